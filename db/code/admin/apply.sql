@@ -1,0 +1,46 @@
+-- Provisioning: creates and updates what a document declares, all of it or nothing. Nothing is removed; a list
+-- that is given (delegates, stores, merchants of a template) is the whole list. Applying twice changes
+-- nothing.
+--
+-- p_document: the provisioning file, except that each secret comes as sealed_secret and secret_hash (hex),
+--   with is_generated when the writer gave none: such a secret is stored only where there was none yet.
+-- Raises CP400, with [{path, message}] as detail, when the document does not fit what is stored.
+create or replace function admin.apply(p_document jsonb) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_item      record;
+  v_step      record;
+  v_problems  jsonb := '[]';
+  v_tenants   jsonb := '[]';
+  v_kept      jsonb := '{"credentials": [], "webhooks": []}';
+  v_changed   int := 0;
+begin
+  for v_item in
+    select t.value as tenant, format('tenants.%s', t.ordinality - 1) as path
+    from jsonb_array_elements(p_document -> 'tenants') with ordinality t
+    order by t.value ->> 'id'
+  loop
+    v_step := rules.apply_tenant(v_item.tenant, v_item.path);
+    v_problems := v_problems || v_step.problems;
+    v_changed := v_changed + v_step.changed;
+    v_kept := jsonb_build_object(
+      'credentials', (v_kept -> 'credentials') || (v_step.kept -> 'credentials'),
+      'webhooks', (v_kept -> 'webhooks') || (v_step.kept -> 'webhooks'));
+    v_tenants := v_tenants || jsonb_build_object(
+      'id', v_item.tenant -> 'id',
+      'changed', v_step.changed,
+      'parties', jsonb_path_query_array(v_item.tenant, '$.parties[*].id'),
+      'merchants', jsonb_path_query_array(v_item.tenant, '$.merchants[*].id'),
+      'templates', jsonb_path_query_array(v_item.tenant, '$.templates[*].id'),
+      'credentials', jsonb_path_query_array(v_item.tenant, '$.credentials[*].access_key'));
+  end loop;
+  if v_problems <> '[]' then
+    raise exception 'the document does not fit what is stored'
+      using errcode = 'CP400', detail = v_problems::text;
+  end if;
+  return jsonb_build_object(
+    'tenants', v_tenants, 'changed', v_changed,
+    'credentials_kept_generated', v_kept -> 'credentials', 'webhooks_kept_generated', v_kept -> 'webhooks');
+end
+$$;
+comment on function admin.apply(jsonb) is 'Provisioning: creates and updates what a document declares.';

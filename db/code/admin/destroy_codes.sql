@@ -1,0 +1,23 @@
+-- Deletes the salt of a batch: from then on nobody can derive its codes again. Redeeming goes on, it needs
+-- the lookup hash only. A batch that is still being minted needs its salt.
+create or replace function admin.destroy_codes(p_batch text) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_batch  core.batch;
+begin
+  select b.* into v_batch from core.batch b where b.external_id = p_batch for no key update;
+  if not found then
+    raise exception 'no batch %', p_batch using errcode = 'CP404';
+  elsif v_batch.status = 'PENDING' then
+    raise exception '% is still being minted', p_batch using errcode = 'CP409';
+  elsif v_batch.salt is not null then
+    update core.batch b
+    set salt = null, codes_destroyed_at = clock_timestamp()
+    where b.tenant_id = v_batch.tenant_id and b.batch_id = v_batch.batch_id
+    returning * into v_batch;
+    perform rules.write_audit(v_batch.tenant_id, 'destroy_codes', p_batch, null);
+  end if;
+  return v_batch.codes_destroyed_at;
+end
+$$;
+comment on function admin.destroy_codes(text) is 'Makes the codes of a batch underivable. Gives when that was.';

@@ -1,0 +1,23 @@
+-- Moves the end of a coupon's validity, forward or back. An EXPIRED coupon becomes ISSUED again when the
+-- new end lies ahead; it will then expire, and tell so, a second time.
+create or replace function admin.extend_coupon(
+  p_tenant text, p_coupon text, p_valid_to timestamptz, p_reason text)
+returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason  text := rules.check_reason(p_reason);
+  v_coupon  core.coupon := rules.admin_coupon(p_tenant, p_coupon);
+begin
+  if v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
+    raise exception 'coupon % is %: nothing to extend', p_coupon, v_coupon.status using errcode = 'CP409';
+  end if;
+  update core.coupon c
+  set valid_to = p_valid_to,
+      status = case when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then 'ISSUED' else c.status end,
+      status_at = case when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then clock_timestamp() else c.status_at end
+  where c.tenant_id = v_coupon.tenant_id and c.coupon_id = v_coupon.coupon_id;
+  perform rules.write_audit(v_coupon.tenant_id, 'extend_coupon', p_coupon, v_reason,
+    jsonb_build_object('status', v_coupon.status, 'valid_to_before', v_coupon.valid_to, 'valid_to', p_valid_to));
+end
+$$;
+comment on function admin.extend_coupon(text, text, timestamptz, text) is 'Changes valid_to of one coupon.';

@@ -1,0 +1,33 @@
+-- Begins the hand-over of a batch's codes: checks that it may be, and writes down that it was. The salt
+-- alone gives no code; the keys are with the program that asks.
+create or replace function admin.open_export(
+  p_batch text, p_is_unreleased boolean,
+  out tenant_id int, out batch_id int, out external_id text, out salt bytea, out key_version text,
+  out total_count int)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_batch  core.batch;
+begin
+  select b.* into v_batch from core.batch b where b.external_id = p_batch for no key update;
+  if not found then
+    raise exception 'no batch %', p_batch using errcode = 'CP404';
+  elsif v_batch.salt is null then
+    raise exception 'the codes of % were destroyed on %', p_batch, rules.iso_time(v_batch.codes_destroyed_at)
+      using errcode = 'CP409';
+  elsif v_batch.status = 'PENDING' then
+    raise exception '% is still being minted', p_batch using errcode = 'CP409';
+  elsif v_batch.status = 'COMPLETED' and not p_is_unreleased then
+    raise exception '% is not released: allocate it first, or ask with --unreleased', p_batch
+      using errcode = 'CP409';
+  end if;
+  perform rules.write_audit(v_batch.tenant_id, 'export_codes', p_batch, null,
+    jsonb_build_object('status', v_batch.status, 'total_count', v_batch.total_count));
+  tenant_id := v_batch.tenant_id;
+  batch_id := v_batch.batch_id;
+  external_id := v_batch.external_id;
+  salt := v_batch.salt;
+  key_version := v_batch.key_version;
+  total_count := v_batch.total_count;
+end
+$$;
+comment on function admin.open_export(text, boolean) is 'Begins the hand-over of the codes of a batch; audited.';

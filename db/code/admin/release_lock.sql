@@ -1,0 +1,26 @@
+-- Ends a live lock before its time: the redemption is CANCELLED, and the till's confirm will be refused as
+-- LOCK_CANCELLED. Gives the redemption that was cancelled.
+create or replace function admin.release_lock(p_tenant text, p_coupon text, p_reason text)
+returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason  text := rules.check_reason(p_reason);
+  v_coupon  core.coupon := rules.admin_coupon(p_tenant, p_coupon);
+  v_now     timestamptz := clock_timestamp();
+  v_id      uuid;
+begin
+  update core.redemption r
+  set status = 'CANCELLED', ended_at = v_now
+  where r.tenant_id = v_coupon.tenant_id and r.coupon_id = v_coupon.coupon_id and r.status = 'LOCKED'
+  returning r.redemption_id into v_id;
+  if not found then
+    raise exception 'coupon % is %: no lock to release', p_coupon, v_coupon.status using errcode = 'CP409';
+  end if;
+  perform rules.free_coupon(
+    v_coupon, (rules.batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_now);
+  perform rules.write_audit(v_coupon.tenant_id, 'release_lock', p_coupon, v_reason,
+    jsonb_build_object('redemption', rules.external_id('red', v_id)));
+  return rules.external_id('red', v_id);
+end
+$$;
+comment on function admin.release_lock(text, text, text) is 'Releases the live lock of a coupon.';

@@ -1,0 +1,19 @@
+-- Ends a credential for good. Every call asks for it, so it stops with the next one.
+create or replace function admin.revoke_credential(p_access_key text, p_reason text) returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason      text := rules.check_reason(p_reason);
+  v_credential  core.credential;
+begin
+  update core.credential c
+  set revoked_at = coalesce(c.revoked_at, clock_timestamp())
+  where c.access_key = p_access_key
+  returning * into v_credential;
+  if not found then
+    raise exception 'no credential %', p_access_key using errcode = 'CP404';
+  end if;
+  perform rules.write_audit(v_credential.tenant_id, 'revoke_credential', p_access_key, v_reason);
+  return v_credential.revoked_at;
+end
+$$;
+comment on function admin.revoke_credential(text, text) is 'Revokes a credential. Gives when it was revoked.';

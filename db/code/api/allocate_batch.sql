@@ -1,0 +1,42 @@
+-- Releases a finished batch as a whole to the distributor that was fixed at submission. No coupon's row is
+-- touched: released is what its batch is.
+create or replace function api.allocate_batch(p_call core.call) returns core.answer
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_batch  core.batch;
+  v_now    timestamptz;
+begin
+  -- lock rows
+  select b.* into v_batch
+  from core.batch b
+  where b.tenant_id = p_call.tenant_id
+    and b.external_id = p_call.args ->> 'batch'
+    and (p_call.variant = 'A' or b.maker_id = p_call.caller_id);
+  if not found then
+    return rules.refuse_unknown(p_call, 'batch');
+  end if;
+  if not rules.hold_batch(p_call, v_batch.batch_id) then
+    return (0, null);
+  end if;
+
+  -- decide
+  select b.* into v_batch
+  from core.batch b where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
+  if v_batch.status <> 'COMPLETED' then
+    return rules.refuse(p_call,
+      case v_batch.status when 'PENDING' then 'BATCH_NOT_COMPLETED' else 'BATCH_ALREADY_ALLOCATED' end);
+  end if;
+
+  -- write
+  v_now := clock_timestamp();
+  update core.batch b
+  set status = 'ALLOCATED', allocated_at = v_now
+  where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
+  perform rules.write_event(
+    p_call.tenant_id, 'allocation.completed', v_batch.distributor_id, v_batch.batch_id, null, null, v_now);
+
+  -- answer
+  return rules.batch_answer(p_call.tenant_id, v_batch.batch_id);
+end
+$$;
+comment on function api.allocate_batch(core.call) is 'POST /v1/batches/allocate';

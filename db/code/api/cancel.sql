@@ -1,0 +1,48 @@
+-- Releases the caller's own lock. A cancel that comes before its lock leaves a mark, and the late lock
+-- is refused: a till that gave up must not find the coupon locked afterwards.
+create or replace function api.cancel(p_call core.call) returns core.answer
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_held     record;
+  v_coupon   core.coupon;
+  v_lock     core.redemption;
+  v_now      timestamptz;
+  v_refusal  core.answer;
+begin
+  -- lock rows
+  v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
+  if v_held.is_busy then
+    return (0, null);
+  end if;
+  if v_held.coupon_id is null then
+    return rules.refuse_unknown(p_call, 'coupon');
+  end if;
+
+  -- decide
+  v_now := clock_timestamp();
+  v_lock := rules.find_lock(p_call, v_held.coupon_id);
+  v_refusal := rules.check_lock(p_call, v_lock, v_now);
+  if v_lock.redemption_id is null then
+    insert into core.lock_cancellation (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
+    values (p_call.tenant_id, p_call.caller_id, v_held.coupon_id, p_call.args ->> 'lock_request_id', v_now)
+    on conflict do nothing;
+  end if;
+  if v_refusal.http_status is not null then
+    return v_refusal;
+  end if;
+
+  -- write
+  update core.redemption r
+  set status = 'CANCELLED', ended_at = v_now
+  where r.tenant_id = p_call.tenant_id and r.redemption_id = v_lock.redemption_id;
+  select c.* into v_coupon
+  from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_held.coupon_id;
+  perform rules.free_coupon(
+    v_coupon, (rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id)).distributor_id, v_now);
+
+  -- answer
+  return (200, format('{"ok":true,"redemption":"%s","status":"CANCELLED"}',
+    rules.external_id('red', v_lock.redemption_id)));
+end
+$$;
+comment on function api.cancel(core.call) is 'POST /v1/coupons/cancel';

@@ -1,0 +1,56 @@
+-- Completes the redemption of the caller's own lock. The scope is not asked again for the merchant of
+-- the lock: a lock taken in time may be confirmed until its own end.
+create or replace function api.confirm(p_call core.call) returns core.answer
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
+  v_held         record;
+  v_batch        core.batch;
+  v_lock         core.redemption;
+  v_now          timestamptz;
+  v_refusal      core.answer;
+begin
+  -- lock rows
+  if v_merchant_id is null then
+    return rules.refuse_unknown(p_call, 'merchant');
+  end if;
+  v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
+  if v_held.is_busy then
+    return (0, null);
+  end if;
+  if v_held.coupon_id is null then
+    return rules.refuse_unknown(p_call, 'coupon');
+  end if;
+
+  -- decide
+  v_now := clock_timestamp();
+  v_lock := rules.find_lock(p_call, v_held.coupon_id);
+  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
+  if v_lock.merchant_id is distinct from v_merchant_id then
+    return rules.refuse(p_call, case
+      when rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then 'LOCK_NOT_FOUND'
+      else 'MERCHANT_NOT_IN_SCOPE'
+    end);
+  end if;
+  v_refusal := rules.check_lock(p_call, v_lock, v_now);
+  if v_refusal.http_status is not null then
+    return v_refusal;
+  end if;
+
+  -- write
+  update core.redemption r
+  set status = 'REDEEMED', redeemed_at = v_now
+  where r.tenant_id = p_call.tenant_id and r.redemption_id = v_lock.redemption_id;
+  update core.coupon c
+  set status = 'REDEEMED', status_at = v_now
+  where c.tenant_id = p_call.tenant_id and c.coupon_id = v_lock.coupon_id;
+  perform rules.post_redemption(
+    p_call.tenant_id, v_lock.redemption_id, v_lock.coupon_id, v_batch.distributor_id,
+    v_lock.discount_minor, v_lock.currency, v_now);
+
+  -- answer
+  return (200, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',
+    rules.external_id('red', v_lock.redemption_id)));
+end
+$$;
+comment on function api.confirm(core.call) is 'POST /v1/coupons/confirm';

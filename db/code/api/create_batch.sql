@@ -1,0 +1,54 @@
+-- Submits a batch: PENDING, minted by the worker. Validity is taken from the template now, so that a later
+-- change of the template is for later batches. The request's own unique constraint stands for ever:
+-- the same request_id never mints twice, also when its record was pruned.
+create or replace function api.create_batch(p_call core.call) returns core.answer
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_template        core.template;
+  v_distributor_id  int;
+  v_batch           core.batch;
+begin
+  -- decide
+  select t.* into v_template
+  from core.template t
+  where t.tenant_id = p_call.tenant_id
+    and t.external_id = p_call.args ->> 'template'
+    and (p_call.variant = 'A' or t.maker_id = p_call.caller_id);
+  if not found then
+    return rules.refuse_unknown(p_call, 'template');
+  end if;
+  v_distributor_id := coalesce(v_template.distributor_id, v_template.maker_id);
+  if p_call.args ->> 'distributor' is not null then
+    select p.party_id into v_distributor_id
+    from core.party p
+    where p.tenant_id = p_call.tenant_id and p.external_id = p_call.args ->> 'distributor';
+    if not found then
+      return rules.refuse_unknown(p_call, 'distributor');
+    end if;
+  end if;
+  select b.* into v_batch
+  from core.batch b
+  where b.tenant_id = p_call.tenant_id and b.caller_id = p_call.caller_id and b.request_id = p_call.request_id;
+  if found then
+    return case
+      when v_batch.body_hash = p_call.body_hash then rules.batch_answer(p_call.tenant_id, v_batch.batch_id)
+      else rules.refuse(p_call, 'IDEMPOTENCY_KEY_REUSED')
+    end;
+  end if;
+
+  -- write
+  insert into core.batch
+    (tenant_id, external_id, template_id, maker_id, distributor_id, total_count, valid_from, valid_to,
+     key_version, salt, caller_id, request_id, body_hash, created_at)
+  values
+    (p_call.tenant_id, rules.external_id('bat', rules.new_id()), v_template.template_id, v_template.maker_id,
+     v_distributor_id, (p_call.args ->> 'total_count')::int, v_template.valid_from, v_template.valid_to,
+     p_call.args ->> 'key_version', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+     p_call.caller_id, p_call.request_id, p_call.body_hash, clock_timestamp())
+  returning * into v_batch;
+
+  -- answer
+  return rules.batch_answer(p_call.tenant_id, v_batch.batch_id);
+end
+$$;
+comment on function api.create_batch(core.call) is 'POST /v1/batches';

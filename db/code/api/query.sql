@@ -1,0 +1,41 @@
+-- What a coupon is now. A read: no row is locked, and it needs no request_id.
+create or replace function api.query(p_call core.call) returns core.answer
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
+  v_now          timestamptz := clock_timestamp();
+  v_coupon       core.coupon;
+  v_batch        core.batch;
+  v_last         core.redemption;
+  v_status       text;
+begin
+  if v_merchant_id is null then
+    return rules.refuse_unknown(p_call, 'merchant');
+  end if;
+  select c.* into v_coupon
+  from core.coupon c
+  where c.tenant_id = p_call.tenant_id and c.lookup_hash = (p_call.args ->> 'coupon')::uuid;
+  if not found then
+    return rules.refuse_unknown(p_call, 'coupon');
+  end if;
+  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
+  if not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then
+    return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
+  end if;
+
+  -- the redemption that counts: the live one, else the latest that was reversed
+  select r.* into v_last
+  from core.redemption r
+  where r.tenant_id = p_call.tenant_id
+    and r.coupon_id = v_coupon.coupon_id
+    and (r.status in ('REDEEMED', 'REVERSED') or (r.status = 'LOCKED' and r.lock_expires_at > v_now))
+  order by r.started_at desc
+  limit 1;
+  v_status := rules.effective_status(
+    v_coupon.status, v_coupon.valid_to, v_last.lock_expires_at, v_batch.status = 'ALLOCATED',
+    p_call.variant, v_now);
+  return (200, format('{"ok":true,"coupon":%s}',
+    rules.coupon_answer(p_call, v_coupon, v_batch, v_last, v_status)));
+end
+$$;
+comment on function api.query(core.call) is 'POST /v1/coupons/query';

@@ -1,0 +1,59 @@
+-- Reverses a completed redemption in full. The coupon stays REDEEMED, or can be redeemed again where its
+-- template says reissued.
+create or replace function api.reverse(p_call core.call) returns core.answer
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_id           uuid := rules.internal_id('red', p_call.args ->> 'redemption');
+  v_reversal_id  uuid := rules.new_id();
+  v_redemption   core.redemption;
+  v_coupon       core.coupon;
+  v_batch        core.batch;
+  v_held         record;
+  v_now          timestamptz;
+begin
+  -- lock rows: the coupon, as always; then the redemption is read again
+  select r.* into v_redemption
+  from core.redemption r
+  join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id
+  where r.tenant_id = p_call.tenant_id
+    and r.redemption_id = v_id
+    and rules.may_act_for(p_call, m.merchant_id, m.party_id);
+  if not found then
+    return rules.refuse_unknown(p_call, 'redemption');
+  end if;
+  select c.* into v_coupon
+  from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
+  v_held := rules.hold_coupon(p_call, v_coupon.lookup_hash);
+  if v_held.is_busy then
+    return (0, null);
+  end if;
+  select r.* into v_redemption
+  from core.redemption r where r.tenant_id = p_call.tenant_id and r.redemption_id = v_id;
+  select c.* into v_coupon
+  from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
+
+  -- decide
+  v_now := clock_timestamp();
+  if v_redemption.status = 'REVERSED' then
+    return rules.refuse(p_call, 'REDEMPTION_REVERSED');
+  elsif v_redemption.status <> 'REDEEMED' then
+    return rules.refuse(p_call, 'REDEMPTION_NOT_REVERSIBLE');
+  end if;
+
+  -- write
+  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
+  perform rules.post_reversal(
+    v_redemption, v_reversal_id, v_batch.distributor_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
+  if (select t.after_reversal
+      from core.template t
+      where t.tenant_id = v_batch.tenant_id and t.template_id = v_batch.template_id) = 'reissued'
+  then
+    perform rules.free_coupon(v_coupon, v_batch.distributor_id, v_now);
+  end if;
+
+  -- answer
+  return (200, format('{"ok":true,"redemption":"%s","reversal":"%s","status":"REVERSED"}',
+    rules.external_id('red', v_id), rules.external_id('rvs', v_reversal_id)));
+end
+$$;
+comment on function api.reverse(core.call) is 'POST /v1/redemptions/reverse';

@@ -1,0 +1,53 @@
+-- Makes an unused coupon worthless. Variant A: ISSUED ones. Variant B: CREATED ones too. A lock past its
+-- end is gone, so its coupon counts as ISSUED.
+create or replace function api.void(p_call core.call) returns core.answer
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
+  v_held         record;
+  v_coupon       core.coupon;
+  v_batch        core.batch;
+  v_lock         core.redemption;
+  v_now          timestamptz;
+begin
+  -- lock rows
+  if v_merchant_id is null then
+    return rules.refuse_unknown(p_call, 'merchant');
+  end if;
+  v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
+  if v_held.is_busy then
+    return (0, null);
+  end if;
+  if v_held.coupon_id is null then
+    return rules.refuse_unknown(p_call, 'coupon');
+  end if;
+
+  -- decide
+  v_now := clock_timestamp();
+  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
+  if not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then
+    return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
+  end if;
+  select c.* into v_coupon
+  from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_held.coupon_id;
+  select r.* into v_lock
+  from core.redemption r
+  where r.tenant_id = p_call.tenant_id and r.coupon_id = v_held.coupon_id and r.status = 'LOCKED';
+  if rules.effective_status(
+       v_coupon.status, v_coupon.valid_to, v_lock.lock_expires_at, v_batch.status = 'ALLOCATED',
+       p_call.variant, v_now) not in ('CREATED', 'ISSUED')
+  then
+    return rules.refuse(p_call, 'COUPON_NOT_VOIDABLE');
+  end if;
+
+  -- write
+  perform rules.lapse_lock(p_call.tenant_id, v_lock.redemption_id, v_now);
+  perform rules.write_voiding(
+    v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
+
+  -- answer
+  return (200, format('{"ok":true,"coupon_id":"%s","status":"VOIDED"}',
+    rules.external_id('cpn', v_coupon.coupon_id)));
+end
+$$;
+comment on function api.void(core.call) is 'POST /v1/coupons/void';

@@ -1,0 +1,13 @@
+-- What the HTTP layer needs to check a signature. Revoked and unknown are one: no row.
+create or replace function gate.find_credential(
+  p_access_key text,
+  out tenant_id int, out credential_id int, out variant text, out amount_unit text, out sealed_secret bytea)
+returns setof record
+language sql stable security definer
+begin atomic
+  select c.tenant_id, c.credential_id, t.variant, t.amount_unit, c.sealed_secret
+  from core.credential c
+  join core.tenant t on t.tenant_id = c.tenant_id
+  where c.access_key = p_access_key and c.revoked_at is null;
+end;
+comment on function gate.find_credential(text) is 'The live credential of an access key.';

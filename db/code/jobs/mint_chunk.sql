@@ -1,0 +1,56 @@
+-- Mints the coupons p_first_number.. of a batch, one for each lookup hash, and counts them: all of the
+-- chunk or nothing. The row of the batch is held, so numbers are exact whoever else tries: a chunk that
+-- is not the next one changes nothing and answers the present count.
+--
+-- 55 bits of code can meet: two coupons of a tenant would get the same code about once in ten batches of
+-- ten million. Then nothing is written and collided names the numbers; the worker draws their codes again with
+-- the next p_attempts.
+create or replace function jobs.mint_chunk(
+  p_tenant_id int, p_batch_id int, p_holder uuid, p_first_number int, p_lookup_hashes uuid[],
+  p_attempts smallint[] default null,
+  out minted_count int, out is_complete boolean, out collided int[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_batch  core.batch;
+  v_now    timestamptz;
+  v_last   int := p_first_number + cardinality(p_lookup_hashes) - 1;
+begin
+  select b.* into strict v_batch
+  from core.batch b
+  where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id
+  for no key update;
+  v_now := clock_timestamp();
+  minted_count := v_batch.minted_count;
+  is_complete := v_batch.status <> 'PENDING';
+  if is_complete or p_first_number <> v_batch.minted_count + 1 or v_last > v_batch.total_count then
+    return;
+  end if;
+
+  begin
+    insert into core.coupon
+      (tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, valid_from, valid_to, created_at, status_at)
+    select p_tenant_id, p_batch_id, p_first_number + h.ordinality - 1,
+           coalesce(p_attempts[h.ordinality], 0), rules.new_id(), h.lookup_hash,
+           v_batch.valid_from, v_batch.valid_to, v_now, v_now
+    from unnest(p_lookup_hashes) with ordinality h (lookup_hash, ordinality);
+  exception when unique_violation then
+    collided := rules.find_collided(p_tenant_id, p_first_number, p_lookup_hashes);
+    return;
+  end;
+
+  minted_count := v_last;
+  is_complete := v_last = v_batch.total_count;
+  update core.batch b
+  set minted_count = v_last,
+      status = case when is_complete then 'COMPLETED' else 'PENDING' end,
+      completed_at = case when is_complete then v_now end,
+      mint_holder = case when is_complete then null else p_holder end,
+      mint_lease_until = case when is_complete then null else v_now + interval '30 seconds' end
+  where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
+  if is_complete then
+    perform rules.write_event(
+      p_tenant_id, 'batch.generated', v_batch.maker_id, p_batch_id, null, null, v_now);
+  end if;
+end
+$$;
+comment on function jobs.mint_chunk(int, int, uuid, int, uuid[], smallint[]) is 'Mints the next coupons of a batch.';

@@ -1,0 +1,58 @@
+-- Parties, and where they want their events. A changed webhook secret keeps the one before: both sign for 24 h.
+create or replace function rules.apply_parties(
+  p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_party    jsonb;
+  v_hook     jsonb;
+  v_id       int;
+  v_rows     int;
+begin
+  changed := 0;
+  kept := '[]';
+  for v_party in select p.value from jsonb_array_elements(p_parties) p
+  loop
+    insert into core.party as p (tenant_id, external_id, name, time_zone)
+    values (p_tenant.tenant_id, v_party ->> 'id', v_party ->> 'name', v_party ->> 'time_zone')
+    on conflict (tenant_id, external_id) do update
+    set name = excluded.name, time_zone = excluded.time_zone
+    where (p.name, p.time_zone) is distinct from (excluded.name, excluded.time_zone);
+    get diagnostics v_rows = row_count;
+    changed := changed + v_rows;
+    select p.party_id into strict v_id
+    from core.party p where p.tenant_id = p_tenant.tenant_id and p.external_id = v_party ->> 'id';
+
+    v_hook := v_party -> 'webhook';
+    continue when v_hook is null;
+    insert into core.webhook as w (tenant_id, party_id, url, sealed_secret, secret_hash)
+    values (p_tenant.tenant_id, v_id, v_hook ->> 'url',
+            decode(v_hook ->> 'sealed_secret', 'hex'), decode(v_hook ->> 'secret_hash', 'hex'))
+    on conflict (tenant_id, party_id) do nothing;
+    if found then
+      changed := changed + 1;
+      if (v_hook ->> 'is_generated')::boolean then
+        kept := kept || jsonb_build_array(
+          jsonb_build_object('tenant', p_tenant.external_id, 'party', v_party ->> 'id'));
+      end if;
+      continue;
+    end if;
+    update core.webhook w
+    set url = v_hook ->> 'url', disabled_at = null
+    where w.tenant_id = p_tenant.tenant_id and w.party_id = v_id and w.url <> v_hook ->> 'url';
+    get diagnostics v_rows = row_count;
+    changed := changed + v_rows;
+    update core.webhook w
+    set sealed_previous_secret = w.sealed_secret,
+        rotated_at = clock_timestamp(),
+        sealed_secret = decode(v_hook ->> 'sealed_secret', 'hex'),
+        secret_hash = decode(v_hook ->> 'secret_hash', 'hex')
+    where w.tenant_id = p_tenant.tenant_id
+      and w.party_id = v_id
+      and not (v_hook ->> 'is_generated')::boolean
+      and w.secret_hash <> decode(v_hook ->> 'secret_hash', 'hex');
+    get diagnostics v_rows = row_count;
+    changed := changed + v_rows;
+  end loop;
+end
+$$;
+comment on function rules.apply_parties(core.tenant, jsonb) is 'Provisioning of parties and webhooks.';

@@ -1,0 +1,16 @@
+-- Why a lock can be neither confirmed nor cancelled now, if so. Past its end it counts as gone,
+-- whether or not that has been written.
+create or replace function rules.check_lock(p_call core.call, p_lock core.redemption, p_now timestamptz)
+returns core.answer
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+  return case
+    when p_lock.redemption_id is null then rules.refuse(p_call, 'LOCK_NOT_FOUND')
+    when p_lock.status = 'LAPSED' or (p_lock.status = 'LOCKED' and p_lock.lock_expires_at <= p_now)
+      then rules.refuse(p_call, 'LOCK_EXPIRED')
+    when p_lock.status = 'CANCELLED' then rules.refuse(p_call, 'LOCK_CANCELLED')
+    when p_lock.status in ('REDEEMED', 'REVERSED') then rules.refuse(p_call, 'LOCK_CONFIRMED')
+  end;
+end
+$$;
+comment on function rules.check_lock(core.call, core.redemption, timestamptz) is 'The first reason why a lock is not live.';

@@ -1,0 +1,10 @@
+create or replace function rules.check_reason(p_reason text) returns text
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+  if coalesce(trim(p_reason), '') = '' then
+    raise exception 'a patch needs a reason' using errcode = 'CP400';
+  end if;
+  return trim(p_reason);
+end
+$$;
+comment on function rules.check_reason(text) is 'The reason of a patch; there has to be one.';

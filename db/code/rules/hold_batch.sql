@@ -1,0 +1,18 @@
+-- Locks a batch's row for the rest of the transaction. False: somebody else holds it and this call may
+-- not wait.
+create or replace function rules.hold_batch(p_call core.call, p_batch_id int) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_call.may_wait then
+    perform from core.batch b
+    where b.tenant_id = p_call.tenant_id and b.batch_id = p_batch_id
+    for no key update;
+  else
+    perform from core.batch b
+    where b.tenant_id = p_call.tenant_id and b.batch_id = p_batch_id
+    for no key update skip locked;
+  end if;
+  return found;
+end
+$$;
+comment on function rules.hold_batch(core.call, int) is 'Locks the row of a batch.';

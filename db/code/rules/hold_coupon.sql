@@ -1,0 +1,28 @@
+-- Locks a coupon's row for the rest of the transaction and gives its key. Null: no such coupon.
+-- is_busy: somebody else holds the row and this call may not wait; it has to be handed back.
+-- First in the lock order: whatever changes a coupon or its redemptions holds this row.
+-- The caller reads the coupon and the clock after this, never before: both may be stale after a wait.
+create or replace function rules.hold_coupon(
+  p_call core.call, p_lookup_hash uuid, out coupon_id uuid, out is_busy boolean)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  is_busy := false;
+  if p_call.may_wait then
+    select c.coupon_id into hold_coupon.coupon_id
+    from core.coupon c
+    where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash
+    for no key update;
+    return;
+  end if;
+  select c.coupon_id into hold_coupon.coupon_id
+  from core.coupon c
+  where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash
+  for no key update skip locked;
+  if not found then
+    is_busy := exists (
+      select from core.coupon c
+      where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash);
+  end if;
+end
+$$;
+comment on function rules.hold_coupon(core.call, uuid) is 'Locks the row of a coupon by the lookup hash of its code.';

@@ -1,0 +1,12 @@
+create or replace function rules.may_act_for(p_call core.call, p_merchant_id int, p_party_id int)
+returns boolean
+language sql stable
+return p_call.variant = 'A'
+  or p_party_id = p_call.caller_id
+  or exists (
+    select
+    from core.merchant_delegate d
+    where d.tenant_id = p_call.tenant_id
+      and d.merchant_id = p_merchant_id
+      and d.party_id = p_call.caller_id);
+comment on function rules.may_act_for(core.call, int, int) is 'Whether the caller may act for a merchant of its tenant.';

@@ -1,0 +1,9 @@
+create or replace function rules.write_audit(
+  p_tenant_id int, p_action text, p_target text, p_reason text, p_details jsonb default '{}')
+returns void
+language sql volatile
+begin atomic
+  insert into core.audit (tenant_id, action, target, reason, details)
+  values (p_tenant_id, p_action, p_target, p_reason, p_details);
+end;
+comment on function rules.write_audit(int, text, text, text, jsonb) is 'Writes down who did what to what, and why.';

@@ -1,0 +1,18 @@
+-- Who may call what. Run by every migrate after the code is loaded, so that new functions are covered.
+-- Table owners apart, nobody touches a table: functions run as their owner where a caller's role needs it.
+
+revoke all on all functions in schema core, rules, api, gate, jobs, admin, report from public;
+revoke all on schema public from public;
+
+grant usage on schema gate to coupon_api;
+grant execute on all functions in schema gate to coupon_api;
+
+grant usage on schema jobs to coupon_worker;
+grant execute on all functions in schema jobs to coupon_worker;
+
+grant usage on schema report to coupon_report, coupon_admin;
+grant select on all tables in schema report to coupon_report, coupon_admin;
+grant execute on all functions in schema report to coupon_report, coupon_admin;
+
+grant usage on schema admin to coupon_admin;
+grant execute on all functions in schema admin to coupon_admin;

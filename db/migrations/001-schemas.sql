@@ -1,0 +1,100 @@
+-- Schemas, the two types every operation speaks, and small facts that tables lean on.
+-- Everything is created as coupon_owner, who cannot log in.
+
+create schema if not exists core;
+create schema rules;
+create schema api;
+create schema gate;
+create schema jobs;
+create schema admin;
+create schema report;
+
+comment on schema core is 'Tables, constraints and triggers. Changed by migrations only.';
+comment on schema rules is 'Private building blocks of the operations.';
+comment on schema api is 'One function an operation of the HTTP interface. Called by gate.perform only.';
+comment on schema gate is 'All that coupon_api may call.';
+comment on schema jobs is 'All that coupon_worker may call.';
+comment on schema admin is 'All that coupon_admin may call: provisioning, patches, hand-over of codes.';
+comment on schema report is 'Views for people and reporting tools.';
+
+-- Nothing that the owner makes is open to everybody.
+alter default privileges revoke execute on functions from public;
+alter default privileges revoke usage on types from public;
+
+create table core.code_version (
+  is_only    boolean     primary key default true,
+  sha256     text        not null,
+  loaded_at  timestamptz not null default now(),
+  constraint code_version_has_one_row check (is_only)
+);
+comment on table core.code_version is 'Which db/code is loaded: sha256 over its files.';
+
+create type core.call as (
+  tenant_id    int,
+  variant      text,
+  amount_unit  text,
+  caller_id    int,
+  request_id   text,
+  body_hash    bytea,
+  may_wait     boolean,
+  args         jsonb
+);
+comment on type core.call is
+  'One call of an operation by an authenticated caller. caller_id: the party in Variant B, 0 in A.';
+
+create type core.answer as (
+  http_status  int,
+  body         text
+);
+comment on type core.answer is
+  'What an operation says. http_status 0: it would have had to wait for a row; nothing was written.';
+
+create type core.grant_terms as (
+  coupon_id        uuid,
+  merchant_id      int,
+  distributor_id   int,
+  lapsed_id        uuid,
+  currency         text,
+  decimals         int,
+  discount_minor   bigint,
+  order_minor      bigint,
+  granted_at       timestamptz,
+  lock_expires_at  timestamptz
+);
+comment on type core.grant_terms is
+  'What a lock or redeem is granted, decided before anything is written. lapsed_id: an earlier lock, past its end.';
+
+create table core.currency (
+  currency  text      primary key,
+  decimals  smallint  not null,
+  constraint currency_is_iso_4217 check (currency ~ '^[A-Z]{3}$'),
+  constraint decimals_are_0_to_4 check (decimals between 0 and 4)
+);
+comment on table core.currency is 'ISO 4217: how many decimals an amount of a currency has.';
+
+insert into core.currency (currency, decimals)
+select unnest(string_to_array(
+  'AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD '
+  'CAD CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL '
+  'GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR '
+  'LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD '
+  'PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC '
+  'SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XCD XCG YER ZAR ZMW '
+  'ZWG', ' ')), 2
+union all
+select unnest(string_to_array(
+  'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF', ' ')), 0
+union all
+select unnest(string_to_array('BHD IQD JOD KWD LYD OMR TND', ' ')), 3
+union all
+select unnest(string_to_array('CLF UYW', ' ')), 4;
+
+-- Behind "never deleted": other rows, some without a foreign key, refer to these for ever.
+create function core.refuse_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception '%.% keeps its rows: % refused', tg_table_schema, tg_table_name, lower(tg_op)
+    using errcode = 'integrity_constraint_violation';
+end
+$$;
+comment on function core.refuse_change() is 'Trigger: this table''s rows are not deleted, or not changed at all.';

@@ -1,0 +1,162 @@
+-- Who is who: tenants, their parties, merchants with stores and delegates, credentials, webhooks.
+-- Provisioned rows have a small key of our own and the external_id that the writer chose.
+
+create table core.tenant (
+  tenant_id    int          primary key generated always as identity,
+  external_id  text         not null unique,
+  name         text         not null,
+  variant      text         not null,
+  amount_unit  text         not null,
+  created_at   timestamptz  not null default now(),
+  constraint tenant_external_id_is_well_formed check (external_id ~ '^ten_[a-z0-9]{1,40}$'),
+  constraint variant_is_known check (variant in ('A', 'B')),
+  constraint amount_unit_is_known check (amount_unit in ('major', 'minor'))
+);
+comment on table core.tenant is 'Isolation boundary: nothing crosses it, and its key is first in every key.';
+comment on column core.tenant.variant is 'A: a credential is the tenant. B: a credential is one party.';
+comment on column core.tenant.amount_unit is 'How amounts are written in requests, answers and provisioning. Stored amounts are always minor units.';
+
+create table core.party (
+  tenant_id    int          not null references core.tenant,
+  party_id     int          generated always as identity,
+  external_id  text         not null,
+  name         text         not null,
+  time_zone    text         not null,
+  created_at   timestamptz  not null default now(),
+  primary key (tenant_id, party_id),
+  unique (tenant_id, external_id),
+  constraint party_external_id_is_well_formed check (external_id ~ '^pty_[a-z0-9]{1,40}$'),
+  constraint time_zone_is_known check (now() at time zone time_zone is not null)
+);
+comment on table core.party is 'A company inside a tenant: maker, distributor, merchant operator, or all three.';
+comment on column core.party.time_zone is 'IANA name; the business day of a distributor is a local day here.';
+
+create table core.webhook (
+  tenant_id               int          not null,
+  party_id                int          not null,
+  url                     text         not null,
+  sealed_secret           bytea        not null,
+  secret_hash             bytea        not null,
+  sealed_previous_secret  bytea,
+  rotated_at              timestamptz,
+  disabled_at             timestamptz,
+  created_at              timestamptz  not null default now(),
+  primary key (tenant_id, party_id),
+  foreign key (tenant_id, party_id) references core.party,
+  constraint url_is_http check (url ~ '^https?://'),
+  constraint previous_secret_has_its_time check ((sealed_previous_secret is null) or (rotated_at is not null))
+);
+comment on table core.webhook is 'Where a party wants its events. At most one a party.';
+comment on column core.webhook.sealed_secret is 'AES-256-GCM under the master key; opened by the worker only.';
+comment on column core.webhook.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+
+create table core.merchant (
+  tenant_id    int          not null references core.tenant,
+  merchant_id  int          generated always as identity,
+  external_id  text         not null,
+  name         text         not null,
+  party_id     int          not null,
+  created_at   timestamptz  not null default now(),
+  primary key (tenant_id, merchant_id),
+  unique (tenant_id, external_id),
+  foreign key (tenant_id, party_id) references core.party,
+  constraint merchant_external_id_is_well_formed check (external_id ~ '^mch_[a-z0-9]{1,40}$')
+);
+comment on table core.merchant is 'A place that redeems. Belongs to one party; delegates may act for it.';
+
+create table core.merchant_delegate (
+  tenant_id    int  not null,
+  merchant_id  int  not null,
+  party_id     int  not null,
+  primary key (tenant_id, merchant_id, party_id),
+  foreign key (tenant_id, merchant_id) references core.merchant,
+  foreign key (tenant_id, party_id) references core.party
+);
+comment on table core.merchant_delegate is 'Parties that may act for a merchant beside the one it belongs to (Variant B).';
+
+create table core.store (
+  tenant_id    int   not null,
+  store_id     int   generated always as identity,
+  merchant_id  int   not null,
+  external_id  text  not null,
+  primary key (tenant_id, store_id),
+  unique (tenant_id, merchant_id, external_id),
+  foreign key (tenant_id, merchant_id) references core.merchant,
+  constraint store_external_id_is_1_to_64_characters check (length(external_id) between 1 and 64)
+);
+comment on table core.store is 'Stores registered under a merchant; looked up in Variant B only.';
+
+create table core.terminal (
+  tenant_id    int   not null,
+  store_id     int   not null,
+  external_id  text  not null,
+  primary key (tenant_id, store_id, external_id),
+  foreign key (tenant_id, store_id) references core.store on delete cascade,
+  constraint terminal_external_id_is_1_to_64_characters check (length(external_id) between 1 and 64)
+);
+comment on table core.terminal is 'Terminals registered under a store; looked up in Variant B only.';
+
+create table core.credential (
+  tenant_id      int          not null references core.tenant,
+  credential_id  int          generated always as identity,
+  access_key     text         not null unique,
+  party_id       int,
+  sealed_secret  bytea        not null,
+  secret_hash    bytea        not null,
+  created_at     timestamptz  not null default now(),
+  revoked_at     timestamptz,
+  primary key (tenant_id, credential_id),
+  foreign key (tenant_id, party_id) references core.party,
+  constraint access_key_is_well_formed check (access_key ~ '^ak_[A-Za-z0-9_-]{1,64}$')
+);
+comment on table core.credential is 'Access keys. The access key is unique across tenants: it is how a caller is found.';
+comment on column core.credential.party_id is 'Variant B: who the caller is. Null in Variant A: the caller is the tenant.';
+comment on column core.credential.sealed_secret is 'AES-256-GCM under the master key; opened by the HTTP layer only.';
+comment on column core.credential.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+
+-- The party of a credential agrees with the tenant's variant; the variant of a tenant never changes
+-- once it has credentials, so the check of the row is enough.
+create function core.check_credential_party() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (select t.variant from core.tenant t where t.tenant_id = new.tenant_id)
+     is distinct from (case when new.party_id is null then 'A' else 'B' end)
+  then
+    raise exception 'credential %: a party is given exactly in Variant B', new.access_key
+      using errcode = 'check_violation', constraint = 'party_is_given_exactly_in_variant_b';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_credential_party() is 'Trigger: a credential has a party exactly in Variant B.';
+
+create trigger party_is_given_exactly_in_variant_b
+before insert or update on core.credential
+for each row execute function core.check_credential_party();
+
+create function core.keep_tenant_fixed() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.variant, new.amount_unit) is distinct from (old.variant, old.amount_unit)
+     and exists (select from core.credential c where c.tenant_id = old.tenant_id)
+  then
+    raise exception 'tenant %: variant and amount_unit are fixed once it has credentials', old.external_id
+      using errcode = 'check_violation', constraint = 'variant_and_unit_are_fixed_in_use';
+  end if;
+  return new;
+end
+$$;
+comment on function core.keep_tenant_fixed() is 'Trigger: a tenant in use keeps its variant and amount unit.';
+
+create trigger variant_and_unit_are_fixed_in_use
+before update on core.tenant
+for each row execute function core.keep_tenant_fixed();
+
+create trigger tenant_is_kept before delete on core.tenant
+for each statement execute function core.refuse_change();
+create trigger party_is_kept before delete on core.party
+for each statement execute function core.refuse_change();
+create trigger merchant_is_kept before delete on core.merchant
+for each statement execute function core.refuse_change();
+create trigger credential_is_kept before delete on core.credential
+for each statement execute function core.refuse_change();

@@ -1,0 +1,246 @@
+-- What is redeemed: templates, the batches made from them, and the coupons.
+
+create table core.template (
+  tenant_id           int          not null references core.tenant,
+  template_id         int          generated always as identity,
+  external_id         text         not null,
+  name                text         not null,
+  maker_id            int          not null,
+  distributor_id      int,
+  currency            text         not null references core.currency,
+  discount_type       text         not null,
+  discount_minor      bigint,
+  discount_percent    numeric(7,4),
+  max_discount_minor  bigint,
+  min_order_minor     bigint,
+  skus                text[],
+  is_for_all_merchants boolean     not null,
+  valid_from          timestamptz  not null,
+  valid_to            timestamptz  not null,
+  lock_ttl_seconds    int          not null default 900,
+  after_reversal      text         not null default 'consumed',
+  created_at          timestamptz  not null default now(),
+  primary key (tenant_id, template_id),
+  unique (tenant_id, external_id),
+  foreign key (tenant_id, maker_id) references core.party,
+  foreign key (tenant_id, distributor_id) references core.party,
+  constraint template_external_id_is_well_formed check (external_id ~ '^tpl_[a-z0-9]{1,40}$'),
+  constraint discount_is_fixed_or_percent check (
+    case discount_type
+      when 'fixed' then discount_minor is not null and discount_percent is null and max_discount_minor is null
+      when 'percent' then discount_minor is null and discount_percent is not null
+      else false
+    end),
+  constraint fixed_discount_is_positive check (discount_minor > 0),
+  constraint percent_is_within_0_and_100 check (discount_percent > 0 and discount_percent <= 100),
+  constraint max_discount_is_positive check (max_discount_minor > 0),
+  constraint min_order_is_not_negative check (min_order_minor >= 0),
+  constraint skus_are_not_empty check (cardinality(skus) > 0),
+  constraint template_validity_is_forward check (valid_from < valid_to),
+  constraint lock_ttl_is_1_second_to_7_days check (lock_ttl_seconds between 1 and 604800),
+  constraint after_reversal_is_known check (after_reversal in ('consumed', 'reissued'))
+);
+comment on table core.template is 'The rule from which batches are made. What it says of money is fixed once it has a batch.';
+comment on column core.template.skus is 'Null: the whole order counts. Else only items with these skus count.';
+comment on column core.template.is_for_all_merchants is 'True: every merchant of the tenant. False: those in core.template_merchant.';
+comment on column core.template.after_reversal is 'consumed: a reversed coupon stays REDEEMED. reissued: it can be redeemed again.';
+
+create table core.template_merchant (
+  tenant_id    int  not null,
+  template_id  int  not null,
+  merchant_id  int  not null,
+  primary key (tenant_id, template_id, merchant_id),
+  foreign key (tenant_id, template_id) references core.template,
+  foreign key (tenant_id, merchant_id) references core.merchant
+);
+comment on table core.template_merchant is 'The merchants in the scope of a template that is not for all.';
+
+create table core.batch (
+  tenant_id         int          not null,
+  batch_id          int          generated always as identity,
+  external_id       text         not null unique,
+  template_id       int          not null,
+  maker_id          int          not null,
+  distributor_id    int          not null,
+  status            text         not null default 'PENDING',
+  total_count       int          not null,
+  minted_count      int          not null default 0,
+  valid_from        timestamptz  not null,
+  valid_to          timestamptz  not null,
+  key_version       text         not null,
+  salt              bytea,
+  caller_id         int          not null,
+  request_id        text         not null,
+  body_hash         bytea        not null,
+  mint_holder       uuid,
+  mint_lease_until  timestamptz,
+  created_at        timestamptz  not null,
+  completed_at      timestamptz,
+  allocated_at      timestamptz,
+  codes_destroyed_at timestamptz,
+  primary key (tenant_id, batch_id),
+  constraint batch_create_runs_once unique (tenant_id, caller_id, request_id),
+  foreign key (tenant_id, template_id) references core.template,
+  foreign key (tenant_id, maker_id) references core.party,
+  foreign key (tenant_id, distributor_id) references core.party,
+  constraint batch_external_id_is_well_formed check (external_id ~ '^bat_[a-z0-9]{1,40}$'),
+  constraint batch_status_is_known check (status in ('PENDING', 'COMPLETED', 'ALLOCATED')),
+  constraint total_count_is_1_to_10_million check (total_count between 1 and 10000000),
+  constraint minted_count_is_within_total check (minted_count between 0 and total_count),
+  constraint batch_is_pending_until_all_are_minted check (status = 'PENDING' or minted_count = total_count),
+  constraint completed_at_agrees_with_status check ((status = 'PENDING') = (completed_at is null)),
+  constraint allocated_at_agrees_with_status check ((status = 'ALLOCATED') = (allocated_at is not null)),
+  constraint salt_is_kept_until_codes_are_destroyed check ((salt is null) = (codes_destroyed_at is not null)),
+  constraint batch_validity_is_forward check (valid_from < valid_to)
+);
+comment on table core.batch is 'One job of minting, released as a whole to its distributor.';
+comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
+comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
+comment on column core.batch.request_id is 'With caller_id: a batch create never mints twice, also when its request record is long gone.';
+comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
+
+create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';
+
+create table core.coupon (
+  tenant_id     int          not null,
+  batch_id      int          not null,
+  number        int          not null,
+  code_attempt  smallint     not null default 0,
+  coupon_id     uuid         not null,
+  lookup_hash   uuid         not null,
+  valid_from    timestamptz  not null,
+  valid_to      timestamptz  not null,
+  created_at    timestamptz  not null,
+  status_at     timestamptz  not null,
+  status        text         not null default 'ISSUED',
+  primary key (tenant_id, coupon_id),
+  constraint code_is_unique_in_tenant unique (tenant_id, lookup_hash),
+  constraint number_is_unique_in_batch unique (tenant_id, batch_id, number),
+  foreign key (tenant_id, batch_id) references core.batch,
+  constraint number_is_positive check (number > 0),
+  constraint coupon_status_is_known check (status in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED')),
+  constraint coupon_validity_is_forward check (valid_from < valid_to)
+) with (fillfactor = 85);
+comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
+comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';
+comment on column core.coupon.number is '1..total_count of its batch, without gaps.';
+comment on column core.coupon.code_attempt is 'How often the code was drawn again because another coupon of the tenant had it: nearly always 0.';
+comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
+comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
+
+-- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked at commit
+-- (core.check_coupon_state).
+create function core.check_coupon_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.tenant_id, new.batch_id, new.number, new.code_attempt, new.coupon_id, new.lookup_hash, new.created_at)
+     is distinct from
+     (old.tenant_id, old.batch_id, old.number, old.code_attempt, old.coupon_id, old.lookup_hash, old.created_at)
+  then
+    raise exception 'coupon %: its identity is fixed', old.coupon_id
+      using errcode = 'check_violation', constraint = 'coupon_identity_is_fixed';
+  end if;
+  if new.status <> old.status and not (case old.status
+       when 'ISSUED' then new.status in ('LOCKED', 'REDEEMED', 'VOIDED', 'EXPIRED')
+       when 'LOCKED' then new.status in ('REDEEMED', 'ISSUED', 'EXPIRED', 'VOIDED')
+       when 'REDEEMED' then new.status in ('ISSUED', 'EXPIRED')
+       when 'EXPIRED' then new.status = 'ISSUED' and new.valid_to > clock_timestamp()
+       else false
+     end)
+  then
+    raise exception 'coupon %: from % to % is no legal transition', old.coupon_id, old.status, new.status
+      using errcode = 'check_violation', constraint = 'coupon_transition_is_legal';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_coupon_change() is 'Trigger: identity of a coupon is fixed and its transitions are legal.';
+
+create trigger coupon_transition_is_legal
+before update on core.coupon
+for each row execute function core.check_coupon_change();
+
+-- One look at the whole chunk, so that minting pays once a statement and not once a row.
+create function core.check_minted_numbers() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (
+    select
+    from new_coupon n
+    join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
+    where n.number > b.total_count or b.status <> 'PENDING')
+  then
+    raise exception 'coupons are minted into a pending batch, up to its total_count'
+      using errcode = 'check_violation', constraint = 'number_is_within_batch';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_minted_numbers() is 'Trigger: a batch gets no coupon beyond its total, and none once it is completed.';
+
+create trigger number_is_within_batch
+after insert on core.coupon
+referencing new table as new_coupon
+for each statement execute function core.check_minted_numbers();
+
+create function core.check_batch_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.tenant_id, new.external_id, new.template_id, new.maker_id, new.distributor_id, new.total_count,
+      new.key_version, new.caller_id, new.request_id, new.created_at)
+     is distinct from
+     (old.tenant_id, old.external_id, old.template_id, old.maker_id, old.distributor_id, old.total_count,
+      old.key_version, old.caller_id, old.request_id, old.created_at)
+     or (new.salt is not null and new.salt is distinct from old.salt)
+  then
+    raise exception 'batch %: what was submitted is fixed', old.external_id
+      using errcode = 'check_violation', constraint = 'batch_is_fixed_at_submission';
+  end if;
+  if new.minted_count < old.minted_count
+     or (old.status, new.status) in (('COMPLETED', 'PENDING'), ('ALLOCATED', 'PENDING'),
+                                     ('ALLOCATED', 'COMPLETED'), ('PENDING', 'ALLOCATED'))
+  then
+    raise exception 'batch %: from % to % is no legal transition', old.external_id, old.status, new.status
+      using errcode = 'check_violation', constraint = 'batch_transition_is_legal';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_batch_change() is 'Trigger: a batch is fixed at submission and only goes forward.';
+
+create trigger batch_transition_is_legal
+before update on core.batch
+for each row execute function core.check_batch_change();
+
+-- Coupons live by their template: what it says of money is fixed with the first batch.
+create function core.check_template_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.tenant_id, new.maker_id, new.currency, new.discount_type, new.discount_minor, new.discount_percent,
+      new.max_discount_minor, new.min_order_minor, new.skus, new.after_reversal)
+     is distinct from
+     (old.tenant_id, old.maker_id, old.currency, old.discount_type, old.discount_minor, old.discount_percent,
+      old.max_discount_minor, old.min_order_minor, old.skus, old.after_reversal)
+     and exists (select from core.batch b where b.tenant_id = old.tenant_id and b.template_id = old.template_id)
+  then
+    raise exception 'template %: maker, currency, discount, minimum, skus and after_reversal are fixed once it has a batch',
+      old.external_id
+      using errcode = 'check_violation', constraint = 'template_with_batches_keeps_its_terms';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_template_change() is 'Trigger: a template with batches keeps its terms.';
+
+create trigger template_with_batches_keeps_its_terms
+before update on core.template
+for each row execute function core.check_template_change();
+
+create index batch_of_template on core.batch (tenant_id, template_id);
+
+create trigger template_is_kept before delete on core.template
+for each statement execute function core.refuse_change();
+create trigger batch_is_kept before delete on core.batch
+for each statement execute function core.refuse_change();
+create trigger coupon_is_kept before delete or truncate on core.coupon
+for each statement execute function core.refuse_change();

@@ -1,0 +1,268 @@
+-- Money: redemptions, their reversals, the ledger, and the events that tell of them.
+
+create table core.redemption (
+  tenant_id        int          not null,
+  redemption_id    uuid         not null,
+  coupon_id        uuid         not null,
+  merchant_id      int          not null,
+  caller_id        int          not null,
+  lock_request_id  text         not null,
+  status           text         not null,
+  currency         text         not null,
+  discount_minor   bigint       not null,
+  order_minor      bigint,
+  store            text,
+  terminal         text,
+  order_id         text,
+  started_at       timestamptz  not null,
+  lock_expires_at  timestamptz,
+  redeemed_at      timestamptz,
+  ended_at         timestamptz,
+  primary key (tenant_id, redemption_id),
+  foreign key (tenant_id, coupon_id) references core.coupon,
+  foreign key (tenant_id, merchant_id) references core.merchant,
+  constraint redemption_status_is_known check (status in ('LOCKED', 'REDEEMED', 'REVERSED', 'CANCELLED', 'LAPSED')),
+  constraint lock_has_an_end check (status = 'REDEEMED' or status = 'REVERSED' or lock_expires_at is not null),
+  constraint redeemed_at_agrees_with_status check ((status in ('REDEEMED', 'REVERSED')) = (redeemed_at is not null)),
+  constraint ended_at_agrees_with_status check ((status in ('REVERSED', 'CANCELLED', 'LAPSED')) = (ended_at is not null)),
+  constraint discount_is_not_negative check (discount_minor >= 0),
+  constraint discount_is_within_order check (discount_minor <= order_minor)
+) with (fillfactor = 90);
+comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
+comment on column core.redemption.redemption_id is 'UUIDv7; outside: red_ and 26 characters.';
+comment on column core.redemption.caller_id is 'Who locked: the party in Variant B, 0 in A. Only the same caller confirms or cancels.';
+comment on column core.redemption.lock_request_id is 'request_id of the lock or redeem call.';
+comment on column core.redemption.status is 'As last written. LOCKED past lock_expires_at counts as LAPSED at once.';
+comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
+comment on column core.redemption.ended_at is 'When it was reversed, cancelled, or found lapsed.';
+
+-- The law of the house: one live lock or redemption a coupon, whatever anybody runs.
+create unique index coupon_has_one_live_redemption on core.redemption (tenant_id, coupon_id)
+where status in ('LOCKED', 'REDEEMED');
+create index redemption_of_coupon on core.redemption (tenant_id, coupon_id);
+create index lock_is_live on core.redemption (lock_expires_at) where status = 'LOCKED';
+
+create table core.reversal (
+  tenant_id      int          not null,
+  reversal_id    uuid         not null,
+  redemption_id  uuid         not null,
+  caller_id      int          not null,
+  reason         text,
+  reversed_at    timestamptz  not null,
+  primary key (tenant_id, reversal_id),
+  constraint redemption_is_reversed_once unique (tenant_id, redemption_id),
+  foreign key (tenant_id, redemption_id) references core.redemption
+);
+comment on table core.reversal is 'The full reversal of a redemption.';
+comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 characters.';
+
+create table core.voiding (
+  tenant_id    int          not null,
+  coupon_id    uuid         not null,
+  merchant_id  int,
+  caller_id    int          not null,
+  reason       text,
+  voided_at    timestamptz  not null,
+  primary key (tenant_id, coupon_id),
+  foreign key (tenant_id, coupon_id) references core.coupon,
+  foreign key (tenant_id, merchant_id) references core.merchant
+);
+comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
+
+create table core.ledger_entry (
+  tenant_id       int          not null,
+  entry_id        uuid         not null,
+  entry_type      text         not null,
+  redemption_id   uuid         not null,
+  reversal_id     uuid,
+  distributor_id  int          not null,
+  amount_minor    bigint       not null,
+  currency        text         not null,
+  occurred_at     timestamptz  not null,
+  recorded_at     timestamptz  not null,
+  primary key (tenant_id, entry_id),
+  foreign key (tenant_id, redemption_id) references core.redemption,
+  foreign key (tenant_id, reversal_id) references core.reversal,
+  constraint entry_is_its_redemption_or_reversal check (
+    case entry_type
+      when 'REDEMPTION' then entry_id = redemption_id and reversal_id is null and amount_minor >= 0
+      when 'REVERSAL' then reversal_id is not null and entry_id = reversal_id and amount_minor <= 0
+      else false
+    end)
+);
+comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
+comment on column core.ledger_entry.entry_id is
+  'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters.';
+comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
+comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
+
+create table core.event (
+  tenant_id      int          not null,
+  event_id       uuid         not null,
+  event_seq      bigint       generated always as identity,
+  event_type     text         not null,
+  party_id       int          not null,
+  batch_id       int,
+  coupon_id      uuid,
+  redemption_id  uuid,
+  business_date  date,
+  occurred_at    timestamptz  not null,
+  recorded_at    timestamptz  not null,
+  primary key (tenant_id, event_id),
+  unique (event_seq),
+  foreign key (tenant_id, party_id) references core.party,
+  foreign key (tenant_id, batch_id) references core.batch,
+  foreign key (tenant_id, coupon_id) references core.coupon,
+  foreign key (tenant_id, redemption_id) references core.redemption,
+  constraint event_is_of_its_type check (
+    case
+      when event_type in ('coupon.redeemed', 'coupon.reversed')
+        then coupon_id is not null and redemption_id is not null and batch_id is null and business_date is null
+      when event_type in ('coupon.expired', 'coupon.voided')
+        then coupon_id is not null and redemption_id is null and batch_id is null and business_date is null
+      when event_type in ('batch.generated', 'allocation.completed')
+        then batch_id is not null and coupon_id is null and redemption_id is null and business_date is null
+      when event_type = 'reconciliation.ready'
+        then business_date is not null and coupon_id is null and redemption_id is null and batch_id is null
+      else false
+    end)
+);
+comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
+comment on column core.event.event_id is 'UUIDv7; outside: evt_ and 26 characters.';
+comment on column core.event.event_seq is 'Taken while the coupon''s row lock is held, so events of one coupon are in their order. Has gaps.';
+comment on column core.event.party_id is 'Whom it is for: maker or distributor.';
+
+create function core.check_redemption_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.tenant_id, new.redemption_id, new.coupon_id, new.merchant_id, new.caller_id, new.lock_request_id,
+      new.currency, new.discount_minor, new.order_minor, new.store, new.terminal, new.order_id, new.started_at)
+     is distinct from
+     (old.tenant_id, old.redemption_id, old.coupon_id, old.merchant_id, old.caller_id, old.lock_request_id,
+      old.currency, old.discount_minor, old.order_minor, old.store, old.terminal, old.order_id, old.started_at)
+     or (old.redeemed_at is not null and new.redeemed_at is distinct from old.redeemed_at)
+  then
+    raise exception 'redemption %: what was granted is fixed', old.redemption_id
+      using errcode = 'check_violation', constraint = 'redemption_terms_are_fixed';
+  end if;
+  if new.status <> old.status and not (case old.status
+       when 'LOCKED' then new.status in ('REDEEMED', 'CANCELLED', 'LAPSED')
+       when 'REDEEMED' then new.status = 'REVERSED'
+       else false
+     end)
+  then
+    raise exception 'redemption %: from % to % is no legal transition', old.redemption_id, old.status, new.status
+      using errcode = 'check_violation', constraint = 'redemption_transition_is_legal';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_redemption_change() is 'Trigger: terms of a redemption are fixed and its transitions are legal.';
+
+create trigger redemption_transition_is_legal
+before update on core.redemption
+for each row execute function core.check_redemption_change();
+
+-- At commit, coupon, redemption and ledger tell the same story. Deferred, because each transaction
+-- writes them one after the other.
+create function core.check_coupon_state() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_coupon  text;
+  v_live    text;
+begin
+  select c.status into v_coupon
+  from core.coupon c where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id;
+  select r.status into v_live
+  from core.redemption r
+  where r.tenant_id = new.tenant_id and r.coupon_id = new.coupon_id and r.status in ('LOCKED', 'REDEEMED');
+
+  if not (case v_coupon
+       when 'LOCKED' then v_live is not distinct from 'LOCKED'
+       when 'REDEEMED' then v_live is not distinct from 'REDEEMED' or (v_live is null and exists (
+         select from core.redemption r
+         where r.tenant_id = new.tenant_id and r.coupon_id = new.coupon_id and r.status = 'REVERSED'))
+       when 'VOIDED' then v_live is null and exists (
+         select from core.voiding v where v.tenant_id = new.tenant_id and v.coupon_id = new.coupon_id)
+       else v_live is null
+     end)
+  then
+    raise exception 'coupon % is %, its live redemption %', new.coupon_id, v_coupon, coalesce(v_live, 'none')
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_coupon_state() is 'Deferred trigger: status of a coupon agrees with its redemptions.';
+
+create constraint trigger coupon_agrees_with_its_redemptions
+after update of status on core.coupon
+deferrable initially deferred
+for each row when (new.status <> old.status)
+execute function core.check_coupon_state();
+
+create constraint trigger redemption_agrees_with_its_coupon
+after insert or update of status on core.redemption
+deferrable initially deferred
+for each row execute function core.check_coupon_state();
+
+create function core.check_redemption_money() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_redemption  core.redemption;
+  v_entries     int;
+  v_sum         bigint;
+begin
+  select r.* into v_redemption
+  from core.redemption r where r.tenant_id = new.tenant_id and r.redemption_id = new.redemption_id;
+  select count(*), coalesce(sum(l.amount_minor), 0) into v_entries, v_sum
+  from core.ledger_entry l
+  where l.tenant_id = new.tenant_id
+    and l.currency = v_redemption.currency
+    and l.entry_id in (
+      select v_redemption.redemption_id
+      union all
+      select v.reversal_id from core.reversal v
+      where v.tenant_id = new.tenant_id and v.redemption_id = new.redemption_id);
+
+  if not (case v_redemption.status
+       when 'REDEEMED' then v_entries = 1 and v_sum = v_redemption.discount_minor
+       when 'REVERSED' then v_entries = 2 and v_sum = 0
+       else v_entries = 0
+     end)
+  then
+    raise exception 'redemption % is %, with % ledger entries that sum up to %',
+      new.redemption_id, v_redemption.status, v_entries, v_sum
+      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_redemption_money() is 'Deferred trigger: a redemption has exactly the ledger entries its status calls for.';
+
+create constraint trigger redemption_agrees_with_the_ledger
+after insert or update of status on core.redemption
+deferrable initially deferred
+for each row when (new.status in ('REDEEMED', 'REVERSED'))
+execute function core.check_redemption_money();
+
+create constraint trigger ledger_agrees_with_the_redemption
+after insert on core.ledger_entry
+deferrable initially deferred
+for each row execute function core.check_redemption_money();
+
+create constraint trigger reversal_agrees_with_the_ledger
+after insert on core.reversal
+deferrable initially deferred
+for each row execute function core.check_redemption_money();
+
+create trigger redemption_is_kept before delete or truncate on core.redemption
+for each statement execute function core.refuse_change();
+create trigger reversal_is_kept before update or delete or truncate on core.reversal
+for each statement execute function core.refuse_change();
+create trigger voiding_is_kept before update or delete or truncate on core.voiding
+for each statement execute function core.refuse_change();
+create trigger ledger_is_immutable before update or delete or truncate on core.ledger_entry
+for each statement execute function core.refuse_change();
+create trigger event_is_immutable before update or delete or truncate on core.event
+for each statement execute function core.refuse_change();

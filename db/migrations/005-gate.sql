@@ -1,0 +1,64 @@
+-- What the gate remembers: answers given, nonces seen, locks cancelled before they came; and the audit.
+
+create table core.request (
+  tenant_id        int          not null,
+  caller_id        int          not null,
+  request_id       text         not null,
+  idempotency_key  text,
+  operation        text         not null,
+  body_hash        bytea        not null,
+  http_status      smallint     not null,
+  response         text         not null,
+  recorded_at      timestamptz  not null,
+  primary key (tenant_id, caller_id, request_id),
+  foreign key (tenant_id) references core.tenant,
+  constraint request_id_is_1_to_128_characters check (length(request_id) between 1 and 128),
+  constraint idempotency_key_is_1_to_128_characters check (length(idempotency_key) between 1 and 128),
+  constraint outcome_is_final check (http_status in (200, 404, 409, 422))
+);
+comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
+comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
+comment on column core.request.body_hash is 'Keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
+
+create unique index idempotency_key_is_used_once on core.request (tenant_id, caller_id, idempotency_key)
+where idempotency_key is not null;
+
+create unlogged table core.nonce (
+  tenant_id      int          not null,
+  credential_id  int          not null,
+  nonce          text         not null,
+  seen_at        timestamptz  not null,
+  primary key (tenant_id, credential_id, nonce)
+);
+comment on table core.nonce is
+  'Nonces of the last 11 minutes. Unlogged: a crash forgets them, and then the signed timestamp and the request record still stand.';
+create index nonce_by_age on core.nonce (seen_at);
+
+create table core.lock_cancellation (
+  tenant_id        int          not null,
+  caller_id        int          not null,
+  coupon_id        uuid         not null,
+  lock_request_id  text         not null,
+  recorded_at      timestamptz  not null,
+  primary key (tenant_id, coupon_id, caller_id, lock_request_id),
+  foreign key (tenant_id, coupon_id) references core.coupon
+);
+comment on table core.lock_cancellation is 'Cancels that came before their lock: the late lock is refused.';
+
+create table core.audit (
+  audit_id     bigint       primary key generated always as identity,
+  tenant_id    int,
+  recorded_at  timestamptz  not null default clock_timestamp(),
+  login        text         not null default session_user,
+  client       text         not null default current_setting('application_name'),
+  action       text         not null,
+  target       text         not null,
+  reason       text,
+  details      jsonb        not null default '{}',
+  foreign key (tenant_id) references core.tenant
+);
+comment on table core.audit is 'Each patch, provisioning and hand-over of codes: who, when, what, why.';
+comment on column core.audit.login is 'The login role, whatever role it acted as.';
+comment on column core.audit.details is 'What was before and after; never a code or a secret.';
+create trigger audit_is_immutable before update or delete or truncate on core.audit
+for each statement execute function core.refuse_change();
