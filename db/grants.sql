@@ -14,5 +14,10 @@ grant usage on schema report to coupon_report, coupon_admin;
 grant select on all tables in schema report to coupon_report, coupon_admin;
 grant execute on all functions in schema report to coupon_report, coupon_admin;
 
+-- A view reads tables as its owner but calls functions as its reader: these are pure.
+grant execute on function rules.external_id(text, uuid), rules.amount(bigint, int, text),
+  rules.effective_status(text, timestamptz, timestamptz, boolean, text, timestamptz)
+to coupon_report, coupon_admin;
+
 grant usage on schema admin to coupon_admin;
 grant execute on all functions in schema admin to coupon_admin;

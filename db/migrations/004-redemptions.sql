@@ -164,9 +164,10 @@ before update on core.redemption
 for each row execute function core.check_redemption_change();
 
 -- At commit, coupon, redemption and ledger tell the same story. Deferred, because each transaction
--- writes them one after the other.
+-- writes them one after the other; security definer, because by then the function that wrote is over
+-- and the session's own role may read no table.
 create function core.check_coupon_state() returns trigger
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_coupon  text;
   v_live    text;
@@ -207,7 +208,7 @@ deferrable initially deferred
 for each row execute function core.check_coupon_state();
 
 create function core.check_redemption_money() returns trigger
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_redemption  core.redemption;
   v_entries     int;

@@ -25,7 +25,7 @@ begin
     when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then rules.refuse(p_call, 'COUPON_EXPIRED')
     when p_coupon.status = 'LOCKED' and p_lock_expires_at > p_now
       then rules.refuse(p_call, 'COUPON_LOCKED',
-        json_build_object('lock_expires_at', rules.iso_time(p_lock_expires_at)))
+        format('{"lock_expires_at":"%s"}', rules.iso_time(p_lock_expires_at))::json)
     when p_batch.status <> 'ALLOCATED' then rules.refuse(p_call, 'COUPON_NOT_RELEASED')
     when p_coupon.valid_from > p_now then rules.refuse(p_call, 'COUPON_NOT_YET_VALID')
   end;

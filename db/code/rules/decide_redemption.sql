@@ -63,7 +63,7 @@ begin
     refusal := case
       when p_call.args ->> 'currency' <> v_template.currency then rules.refuse(p_call, 'CURRENCY_MISMATCH')
       when v_discount.code = 'DISCOUNT_NOT_COMPUTABLE'
-        then rules.refuse(p_call, v_discount.code, json_build_object('missing', v_discount.missing))
+        then rules.refuse(p_call, v_discount.code, format('{"missing":"%s"}', v_discount.missing)::json)
       when v_discount.code is not null then rules.refuse(p_call, v_discount.code)
     end;
   end if;
