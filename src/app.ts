@@ -1,0 +1,127 @@
+// Every request goes through here, in the order of contract section 9: route, size, type, signature, shape, code,
+// database. h3 carries requests and answers; the raw target and raw bytes come from node.
+import { H3, HTTPResponse } from "h3";
+import type { IncomingMessage } from "node:http";
+import { createAuthenticator, type Caller } from "./authenticate.ts";
+import { isJson, readBody } from "./body.ts";
+import type { Gate } from "./gate.ts";
+import { newId } from "./id.ts";
+import type { MasterKeys } from "./keys.ts";
+import { beforeDeadline } from "./lane.ts";
+import type { Logger } from "./log.ts";
+import { Problem, toAnswer, unavailable, type Answer } from "./problem.ts";
+import { findRequestId, readCall, type Reading } from "./read.ts";
+import type { Route } from "./route.ts";
+import { createMatcher, routes } from "./routes.ts";
+
+// The contract's 4 s, less what it takes to write the answer.
+const answerWithinMs = 3_800;
+const readyWithinMs = 1_500;
+
+export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; readiness: (deadline: number) => Promise<boolean> };
+
+// What is known of a request so far; its log line when it is answered.
+type Exchange = { requestId: string; operation: string | null; body: Uint8Array | null; caller: Caller | null };
+type Probe = { operation: "healthz" | "readyz"; method: "GET"; path: string };
+
+const probes: readonly Probe[] = [
+  { operation: "healthz", method: "GET", path: "/healthz" },
+  { operation: "readyz", method: "GET", path: "/readyz" },
+];
+
+export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
+  const authenticate = createAuthenticator({ gate, keys });
+  const match = createMatcher<Route | Probe>([...routes, ...probes]);
+
+  async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
+    const method = request.method!;
+    const target = request.url!;
+    const path = target.split("?", 1)[0]!;
+    const { route, segments } = match(method, path);
+    exchange.operation = route.operation;
+    if (!("schema" in route)) return probe(route);
+
+    const body = await readBody(request);
+    exchange.body = body;
+    if (method === "POST" && !isJson(request)) throw new Problem("UNSUPPORTED_MEDIA_TYPE");
+
+    const deadline = performance.now() + answerWithinMs;
+    const caller = await authenticate({ method, target, headers: request.headers, body }, deadline);
+    exchange.caller = caller;
+    const { credential } = caller;
+    exchange.requestId = (method === "POST" ? findRequestId(body) : null) ?? exchange.requestId;
+    const base = { credential_id: credential.credentialId, nonce: caller.nonce, request_id: exchange.requestId };
+
+    let reading: Reading;
+    try {
+      const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
+      reading = readCall(route, credential.variant, { query: target.slice(path.length), segments, idempotencyKeys, body }, keys);
+    } catch (error) {
+      // A nonce is decided before the shape of a body, so it is spent before the refusal is sent.
+      if (!(error instanceof Problem)) throw error;
+      const earlier = await gate.refuse(credential.tenantId, base, deadline);
+      if (earlier !== null) return earlier;
+      throw error;
+    }
+    const outcome = await gate.perform(credential.tenantId, { ...base, ...reading }, deadline);
+    return outcome.isReplay ? { ...outcome, headers: { "idempotent-replayed": "true" } } : outcome;
+  }
+
+  async function probe({ operation }: Probe): Promise<Answer> {
+    if (operation === "readyz") {
+      const deadline = performance.now() + readyWithinMs;
+      const isReady = await beforeDeadline(readiness(deadline), deadline).catch((error: unknown) => {
+        throw unavailable(error);
+      });
+      if (!isReady) throw unavailable(new Error("the database has another version than this program: run the migrations"));
+    }
+    return { status: 200, body: '{"ok":true}' };
+  }
+
+  async function exchangeOnce(request: IncomingMessage): Promise<HTTPResponse> {
+    const startedAt = performance.now();
+    const exchange: Exchange = { requestId: newId("req"), operation: null, body: null, caller: null };
+    let given: Answer;
+    let reason: string | undefined;
+    try {
+      given = await answer(request, exchange);
+    } catch (error) {
+      if (exchange.body !== null && exchange.caller === null) exchange.requestId = findRequestId(exchange.body) ?? exchange.requestId;
+      given = toAnswer(error, exchange.requestId);
+      if (error instanceof Problem) reason = describeCause(error.cause);
+      else log.error({ request_id: exchange.requestId, err: error }, "request failed");
+    }
+    log.info({ ...describe(exchange, given, performance.now() - startedAt), reason });
+    return new HTTPResponse(given.body, { status: given.status, headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...given.headers } });
+  }
+
+  // Malformed escapes are our 404, not h3's 400: the raw path decides.
+  const app = new H3({ silent: true, allowMalformedURL: true });
+  app.use((event) => exchangeOnce(event.runtime!.node!.req as IncomingMessage));
+  return app;
+}
+
+const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
+
+// A header is ASCII: what of an id lies beyond goes out percent-encoded.
+function toHeader(text: string): string {
+  return text.replace(/[^ -~]/gu, encodeURIComponent);
+}
+
+// Why there was no answer: the driver's or the server's words, which hold no values for these errors.
+function describeCause(cause: unknown): string | undefined {
+  return cause instanceof Error ? cause.message : undefined;
+}
+
+function describe(exchange: Exchange, given: Answer, durationMs: number): Record<string, unknown> {
+  return {
+    request_id: exchange.requestId,
+    operation: exchange.operation,
+    status: given.status,
+    code: given.status < 400 ? null : (/^\{\s*"code"\s*:\s*"([A-Z_]+)"/.exec(given.body)?.[1] ?? null),
+    duration_ms: Math.round(durationMs * 100) / 100,
+    access_key: exchange.caller?.credential.accessKey,
+    tenant_id: exchange.caller?.credential.tenantId,
+    is_replay: given.headers?.["idempotent-replayed"] === "true" || undefined,
+  };
+}

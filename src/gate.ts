@@ -1,0 +1,117 @@
+// The way to the database: one request is one SQL statement, and its answer is text that passes through unread.
+//
+// Each call first goes through the quick lane, where SQL never waits for a lock: what would have to wait is handed
+// back (status 0) and runs again in the patient lane, where it may. So calls that wait for each other, or for a DBA
+// who holds a row, fill only the patient lane's connections. The quick lane sends groups of one; a queue that
+// gathers the calls of a tenant while a group is in flight fits into `perform` without a change outside.
+import { isConnectionError, sqlState, type Database } from "./database.ts";
+import { createLane, type Lane } from "./lane.ts";
+import type { Logger } from "./log.ts";
+import { unavailable } from "./problem.ts";
+
+export type Variant = "A" | "B";
+export type CredentialRow = { tenant_id: number; credential_id: number; variant: Variant; amount_unit: string; sealed_secret: Uint8Array };
+export type Call = {
+  credential_id: number;
+  nonce: string | null; // null: spent before
+  operation: string;
+  request_id: string;
+  idempotency_key: string | null;
+  body_hash: string | null; // null: a read
+  args: Record<string, unknown>;
+};
+export type Outcome = { status: number; body: string; isReplay: boolean };
+export type Version = { migration: string; code: string };
+
+export type Gate = {
+  findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
+  perform(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
+  // Spends the nonce of a request that the HTTP layer is about to refuse itself. An outcome: it is refused otherwise.
+  refuse(tenantId: number, call: Pick<Call, "credential_id" | "nonce" | "request_id">, deadline: number): Promise<Outcome | null>;
+  version(deadline: number): Promise<Version>;
+  end(): Promise<void>;
+};
+
+const quickWidth = 12;
+const patientWidth = 6;
+const maxWaiting = 1_000;
+// Longer than the statement_timeout plus a slow network: by then the connection is dead.
+const defaultHungAfterMs = 7_000;
+export const connectionCount = quickWidth + patientWidth;
+
+type Pool = { database: Database; quick: Lane; patient: Lane };
+type OutcomeRow = { http_status: number; body: string; is_replay: boolean };
+
+type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number };
+
+export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: GateParts): Gate {
+  let pool = openPool();
+
+  function openPool(): Pool {
+    const openLane = (width: number) => createLane({ width, maxWaiting, hungAfterMs });
+    return { database: connect(), quick: openLane(quickWidth), patient: openLane(patientWidth) };
+  }
+
+  // A driver's pool that no longer settles its promises is left behind with everything that waits in it.
+  function replace(hung: Pool): void {
+    if (pool !== hung) return;
+    log.warn("the database connections hang, opening new ones");
+    pool = openPool();
+    hung.database.end().catch(() => {});
+  }
+
+  async function ask<T>(lane: "quick" | "patient", deadline: number, text: string, parameters: unknown[]): Promise<T[]> {
+    const current = pool;
+    try {
+      return await current[lane].run(deadline, () => current.database.rows<T>(text, parameters), () => replace(current));
+    } catch (error) {
+      throw isAway(error) ? unavailable(error) : error;
+    }
+  }
+
+  async function send(lane: "quick" | "patient", tenantId: number, call: Call, deadline: number): Promise<Outcome> {
+    const [row] = await ask<OutcomeRow>(
+      lane,
+      deadline,
+      "select http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
+      [tenantId, JSON.stringify([call]), lane === "patient"],
+    );
+    if (row === undefined) throw new Error("gate.perform gave no row");
+    return { status: row.http_status, body: row.body, isReplay: row.is_replay };
+  }
+
+  return {
+    async findCredential(accessKey, deadline) {
+      const rows = await ask<CredentialRow>(
+        "quick",
+        deadline,
+        "select tenant_id, credential_id, variant, amount_unit, sealed_secret from gate.find_credential($1)",
+        [accessKey],
+      );
+      return rows[0] ?? null;
+    },
+    async perform(tenantId, call, deadline) {
+      const outcome = await send("quick", tenantId, call, deadline);
+      if (outcome.status !== 0) return outcome;
+      const final = await send("patient", tenantId, { ...call, nonce: null }, deadline);
+      if (final.status === 0) throw unavailable(new Error("handed back twice"));
+      return final;
+    },
+    async refuse(tenantId, call, deadline) {
+      const outcome = await send("quick", tenantId, { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} }, deadline);
+      return outcome.status === 0 ? null : outcome;
+    },
+    async version(deadline) {
+      const [row] = await ask<Version>("quick", deadline, "select migration, code from gate.version()", []);
+      if (row === undefined) throw new Error("gate.version gave no row");
+      return row;
+    },
+    end: () => pool.database.end(),
+  };
+}
+
+// Whether trying again later may help: no connection, lock or statement timeout, deadlock or serialization failure,
+// out of resources (53), shut down (57P), read only after a failover. Everything else is a bug.
+function isAway(error: unknown): boolean {
+  return isConnectionError(error) || /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "");
+}

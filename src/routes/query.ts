@@ -1,0 +1,14 @@
+import { z } from "zod";
+import { coupon, externalId, requestId } from "../fields.ts";
+import type { Route } from "../route.ts";
+
+// A read by POST. It needs no request_id; one that is given names the request in error answers.
+const input = z.strictObject({ request_id: requestId.optional(), coupon, merchant: externalId });
+
+export const query: Route = {
+  operation: "query",
+  method: "POST",
+  path: "/v1/coupons/query",
+  isWrite: false,
+  schema: () => input,
+};

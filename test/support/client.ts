@@ -1,0 +1,35 @@
+// What tests send with: the signing client of src, and plain requests for what must be refused before a signature counts.
+import { request as send, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { createClient, exchange, type Client, type ClientOptions, type Reply } from "../../src/client.ts";
+
+export type { Client, Reply };
+
+export function client(options: ClientOptions): Client {
+  return createClient(options);
+}
+
+// One request as given, unsigned.
+export function sendPlain(url: string, method: string, target: string, headers: Record<string, string> = {}, body: string | Uint8Array = ""): Promise<Reply> {
+  return exchange(url, method, target, Buffer.from(body), headers);
+}
+
+// A body in chunks, without a declared length.
+export async function sendChunked(url: string, target: string, headers: Record<string, string>, chunks: Iterable<Uint8Array>): Promise<{ status: number; text: string }> {
+  const { hostname, port } = new URL(url);
+  const request = send({ host: hostname, port, method: "POST", path: target, headers: { "content-type": "application/json", ...headers } });
+  const response = new Promise<IncomingMessage>((resolve, reject) => request.on("response", resolve).on("error", reject));
+  for (const chunk of chunks) request.write(chunk);
+  request.end();
+  const answer = await response;
+  return { status: answer.statusCode!, text: await text(answer) };
+}
+
+// Bytes as given on a connection of their own; what came back until it closed.
+export async function sendBytes(url: string, bytes: string | Uint8Array): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.write(bytes);
+  return text(socket);
+}

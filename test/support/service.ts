@@ -1,0 +1,81 @@
+// The service as a test wants it: a database of its own, two tenants provisioned, the HTTP side on a port of its own.
+import { Writable } from "node:stream";
+import { randomBytes } from "node:crypto";
+import type { Test } from "tap";
+import { apply } from "../../src/apply.ts";
+import { exportCodes } from "../../src/codes.ts";
+import { connect, type Address, type Database } from "../../src/database.ts";
+import { parseMasterKeys, type MasterKeys } from "../../src/keys.ts";
+import { createLog } from "../../src/log.ts";
+import { serve } from "../../src/serve.ts";
+import { createMinter } from "../../src/tasks/mint.ts";
+import { client, type Client } from "./client.ts";
+import { createDatabase } from "./database.ts";
+import { document, secretOf } from "./provisioning.ts";
+
+export type Running = {
+  url: string;
+  address: Address;
+  keys: MasterKeys;
+  // The same keys as the programs take them.
+  masterKeyText: string;
+  // As the owner, who sees every table: for looking, and for arranging what the service cannot.
+  owner: Database;
+  admin: Database;
+  log: Record<string, unknown>[];
+  // A client of one of the provisioned credentials.
+  as(accessKey: string): Client;
+  apply(file: unknown): Promise<unknown>;
+  // Mints whatever is due, as the worker would.
+  mint(): Promise<void>;
+  // A minted batch, released unless said otherwise, and its codes.
+  makeBatch(by: Client, template: string, count: number, options?: { isReleased?: boolean }): Promise<Batch>;
+};
+export type Batch = { id: string; codes: string[]; couponIds: string[] };
+
+let counter = 0;
+// A request_id that no other call of this process has.
+export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
+
+export async function startService(t: Test, file: unknown = document): Promise<Running> {
+  const { address, drop } = await createDatabase();
+  const masterKeyText = randomBytes(32).toString("base64");
+  const keys = parseMasterKeys(masterKeyText);
+  const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
+  const [owner, admin, worker] = [open("coupon_owner"), open("coupon_admin"), open("coupon_worker")];
+  const log: Record<string, unknown>[] = [];
+  const lines = new Writable({
+    write(chunk, _, done) {
+      log.push(JSON.parse(String(chunk)) as Record<string, unknown>);
+      done();
+    },
+  });
+  await apply(admin, keys, file);
+  const service = await serve({ address, keys, config: { host: "127.0.0.1", port: 0 }, log: createLog("info", lines) });
+  t.teardown(async () => {
+    await service.stop();
+    await Promise.all([owner.end(), admin.end(), worker.end()]);
+    await drop();
+  });
+
+  const minter = createMinter({ database: worker, keys, stopping: new AbortController().signal });
+  async function mint(): Promise<void> {
+    for (let due = await minter.listDue(); due.length > 0; due = await minter.listDue()) await Promise.all(due.map((batch) => minter.mint(batch)));
+  }
+
+  async function makeBatch(by: Client, template: string, count: number, { isReleased = true } = {}): Promise<Batch> {
+    const created = await by.post("/v1/batches", { request_id: newRequestId(), template, total_count: count });
+    if (created.status !== 200) throw new Error(`no batch: ${created.text}`);
+    const id = created.json.batch.external_id as string;
+    await mint();
+    const coupons = (await Array.fromAsync(exportCodes(admin, keys, id, true))).flat();
+    if (isReleased) {
+      const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
+      if (released.status !== 200) throw new Error(`not released: ${released.text}`);
+    }
+    return { id, codes: coupons.map(({ code }) => code), couponIds: coupons.map(({ coupon_id }) => coupon_id) };
+  }
+
+  const as = (accessKey: string) => client({ url: service.url, accessKey, secret: secretOf(accessKey) });
+  return { url: service.url, address, keys, masterKeyText, owner, admin, log, as, apply: (other) => apply(admin, keys, other), mint, makeBatch };
+}

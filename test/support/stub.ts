@@ -1,0 +1,87 @@
+// The app on a port, before a gate that is no database: for rules that are decided before the database is asked.
+import { Writable } from "node:stream";
+import { toNodeHandler } from "h3";
+import type { Test } from "tap";
+import { createApp } from "../../src/app.ts";
+import type { Call, Gate, Outcome, Variant } from "../../src/gate.ts";
+import { batchKey, makeCode } from "../../src/code.ts";
+import { parseMasterKeys } from "../../src/keys.ts";
+import { createLog } from "../../src/log.ts";
+import { credentialPurpose, seal } from "../../src/seal.ts";
+import { listen, type Handler } from "../../src/server.ts";
+import { client, type Client } from "./client.ts";
+
+export const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
+export const secret = "test_secret_0123456789abcdefghijklmnop";
+export const code = makeCode(keys, "1", batchKey(keys, "1", Buffer.alloc(16, 1)), 1);
+
+export type Stub = {
+  url: string;
+  // Each call that reached the database, in order.
+  calls: Call[];
+  lookups: string[];
+  log: Record<string, unknown>[];
+  asA: Client;
+  asB: Client;
+  gate: Gate;
+};
+
+// A member of `overrides` stands in for the stub's own; nonces are kept, everything else succeeds.
+export async function startStub(t: Test, overrides: Partial<Gate> = {}): Promise<Stub> {
+  const [calls, lookups, log]: [Call[], string[], Record<string, unknown>[]] = [[], [], []];
+  const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
+  const nonces = new Set<string>();
+  const spend = (call: Pick<Call, "nonce" | "request_id">): Outcome | null => {
+    const isNew = !nonces.has(call.nonce!);
+    nonces.add(call.nonce!);
+    if (isNew) return null;
+    return { status: 401, body: JSON.stringify({ code: "NONCE_REUSED", message: "used", request_id: call.request_id, details: null }), isReplay: false };
+  };
+  const gate: Gate = {
+    async findCredential(accessKey) {
+      lookups.push(accessKey);
+      const variant = variants[accessKey];
+      if (variant === undefined) return null;
+      return { tenant_id: 7, credential_id: variant === "A" ? 1 : 2, variant, amount_unit: "major", sealed_secret: seal(keys, credentialPurpose(accessKey), secret) };
+    },
+    async perform(_, call) {
+      const refused = spend(call);
+      if (refused !== null) return refused;
+      calls.push(call);
+      return { status: 200, body: '{"ok": true}', isReplay: false };
+    },
+    async refuse(_, call) {
+      return spend(call);
+    },
+    async version() {
+      return { migration: "1", code: "1" };
+    },
+    async end() {},
+    ...overrides,
+  };
+  const lines = new Writable({
+    write(chunk, _, done) {
+      log.push(...String(chunk).trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>));
+      done();
+    },
+  });
+  const readiness = async (deadline: number) => (await gate.version(deadline)).migration === "1";
+  const app = createApp({ gate, keys, log: createLog("info", lines), readiness });
+  const { url, stop } = await listen(toNodeHandler(app) as Handler, { host: "127.0.0.1", port: 0 });
+  t.teardown(stop);
+  const as = (accessKey: string) => client({ url, accessKey, secret });
+  return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate };
+}
+
+// A body that is right for each POST, to be spoiled by a test.
+export const bodies: Record<string, Record<string, unknown>> = {
+  "/v1/coupons/lock": { request_id: "r-1", coupon: code, merchant: "mch_1" },
+  "/v1/coupons/redeem": { request_id: "r-1", coupon: code, merchant: "mch_1" },
+  "/v1/coupons/confirm": { request_id: "r-1", lock_request_id: "r-0", coupon: code, merchant: "mch_1" },
+  "/v1/coupons/cancel": { request_id: "r-1", lock_request_id: "r-0", coupon: code },
+  "/v1/coupons/void": { request_id: "r-1", coupon: code, merchant: "mch_1" },
+  "/v1/coupons/query": { coupon: code, merchant: "mch_1" },
+  "/v1/redemptions/reverse": { request_id: "r-1", redemption: "red_1" },
+  "/v1/batches": { request_id: "r-1", template: "tpl_1", total_count: 10 },
+  "/v1/batches/allocate": { request_id: "r-1", batch: "bat_1" },
+};
