@@ -1,0 +1,33 @@
+// The programs as an operator starts them: processes of their own, beside the service of a test.
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { text } from "node:stream/consumers";
+import type { Address } from "../../src/database.ts";
+import type { Running } from "./service.ts";
+
+export type Result = { code: number | null; stdout: string; stderr: string };
+
+export function startProgram(service: Running, name: string, ...args: string[]): ChildProcessWithoutNullStreams {
+  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText };
+  return spawn(process.execPath, [`src/${name}.ts`, ...args], { env });
+}
+
+export async function runProgram(service: Running, name: string, args: string[], input = ""): Promise<Result> {
+  const program = startProgram(service, name, ...args);
+  // One that ends without reading its input is no failure of the test.
+  program.stdin.on("error", () => {});
+  program.stdin.end(input);
+  const [stdout, stderr] = await Promise.all([text(program.stdout), text(program.stderr)]);
+  return { code: await codeOf(program), stdout, stderr };
+}
+
+export function codeOf(program: ChildProcessWithoutNullStreams): Promise<number | null> {
+  if (program.exitCode !== null || program.signalCode !== null) return Promise.resolve(program.exitCode);
+  return new Promise((resolve) => program.once("exit", resolve));
+}
+
+function urlOf(address: Address): string {
+  if ("url" in address) return address.url;
+  const { host, port, user, database, password } = address;
+  const login = [user, password].filter((part) => part !== undefined).map(encodeURIComponent).join(":");
+  return `postgres://${login}@/${database}?host=${encodeURIComponent(host)}&port=${port}`;
+}
