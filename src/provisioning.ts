@@ -1,0 +1,157 @@
+// The shape of a provisioning file (npm run apply). Only what one file can show by itself is judged here:
+// fields, formats, duplicates. What needs the stored state (references, refused changes, the decimals of a
+// currency) is judged by admin.apply, which answers with the same kind of paths.
+import { z } from "zod";
+
+const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[a-z0-9]{1,40}$`), `must be ${prefix}_ and 1 to 40 of a-z 0-9`);
+const party = id("pty");
+
+// \P{C} keeps control characters out (a NUL cannot be stored, a newline would break a log or a CSV).
+const text = (max: number) => z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
+
+// Number("1e400") is infinite and zod refuses it; the upper end is the contract's.
+const amount = z.number().min(0).lt(1e12);
+const positiveAmount = z.number().gt(0).lt(1e12);
+
+// Four decimals are what the database stores; a tiny number prints with an exponent and is refused too.
+const percent = z.number().gt(0).max(100).refine((value) => /^\d{1,3}(\.\d{1,4})?$/.test(String(value)), "must have at most 4 decimals");
+
+const timestamp = z.iso.datetime({ offset: true, error: "must be an ISO 8601 timestamp with a zone, as 2026-01-31T00:00:00Z" });
+
+const timeZone = z.string().refine(isTimeZone, "must be an IANA time zone, as Europe/Berlin");
+
+const webhookUrl = z.string().max(2048).refine(isWebhookUrl, "must be an http or https URL without a user name");
+
+const webhookSecret = z.string().refine(isWebhookSecret, "must be whsec_ and the base64 of 24 to 64 bytes");
+
+const discount = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("fixed"), amount: positiveAmount }),
+  z.strictObject({ type: z.literal("percent"), percent, max_amount: positiveAmount.optional() }),
+]);
+
+const store = z.strictObject({
+  external_id: text(64),
+  terminals: unique(z.array(text(64)), (terminal) => terminal).default([]),
+});
+
+const template = z
+  .strictObject({
+    id: id("tpl"),
+    name: text(200),
+    maker: party,
+    distributor: party.optional(),
+    currency: z.string().regex(/^[A-Z]{3}$/, "must be an ISO 4217 code, as EUR"),
+    discount,
+    min_order_amount: amount.optional(),
+    // An empty list could be read as "none" or as "every one": the field is left out for every one.
+    skus: unique(z.array(text(64)).min(1), (sku) => sku).optional(),
+    merchants: unique(z.array(id("mch")).min(1), (merchant) => merchant).optional(),
+    valid_from: timestamp,
+    valid_to: timestamp,
+    lock_ttl_seconds: z.int().min(1).max(604_800).default(900),
+    after_reversal: z.enum(["consumed", "reissued"]).default("consumed"),
+  })
+  .refine((value) => Date.parse(value.valid_from) < Date.parse(value.valid_to), { path: ["valid_to"], error: "must be later than valid_from" });
+
+const tenant = z
+  .strictObject({
+    id: id("ten"),
+    name: text(200),
+    variant: z.enum(["A", "B"]),
+    amount_unit: z.enum(["major", "minor"]).default("major"),
+    parties: unique(
+      z.array(
+        z.strictObject({
+          id: party,
+          name: text(200),
+          time_zone: timeZone.default("UTC"),
+          webhook: z.strictObject({ url: webhookUrl, secret: webhookSecret.optional() }).optional(),
+        }),
+      ),
+      (value) => value.id,
+      "id",
+    ).default([]),
+    merchants: unique(
+      z.array(
+        z.strictObject({
+          id: id("mch"),
+          name: text(200),
+          party,
+          delegates: unique(z.array(party), (value) => value).optional(),
+          stores: unique(z.array(store), (value) => value.external_id, "external_id").optional(),
+        }),
+      ),
+      (value) => value.id,
+      "id",
+    ).default([]),
+    templates: unique(z.array(template), (value) => value.id, "id").default([]),
+    credentials: z
+      .array(
+        z.strictObject({
+          access_key: z.string().regex(/^ak_[A-Za-z0-9_-]{1,64}$/, "must be ak_ and 1 to 64 of A-Z a-z 0-9 _ -"),
+          secret: z.string().regex(/^\P{C}{32,256}$/u, "must be 32 to 256 printable characters").optional(),
+          party: party.optional(),
+        }),
+      )
+      .default([]),
+  })
+  .superRefine((value, context) => {
+    value.credentials.forEach((credential, index) => {
+      const path = ["credentials", index, "party"];
+      if (value.variant === "B" && credential.party === undefined) context.addIssue({ code: "custom", path, message: "is required in variant B" });
+      if (value.variant === "A" && credential.party !== undefined) context.addIssue({ code: "custom", path, message: "belongs to variant B only: in variant A the credential is the tenant's" });
+    });
+  });
+
+export const provisioning = z
+  .strictObject({ tenants: unique(z.array(tenant).min(1), (value) => value.id, "id") })
+  .superRefine((value, context) => {
+    // An access key names one credential of the whole service, so it is unique across tenants.
+    const seen = new Set<string>();
+    value.tenants.forEach((one, tenantIndex) => {
+      one.credentials.forEach((credential, index) => {
+        if (seen.has(credential.access_key)) {
+          context.addIssue({ code: "custom", path: ["tenants", tenantIndex, "credentials", index, "access_key"], message: "stands in this file twice" });
+        }
+        seen.add(credential.access_key);
+      });
+    });
+  });
+
+export type Provisioning = z.infer<typeof provisioning>;
+
+function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, field?: string) {
+  return list.superRefine((values, context) => {
+    const seen = new Set<string>();
+    values.forEach((value, index) => {
+      if (seen.has(key(value))) {
+        context.addIssue({ code: "custom", path: field === undefined ? [index] : [index, field], message: "stands in this list twice" });
+      }
+      seen.add(key(value));
+    });
+  });
+}
+
+function isTimeZone(value: string): boolean {
+  // "+02:00" is known to Intl but is an offset, not a zone: it has no daylight saving time.
+  if (!/^[A-Za-z][A-Za-z0-9_+\-/]*$/.test(value)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: value });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isWebhookUrl(value: string): boolean {
+  const url = URL.parse(value);
+  return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === "";
+}
+
+function isWebhookSecret(value: string): boolean {
+  if (!value.startsWith("whsec_")) return false;
+  const encoded = value.slice("whsec_".length);
+  const bytes = Buffer.from(encoded, "base64");
+  // Buffer.from skips what it does not know, so the text must come back as it was.
+  return bytes.length >= 24 && bytes.length <= 64 && bytes.toString("base64") === encoded;
+}
