@@ -98,3 +98,6 @@ begin
 end
 $$;
 comment on function core.refuse_change() is 'Trigger: this table''s rows are not deleted, or not changed at all.';
+
+create trigger currency_is_immutable before update or delete or truncate on core.currency
+for each statement execute function core.refuse_change();

@@ -152,6 +152,23 @@ create trigger variant_and_unit_are_fixed_in_use
 before update on core.tenant
 for each row execute function core.keep_tenant_fixed();
 
+-- Statements and events name things by the ids their writer chose; what was written must stay true.
+create function core.keep_external_id() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'external_id % is fixed', old.external_id
+    using errcode = 'check_violation', constraint = 'external_id_is_fixed';
+end
+$$;
+comment on function core.keep_external_id() is 'Trigger: an external id never changes.';
+
+create trigger external_id_is_fixed before update on core.tenant
+for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
+create trigger external_id_is_fixed before update on core.party
+for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
+create trigger external_id_is_fixed before update on core.merchant
+for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
+
 create trigger tenant_is_kept before delete on core.tenant
 for each statement execute function core.refuse_change();
 create trigger party_is_kept before delete on core.party

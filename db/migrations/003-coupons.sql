@@ -238,6 +238,9 @@ for each row execute function core.check_template_change();
 
 create index batch_of_template on core.batch (tenant_id, template_id);
 
+create trigger external_id_is_fixed before update on core.template
+for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
+
 create trigger template_is_kept before delete on core.template
 for each statement execute function core.refuse_change();
 create trigger batch_is_kept before delete on core.batch

@@ -69,37 +69,15 @@ create table core.voiding (
 );
 comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
 
-create table core.ledger_entry (
-  tenant_id       int          not null,
-  entry_id        uuid         not null,
-  entry_type      text         not null,
-  redemption_id   uuid         not null,
-  reversal_id     uuid,
-  distributor_id  int          not null,
-  amount_minor    bigint       not null,
-  currency        text         not null,
-  occurred_at     timestamptz  not null,
-  recorded_at     timestamptz  not null,
-  primary key (tenant_id, entry_id),
-  foreign key (tenant_id, redemption_id) references core.redemption,
-  foreign key (tenant_id, reversal_id) references core.reversal,
-  constraint entry_is_its_redemption_or_reversal check (
-    case entry_type
-      when 'REDEMPTION' then entry_id = redemption_id and reversal_id is null and amount_minor >= 0
-      when 'REVERSAL' then reversal_id is not null and entry_id = reversal_id and amount_minor <= 0
-      else false
-    end)
-);
-comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
-comment on column core.ledger_entry.entry_id is
-  'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters.';
-comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
-comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
+-- One number line for all events. The default makes sure that a transaction has its own id before it draws a
+-- number: the sequencer tells by that id when a missing number can no longer appear.
+create sequence core.event_seq as bigint cache 1;
 
 create table core.event (
   tenant_id      int          not null,
   event_id       uuid         not null,
-  event_seq      bigint       generated always as identity,
+  event_seq      bigint       not null default (
+    case when pg_current_xact_id() is not null then nextval('core.event_seq') end),
   event_type     text         not null,
   party_id       int          not null,
   batch_id       int,
@@ -128,9 +106,40 @@ create table core.event (
     end)
 );
 comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
-comment on column core.event.event_id is 'UUIDv7; outside: evt_ and 26 characters.';
+comment on column core.event.event_id is
+  'UUIDv7; outside: evt_ and 26 characters. Of a redemption or reversal: its own id, as that of its ledger entry.';
 comment on column core.event.event_seq is 'Taken while the coupon''s row lock is held, so events of one coupon are in their order. Has gaps.';
 comment on column core.event.party_id is 'Whom it is for: maker or distributor.';
+
+alter sequence core.event_seq owned by core.event.event_seq;
+
+create table core.ledger_entry (
+  tenant_id       int          not null,
+  entry_id        uuid         not null,
+  entry_type      text         not null,
+  redemption_id   uuid         not null,
+  reversal_id     uuid,
+  distributor_id  int          not null,
+  amount_minor    bigint       not null,
+  currency        text         not null,
+  occurred_at     timestamptz  not null,
+  recorded_at     timestamptz  not null,
+  primary key (tenant_id, entry_id),
+  foreign key (tenant_id, redemption_id) references core.redemption,
+  foreign key (tenant_id, reversal_id) references core.reversal,
+  constraint each_movement_is_told foreign key (tenant_id, entry_id) references core.event (tenant_id, event_id),
+  constraint entry_is_its_redemption_or_reversal check (
+    case entry_type
+      when 'REDEMPTION' then entry_id = redemption_id and reversal_id is null and amount_minor >= 0
+      when 'REVERSAL' then reversal_id is not null and entry_id = reversal_id and amount_minor <= 0
+      else false
+    end)
+);
+comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
+comment on column core.ledger_entry.entry_id is
+  'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters.';
+comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
+comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
 
 create function core.check_redemption_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -7,7 +7,8 @@ declare
   v_operation        text := p_request ->> 'operation';
   v_idempotency_key  text := p_request ->> 'idempotency_key';
   v_claim            record;
-  v_is_write         boolean := v_operation not in ('query', 'get_batch', 'get_request');
+  v_is_write         boolean := v_operation not in (
+    'query', 'get_batch', 'get_request', 'pull_events', 'list_reconciliations', 'get_reconciliation');
 begin
   is_replay := false;
   v_call := rules.identify_caller(p_tenant_id, p_request, p_may_wait);
@@ -44,6 +45,9 @@ begin
     when 'get_batch' then api.get_batch(v_call)
     when 'allocate_batch' then api.allocate_batch(v_call)
     when 'get_request' then api.get_request(v_call)
+    when 'pull_events' then api.pull_events(v_call)
+    when 'list_reconciliations' then api.list_reconciliations(v_call)
+    when 'get_reconciliation' then api.get_reconciliation(v_call)
   end;
   if answer.http_status is null then
     raise exception 'no such operation: %', v_operation;

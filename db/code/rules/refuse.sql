@@ -14,6 +14,7 @@ begin
     when 'IDEMPOTENCY_KEY_REUSED' then v_status := 422; v_message := 'This request_id or idempotency-key was used for a different request.';
     when 'REQUEST_IN_PROGRESS' then v_status := 409; v_message := 'An equal request is still being worked on; retry.';
     when 'NOT_FOUND' then v_status := 404; v_message := 'There is no such ' || (p_details ->> 'resource') || '.';
+    when 'AMBIGUOUS_DISTRIBUTOR' then v_status := 422; v_message := 'Several distributors have this date; name one with ?distributor=.';
     when 'MERCHANT_NOT_IN_SCOPE' then v_status := 422; v_message := 'The coupon is not for this merchant.';
     when 'LOCK_NOT_FOUND' then v_status := 409; v_message := 'The coupon has no lock with this lock_request_id.';
     when 'LOCK_EXPIRED' then v_status := 409; v_message := 'The lock is past its end.';

@@ -1,0 +1,11 @@
+create or replace function admin.disable_webhook(p_tenant text, p_party text, p_reason text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason   text := rules.check_reason(p_reason);
+  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+begin
+  perform rules.disable_webhook(v_webhook.tenant_id, v_webhook.party_id, 'disabled: ' || v_reason);
+  perform rules.write_audit(v_webhook.tenant_id, 'disable_webhook', p_party, v_reason);
+end
+$$;
+comment on function admin.disable_webhook(text, text, text) is 'Stops deliveries to a party; what waits is parked.';

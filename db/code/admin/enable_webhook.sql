@@ -1,0 +1,14 @@
+-- Starts deliveries again: to new events at once, to parked ones by admin.replay_parked.
+create or replace function admin.enable_webhook(p_tenant text, p_party text, p_reason text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason   text := rules.check_reason(p_reason);
+  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+begin
+  update core.webhook w
+  set disabled_at = null, paused_until = null
+  where w.tenant_id = v_webhook.tenant_id and w.party_id = v_webhook.party_id;
+  perform rules.write_audit(v_webhook.tenant_id, 'enable_webhook', p_party, v_reason);
+end
+$$;
+comment on function admin.enable_webhook(text, text, text) is 'Starts deliveries to a party again.';

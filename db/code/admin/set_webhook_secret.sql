@@ -1,0 +1,18 @@
+-- A new secret, sealed by the program that made it (npm run webhooks -- rotate). The one before signs along for
+-- 24 h.
+create or replace function admin.set_webhook_secret(
+  p_tenant text, p_party text, p_sealed_secret bytea, p_secret_hash bytea, p_reason text)
+returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason   text := rules.check_reason(p_reason);
+  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+begin
+  update core.webhook w
+  set sealed_previous_secret = w.sealed_secret, rotated_at = clock_timestamp(),
+      sealed_secret = p_sealed_secret, secret_hash = p_secret_hash
+  where w.tenant_id = v_webhook.tenant_id and w.party_id = v_webhook.party_id;
+  perform rules.write_audit(v_webhook.tenant_id, 'set_webhook_secret', p_party, v_reason);
+end
+$$;
+comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is 'Rotates the secret of a webhook.';

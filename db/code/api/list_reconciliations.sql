@@ -1,0 +1,34 @@
+-- Closed business days, ascending. limit counts entries, but a date is never cut in two (Variant A can have
+-- several distributors on one date), as the cursor is a date.
+create or replace function api.list_reconciliations(p_call core.call) returns core.answer
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_after  date := coalesce((p_call.args ->> 'cursor')::date, '1970-01-01');
+  v_limit  int := coalesce((p_call.args ->> 'limit')::int, 100);
+  v_page   record;
+begin
+  with visible as (
+    select s.*, p.external_id as distributor,
+           count(*) over (partition by s.business_date) > 1 as is_shared,
+           row_number() over (order by s.business_date, p.external_id) as row_in_list
+    from rules.visible_statements(p_call) s
+    join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
+    where s.business_date > v_after),
+  page as (
+    select v.*
+    from visible v
+    where v.business_date <= (
+      select max(x.business_date) from visible x where x.row_in_list <= v_limit))
+  select '[' || coalesce(string_agg(
+           rules.statement_answer(p_call, g.distributor, g.business_date, g.closed_at, array[
+             rules.file_answer(g.business_date, 'detail', g.distributor, g.is_shared, g.entry_count, g.detail_bytes, g.detail_sha256),
+             rules.file_answer(g.business_date, 'summary', g.distributor, g.is_shared, g.summary_rows, g.summary_bytes, g.summary_sha256)]),
+           ',' order by g.row_in_list), '') || ']' as entries,
+         max(g.business_date) as last
+    into v_page
+  from page g;
+  return (200, format('{"reconciliations":%s,"next_cursor":"%s"}',
+    v_page.entries, to_char(coalesce(v_page.last, v_after), 'YYYY-MM-DD')));
+end
+$$;
+comment on function api.list_reconciliations(core.call) is 'GET /v1/reconciliations';

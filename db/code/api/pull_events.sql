@@ -1,0 +1,32 @@
+-- A page of the caller's feed. Positions are written in their order by one writer, so what is behind a cursor is
+-- complete, and a page once read never changes. A cursor is a position, written so that nobody counts with it.
+create or replace function api.pull_events(p_call core.call) returns core.answer
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_cursor  text := p_call.args ->> 'cursor';
+  v_limit   int := coalesce((p_call.args ->> 'limit')::int, 100);
+  v_after   bigint := 0;
+  v_last    bigint;
+  v_page    record;
+begin
+  select f.last_position into v_last
+  from core.feed f where f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id;
+  if v_cursor is not null then
+    v_after := rules.cursor_position(v_cursor);
+    if v_after is null or v_after > coalesce(v_last, 0) then
+      return rules.refuse_field(p_call, 'cursor', 'must be a next_cursor of an earlier page');
+    end if;
+  end if;
+  select '[' || coalesce(string_agg(e.body, ',' order by e.position), '') || ']' as events, max(e.position) as last
+    into v_page
+  from (
+    select f.position, f.body
+    from core.feed_event f
+    where f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id and f.position > v_after
+    order by f.position
+    limit v_limit) e;
+  return (200, format('{"events":%s,"next_cursor":"%s"}',
+    v_page.events, coalesce(rules.position_cursor(v_page.last), v_cursor, rules.position_cursor(0))));
+end
+$$;
+comment on function api.pull_events(core.call) is 'GET /v1/events';

@@ -1,0 +1,10 @@
+-- The nightly self-check: how many rows report.invariants has, by law.
+create or replace function jobs.check_invariants(out law text, out count bigint, out example text)
+returns setof record
+language sql volatile security definer
+begin atomic
+  select i.law, count(*), min(i.tenant || ' ' || i.subject)
+  from report.invariants i
+  group by i.law;
+end;
+comment on function jobs.check_invariants() is 'Broken laws and how often; none, always.';

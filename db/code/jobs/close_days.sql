@@ -1,0 +1,38 @@
+-- Closes business days that are over, up to p_limit of them, the earliest of each distributor first. As the
+-- sequencer: who posts entries and who closes days is one writer, so nothing can be late and nothing in two days.
+-- Closes nothing while visible events wait to be sequenced.
+create or replace function jobs.close_days(p_limit int) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_high  bigint;
+  v_day   record;
+  v_done  int := 0;
+begin
+  if not rules.be_sequencer() then
+    return 0;
+  end if;
+  select s.high_seq into strict v_high from core.sequencer s;
+  if exists (select from core.event e where e.event_seq > v_high)
+     or exists (select from core.event_gap g join core.event e on e.event_seq = g.event_seq)
+  then
+    return 0;
+  end if;
+  for v_day in
+    select b.tenant_id, b.party_id, p.time_zone,
+           rules.due_date(b.open_on, clock_timestamp(), p.time_zone) as business_date
+    from core.ledger_book b
+    join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id
+    where rules.due_date(b.open_on, clock_timestamp(), p.time_zone) is not null
+    order by b.open_on, b.tenant_id, b.party_id
+    limit p_limit
+  loop
+    perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);
+    update core.ledger_book b
+    set open_on = rules.next_business_date(v_day.business_date, v_day.time_zone)
+    where b.tenant_id = v_day.tenant_id and b.party_id = v_day.party_id;
+    v_done := v_done + 1;
+  end loop;
+  return v_done;
+end
+$$;
+comment on function jobs.close_days(int) is 'Closes business days that are over. Gives how many.';

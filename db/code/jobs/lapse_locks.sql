@@ -1,0 +1,35 @@
+-- Writes down locks that are past their end, at most p_limit: they counted as gone already. The coupon goes back to
+-- ISSUED, or to EXPIRED, which is then told. Coupons that somebody holds are left for the next time.
+create or replace function jobs.lapse_locks(p_limit int) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_coupon  core.coupon;
+  v_now     timestamptz;
+  v_done    int := 0;
+begin
+  for v_coupon in
+    select c.*
+    from core.redemption r
+    join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
+    where r.status = 'LOCKED' and r.lock_expires_at <= clock_timestamp()
+    order by r.lock_expires_at
+    limit p_limit
+    for no key update of c skip locked
+  loop
+    v_now := clock_timestamp();
+    update core.redemption r
+    set status = 'LAPSED', ended_at = v_now
+    where r.tenant_id = v_coupon.tenant_id
+      and r.coupon_id = v_coupon.coupon_id
+      and r.status = 'LOCKED'
+      and r.lock_expires_at <= v_now;
+    if found then
+      perform rules.free_coupon(
+        v_coupon, (rules.batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_now);
+      v_done := v_done + 1;
+    end if;
+  end loop;
+  return v_done;
+end
+$$;
+comment on function jobs.lapse_locks(int) is 'Writes down lapsed locks. Gives how many.';

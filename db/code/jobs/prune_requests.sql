@@ -1,0 +1,16 @@
+-- Removes rows of core.request older than p_days, at most p_limit. Gives how many.
+create or replace function jobs.prune_requests(p_days int, p_limit int) returns int
+language sql volatile security definer
+begin atomic
+  with removed as (
+    delete from core.request r
+    where r.ctid = any (array(
+      select o.ctid
+      from core.request o
+      where o.recorded_at < clock_timestamp() - make_interval(days => p_days)
+      limit p_limit
+      for update skip locked))
+    returning 1)
+  select count(*)::int from removed;
+end;
+comment on function jobs.prune_requests(int, int) is 'Removes old rows of core.request.';

@@ -1,0 +1,39 @@
+-- Writes down a round of deliveries to one subscriber. p_results:
+--   [{event_id, attempt, http_status, error, duration_ms, is_taken, retry_after_seconds, is_gone}]
+-- Taken: the delivery goes. Not taken: it is due again by the schedule, or when the subscriber said, whichever is
+-- later; after the tenth attempt it is parked. Gone (410): the webhook is disabled and its deliveries are parked.
+create or replace function jobs.record_deliveries(p_tenant_id int, p_party_id int, p_results jsonb) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_now  timestamptz := clock_timestamp();
+begin
+  insert into core.delivery_attempt
+    (tenant_id, party_id, event_id, attempt, http_status, error, duration_ms, attempted_at)
+  select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms, v_now
+  from jsonb_to_recordset(p_results)
+    r (event_id uuid, attempt int, http_status int, error text, duration_ms int);
+  delete from core.delivery d
+  using jsonb_to_recordset(p_results) r (event_id uuid, is_taken boolean)
+  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id and r.is_taken;
+  update core.delivery d
+  set attempt_count = r.attempt,
+      last_error = coalesce(r.error, 'HTTP ' || r.http_status),
+      parked_at = case when rules.retry_delay(r.attempt) is null then v_now end,
+      next_attempt_at = greatest(
+        v_now + coalesce(rules.retry_delay(r.attempt), interval '0'),
+        v_now + make_interval(secs => r.retry_after_seconds))
+  from jsonb_to_recordset(p_results)
+    r (event_id uuid, attempt int, http_status int, error text, is_taken boolean, retry_after_seconds int)
+  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id and not r.is_taken;
+  update core.webhook w
+  set paused_until = v_now + make_interval(secs => r.seconds)
+  from (
+    select max(x.retry_after_seconds) as seconds
+    from jsonb_to_recordset(p_results) x (retry_after_seconds int)) r
+  where w.tenant_id = p_tenant_id and w.party_id = p_party_id and r.seconds > 0;
+  if exists (select from jsonb_to_recordset(p_results) r (is_gone boolean) where r.is_gone) then
+    perform rules.disable_webhook(p_tenant_id, p_party_id, 'HTTP 410');
+  end if;
+end
+$$;
+comment on function jobs.record_deliveries(int, int, jsonb) is 'Writes down what became of a round of deliveries.';

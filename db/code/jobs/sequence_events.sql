@@ -1,0 +1,56 @@
+-- One step of the sequencer: gives up to p_limit committed events their place in their feeds, their ledger
+-- entries a business day, and their subscribers a delivery. is_drained: nothing that is visible was left over.
+--
+-- One at a time (rules.be_sequencer): a second one finds the place taken and goes. Everything of a
+-- step is one transaction, so a step that is killed has not happened.
+--
+-- An event can commit later than one with a higher number. So a number that is missing below the highest one seen
+-- is kept as a gap and looked for in each step, until every transaction that can have drawn it is over.
+-- Nothing waits for a gap: a later event of the same coupon cannot exist before the earlier one is visible,
+-- because both were written under the coupon's row lock.
+create or replace function jobs.sequence_events(p_limit int, out sequenced int, out is_drained boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_high     bigint;
+  v_found    record;
+begin
+  sequenced := 0;
+  is_drained := false;
+  if not rules.be_sequencer() then
+    return;
+  end if;
+  select s.high_seq into strict v_high from core.sequencer s;
+
+  -- one statement, so that events, gaps and transaction ids are of one snapshot
+  with fresh as (
+    select e.event_seq
+    from core.event e
+    where e.event_seq > v_high
+    order by e.event_seq
+    limit p_limit),
+  late as (
+    select e.event_seq
+    from core.event_gap g
+    join core.event e on e.event_seq = g.event_seq)
+  select array(select f.event_seq from fresh f union all select l.event_seq from late l order by 1) as seqs,
+         (select max(f.event_seq) from fresh f) as high,
+         (select count(*) from fresh f) < p_limit as is_drained,
+         pg_snapshot_xmin(pg_current_snapshot()) as oldest_running,
+         pg_snapshot_xmax(pg_current_snapshot()) as next_to_run
+    into v_found;
+
+  is_drained := v_found.is_drained;
+  perform rules.note_gaps(v_high, v_found.high, v_found.seqs, v_found.oldest_running, v_found.next_to_run);
+  update core.sequencer s
+  set high_seq = v_found.high, stepped_at = clock_timestamp()
+  where v_found.high is not null;
+  sequenced := cardinality(v_found.seqs);
+  if sequenced > 0 then
+    perform rules.append_to_feeds(v_found.seqs);
+    perform rules.open_books(v_found.seqs);
+    perform rules.post_entries(v_found.seqs);
+    perform rules.address_deliveries(v_found.seqs);
+  end if;
+end
+$$;
+comment on function jobs.sequence_events(int) is 'One step of the sequencer.';

@@ -1,0 +1,209 @@
+-- One row for each broken law of the system: none, always. The constraints see to it; this looks at what is there,
+-- whoever wrote it and with whatever switched off. law: which. tenant, subject: where.
+create or replace view report.invariants as
+with broken (law, tenant_id, subject) as (
+  select 'coupon and redemptions agree', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  from core.coupon c
+  left join core.redemption r
+    on r.tenant_id = c.tenant_id and r.coupon_id = c.coupon_id and r.status in ('LOCKED', 'REDEEMED')
+  where case c.status
+    when 'LOCKED' then r.status is distinct from 'LOCKED'
+    when 'REDEEMED' then coalesce(r.status, 'NONE') <> 'REDEEMED' and not (r.status is null and exists (
+      select from core.redemption x
+      where x.tenant_id = c.tenant_id and x.coupon_id = c.coupon_id and x.status = 'REVERSED'))
+    else r.status is not null
+  end
+  union all
+  select 'one live redemption a coupon', r.tenant_id, rules.external_id('cpn', r.coupon_id)
+  from core.redemption r
+  where r.status in ('LOCKED', 'REDEEMED')
+  group by r.tenant_id, r.coupon_id
+  having count(*) > 1
+  union all
+  select 'a voided coupon has its voiding', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  from core.coupon c
+  where (c.status = 'VOIDED') <> exists (
+    select from core.voiding v where v.tenant_id = c.tenant_id and v.coupon_id = c.coupon_id)
+  union all
+  select 'a redemption has its ledger entries', r.tenant_id, rules.external_id('red', r.redemption_id)
+  from core.redemption r
+  left join lateral (
+    select count(*) as entries, coalesce(sum(l.amount_minor), 0) as total,
+           bool_and(l.currency = r.currency) as is_one_currency
+    from core.ledger_entry l
+    where l.tenant_id = r.tenant_id
+      and (l.entry_id = r.redemption_id or l.entry_id in (
+        select v.reversal_id
+        from core.reversal v
+        where v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id))) l on true
+  where not case r.status
+    when 'REDEEMED' then l.entries = 1 and l.total = r.discount_minor and l.is_one_currency
+    when 'REVERSED' then l.entries = 2 and l.total = 0 and l.is_one_currency
+    else l.entries = 0
+  end
+  union all
+  select 'a ledger entry has its redemption', l.tenant_id, rules.external_id('led', l.entry_id)
+  from core.ledger_entry l
+  left join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
+  left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.reversal_id
+  where r.redemption_id is null
+     or (l.entry_type = 'REVERSAL') <> (v.reversal_id is not null)
+     or v.redemption_id <> l.redemption_id
+  union all
+  select 'a reversal has its reversed redemption', v.tenant_id, rules.external_id('rvs', v.reversal_id)
+  from core.reversal v
+  left join core.redemption r on r.tenant_id = v.tenant_id and r.redemption_id = v.redemption_id
+  where r.status is distinct from 'REVERSED'
+  union all
+  select 'a movement is told', l.tenant_id, rules.external_id('led', l.entry_id)
+  from core.ledger_entry l
+  left join core.event e on e.tenant_id = l.tenant_id and e.event_id = l.entry_id
+  where e.event_type is distinct from
+        case l.entry_type when 'REDEMPTION' then 'coupon.redeemed' else 'coupon.reversed' end
+     or e.party_id <> l.distributor_id
+  union all
+  select 'a telling of money has its movement', e.tenant_id, rules.external_id('evt', e.event_id)
+  from core.event e
+  where e.event_type in ('coupon.redeemed', 'coupon.reversed')
+    and not exists (
+      select from core.ledger_entry l where l.tenant_id = e.tenant_id and l.entry_id = e.event_id)
+  union all
+  select 'an expired or voided coupon is told', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  from core.coupon c
+  where c.status in ('EXPIRED', 'VOIDED')
+    and not exists (
+      select from core.event e
+      where e.tenant_id = c.tenant_id
+        and e.coupon_id = c.coupon_id
+        and e.event_type = case c.status when 'EXPIRED' then 'coupon.expired' else 'coupon.voided' end)
+  union all
+  select 'a batch has the coupons it counts', b.tenant_id, b.external_id
+  from core.batch b
+  left join lateral (
+    select count(*) as coupons, min(c.number) as first_number, max(c.number) as last_number
+    from core.coupon c
+    where c.tenant_id = b.tenant_id and c.batch_id = b.batch_id) c on true
+  where c.coupons <> b.minted_count
+     or coalesce(c.first_number, 1) <> 1
+     or coalesce(c.last_number, 0) <> b.minted_count
+     or (b.status <> 'PENDING' and b.minted_count <> b.total_count)
+  union all
+  select 'a completed batch is told', b.tenant_id, b.external_id
+  from core.batch b
+  cross join (values ('batch.generated', 'COMPLETED'), ('allocation.completed', 'ALLOCATED')) k (event_type, status)
+  where (b.status = k.status or b.status = 'ALLOCATED')
+    and 1 <> (
+      select count(*) from core.event e
+      where e.tenant_id = b.tenant_id and e.batch_id = b.batch_id and e.event_type = k.event_type)
+  union all
+  select 'a coupon is released when it is used', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  from core.coupon c
+  join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+  where c.status in ('LOCKED', 'REDEEMED', 'EXPIRED') and b.status <> 'ALLOCATED'
+  union all
+  select 'positions of a feed are 1 to N', f.tenant_id, f.party_id::text
+  from core.feed f
+  left join lateral (
+    select count(*) as events, min(x.position) as first_position, max(x.position) as last_position
+    from core.feed_event x
+    where x.tenant_id = f.tenant_id and x.party_id = f.party_id) x on true
+  where coalesce(x.last_position, f.last_position) <> f.last_position
+     or x.events <> coalesce(x.last_position - x.first_position + 1, 0)
+  union all
+  select 'a feed is in the order of each coupon', f.tenant_id, rules.external_id('evt', f.event_id)
+  from (
+    select x.tenant_id, x.event_id, e.event_seq,
+           lag(e.event_seq) over (partition by x.tenant_id, e.coupon_id order by x.position) as seq_before
+    from core.feed_event x
+    join core.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id) f
+  where f.event_seq < f.seq_before
+  union all
+  select 'a sequenced event is in a feed', e.tenant_id, rules.external_id('evt', e.event_id)
+  from core.event e
+  cross join core.sequencer s
+  where e.coupon_id is not null
+    and e.event_seq <= s.high_seq
+    and (
+      exists (select from core.feed_event x where x.tenant_id = e.tenant_id and x.position = 1)
+      or e.recorded_at > (select min(x.sequenced_at) from core.feed_event x where x.tenant_id = e.tenant_id))
+    and not exists (select from core.event_gap g where g.event_seq = e.event_seq)
+    and not exists (
+      select from core.feed_event x where x.tenant_id = e.tenant_id and x.event_id = e.event_id)
+  union all
+  select 'a sequenced movement is posted', l.tenant_id, rules.external_id('led', l.entry_id)
+  from core.ledger_entry l
+  join core.event e on e.tenant_id = l.tenant_id and e.event_id = l.entry_id
+  cross join core.sequencer s
+  where e.event_seq <= s.high_seq
+    and not exists (select from core.event_gap g where g.event_seq = e.event_seq)
+    and not exists (
+      select from core.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id)
+  union all
+  select 'a posting is its distributor''s', p.tenant_id, rules.external_id('led', p.entry_id)
+  from core.posting p
+  left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
+  where l.distributor_id is distinct from p.distributor_id
+  union all
+  select 'numbers of a business day are 1 to N', p.tenant_id, p.distributor_id || ' ' || p.business_date
+  from core.posting p
+  group by p.tenant_id, p.distributor_id, p.business_date
+  having min(p.number) <> 1 or max(p.number) <> count(*)
+  union all
+  select 'a statement holds its postings', s.tenant_id, s.distributor_id || ' ' || s.business_date
+  from core.statement s
+  where s.entry_count <> (
+    select count(*) from core.posting p
+    where p.tenant_id = s.tenant_id and p.distributor_id = s.distributor_id and p.business_date = s.business_date)
+  union all
+  select 'a summary is the sum of its ledger entries', s.tenant_id, s.distributor_id || ' ' || s.business_date
+  from core.statement s
+  where exists (
+    (select x.merchant_id, x.template_id, x.currency, x.redemption_count, x.redemption_minor, x.reversal_count, x.reversal_minor
+     from rules.sum_up_day(s.tenant_id, s.distributor_id, s.business_date) x
+     except
+     select l.merchant_id, l.template_id, l.currency, l.redemption_count, l.redemption_minor, l.reversal_count, l.reversal_minor
+     from core.statement_line l
+     where l.tenant_id = s.tenant_id and l.distributor_id = s.distributor_id and l.business_date = s.business_date)
+    union all
+    (select l.merchant_id, l.template_id, l.currency, l.redemption_count, l.redemption_minor, l.reversal_count, l.reversal_minor
+     from core.statement_line l
+     where l.tenant_id = s.tenant_id and l.distributor_id = s.distributor_id and l.business_date = s.business_date
+     except
+     select x.merchant_id, x.template_id, x.currency, x.redemption_count, x.redemption_minor, x.reversal_count, x.reversal_minor
+     from rules.sum_up_day(s.tenant_id, s.distributor_id, s.business_date) x))
+  union all
+  select 'days before the open one are closed', b.tenant_id, b.party_id || ' ' || p.business_date
+  from core.ledger_book b
+  join core.posting p on p.tenant_id = b.tenant_id and p.distributor_id = b.party_id
+  where p.business_date < b.open_on
+    and not exists (
+      select from core.statement s
+      where s.tenant_id = p.tenant_id and s.distributor_id = p.distributor_id and s.business_date = p.business_date)
+  group by b.tenant_id, b.party_id, p.business_date
+  union all
+  select 'the open day and later ones are not closed', b.tenant_id, b.party_id || ' ' || s.business_date
+  from core.ledger_book b
+  join core.statement s on s.tenant_id = b.tenant_id and s.distributor_id = b.party_id
+  where s.business_date >= b.open_on
+  union all
+  select 'a ready statement is told', s.tenant_id, s.distributor_id || ' ' || s.business_date
+  from core.statement s
+  where (s.ready_at is not null)::int <> (
+    select count(*) from core.event e
+    where e.tenant_id = s.tenant_id and e.party_id = s.distributor_id and e.business_date = s.business_date)
+  union all
+  select 'a recorded redemption exists', q.tenant_id, q.request_id
+  from core.request q
+  where q.operation in ('lock', 'redeem') and q.http_status = 200
+    and not exists (
+      select from core.redemption r
+      where r.tenant_id = q.tenant_id
+        and r.redemption_id = rules.internal_id('red', q.response::jsonb ->> 'redemption'))
+  union all
+  select 'a parked delivery was tried', d.tenant_id, rules.external_id('evt', d.event_id)
+  from core.delivery d
+  where d.attempt_count = 10 and d.parked_at is null)
+select b.law, t.external_id as tenant, b.subject
+from broken b
+left join core.tenant t using (tenant_id);
+comment on view report.invariants is 'One row for each broken law: none, always. Reads everything; for nights and tests.';

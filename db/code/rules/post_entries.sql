@@ -1,0 +1,35 @@
+-- Puts ledger entries on business days: the local day on which they were recorded, or the first open one when
+-- that is closed already. A distributor without books gets them with its first entry at the latest.
+create or replace function rules.post_entries(p_seqs bigint[]) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into core.ledger_book (tenant_id, party_id, open_on)
+  select l.tenant_id, l.distributor_id, min(rules.local_date(l.recorded_at, p.time_zone))
+  from core.event e
+  join core.ledger_entry l on l.tenant_id = e.tenant_id and l.entry_id = e.event_id
+  join core.party p on p.tenant_id = l.tenant_id and p.party_id = l.distributor_id
+  where e.event_seq = any (p_seqs)
+  group by l.tenant_id, l.distributor_id
+  on conflict do nothing;
+
+  insert into core.posting (tenant_id, distributor_id, business_date, number, entry_id)
+  select d.tenant_id, d.distributor_id, d.business_date,
+         row_number() over (partition by d.tenant_id, d.distributor_id, d.business_date order by d.event_seq)
+         + coalesce((
+           select max(x.number)
+           from core.posting x
+           where x.tenant_id = d.tenant_id
+             and x.distributor_id = d.distributor_id
+             and x.business_date = d.business_date), 0),
+         d.entry_id
+  from (
+    select l.tenant_id, l.distributor_id, l.entry_id, e.event_seq,
+           greatest(rules.local_date(l.recorded_at, p.time_zone), b.open_on) as business_date
+    from core.event e
+    join core.ledger_entry l on l.tenant_id = e.tenant_id and l.entry_id = e.event_id
+    join core.party p on p.tenant_id = l.tenant_id and p.party_id = l.distributor_id
+    join core.ledger_book b on b.tenant_id = l.tenant_id and b.party_id = l.distributor_id
+    where e.event_seq = any (p_seqs)) d;
+end
+$$;
+comment on function rules.post_entries(bigint[]) is 'Gives ledger entries their business days.';

@@ -1,0 +1,11 @@
+create or replace function rules.replay_deliveries(p_tenant_id int, p_party_id int, p_events uuid[]) returns void
+language sql volatile
+begin atomic
+  insert into core.delivery as d (tenant_id, party_id, event_id, event_seq, next_attempt_at)
+  select e.tenant_id, p_party_id, e.event_id, e.event_seq, clock_timestamp()
+  from core.event e
+  where e.tenant_id = p_tenant_id and e.event_id = any (p_events)
+  on conflict (tenant_id, party_id, event_id) do update
+  set attempt_count = 0, parked_at = null, last_error = null, next_attempt_at = excluded.next_attempt_at;
+end;
+comment on function rules.replay_deliveries(int, int, uuid[]) is 'Makes deliveries due from the start.';

@@ -1,0 +1,16 @@
+create or replace function rules.statement_page(
+  p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text, p_after int, p_limit int,
+  out number int, out fields text[])
+returns setof record
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_kind = 'detail' then
+    return query select d.number, d.fields
+    from rules.detail_page(p_tenant_id, p_distributor_id, p_business_date, p_after, p_limit) d;
+  else
+    return query select s.number, s.fields
+    from rules.summary_page(p_tenant_id, p_distributor_id, p_business_date, p_after, p_limit) s;
+  end if;
+end
+$$;
+comment on function rules.statement_page(int, int, date, text, int, int) is 'Lines of a file of a statement.';

@@ -1,0 +1,174 @@
+-- What the sequencer writes: events in one gap-free order per feed, and ledger entries on business days.
+
+create table core.feed (
+  tenant_id      int     not null references core.tenant,
+  party_id       int     not null,
+  last_position  bigint  not null default 0,
+  primary key (tenant_id, party_id),
+  constraint last_position_is_not_negative check (last_position >= 0)
+);
+comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
+
+create table core.feed_event (
+  tenant_id     int          not null,
+  party_id      int          not null,
+  position      bigint       not null,
+  event_id      uuid         not null,
+  body          text         not null,
+  sequenced_at  timestamptz  not null,
+  primary key (tenant_id, party_id, position),
+  constraint event_is_sequenced_once unique (tenant_id, event_id),
+  foreign key (tenant_id, party_id) references core.feed,
+  foreign key (tenant_id, event_id) references core.event,
+  constraint position_is_positive check (position > 0)
+);
+comment on table core.feed_event is 'Positions are 1..N in each feed, without gaps. Old ones are pruned, the others never change.';
+comment on column core.feed_event.body is 'The event as everybody is shown it, in pages and webhooks.';
+create index feed_event_by_age on core.feed_event using brin (sequenced_at);
+
+create trigger feed_event_is_immutable before update or truncate on core.feed_event
+for each statement execute function core.refuse_change();
+
+create table core.sequencer (
+  is_only     boolean      primary key default true,
+  high_seq    bigint       not null default 0,
+  stepped_at  timestamptz  not null default now(),
+  constraint sequencer_has_one_row check (is_only)
+);
+comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
+comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
+insert into core.sequencer default values;
+
+create table core.event_gap (
+  event_seq    bigint  primary key,
+  seen_before  xid8    not null
+);
+comment on table core.event_gap is 'Event numbers that were drawn but not seen yet: their transactions are late, or were rolled back.';
+comment on column core.event_gap.seen_before is
+  'The number was drawn by a transaction before this one. When all those are over and it is still not seen, it never will be.';
+
+create table core.ledger_book (
+  tenant_id  int   not null,
+  party_id   int   not null,
+  open_on    date  not null,
+  primary key (tenant_id, party_id),
+  foreign key (tenant_id, party_id) references core.party
+);
+comment on table core.ledger_book is 'A distributor''s business days: open_on is the first that is not closed. Begins with its first allocation.';
+
+create table core.statement (
+  tenant_id       int          not null,
+  distributor_id  int          not null,
+  business_date   date         not null,
+  entry_count     int          not null,
+  closed_at       timestamptz  not null,
+  ready_at        timestamptz,
+  detail_bytes    bigint,
+  detail_sha256   text,
+  summary_rows    int,
+  summary_bytes   bigint,
+  summary_sha256  text,
+  primary key (tenant_id, distributor_id, business_date),
+  foreign key (tenant_id, distributor_id) references core.ledger_book,
+  constraint files_are_described_when_ready check (
+    num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) in (0, 6))
+);
+comment on table core.statement is 'A closed business day. Closing fixes its entries; ready says its files were rendered once and measured.';
+create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date) where ready_at is null;
+
+create table core.posting (
+  tenant_id       int   not null,
+  distributor_id  int   not null,
+  business_date   date  not null,
+  number          int   not null,
+  entry_id        uuid  not null,
+  primary key (tenant_id, distributor_id, business_date, number),
+  constraint entry_is_posted_once unique (tenant_id, entry_id),
+  foreign key (tenant_id, entry_id) references core.ledger_entry,
+  constraint posting_number_is_positive check (number > 0)
+);
+comment on table core.posting is 'Which business day each ledger entry is on; number is 1..n in its day.';
+
+-- What a closed day says: it gets no more postings, and is itself changed once, when its files are ready.
+create function core.check_posting() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (
+    select
+    from new_posting n
+    join core.statement s using (tenant_id, distributor_id, business_date))
+  then
+    raise exception 'a closed business day gets no more entries'
+      using errcode = 'check_violation', constraint = 'closed_day_is_closed';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_posting() is 'Trigger: a closed business day gets no more entries.';
+
+create trigger closed_day_is_closed
+after insert on core.posting
+referencing new table as new_posting
+for each statement execute function core.check_posting();
+
+create function core.check_statement_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if old.ready_at is not null
+     or (new.tenant_id, new.distributor_id, new.business_date, new.entry_count, new.closed_at)
+        is distinct from
+        (old.tenant_id, old.distributor_id, old.business_date, old.entry_count, old.closed_at)
+  then
+    raise exception 'statement of %: a closed statement never changes', old.business_date
+      using errcode = 'check_violation', constraint = 'closed_statement_never_changes';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_statement_change() is 'Trigger: a statement changes once, when its files are ready.';
+
+create trigger closed_statement_never_changes
+before update on core.statement
+for each row execute function core.check_statement_change();
+create trigger statement_is_kept before delete or truncate on core.statement
+for each statement execute function core.refuse_change();
+create trigger posting_is_immutable before update or delete or truncate on core.posting
+for each statement execute function core.refuse_change();
+
+create function core.check_book_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.open_on < old.open_on then
+    raise exception 'business days only go forward'
+      using errcode = 'check_violation', constraint = 'open_day_goes_forward';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_book_change() is 'Trigger: the open day of a distributor never goes back.';
+create trigger open_day_goes_forward
+before update on core.ledger_book
+for each row execute function core.check_book_change();
+
+create table core.statement_line (
+  tenant_id             int     not null,
+  distributor_id        int     not null,
+  business_date         date    not null,
+  number                int     not null,
+  merchant_id           int     not null,
+  template_id           int     not null,
+  currency              text    not null references core.currency,
+  redemption_count      int     not null,
+  redemption_minor      bigint  not null,
+  reversal_count        int     not null,
+  reversal_minor        bigint  not null,
+  primary key (tenant_id, distributor_id, business_date, number),
+  foreign key (tenant_id, distributor_id, business_date) references core.statement,
+  foreign key (tenant_id, merchant_id) references core.merchant,
+  foreign key (tenant_id, template_id) references core.template,
+  constraint line_has_entries check (redemption_count + reversal_count > 0)
+);
+comment on table core.statement_line is 'The summary of a closed day: one line a merchant, template and currency; written when the day is closed.';
+create trigger statement_line_is_immutable before update or delete or truncate on core.statement_line
+for each statement execute function core.refuse_change();
+create index request_by_age on core.request using brin (recorded_at);
