@@ -11,6 +11,7 @@ create type core.call as (
   amount_unit text,
   caller_id integer,
   request_id text,
+  idempotency_key text,
   body_hash bytea,
   may_wait boolean,
   args jsonb
@@ -28,6 +29,8 @@ create type core.grant_terms as (
   granted_at timestamp with time zone,
   lock_expires_at timestamp with time zone
 );
+
+create sequence core.event_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
 
 create table core.audit (
   audit_id bigint not null generated always as identity,
@@ -63,6 +66,7 @@ create table core.batch (
   salt bytea,
   caller_id integer not null,
   request_id text not null,
+  idempotency_key text,
   body_hash bytea not null,
   mint_holder uuid,
   mint_lease_until timestamp with time zone,
@@ -70,8 +74,10 @@ create table core.batch (
   completed_at timestamp with time zone,
   allocated_at timestamp with time zone,
   codes_destroyed_at timestamp with time zone,
+  expired_through integer not null default 0,
   constraint batch_pkey PRIMARY KEY (tenant_id, batch_id),
   constraint batch_create_runs_once UNIQUE (tenant_id, caller_id, request_id),
+  constraint batch_create_runs_once_a_key UNIQUE (tenant_id, caller_id, idempotency_key),
   constraint batch_external_id_key UNIQUE (external_id),
   constraint batch_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
   constraint batch_tenant_id_maker_id_fkey FOREIGN KEY (tenant_id, maker_id) REFERENCES core.party(tenant_id, party_id),
@@ -82,10 +88,12 @@ create table core.batch (
   constraint batch_status_is_known CHECK ((status = ANY (ARRAY['PENDING'::text, 'COMPLETED'::text, 'ALLOCATED'::text]))),
   constraint batch_validity_is_forward CHECK ((valid_from < valid_to)),
   constraint completed_at_agrees_with_status CHECK (((status = 'PENDING'::text) = (completed_at IS NULL))),
+  constraint expired_through_is_within_total CHECK (((expired_through >= 0) AND (expired_through <= total_count))),
   constraint minted_count_is_within_total CHECK (((minted_count >= 0) AND (minted_count <= total_count))),
   constraint salt_is_kept_until_codes_are_destroyed CHECK (((salt IS NULL) = (codes_destroyed_at IS NOT NULL))),
   constraint total_count_is_1_to_10_million CHECK (((total_count >= 1) AND (total_count <= 10000000)))
 );
+CREATE INDEX batch_is_expiring ON core.batch USING btree (valid_to) WHERE ((status = 'ALLOCATED'::text) AND (expired_through < total_count));
 CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE (status = 'PENDING'::text);
 CREATE INDEX batch_of_template ON core.batch USING btree (tenant_id, template_id);
 CREATE TRIGGER batch_is_kept BEFORE DELETE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -93,8 +101,9 @@ CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH RO
 comment on table core.batch is 'One job of minting, released as a whole to its distributor.';
 comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
 comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
-comment on column core.batch.request_id is 'With caller_id: a batch create never mints twice, also when its request record is long gone.';
+comment on column core.batch.request_id is 'With caller_id, as idempotency_key: a batch create never mints twice, also when its request record is long gone.';
 comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
+comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
 
 create table core.code_version (
   is_only boolean not null default true,
@@ -128,6 +137,7 @@ create table core.coupon (
 CREATE CONSTRAINT TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE OF status ON core.coupon DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> old.status)) EXECUTE FUNCTION core.check_coupon_state();
 CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
+CREATE TRIGGER extension_is_noted AFTER UPDATE ON core.coupon FOR EACH ROW WHEN ((new.valid_to <> old.valid_to)) EXECUTE FUNCTION core.note_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
 comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
 comment on column core.coupon.number is '1..total_count of its batch, without gaps.';
@@ -135,6 +145,16 @@ comment on column core.coupon.code_attempt is 'How often the code was drawn agai
 comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';
 comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
 comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
+
+create table core.coupon_extension (
+  tenant_id integer not null,
+  coupon_id uuid not null,
+  valid_to timestamp with time zone not null,
+  constraint coupon_extension_pkey PRIMARY KEY (tenant_id, coupon_id),
+  constraint coupon_extension_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
+);
+CREATE INDEX coupon_extension_by_end ON core.coupon_extension USING btree (valid_to);
+comment on table core.coupon_extension is 'Coupons whose valid_to was patched: the expiry job looks for them one by one. Kept by a trigger.';
 
 create table core.credential (
   tenant_id integer not null,
@@ -165,12 +185,51 @@ create table core.currency (
   constraint currency_is_iso_4217 CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint decimals_are_0_to_4 CHECK (((decimals >= 0) AND (decimals <= 4)))
 );
+CREATE TRIGGER currency_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.currency FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.currency is 'ISO 4217: how many decimals an amount of a currency has.';
+
+create table core.delivery (
+  tenant_id integer not null,
+  party_id integer not null,
+  event_id uuid not null,
+  event_seq bigint not null,
+  attempt_count integer not null default 0,
+  next_attempt_at timestamp with time zone not null,
+  parked_at timestamp with time zone,
+  last_error text,
+  constraint delivery_pkey PRIMARY KEY (tenant_id, party_id, event_id),
+  constraint delivery_tenant_id_event_id_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES core.event(tenant_id, event_id),
+  constraint delivery_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id),
+  constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
+) with (fillfactor=80);
+CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
+comment on table core.delivery is 'Events that a subscriber has not taken yet. Taken: the row goes. Tried ten times: parked, until replayed.';
+
+create table core.delivery_attempt (
+  attempt_id bigint not null generated always as identity,
+  tenant_id integer not null,
+  party_id integer not null,
+  event_id uuid not null,
+  attempt integer not null,
+  http_status integer,
+  error text,
+  duration_ms integer not null,
+  attempted_at timestamp with time zone not null,
+  constraint delivery_attempt_pkey PRIMARY KEY (attempt_id)
+);
+CREATE INDEX delivery_attempt_by_age ON core.delivery_attempt USING brin (attempted_at);
+CREATE INDEX delivery_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at);
+comment on table core.delivery_attempt is 'Log of deliveries, 30 days.';
+comment on column core.delivery_attempt.http_status is 'Null: no answer; error says why.';
 
 create table core.event (
   tenant_id integer not null,
   event_id uuid not null,
-  event_seq bigint not null generated always as identity,
+  event_seq bigint not null default 
+CASE
+    WHEN (pg_current_xact_id() IS NOT NULL) THEN nextval('core.event_seq'::regclass)
+    ELSE NULL::bigint
+END,
   event_type text not null,
   party_id integer not null,
   batch_id integer,
@@ -196,9 +255,55 @@ END)
 );
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
-comment on column core.event.event_id is 'UUIDv7; outside: evt_ and 26 characters.';
+comment on column core.event.event_id is 'UUIDv7; outside: evt_ and 26 characters. Of a redemption or reversal: its own id, as that of its ledger entry.';
 comment on column core.event.event_seq is 'Taken while the coupon''s row lock is held, so events of one coupon are in their order. Has gaps.';
 comment on column core.event.party_id is 'Whom it is for: maker or distributor.';
+
+create table core.event_gap (
+  event_seq bigint not null,
+  seen_before xid8 not null,
+  constraint event_gap_pkey PRIMARY KEY (event_seq)
+);
+comment on table core.event_gap is 'Event numbers that were drawn but not seen yet: their transactions are late, or were rolled back.';
+comment on column core.event_gap.seen_before is 'The number was drawn by a transaction before this one. When all those are over and it is still not seen, it never will be.';
+
+create table core.feed (
+  tenant_id integer not null,
+  party_id integer not null,
+  last_position bigint not null default 0,
+  constraint feed_pkey PRIMARY KEY (tenant_id, party_id),
+  constraint feed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
+  constraint last_position_is_not_negative CHECK ((last_position >= 0))
+);
+comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
+
+create table core.feed_event (
+  tenant_id integer not null,
+  party_id integer not null,
+  "position" bigint not null,
+  event_id uuid not null,
+  body text not null,
+  sequenced_at timestamp with time zone not null,
+  constraint feed_event_pkey PRIMARY KEY (tenant_id, party_id, "position"),
+  constraint event_is_sequenced_once UNIQUE (tenant_id, event_id),
+  constraint feed_event_tenant_id_event_id_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES core.event(tenant_id, event_id),
+  constraint feed_event_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.feed(tenant_id, party_id),
+  constraint position_is_positive CHECK (("position" > 0))
+);
+CREATE INDEX feed_event_by_age ON core.feed_event USING brin (sequenced_at);
+CREATE TRIGGER feed_event_is_immutable BEFORE UPDATE OR TRUNCATE ON core.feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.feed_event is 'Positions are 1..N in each feed, without gaps. Old ones are pruned, the others never change.';
+comment on column core.feed_event.body is 'The event as everybody is shown it, in pages and webhooks.';
+
+create table core.ledger_book (
+  tenant_id integer not null,
+  party_id integer not null,
+  open_on date not null,
+  constraint ledger_book_pkey PRIMARY KEY (tenant_id, party_id),
+  constraint ledger_book_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id)
+);
+CREATE TRIGGER open_day_goes_forward BEFORE UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
+comment on table core.ledger_book is 'A distributor''s business days: open_on is the first that is not closed. Begins with its first allocation.';
 
 create table core.ledger_entry (
   tenant_id integer not null,
@@ -212,6 +317,7 @@ create table core.ledger_entry (
   occurred_at timestamp with time zone not null,
   recorded_at timestamp with time zone not null,
   constraint ledger_entry_pkey PRIMARY KEY (tenant_id, entry_id),
+  constraint each_movement_is_told FOREIGN KEY (tenant_id, entry_id) REFERENCES core.event(tenant_id, event_id),
   constraint ledger_entry_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id),
   constraint ledger_entry_tenant_id_reversal_id_fkey FOREIGN KEY (tenant_id, reversal_id) REFERENCES core.reversal(tenant_id, reversal_id),
   constraint entry_is_its_redemption_or_reversal CHECK (
@@ -252,6 +358,7 @@ create table core.merchant (
   constraint merchant_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint merchant_external_id_is_well_formed CHECK ((external_id ~ '^mch_[a-z0-9]{1,40}$'::text))
 );
+CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.merchant FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
 CREATE TRIGGER merchant_is_kept BEFORE DELETE ON core.merchant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.merchant is 'A place that redeems. Belongs to one party; delegates may act for it.';
 
@@ -297,9 +404,25 @@ create table core.party (
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL))
 );
+CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
 CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.party is 'A company inside a tenant: maker, distributor, merchant operator, or all three.';
 comment on column core.party.time_zone is 'IANA name; the business day of a distributor is a local day here.';
+
+create table core.posting (
+  tenant_id integer not null,
+  distributor_id integer not null,
+  business_date date not null,
+  number integer not null,
+  entry_id uuid not null,
+  constraint posting_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, number),
+  constraint entry_is_posted_once UNIQUE (tenant_id, entry_id),
+  constraint posting_tenant_id_entry_id_fkey FOREIGN KEY (tenant_id, entry_id) REFERENCES core.ledger_entry(tenant_id, entry_id),
+  constraint posting_number_is_positive CHECK ((number > 0))
+);
+CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting REFERENCING NEW TABLE AS new_posting FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting();
+CREATE TRIGGER posting_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.posting FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.posting is 'Which business day each ledger entry is on; number is 1..n in its day.';
 
 create table core.redemption (
   tenant_id integer not null,
@@ -361,6 +484,7 @@ create table core.request (
   constraint request_id_is_1_to_128_characters CHECK (((length(request_id) >= 1) AND (length(request_id) <= 128)))
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (tenant_id, caller_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is 'Keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
@@ -380,6 +504,59 @@ CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.r
 CREATE TRIGGER reversal_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.reversal FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.reversal is 'The full reversal of a redemption.';
 comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 characters.';
+
+create table core.sequencer (
+  is_only boolean not null default true,
+  high_seq bigint not null default 0,
+  stepped_at timestamp with time zone not null default now(),
+  constraint sequencer_pkey PRIMARY KEY (is_only),
+  constraint sequencer_has_one_row CHECK (is_only)
+);
+comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
+comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
+
+create table core.statement (
+  tenant_id integer not null,
+  distributor_id integer not null,
+  business_date date not null,
+  entry_count integer not null,
+  closed_at timestamp with time zone not null,
+  ready_at timestamp with time zone,
+  detail_bytes bigint,
+  detail_sha256 text,
+  summary_rows integer,
+  summary_bytes bigint,
+  summary_sha256 text,
+  constraint statement_pkey PRIMARY KEY (tenant_id, distributor_id, business_date),
+  constraint statement_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.ledger_book(tenant_id, party_id),
+  constraint files_are_described_when_ready CHECK ((num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) = ANY (ARRAY[0, 6])))
+);
+CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
+CREATE TRIGGER closed_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
+CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.statement is 'A closed business day. Closing fixes its entries; ready says its files were rendered once and measured.';
+
+create table core.statement_line (
+  tenant_id integer not null,
+  distributor_id integer not null,
+  business_date date not null,
+  number integer not null,
+  merchant_id integer not null,
+  template_id integer not null,
+  currency text not null,
+  redemption_count integer not null,
+  redemption_minor bigint not null,
+  reversal_count integer not null,
+  reversal_minor bigint not null,
+  constraint statement_line_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, number),
+  constraint statement_line_currency_fkey FOREIGN KEY (currency) REFERENCES core.currency(currency),
+  constraint statement_line_tenant_id_distributor_id_business_date_fkey FOREIGN KEY (tenant_id, distributor_id, business_date) REFERENCES core.statement(tenant_id, distributor_id, business_date),
+  constraint statement_line_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
+  constraint statement_line_tenant_id_template_id_fkey FOREIGN KEY (tenant_id, template_id) REFERENCES core.template(tenant_id, template_id),
+  constraint line_has_entries CHECK (((redemption_count + reversal_count) > 0))
+);
+CREATE TRIGGER statement_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.statement_line FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.statement_line is 'The summary of a closed day: one line a merchant, template and currency; written when the day is closed.';
 
 create table core.store (
   tenant_id integer not null,
@@ -435,6 +612,7 @@ END),
   constraint template_external_id_is_well_formed CHECK ((external_id ~ '^tpl_[a-z0-9]{1,40}$'::text)),
   constraint template_validity_is_forward CHECK ((valid_from < valid_to))
 );
+CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.template FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
 CREATE TRIGGER template_is_kept BEFORE DELETE ON core.template FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER template_with_batches_keeps_its_terms BEFORE UPDATE ON core.template FOR EACH ROW EXECUTE FUNCTION core.check_template_change();
 comment on table core.template is 'The rule from which batches are made. What it says of money is fixed once it has a batch.';
@@ -465,6 +643,7 @@ create table core.tenant (
   constraint tenant_external_id_is_well_formed CHECK ((external_id ~ '^ten_[a-z0-9]{1,40}$'::text)),
   constraint variant_is_known CHECK ((variant = ANY (ARRAY['A'::text, 'B'::text])))
 );
+CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
 CREATE TRIGGER tenant_is_kept BEFORE DELETE ON core.tenant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER variant_and_unit_are_fixed_in_use BEFORE UPDATE ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.keep_tenant_fixed();
 comment on table core.tenant is 'Isolation boundary: nothing crosses it, and its key is first in every key.';
@@ -505,6 +684,9 @@ create table core.webhook (
   rotated_at timestamp with time zone,
   disabled_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  holder uuid,
+  lease_until timestamp with time zone,
+  paused_until timestamp with time zone,
   constraint webhook_pkey PRIMARY KEY (tenant_id, party_id),
   constraint webhook_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint previous_secret_has_its_time CHECK (((sealed_previous_secret IS NULL) OR (rotated_at IS NOT NULL))),
@@ -513,3 +695,5 @@ create table core.webhook (
 comment on table core.webhook is 'Where a party wants its events. At most one a party.';
 comment on column core.webhook.sealed_secret is 'AES-256-GCM under the master key; opened by the worker only.';
 comment on column core.webhook.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+comment on column core.webhook.lease_until is 'A worker is delivering to this subscriber until then; after that anybody may go on.';
+comment on column core.webhook.paused_until is 'The subscriber asked with Retry-After to be left alone until then.';

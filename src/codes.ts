@@ -6,7 +6,7 @@
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { stringify } from "csv-stringify/sync";
-import { batchKey, makeCode } from "./code.ts";
+import { batchKey, lookupHash, makeCode } from "./code.ts";
 import { readConfig } from "./config.ts";
 import { connect, resolveAddress, type Database } from "./database.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";

@@ -14,7 +14,7 @@ export interface Postmaster {
   status: 'starting' | 'ready' | 'stopping'
 }
 
-/** The arguments of a process and its parent, or null when there is no such process. */
+/** The arguments of a process and its parent, or null when none runs under this pid. */
 export function inspectProcess(pid: number): { args: string[]; parent: number } | null {
   try {
     if (process.platform !== 'linux') {
@@ -25,8 +25,9 @@ export function inspectProcess(pid: number): { args: string[]; parent: number } 
     const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
     // pid (name) state parent …: the name may hold anything, also a bracket.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-    return { args, parent }
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // Dead, only not yet collected: in a container without an init for ever.
+    return state === 'Z' ? null : { args, parent: Number(parent) }
   } catch {
     return null
   }
@@ -62,7 +63,16 @@ export function isStaleLock(lockFile: string, dataFolder: string): boolean {
   } catch {
     return false
   }
-  return Number.isNaN(pid) || (inspectProcess(pid) !== null && !isServerOf(pid, dataFolder))
+  return Number.isNaN(pid) || (isTaken(pid) && !isServerOf(pid, dataFolder))
+}
+
+/** As PostgreSQL asks it: a dead process that was not collected yet counts too. */
+function isTaken(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 function isServerOf(pid: number, dataFolder: string): boolean {

@@ -30,14 +30,15 @@ create table core.code_version (
 comment on table core.code_version is 'Which db/code is loaded: sha256 over its files.';
 
 create type core.call as (
-  tenant_id    int,
-  variant      text,
-  amount_unit  text,
-  caller_id    int,
-  request_id   text,
-  body_hash    bytea,
-  may_wait     boolean,
-  args         jsonb
+  tenant_id        int,
+  variant          text,
+  amount_unit      text,
+  caller_id        int,
+  request_id       text,
+  idempotency_key  text,
+  body_hash        bytea,
+  may_wait         boolean,
+  args             jsonb
 );
 comment on type core.call is
   'One call of an operation by an authenticated caller. caller_id: the party in Variant B, 0 in A.';

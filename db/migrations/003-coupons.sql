@@ -71,6 +71,7 @@ create table core.batch (
   salt              bytea,
   caller_id         int          not null,
   request_id        text         not null,
+  idempotency_key   text,
   body_hash         bytea        not null,
   mint_holder       uuid,
   mint_lease_until  timestamptz,
@@ -80,6 +81,7 @@ create table core.batch (
   codes_destroyed_at timestamptz,
   primary key (tenant_id, batch_id),
   constraint batch_create_runs_once unique (tenant_id, caller_id, request_id),
+  constraint batch_create_runs_once_a_key unique (tenant_id, caller_id, idempotency_key),
   foreign key (tenant_id, template_id) references core.template,
   foreign key (tenant_id, maker_id) references core.party,
   foreign key (tenant_id, distributor_id) references core.party,
@@ -96,7 +98,7 @@ create table core.batch (
 comment on table core.batch is 'One job of minting, released as a whole to its distributor.';
 comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
 comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
-comment on column core.batch.request_id is 'With caller_id: a batch create never mints twice, also when its request record is long gone.';
+comment on column core.batch.request_id is 'With caller_id, as idempotency_key: a batch create never mints twice, also when its request record is long gone.';
 comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
 
 create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';
@@ -187,10 +189,10 @@ create function core.check_batch_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if (new.tenant_id, new.external_id, new.template_id, new.maker_id, new.distributor_id, new.total_count,
-      new.key_version, new.caller_id, new.request_id, new.created_at)
+      new.key_version, new.caller_id, new.request_id, new.idempotency_key, new.created_at)
      is distinct from
      (old.tenant_id, old.external_id, old.template_id, old.maker_id, old.distributor_id, old.total_count,
-      old.key_version, old.caller_id, old.request_id, old.created_at)
+      old.key_version, old.caller_id, old.request_id, old.idempotency_key, old.created_at)
      or (new.salt is not null and new.salt is distinct from old.salt)
   then
     raise exception 'batch %: what was submitted is fixed', old.external_id

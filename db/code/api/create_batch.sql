@@ -1,6 +1,6 @@
 -- Submits a batch: PENDING, minted by the worker. Validity is taken from the template now, so that a later
 -- change of the template is for later batches. The request's own unique constraint stands for ever:
--- the same request_id never mints twice, also when its record was pruned.
+-- the same request_id or idempotency-key never mints twice, also when its record was pruned.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -28,7 +28,11 @@ begin
   end if;
   select b.* into v_batch
   from core.batch b
-  where b.tenant_id = p_call.tenant_id and b.caller_id = p_call.caller_id and b.request_id = p_call.request_id;
+  where b.tenant_id = p_call.tenant_id
+    and b.caller_id = p_call.caller_id
+    and (b.request_id = p_call.request_id or b.idempotency_key = p_call.idempotency_key)
+  order by b.body_hash = p_call.body_hash
+  limit 1;
   if found then
     return case
       when v_batch.body_hash = p_call.body_hash then rules.batch_answer(p_call.tenant_id, v_batch.batch_id)
@@ -39,12 +43,12 @@ begin
   -- write
   insert into core.batch
     (tenant_id, external_id, template_id, maker_id, distributor_id, total_count, valid_from, valid_to,
-     key_version, salt, caller_id, request_id, body_hash, created_at)
+     key_version, salt, caller_id, request_id, idempotency_key, body_hash, created_at)
   values
     (p_call.tenant_id, rules.external_id('bat', rules.new_id()), v_template.template_id, v_template.maker_id,
      v_distributor_id, (p_call.args ->> 'total_count')::int, v_template.valid_from, v_template.valid_to,
      p_call.args ->> 'key_version', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
-     p_call.caller_id, p_call.request_id, p_call.body_hash, clock_timestamp())
+     p_call.caller_id, p_call.request_id, p_call.idempotency_key, p_call.body_hash, clock_timestamp())
   returning * into v_batch;
 
   -- answer

@@ -2,10 +2,10 @@
 -- transaction ends. Else the answer: the first one, when this is an equal retry; a refusal; or (0, null)
 -- when an equal request is being worked on and this call may not wait.
 create or replace function rules.claim_request(
-  p_call core.call, p_operation text, p_idempotency_key text, out answer core.answer, out is_replay boolean)
+  p_call core.call, p_operation text, out answer core.answer, out is_replay boolean)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_key    text := coalesce(p_idempotency_key, p_call.request_id);
+  v_key    text := coalesce(p_call.idempotency_key, p_call.request_id);
   v_scope  text := format('request %s %s ', p_call.tenant_id, p_call.caller_id);
   v_first  record;
 begin
@@ -35,7 +35,7 @@ begin
   from core.request q
   where q.tenant_id = p_call.tenant_id
     and q.caller_id = p_call.caller_id
-    and (q.request_id = p_call.request_id or q.idempotency_key = p_idempotency_key)
+    and (q.request_id = p_call.request_id or q.idempotency_key = p_call.idempotency_key)
   order by q.request_id = p_call.request_id desc
   limit 1;
   if not found then
@@ -48,4 +48,4 @@ begin
   end;
 end
 $$;
-comment on function rules.claim_request(core.call, text, text) is 'Replays an equal request''s answer, or claims the request.';
+comment on function rules.claim_request(core.call, text) is 'Replays an equal request''s answer, or claims the request.';

@@ -15,6 +15,7 @@ begin
     and c.revoked_at is null;
   v_call.tenant_id := p_tenant_id;
   v_call.request_id := p_request ->> 'request_id';
+  v_call.idempotency_key := p_request ->> 'idempotency_key';
   v_call.body_hash := decode(p_request ->> 'body_hash', 'hex');
   v_call.may_wait := p_may_wait;
   v_call.args := p_request -> 'args';

@@ -5,7 +5,6 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_call             core.call;
   v_operation        text := p_request ->> 'operation';
-  v_idempotency_key  text := p_request ->> 'idempotency_key';
   v_claim            record;
   v_is_write         boolean := v_operation not in (
     'query', 'get_batch', 'get_request', 'pull_events', 'list_reconciliations', 'get_reconciliation');
@@ -25,7 +24,7 @@ begin
     return;
   end if;
   if v_is_write then
-    v_claim := rules.claim_request(v_call, v_operation, v_idempotency_key);
+    v_claim := rules.claim_request(v_call, v_operation);
     if (v_claim.answer).http_status is not null then
       answer := v_claim.answer;
       is_replay := v_claim.is_replay;
@@ -56,7 +55,7 @@ begin
     insert into core.request
       (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status, response, recorded_at)
     values
-      (p_tenant_id, v_call.caller_id, v_call.request_id, v_idempotency_key, v_operation, v_call.body_hash,
+      (p_tenant_id, v_call.caller_id, v_call.request_id, v_call.idempotency_key, v_operation, v_call.body_hash,
        answer.http_status, answer.body, clock_timestamp());
   end if;
 end
