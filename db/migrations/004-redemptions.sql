@@ -176,7 +176,8 @@ for each row execute function core.check_redemption_change();
 -- writes them one after the other; security definer, because by then the function that wrote is over
 -- and the session's own role may read no table.
 create function core.check_coupon_state() returns trigger
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_coupon  text;
   v_live    text;
@@ -217,32 +218,31 @@ deferrable initially deferred
 for each row execute function core.check_coupon_state();
 
 create function core.check_redemption_money() returns trigger
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_redemption  core.redemption;
-  v_entries     int;
-  v_sum         bigint;
+  v_entered     bigint;
+  v_returned    bigint;
 begin
   select r.* into v_redemption
   from core.redemption r where r.tenant_id = new.tenant_id and r.redemption_id = new.redemption_id;
-  select count(*), coalesce(sum(l.amount_minor), 0) into v_entries, v_sum
+  select l.amount_minor into v_entered
   from core.ledger_entry l
-  where l.tenant_id = new.tenant_id
-    and l.currency = v_redemption.currency
-    and l.entry_id in (
-      select v_redemption.redemption_id
-      union all
-      select v.reversal_id from core.reversal v
-      where v.tenant_id = new.tenant_id and v.redemption_id = new.redemption_id);
+  where l.tenant_id = new.tenant_id and l.entry_id = new.redemption_id and l.currency = v_redemption.currency;
+  select l.amount_minor into v_returned
+  from core.reversal v
+  join core.ledger_entry l on l.tenant_id = v.tenant_id and l.entry_id = v.reversal_id
+  where v.tenant_id = new.tenant_id and v.redemption_id = new.redemption_id and l.currency = v_redemption.currency;
 
-  if not (case v_redemption.status
-       when 'REDEEMED' then v_entries = 1 and v_sum = v_redemption.discount_minor
-       when 'REVERSED' then v_entries = 2 and v_sum = 0
-       else v_entries = 0
-     end)
+  if (case v_redemption.status
+       when 'REDEEMED' then v_entered = v_redemption.discount_minor and v_returned is null
+       when 'REVERSED' then v_entered = v_redemption.discount_minor and v_returned = -v_redemption.discount_minor
+       else v_entered is null and v_returned is null
+     end) is not true
   then
-    raise exception 'redemption % is %, with % ledger entries that sum up to %',
-      new.redemption_id, v_redemption.status, v_entries, v_sum
+    raise exception 'redemption % is % of %, with ledger entries of % and %', new.redemption_id,
+      v_redemption.status, v_redemption.discount_minor, coalesce(v_entered, 0), coalesce(v_returned, 0)
       using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger';
   end if;
   return null;

@@ -27,10 +27,13 @@ begin
     end if;
   end if;
   select b.* into v_batch
-  from core.batch b
-  where b.tenant_id = p_call.tenant_id
-    and b.caller_id = p_call.caller_id
-    and (b.request_id = p_call.request_id or b.idempotency_key = p_call.idempotency_key)
+  from (
+    select r.* from core.batch r
+    where r.tenant_id = p_call.tenant_id and r.caller_id = p_call.caller_id and r.request_id = p_call.request_id
+    union all
+    select k.* from core.batch k
+    where k.tenant_id = p_call.tenant_id and k.caller_id = p_call.caller_id
+      and k.idempotency_key = p_call.idempotency_key) b
   order by b.body_hash = p_call.body_hash
   limit 1;
   if found then

@@ -1,7 +1,8 @@
 -- The outcome of a write, for a caller that lost the answer.
 create or replace function api.get_request(p_call core.call) returns core.answer
-language sql stable
-return coalesce(
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return coalesce(
   (select (200, format(
      '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,"response":%s,"recorded_at":"%s"}}',
      to_json(q.request_id), q.operation, q.http_status, q.response, rules.iso_time(q.recorded_at)))::core.answer
@@ -10,4 +11,6 @@ return coalesce(
      and q.caller_id = p_call.caller_id
      and q.request_id = p_call.args ->> 'request_id'),
   rules.refuse_unknown(p_call, 'request'));
+end
+$$;
 comment on function api.get_request(core.call) is 'GET /v1/requests/{request_id}';

@@ -9,7 +9,8 @@ create or replace function gate.perform(
   p_tenant_id int, p_calls jsonb, p_alone boolean,
   out ordinal int, out http_status int, out body text, out is_replay boolean)
 returns setof record
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_request  record;
   v_outcome  record;

@@ -5,9 +5,11 @@ create or replace function rules.claim_request(
   p_call core.call, p_operation text, out answer core.answer, out is_replay boolean)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_key    text := coalesce(p_call.idempotency_key, p_call.request_id);
-  v_scope  text := format('request %s %s ', p_call.tenant_id, p_call.caller_id);
-  v_first  record;
+  v_key       text := coalesce(p_call.idempotency_key, p_call.request_id);
+  v_scope     text := format('request %s %s ', p_call.tenant_id, p_call.caller_id);
+  v_same      core.request;
+  v_key_mate  core.request;
+  v_first     core.request;
 begin
   is_replay := false;
 
@@ -29,19 +31,23 @@ begin
     end;
   end if;
 
-  select q.http_status, q.response,
-         bool_and(q.operation = p_operation and q.body_hash = p_call.body_hash) over () as is_equal
-    into v_first
+  -- by each name; two statements, as one with "or" reads every request of the caller
+  select q.* into v_same
   from core.request q
-  where q.tenant_id = p_call.tenant_id
-    and q.caller_id = p_call.caller_id
-    and (q.request_id = p_call.request_id or q.idempotency_key = p_call.idempotency_key)
-  order by q.request_id = p_call.request_id desc
-  limit 1;
-  if not found then
+  where q.tenant_id = p_call.tenant_id and q.caller_id = p_call.caller_id and q.request_id = p_call.request_id;
+  if p_call.idempotency_key is not null then
+    select q.* into v_key_mate
+    from core.request q
+    where q.tenant_id = p_call.tenant_id
+      and q.caller_id = p_call.caller_id
+      and q.idempotency_key = p_call.idempotency_key;
+  end if;
+  v_first := coalesce(v_same, v_key_mate);
+  if v_first.request_id is null then
     return;
   end if;
-  is_replay := v_first.is_equal;
+  is_replay := (v_same.request_id is null or (v_same.operation, v_same.body_hash) = (p_operation, p_call.body_hash))
+    and (v_key_mate.request_id is null or (v_key_mate.operation, v_key_mate.body_hash) = (p_operation, p_call.body_hash));
   answer := case
     when is_replay then (v_first.http_status::int, v_first.response)::core.answer
     else rules.refuse(p_call, 'IDEMPOTENCY_KEY_REUSED')

@@ -2,8 +2,9 @@
 create or replace function rules.coupon_answer(
   p_call core.call, p_coupon core.coupon, p_batch core.batch, p_last core.redemption, p_status text)
 returns text
-language sql stable
-return case p_call.variant
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return case p_call.variant
   when 'B' then format(
     '{"coupon_id":"%s","status":"%s","template_id":"%s","batch_id":"%s","created_at":"%s"}',
     rules.external_id('cpn', p_coupon.coupon_id), p_status,
@@ -23,5 +24,7 @@ return case p_call.variant
      join core.currency u on u.currency = p_last.currency
      where m.tenant_id = p_last.tenant_id and m.merchant_id = p_last.merchant_id))
 end;
+end
+$$;
 comment on function rules.coupon_answer(core.call, core.coupon, core.batch, core.redemption, text) is
   'A coupon as the interface shows it, without its code.';

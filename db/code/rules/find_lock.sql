@@ -1,9 +1,11 @@
 -- The caller's own lock on a coupon by the request_id that made it: the latest, should an id have come
 -- back after its record was pruned.
 create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid) returns core.redemption
-language sql stable
-begin atomic
-  select r
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_found  core.redemption;
+begin
+  select r.* into v_found
   from core.redemption r
   where r.tenant_id = p_call.tenant_id
     and r.coupon_id = p_coupon_id
@@ -11,5 +13,7 @@ begin atomic
     and r.lock_request_id = p_call.args ->> 'lock_request_id'
   order by r.started_at desc
   limit 1;
-end;
+  return v_found;
+end
+$$;
 comment on function rules.find_lock(core.call, uuid) is 'The caller''s lock that a confirm or cancel names.';

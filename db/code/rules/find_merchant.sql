@@ -1,12 +1,17 @@
 -- The merchant when the caller may act for it, else nothing. Variant A: every merchant of the tenant.
 -- Variant B: those of the calling party, and those that list it as a delegate.
 create or replace function rules.find_merchant(p_call core.call, p_external_id text) returns int
-language sql stable
-begin atomic
-  select m.merchant_id
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_merchant  core.merchant;
+begin
+  select m.* into v_merchant
   from core.merchant m
-  where m.tenant_id = p_call.tenant_id
-    and m.external_id = p_external_id
-    and rules.may_act_for(p_call, m.merchant_id, m.party_id);
-end;
+  where m.tenant_id = p_call.tenant_id and m.external_id = p_external_id;
+  if rules.may_act_for(p_call, v_merchant.merchant_id, v_merchant.party_id) then
+    return v_merchant.merchant_id;
+  end if;
+  return null;
+end
+$$;
 comment on function rules.find_merchant(core.call, text) is 'Key of a merchant that the caller may act for.';

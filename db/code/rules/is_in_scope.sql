@@ -1,7 +1,8 @@
 create or replace function rules.is_in_scope(p_tenant_id int, p_template_id int, p_merchant_id int)
 returns boolean
-language sql stable
-return exists (
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return exists (
     select
     from core.template t
     where t.tenant_id = p_tenant_id
@@ -13,4 +14,6 @@ return exists (
     where s.tenant_id = p_tenant_id
       and s.template_id = p_template_id
       and s.merchant_id = p_merchant_id);
+end
+$$;
 comment on function rules.is_in_scope(int, int, int) is 'Whether a template''s coupons may be redeemed at a merchant.';

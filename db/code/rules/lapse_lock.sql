@@ -1,10 +1,11 @@
 -- Writes down that a lock past its end is gone. The caller holds the coupon's row and moves the coupon on.
 create or replace function rules.lapse_lock(p_tenant_id int, p_redemption_id uuid, p_now timestamptz)
 returns void
-language sql volatile
-begin atomic
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
   update core.redemption r
   set status = 'LAPSED', ended_at = p_now
   where r.tenant_id = p_tenant_id and r.redemption_id = p_redemption_id and r.status = 'LOCKED';
-end;
+end
+$$;
 comment on function rules.lapse_lock(int, uuid, timestamptz) is 'Makes a lock that is past its end LAPSED.';

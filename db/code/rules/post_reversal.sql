@@ -3,14 +3,14 @@ create or replace function rules.post_reversal(
   p_redemption core.redemption, p_reversal_id uuid, p_distributor_id int, p_caller_id int,
   p_reason text, p_reversed_at timestamptz)
 returns void
-language sql volatile
-begin atomic
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
   update core.redemption r
   set status = 'REVERSED', ended_at = p_reversed_at
   where r.tenant_id = p_redemption.tenant_id and r.redemption_id = p_redemption.redemption_id;
   insert into core.reversal (tenant_id, reversal_id, redemption_id, caller_id, reason, reversed_at)
   values (p_redemption.tenant_id, p_reversal_id, p_redemption.redemption_id, p_caller_id, p_reason, p_reversed_at);
-  select rules.write_event(
+  perform rules.write_event(
     p_redemption.tenant_id, p_reversal_id, 'coupon.reversed', p_distributor_id, null, p_redemption.coupon_id,
     p_redemption.redemption_id, p_reversed_at);
   insert into core.ledger_entry
@@ -19,6 +19,7 @@ begin atomic
   values
     (p_redemption.tenant_id, p_reversal_id, 'REVERSAL', p_redemption.redemption_id, p_reversal_id,
      p_distributor_id, -p_redemption.discount_minor, p_redemption.currency, p_reversed_at, clock_timestamp());
-end;
+end
+$$;
 comment on function rules.post_reversal(core.redemption, uuid, int, int, text, timestamptz) is
   'Reversal, ledger entry and event of a reversed redemption.';
