@@ -2,7 +2,6 @@
 -- Table owners apart, nobody touches a table: functions run as their owner where a caller's role needs it.
 
 revoke all on all functions in schema core, rules, api, gate, jobs, admin, report from public;
-revoke all on schema public from public;
 
 grant usage on schema gate to coupon_api;
 grant execute on all functions in schema gate to coupon_api;

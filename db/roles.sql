@@ -30,6 +30,7 @@ begin
     execute format('grant coupon_owner, coupon_worker to %I', current_user);
   end if;
   execute format('revoke all on database %I from public', current_database());
+  revoke all on schema public from public;
   execute format('grant connect on database %I to coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin', current_database());
   execute format('grant create, temporary on database %I to coupon_owner', current_database());
   execute format('grant create on database %I to coupon_worker', current_database());

@@ -102,6 +102,8 @@ comment on table core.batch is 'One job of minting, released as a whole to its d
 comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
 comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
 comment on column core.batch.request_id is 'With caller_id, as idempotency_key: a batch create never mints twice, also when its request record is long gone.';
+comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
+comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';
 comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
 comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
 
@@ -131,7 +133,7 @@ create table core.coupon (
   constraint number_is_unique_in_batch UNIQUE (tenant_id, batch_id, number),
   constraint coupon_tenant_id_batch_id_fkey FOREIGN KEY (tenant_id, batch_id) REFERENCES core.batch(tenant_id, batch_id),
   constraint coupon_status_is_known CHECK ((status = ANY (ARRAY['ISSUED'::text, 'LOCKED'::text, 'REDEEMED'::text, 'EXPIRED'::text, 'VOIDED'::text]))),
-  constraint coupon_validity_is_forward CHECK ((valid_from < valid_to)),
+  constraint coupon_validity_is_forward CHECK (((valid_from < valid_to) AND isfinite(valid_from) AND isfinite(valid_to))),
   constraint number_is_positive CHECK ((number > 0))
 ) with (fillfactor=85);
 CREATE CONSTRAINT TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE OF status ON core.coupon DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> old.status)) EXECUTE FUNCTION core.check_coupon_state();
@@ -171,7 +173,7 @@ create table core.credential (
   constraint credential_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint access_key_is_well_formed CHECK ((access_key ~ '^ak_[A-Za-z0-9_-]{1,64}$'::text))
 );
-CREATE TRIGGER credential_is_kept BEFORE DELETE ON core.credential FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER credential_is_kept BEFORE DELETE OR TRUNCATE ON core.credential FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER party_is_given_exactly_in_variant_b BEFORE INSERT OR UPDATE ON core.credential FOR EACH ROW EXECUTE FUNCTION core.check_credential_party();
 comment on table core.credential is 'Access keys. The access key is unique across tenants: it is how a caller is found.';
 comment on column core.credential.party_id is 'Variant B: who the caller is. Null in Variant A: the caller is the tenant.';
@@ -276,6 +278,7 @@ create table core.feed (
   constraint last_position_is_not_negative CHECK ((last_position >= 0))
 );
 comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
+comment on column core.feed.last_position is 'Of the newest event; 0: none yet.';
 
 create table core.feed_event (
   tenant_id integer not null,
@@ -304,6 +307,7 @@ create table core.ledger_book (
 );
 CREATE TRIGGER open_day_goes_forward BEFORE UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
 comment on table core.ledger_book is 'A distributor''s business days: open_on is the first that is not closed. Begins with its first allocation.';
+comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
 
 create table core.ledger_entry (
   tenant_id integer not null,
@@ -485,6 +489,7 @@ create table core.request (
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (tenant_id, caller_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
+CREATE TRIGGER request_is_final BEFORE UPDATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is 'Keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
@@ -671,6 +676,7 @@ create table core.voiding (
   constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id),
   constraint voiding_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id)
 );
+CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
 
@@ -695,5 +701,7 @@ create table core.webhook (
 comment on table core.webhook is 'Where a party wants its events. At most one a party.';
 comment on column core.webhook.sealed_secret is 'AES-256-GCM under the master key; opened by the worker only.';
 comment on column core.webhook.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+comment on column core.webhook.sealed_previous_secret is 'Signs beside the new one for 24 h after rotated_at.';
+comment on column core.webhook.holder is 'Who has the lease: a random id of a worker.';
 comment on column core.webhook.lease_until is 'A worker is delivering to this subscriber until then; after that anybody may go on.';
 comment on column core.webhook.paused_until is 'The subscriber asked with Retry-After to be left alone until then.';

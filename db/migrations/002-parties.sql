@@ -175,5 +175,5 @@ create trigger party_is_kept before delete on core.party
 for each statement execute function core.refuse_change();
 create trigger merchant_is_kept before delete on core.merchant
 for each statement execute function core.refuse_change();
-create trigger credential_is_kept before delete on core.credential
+create trigger credential_is_kept before delete or truncate on core.credential
 for each statement execute function core.refuse_change();

@@ -121,7 +121,7 @@ create table core.coupon (
   foreign key (tenant_id, batch_id) references core.batch,
   constraint number_is_positive check (number > 0),
   constraint coupon_status_is_known check (status in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED')),
-  constraint coupon_validity_is_forward check (valid_from < valid_to)
+  constraint coupon_validity_is_forward check (valid_from < valid_to and isfinite(valid_from) and isfinite(valid_to))
 ) with (fillfactor = 85);
 comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
 comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';
@@ -166,6 +166,10 @@ for each row execute function core.check_coupon_change();
 create function core.check_minted_numbers() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
+  if exists (select from new_coupon n where n.status <> 'ISSUED') then
+    raise exception 'a coupon is minted as ISSUED'
+      using errcode = 'check_violation', constraint = 'coupon_is_minted_issued';
+  end if;
   if exists (
     select
     from new_coupon n

@@ -217,12 +217,35 @@ after insert or update of status on core.redemption
 deferrable initially deferred
 for each row execute function core.check_coupon_state();
 
+-- The other way round is checked with the coupon; a voided coupon never comes back.
+create function core.check_voiding() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if not exists (
+    select
+    from core.coupon c
+    where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id and c.status = 'VOIDED')
+  then
+    raise exception 'coupon % has a voiding and is not VOIDED', new.coupon_id
+      using errcode = 'check_violation', constraint = 'voiding_agrees_with_its_coupon';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_voiding() is 'Deferred trigger: a coupon with a voiding is VOIDED.';
+
+create constraint trigger voiding_agrees_with_its_coupon
+after insert on core.voiding
+deferrable initially deferred
+for each row execute function core.check_voiding();
+
 create function core.check_redemption_money() returns trigger
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   v_redemption  core.redemption;
   v_entered     bigint;
+  v_reversal_id uuid;
   v_returned    bigint;
 begin
   select r.* into v_redemption
@@ -230,15 +253,16 @@ begin
   select l.amount_minor into v_entered
   from core.ledger_entry l
   where l.tenant_id = new.tenant_id and l.entry_id = new.redemption_id and l.currency = v_redemption.currency;
-  select l.amount_minor into v_returned
+  select v.reversal_id, l.amount_minor into v_reversal_id, v_returned
   from core.reversal v
-  join core.ledger_entry l on l.tenant_id = v.tenant_id and l.entry_id = v.reversal_id
-  where v.tenant_id = new.tenant_id and v.redemption_id = new.redemption_id and l.currency = v_redemption.currency;
+  left join core.ledger_entry l
+    on l.tenant_id = v.tenant_id and l.entry_id = v.reversal_id and l.currency = v_redemption.currency
+  where v.tenant_id = new.tenant_id and v.redemption_id = new.redemption_id;
 
   if (case v_redemption.status
-       when 'REDEEMED' then v_entered = v_redemption.discount_minor and v_returned is null
+       when 'REDEEMED' then v_entered = v_redemption.discount_minor and v_reversal_id is null
        when 'REVERSED' then v_entered = v_redemption.discount_minor and v_returned = -v_redemption.discount_minor
-       else v_entered is null and v_returned is null
+       else v_entered is null and v_reversal_id is null
      end) is not true
   then
     raise exception 'redemption % is % of %, with ledger entries of % and %', new.redemption_id,

@@ -62,3 +62,6 @@ comment on column core.audit.login is 'The login role, whatever role it acted as
 comment on column core.audit.details is 'What was before and after; never a code or a secret.';
 create trigger audit_is_immutable before update or delete or truncate on core.audit
 for each statement execute function core.refuse_change();
+
+create trigger request_is_final before update on core.request
+for each statement execute function core.refuse_change();

@@ -29,3 +29,9 @@ comment on function core.note_extension() is 'Trigger: a patched valid_to is not
 create trigger extension_is_noted
 after update on core.coupon
 for each row when (new.valid_to <> old.valid_to) execute function core.note_extension();
+comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
+comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';
+comment on column core.feed.last_position is 'Of the newest event; 0: none yet.';
+comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
+comment on column core.webhook.sealed_previous_secret is 'Signs beside the new one for 24 h after rotated_at.';
+comment on column core.webhook.holder is 'Who has the lease: a random id of a worker.';

@@ -1,5 +1,5 @@
 // Coupons in every state, brought there by the service itself: calls, provisioning and patches, no row by hand.
-import type { State, Variant } from "../api/states.ts";
+import type { Operation, State, Variant } from "../api/states.ts";
 import type { Client } from "./client.ts";
 import { newRequestId, type Running } from "./service.ts";
 
@@ -11,12 +11,13 @@ type Kind = "usual" | "reissued" | "short" | "later";
 const unknownRedemption = `red_${"0".repeat(26)}`;
 const past = "2021-01-01T00:00:00Z";
 
-// Who plays in a variant. In B the tills are those of two parties; in A both are the tenant.
-export async function cast(service: Running, variant: Variant): Promise<Cast> {
+// Who plays in a variant. In B the tills are those of two parties; in A both are the tenant. `changes` change what
+// was provisioned for it before.
+export async function cast(service: Running, variant: Variant, changes: Partial<Record<Kind, object>> = {}): Promise<Cast> {
   const [tenant, maker, distributor] = variant === "A" ? ["ten_a", "pty_a", "pty_a"] : ["ten_b", "pty_maker", "pty_dist"];
   const template = (kind: Kind, more: object) => ({
     id: `tpl_${kind}${variant.toLowerCase()}`, name: kind, maker, distributor, currency: "EUR",
-    discount: { type: "fixed", amount: 5 }, valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", ...more,
+    discount: { type: "fixed", amount: 5 }, valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", ...more, ...changes[kind],
   });
   const made = {
     usual: template("usual", {}),
@@ -112,6 +113,20 @@ export async function arrange(service: Running, play: Cast, wanted: readonly Sta
     for (const state of group) arranged.set(state, await Promise.all(fresh.splice(0, count).map((coupon) => ways[state].go(coupon))));
   }
   return arranged;
+}
+
+// What is sent, and where, to do this with the coupon.
+export function requestOf(operation: Operation, { code, lockRequestId, redemption }: Arranged, merchant: string): [string, Record<string, unknown>] {
+  const request_id = newRequestId();
+  const lock = { request_id, lock_request_id: lockRequestId, coupon: code };
+  switch (operation) {
+    case "lock": case "redeem": return [`/v1/coupons/${operation}`, { request_id, coupon: code, merchant, order_amount: 20 }];
+    case "confirm": return ["/v1/coupons/confirm", { ...lock, merchant }];
+    case "cancel": return ["/v1/coupons/cancel", lock];
+    case "reverse": return ["/v1/redemptions/reverse", { request_id, redemption }];
+    case "void": return ["/v1/coupons/void", { request_id, coupon: code, merchant }];
+    case "query": return ["/v1/coupons/query", { coupon: code, merchant }];
+  }
 }
 
 // Returns when each lock of a template with lock_ttl_seconds 1 is past its end.

@@ -1,7 +1,8 @@
 // Databases for tests. Each test file takes a clone of the template that run.ts has migrated, so no
-// file sees what another one did.
+// file sees what another one did. When it is dropped, the laws of the system are looked at: whatever
+// a test did, none is broken.
 
-import { type Address, type Database, connect } from '../../src/database.ts'
+import { type Address, type Database, connect, openSession } from '../../src/database.ts'
 
 export interface TestDatabase {
   address: Address
@@ -9,28 +10,54 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
+export interface Options {
+  /** For tests that corrupt rows on purpose. */
+  mayBreakLaws?: boolean
+}
+
 /** A migrated database without any tenant. */
-export async function createDatabase(): Promise<TestDatabase> {
+export async function createDatabase(options: Options = {}): Promise<TestDatabase> {
   const { template } = readRun()
   // Copying files takes a tenth of the time that writing all pages through the log takes.
-  return create(`template "${template}" strategy file_copy`)
+  return create(`template "${template}" strategy file_copy`, options)
 }
 
 /** A database in which nobody has migrated yet. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
-  return create(`template template0 encoding 'UTF8'`)
+  return create(`template template0 encoding 'UTF8'`, { mayBreakLaws: true })
 }
 
-async function create(options: string): Promise<TestDatabase> {
+async function create(options: string, { mayBreakLaws = false }: Options): Promise<TestDatabase> {
   const { server, prefix } = readRun()
   const name = `${prefix}${process.pid}_${(count += 1)}`
   await asAdmin(server, (admin) => admin.rows(`create database "${name}" ${options}`))
+  const address = addressOf(server, name)
   return {
     name,
-    address: addressOf(server, name),
-    drop: () => asAdmin(server, async (admin) => {
-      await admin.rows(`drop database if exists "${name}" with (force)`)
-    }),
+    address,
+    async drop() {
+      const broken = mayBreakLaws ? [] : await findBrokenLaws(address)
+      await asAdmin(server, (admin) => admin.rows(`drop database if exists "${name}" with (force)`))
+      // Thrown in a teardown it fails the test.
+      if (broken.length > 0) throw new Error(`laws broken in the end: ${broken.join('; ')}`)
+    },
+  }
+}
+
+/** After the sequencer has come to the end, so that its laws are looked at in every test. */
+async function findBrokenLaws(address: Address): Promise<string[]> {
+  const session = openSession(address, { name: 'coupon test laws' })
+  try {
+    // Compiling the view takes longer than reading a test's few rows.
+    await session.run('set jit = off')
+    for (;;) {
+      const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>('select * from jobs.sequence_events(10000)')
+      if (step!.is_drained || step!.sequenced === 0) break
+    }
+    return (await session.rows<{ found: string }>(
+      `select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20`)).map(({ found }) => found)
+  } finally {
+    await session.end()
   }
 }
 

@@ -7,7 +7,8 @@ import type { Running } from "./service.ts";
 export type Result = { code: number | null; stdout: string; stderr: string };
 
 export function startProgram(service: Running, name: string, ...args: string[]): ChildProcessWithoutNullStreams {
-  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText };
+  // Receivers of tests are on this machine.
+  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText, WEBHOOK_ALLOW: "127.0.0.0/8", PORT: "0" };
   return spawn(process.execPath, [`src/${name}.ts`, ...args], { env });
 }
 

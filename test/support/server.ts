@@ -39,11 +39,9 @@ async function startContainer(): Promise<TestServer> {
     .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))
     .withStartupTimeout(120_000)
     .start()
-  const host = container.getHost()
-  const port = container.getMappedPort(5432)
   return {
     name: 'postgres:18 in a container',
-    address: { host, port, user: 'postgres', password: 'test', database: 'coupon' },
+    address: { url: `postgres://postgres:test@${container.getHost()}:${container.getMappedPort(5432)}/coupon` },
     stop: async () => { await container.stop() },
   }
 }

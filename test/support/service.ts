@@ -10,7 +10,7 @@ import { createLog } from "../../src/log.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/tasks/mint.ts";
 import { client, type Client } from "./client.ts";
-import { createDatabase } from "./database.ts";
+import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
 
 export type Running = {
@@ -37,8 +37,8 @@ let counter = 0;
 // A request_id that no other call of this process has.
 export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 
-export async function startService(t: Test, file: unknown = document): Promise<Running> {
-  const { address, drop } = await createDatabase();
+export async function startService(t: Test, file: unknown = document, options: Options = {}): Promise<Running> {
+  const { address, drop } = await createDatabase(options);
   const masterKeyText = randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });

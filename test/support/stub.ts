@@ -53,6 +53,9 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}): Promise
     async refuse(_, call) {
       return spend(call);
     },
+    async statementPage() {
+      return [];
+    },
     async version() {
       return { migration: "1", code: "1" };
     },

@@ -11,7 +11,8 @@ declare
 begin
   update core.redemption r
   set status = 'CANCELLED', ended_at = v_now
-  where r.tenant_id = v_coupon.tenant_id and r.coupon_id = v_coupon.coupon_id and r.status = 'LOCKED'
+  where r.tenant_id = v_coupon.tenant_id and r.coupon_id = v_coupon.coupon_id
+    and r.status = 'LOCKED' and r.lock_expires_at > v_now
   returning r.redemption_id into v_id;
   if not found then
     raise exception 'coupon % is %: no lock to release', p_coupon, v_coupon.status using errcode = 'CP409';

@@ -16,7 +16,7 @@ begin
     return rules.refuse_unknown(p_call, 'batch');
   end if;
   if not rules.hold_batch(p_call, v_batch.batch_id) then
-    return (0, null);
+    return (0, null::text);
   end if;
 
   -- decide

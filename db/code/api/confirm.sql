@@ -16,7 +16,7 @@ begin
   end if;
   v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
   if v_held.is_busy then
-    return (0, null);
+    return (0, null::text);
   end if;
   if v_held.coupon_id is null then
     return rules.refuse_unknown(p_call, 'coupon');

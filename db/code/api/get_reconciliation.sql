@@ -1,5 +1,5 @@
 -- Which file a download is: for the HTTP layer, which streams it by gate.statement_page. Variant A needs to know
--- which distributor is meant where several have that date.
+-- which distributor is meant where several have that date. A date or kind that cannot be comes as null.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -11,6 +11,7 @@ begin
   join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
   where s.tenant_id = p_call.tenant_id
     and s.business_date = (p_call.args ->> 'date')::date
+    and v_kind in ('detail', 'summary')
     and s.ready_at is not null
     and (p_call.variant = 'A' or s.distributor_id = p_call.caller_id)
     and (p_call.args ->> 'distributor' is null or p.external_id = p_call.args ->> 'distributor')

@@ -32,8 +32,8 @@ begin
   order by r.started_at desc
   limit 1;
   v_status := rules.effective_status(
-    v_coupon.status, v_coupon.valid_to, v_last.lock_expires_at, v_batch.status = 'ALLOCATED',
-    p_call.variant, v_now);
+    v_coupon.status, v_coupon.valid_to, case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
+    v_batch.status = 'ALLOCATED', p_call.variant, v_now);
   return (200, format('{"ok":true,"coupon":%s}',
     rules.coupon_answer(p_call, v_coupon, v_batch, v_last, v_status)));
 end

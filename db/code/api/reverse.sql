@@ -25,7 +25,7 @@ begin
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
   v_held := rules.hold_coupon(p_call, v_coupon.lookup_hash);
   if v_held.is_busy then
-    return (0, null);
+    return (0, null::text);
   end if;
   select r.* into v_redemption
   from core.redemption r where r.tenant_id = p_call.tenant_id and r.redemption_id = v_id;

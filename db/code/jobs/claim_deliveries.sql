@@ -1,6 +1,6 @@
--- Takes or renews the lease of a subscriber for 60 s and gives what is to be delivered now, in the order of the
--- events. No row: nothing due, or another worker holds the lease. One worker a subscriber at a time, so its
--- limit of requests at once holds.
+-- Takes or renews the lease of a subscriber for 60 s and gives what is to be delivered now, in the order in which it
+-- became due and of the events: what an index can give, however much waits. No row: nothing due, or another
+-- worker holds the lease. One worker a subscriber at a time, so its limit of requests at once holds.
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out body text, out attempt int, out url text,
@@ -8,6 +8,7 @@ create or replace function jobs.claim_deliveries(
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  v_now      timestamptz := clock_timestamp();
   v_webhook  core.webhook;
 begin
   update core.webhook w
@@ -22,22 +23,26 @@ begin
     return;
   end if;
   return query
+  with due as materialized (
+    select d.tenant_id, d.event_id, d.event_seq, d.attempt_count, d.next_attempt_at
+    from core.delivery d
+    where d.tenant_id = p_tenant_id
+      and d.party_id = p_party_id
+      and d.parked_at is null
+      and d.next_attempt_at <= v_now
+    order by d.next_attempt_at, d.event_seq
+    limit p_limit)
   select d.event_id, rules.external_id('evt', d.event_id), coalesce(f.body, rules.event_body(e)),
          d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret,
          case when v_webhook.rotated_at > clock_timestamp() - interval '24 hours'
            then v_webhook.sealed_previous_secret end,
          t.external_id || '/' || p.external_id
-  from core.delivery d
+  from due d
   join core.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id
-  join core.party p on p.tenant_id = d.tenant_id and p.party_id = d.party_id
+  join core.party p on p.tenant_id = d.tenant_id and p.party_id = p_party_id
   left join core.feed_event f on f.tenant_id = d.tenant_id and f.event_id = d.event_id
-  where d.tenant_id = p_tenant_id
-    and d.party_id = p_party_id
-    and d.parked_at is null
-    and d.next_attempt_at <= clock_timestamp()
-  order by d.event_seq
-  limit p_limit;
+  order by d.next_attempt_at, d.event_seq;
 end
 $$;
 comment on function jobs.claim_deliveries(int, int, uuid, int) is 'What a subscriber is to be sent now.';

@@ -1,9 +1,11 @@
 -- Closes business days that are over, up to p_limit of them, the earliest of each distributor first. As the
 -- sequencer: who posts entries and who closes days is one writer, so nothing can be late and nothing in two days.
--- Closes nothing while visible events wait to be sequenced.
+-- Closes nothing while anything settled waits to be sequenced: it may belong to a day that is over. What is
+-- younger may wait (it is of the open day or a later one), and under load something always does.
 create or replace function jobs.close_days(p_limit int) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  v_now   timestamptz := clock_timestamp();
   v_high  bigint;
   v_day   record;
   v_done  int := 0;
@@ -12,18 +14,28 @@ begin
     return 0;
   end if;
   select s.high_seq into strict v_high from core.sequencer s;
-  if exists (select from core.event e where e.event_seq > v_high)
-     or exists (select from core.event_gap g join core.event e on e.event_seq = g.event_seq)
+  -- ordered and limited, so that no plan reads the events that are sequenced
+  if exists (
+    select
+    from (
+      select e.recorded_at from core.event e where e.event_seq > v_high order by e.event_seq limit 1000) w
+    where w.recorded_at < rules.settled_before(v_now))
+  or exists (
+    select
+    from core.event_gap g
+    join core.event e on e.event_seq = g.event_seq
+    where e.recorded_at < rules.settled_before(v_now))
   then
     return 0;
   end if;
   for v_day in
-    select b.tenant_id, b.party_id, p.time_zone,
-           rules.due_date(b.open_on, clock_timestamp(), p.time_zone) as business_date
-    from core.ledger_book b
-    join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id
-    where rules.due_date(b.open_on, clock_timestamp(), p.time_zone) is not null
-    order by b.open_on, b.tenant_id, b.party_id
+    select d.tenant_id, d.party_id, d.time_zone, d.business_date
+    from (
+      select b.tenant_id, b.party_id, p.time_zone, rules.due_date(b.open_on, v_now, p.time_zone) as business_date
+      from core.ledger_book b
+      join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
+    where d.business_date is not null
+    order by d.business_date, d.tenant_id, d.party_id
     limit p_limit
   loop
     perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);

@@ -1,4 +1,5 @@
--- Subscribers with something due that nobody is delivering to.
+-- Subscribers with something due that nobody is delivering to, those first that were served the longest time ago.
+-- Not the moving clock, which an index cannot be asked for: many may wait for a later attempt.
 create or replace function jobs.due_webhooks(p_limit int, out tenant_id int, out party_id int)
 returns setof record
 language sql stable security definer
@@ -6,15 +7,15 @@ begin atomic
   select w.tenant_id, w.party_id
   from core.webhook w
   where w.disabled_at is null
-    and (w.lease_until is null or w.lease_until <= clock_timestamp())
-    and (w.paused_until is null or w.paused_until <= clock_timestamp())
+    and (w.lease_until is null or w.lease_until <= statement_timestamp())
+    and (w.paused_until is null or w.paused_until <= statement_timestamp())
     and exists (
       select
       from core.delivery d
       where d.tenant_id = w.tenant_id
         and d.party_id = w.party_id
         and d.parked_at is null
-        and d.next_attempt_at <= clock_timestamp())
+        and d.next_attempt_at <= statement_timestamp())
   order by w.lease_until nulls first
   limit p_limit;
 end;

@@ -3,6 +3,7 @@
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  v_due     timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
   v_coupon  core.coupon;
   v_now     timestamptz;
   v_done    int := 0;
@@ -11,7 +12,7 @@ begin
     select c.*
     from core.redemption r
     join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
-    where r.status = 'LOCKED' and r.lock_expires_at <= clock_timestamp()
+    where r.status = 'LOCKED' and r.lock_expires_at <= v_due
     order by r.lock_expires_at
     limit p_limit
     for no key update of c skip locked

@@ -1,16 +1,35 @@
--- Removes rows of core.feed_event older than p_days, at most p_limit. Gives how many.
+-- Removes events of feeds that are older than p_days, at most p_limit. Gives how many.
+-- From the front of each feed and without leaving any out, so that the positions that stay have no hole, even where
+-- a clock that was set back has left times that are not in the order of the positions.
 create or replace function jobs.prune_feed(p_days int, p_limit int) returns int
 language sql volatile security definer
 begin atomic
-  with removed as (
-    delete from core.feed_event r
-    where r.ctid = any (array(
-      select o.ctid
-      from core.feed_event o
-      where o.sequenced_at < clock_timestamp() - make_interval(days => p_days)
-      limit p_limit
-      for update skip locked))
+  with heads as (
+    select f.tenant_id, f.party_id, h.position
+    from core.feed f
+    cross join lateral (
+      select x.position, x.sequenced_at
+      from core.feed_event x
+      where x.tenant_id = f.tenant_id and x.party_id = f.party_id
+      order by x.position
+      limit 1) h
+    where h.sequenced_at < now() - make_interval(days => p_days)
+    limit p_limit),
+  front as (
+    select x.tenant_id, x.party_id, x.position,
+           bool_and(x.sequenced_at < now() - make_interval(days => p_days))
+             over (partition by x.tenant_id, x.party_id order by x.position) as is_old
+    from heads h
+    join core.feed_event x
+      on x.tenant_id = h.tenant_id
+     and x.party_id = h.party_id
+     and x.position >= h.position
+     and x.position < h.position + p_limit / (select count(*) from heads)),
+  removed as (
+    delete from core.feed_event x
+    using front f
+    where f.is_old and x.tenant_id = f.tenant_id and x.party_id = f.party_id and x.position = f.position
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_feed(int, int) is 'Removes old rows of core.feed_event.';
+comment on function jobs.prune_feed(int, int) is 'Removes old events from the front of the feeds.';

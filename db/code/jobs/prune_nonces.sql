@@ -1,4 +1,4 @@
--- Forgets nonces that may be used again, a step at a time.
+-- Forgets nonces that may be used again, a step at a time. now(), as an index cannot be asked for a clock that moves.
 create or replace function jobs.prune_nonces(p_limit int) returns int
 language sql volatile security definer
 begin atomic
@@ -7,7 +7,7 @@ begin atomic
     where n.ctid = any (array(
       select o.ctid
       from core.nonce o
-      where o.seen_at < clock_timestamp() - interval '11 minutes'
+      where o.seen_at < now() - interval '11 minutes'
       order by o.seen_at
       limit p_limit
       for update skip locked))

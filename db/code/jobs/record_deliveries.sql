@@ -2,11 +2,14 @@
 --   [{event_id, attempt, http_status, error, duration_ms, is_taken, retry_after_seconds, is_gone}]
 -- Taken: the delivery goes. Not taken: it is due again by the schedule, or when the subscriber said, whichever is
 -- later; after the tenth attempt it is parked. Gone (410): the webhook is disabled and its deliveries are parked.
+-- A failure of a delivery that was parked or replayed meanwhile, or recorded by the next holder, is logged only.
 create or replace function jobs.record_deliveries(p_tenant_id int, p_party_id int, p_results jsonb) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_now  timestamptz := clock_timestamp();
 begin
+  -- the webhook before its deliveries, as whoever disables or replays
+  perform from core.webhook w where w.tenant_id = p_tenant_id and w.party_id = p_party_id for no key update;
   insert into core.delivery_attempt
     (tenant_id, party_id, event_id, attempt, http_status, error, duration_ms, attempted_at)
   select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms, v_now
@@ -24,7 +27,12 @@ begin
         v_now + make_interval(secs => r.retry_after_seconds))
   from jsonb_to_recordset(p_results)
     r (event_id uuid, attempt int, http_status int, error text, is_taken boolean, retry_after_seconds int)
-  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id and not r.is_taken;
+  where d.tenant_id = p_tenant_id
+    and d.party_id = p_party_id
+    and d.event_id = r.event_id
+    and not r.is_taken
+    and d.attempt_count = r.attempt - 1
+    and d.parked_at is null;
   update core.webhook w
   set paused_until = v_now + make_interval(secs => r.seconds)
   from (

@@ -14,6 +14,11 @@ declare
   v_high     bigint;
   v_found    record;
 begin
+  if pg_current_xact_id_if_assigned() is not null then
+    raise exception 'a step of the sequencer is a transaction of its own'
+      using errcode = 'active_sql_transaction',
+            hint = 'rules.note_gaps needs a transaction id that is drawn after the snapshot of the step.';
+  end if;
   sequenced := 0;
   is_drained := false;
   if not rules.be_sequencer() then
@@ -35,12 +40,11 @@ begin
   select array(select f.event_seq from fresh f union all select l.event_seq from late l order by 1) as seqs,
          (select max(f.event_seq) from fresh f) as high,
          (select count(*) from fresh f) < p_limit as is_drained,
-         pg_snapshot_xmin(pg_current_snapshot()) as oldest_running,
-         pg_snapshot_xmax(pg_current_snapshot()) as next_to_run
+         pg_snapshot_xmin(pg_current_snapshot()) as oldest_running
     into v_found;
 
   is_drained := v_found.is_drained;
-  perform rules.note_gaps(v_high, v_found.high, v_found.seqs, v_found.oldest_running, v_found.next_to_run);
+  perform rules.note_gaps(v_high, v_found.high, v_found.seqs, v_found.oldest_running);
   update core.sequencer s
   set high_seq = v_found.high, stepped_at = clock_timestamp()
   where v_found.high is not null;

@@ -1,7 +1,16 @@
 -- One row for each broken law of the system: none, always. The constraints see to it; this looks at what is there,
 -- whoever wrote it and with whatever switched off. law: which. tenant, subject: where.
 create or replace view report.invariants as
-with broken (law, tenant_id, subject) as (
+with feed as (
+  select f.tenant_id, f.party_id, x.position as first_position, x.sequenced_at as first_sequenced_at
+  from core.feed f
+  left join lateral (
+    select x.position, x.sequenced_at
+    from core.feed_event x
+    where x.tenant_id = f.tenant_id and x.party_id = f.party_id
+    order by x.position
+    limit 1) x on true),
+broken (law, tenant_id, subject) as (
   select 'coupon and redemptions agree', c.tenant_id, rules.external_id('cpn', c.coupon_id)
   from core.coupon c
   left join core.redemption r
@@ -27,20 +36,19 @@ with broken (law, tenant_id, subject) as (
   union all
   select 'a redemption has its ledger entries', r.tenant_id, rules.external_id('red', r.redemption_id)
   from core.redemption r
-  left join lateral (
-    select count(*) as entries, coalesce(sum(l.amount_minor), 0) as total,
-           bool_and(l.currency = r.currency) as is_one_currency
+  left join (
+    select l.tenant_id, l.redemption_id, count(*) as entries, sum(l.amount_minor) as total,
+           min(l.currency) as currency, max(l.currency) as other_currency
     from core.ledger_entry l
-    where l.tenant_id = r.tenant_id
-      and (l.entry_id = r.redemption_id or l.entry_id in (
-        select v.reversal_id
-        from core.reversal v
-        where v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id))) l on true
-  where not case r.status
-    when 'REDEEMED' then l.entries = 1 and l.total = r.discount_minor and l.is_one_currency
-    when 'REVERSED' then l.entries = 2 and l.total = 0 and l.is_one_currency
-    else l.entries = 0
-  end
+    group by l.tenant_id, l.redemption_id) l
+    on l.tenant_id = r.tenant_id and l.redemption_id = r.redemption_id
+  where (coalesce(l.entries, 0), coalesce(l.total, 0)) is distinct from case r.status
+      when 'REDEEMED' then (1::bigint, r.discount_minor::numeric)
+      when 'REVERSED' then (2::bigint, 0::numeric)
+      else (0::bigint, 0::numeric)
+    end
+     or l.currency <> r.currency
+     or l.other_currency <> r.currency
   union all
   select 'a ledger entry has its redemption', l.tenant_id, rules.external_id('led', l.entry_id)
   from core.ledger_entry l
@@ -91,10 +99,13 @@ with broken (law, tenant_id, subject) as (
   select 'a completed batch is told', b.tenant_id, b.external_id
   from core.batch b
   cross join (values ('batch.generated', 'COMPLETED'), ('allocation.completed', 'ALLOCATED')) k (event_type, status)
-  where (b.status = k.status or b.status = 'ALLOCATED')
-    and 1 <> (
-      select count(*) from core.event e
-      where e.tenant_id = b.tenant_id and e.batch_id = b.batch_id and e.event_type = k.event_type)
+  left join (
+    select e.tenant_id, e.batch_id, e.event_type, count(*) as events
+    from core.event e
+    where e.batch_id is not null
+    group by e.tenant_id, e.batch_id, e.event_type) e
+    on e.tenant_id = b.tenant_id and e.batch_id = b.batch_id and e.event_type = k.event_type
+  where coalesce(e.events, 0) <> (b.status = k.status or b.status = 'ALLOCATED')::int
   union all
   select 'a coupon is released when it is used', c.tenant_id, rules.external_id('cpn', c.coupon_id)
   from core.coupon c
@@ -118,17 +129,20 @@ with broken (law, tenant_id, subject) as (
     join core.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id) f
   where f.event_seq < f.seq_before
   union all
-  select 'a sequenced event is in a feed', e.tenant_id, rules.external_id('evt', e.event_id)
+  select 'a sequenced event is in its feed', e.tenant_id, rules.external_id('evt', e.event_id)
   from core.event e
+  join core.tenant t on t.tenant_id = e.tenant_id
   cross join core.sequencer s
+  left join feed on feed.tenant_id = e.tenant_id
+    and feed.party_id = case t.variant when 'A' then 0 else e.party_id end
   where e.coupon_id is not null
     and e.event_seq <= s.high_seq
-    and (
-      exists (select from core.feed_event x where x.tenant_id = e.tenant_id and x.position = 1)
-      or e.recorded_at > (select min(x.sequenced_at) from core.feed_event x where x.tenant_id = e.tenant_id))
+    -- what comes before the first that is kept was pruned
+    and (feed.tenant_id is null or feed.first_position = 1 or e.recorded_at > feed.first_sequenced_at)
     and not exists (select from core.event_gap g where g.event_seq = e.event_seq)
     and not exists (
-      select from core.feed_event x where x.tenant_id = e.tenant_id and x.event_id = e.event_id)
+      select from core.feed_event x
+      where x.tenant_id = e.tenant_id and x.event_id = e.event_id and x.party_id = feed.party_id)
   union all
   select 'a sequenced movement is posted', l.tenant_id, rules.external_id('led', l.entry_id)
   from core.ledger_entry l
@@ -157,7 +171,7 @@ with broken (law, tenant_id, subject) as (
   union all
   select 'a summary is the sum of its ledger entries', s.tenant_id, s.distributor_id || ' ' || s.business_date
   from core.statement s
-  where exists (
+  where s.ready_at is not null and exists (
     (select x.merchant_id, x.template_id, x.currency, x.redemption_count, x.redemption_minor, x.reversal_count, x.reversal_minor
      from rules.sum_up_day(s.tenant_id, s.distributor_id, s.business_date) x
      except
@@ -188,9 +202,13 @@ with broken (law, tenant_id, subject) as (
   union all
   select 'a ready statement is told', s.tenant_id, s.distributor_id || ' ' || s.business_date
   from core.statement s
-  where (s.ready_at is not null)::int <> (
-    select count(*) from core.event e
-    where e.tenant_id = s.tenant_id and e.party_id = s.distributor_id and e.business_date = s.business_date)
+  left join (
+    select e.tenant_id, e.party_id, e.business_date, count(*) as events
+    from core.event e
+    where e.business_date is not null
+    group by e.tenant_id, e.party_id, e.business_date) e
+    on e.tenant_id = s.tenant_id and e.party_id = s.distributor_id and e.business_date = s.business_date
+  where coalesce(e.events, 0) <> (s.ready_at is not null)::int
   union all
   select 'a recorded redemption exists', q.tenant_id, q.request_id
   from core.request q

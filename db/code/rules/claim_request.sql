@@ -42,7 +42,7 @@ begin
       and q.caller_id = p_call.caller_id
       and q.idempotency_key = p_call.idempotency_key;
   end if;
-  v_first := coalesce(v_same, v_key_mate);
+  v_first := case when v_same.request_id is null then v_key_mate else v_same end;
   if v_first.request_id is null then
     return;
   end if;

@@ -51,7 +51,9 @@ begin
   if answer.http_status is null then
     raise exception 'no such operation: %', v_operation;
   end if;
-  if v_is_write and answer.http_status in (200, 404, 409, 422) then
+  if v_is_write and answer.http_status in (200, 404, 409, 422)
+     and answer.body not like '{"code":"IDEMPOTENCY_KEY_REUSED"%'
+  then
     insert into core.request
       (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status, response, recorded_at)
     values

@@ -2,7 +2,7 @@ create or replace function rules.replay_deliveries(p_tenant_id int, p_party_id i
 language sql volatile
 begin atomic
   insert into core.delivery as d (tenant_id, party_id, event_id, event_seq, next_attempt_at)
-  select e.tenant_id, p_party_id, e.event_id, e.event_seq, clock_timestamp()
+  select e.tenant_id, p_party_id, e.event_id, e.event_seq, statement_timestamp()
   from core.event e
   where e.tenant_id = p_tenant_id and e.event_id = any (p_events)
   on conflict (tenant_id, party_id, event_id) do update

@@ -1,4 +1,4 @@
--- Lines of summary.csv behind p_after, as they were written when the day was closed.
+-- Lines of summary.csv behind p_after, as jobs.sum_up_statement wrote them after the close.
 create or replace function rules.summary_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_after int, p_limit int,
   out number int, out fields text[])

@@ -1,0 +1,72 @@
+// Looks for codes in bytes, in whatever spelling they might have got there.
+import { openSync, readSync, closeSync } from "node:fs";
+
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+// As typed, in groups, in small letters; the bytes of these in hex and base64; the 80 bits that the 16 characters stand
+// for, as they are and in hex and base64; two bytes a character.
+function spell(code: string): Buffer[] {
+  const texts = [code, code.replace(/(.{4})(?=.)/g, "$1-")].flatMap((text) => [text, text.toLowerCase()]);
+  const bits = [...code].reduce((sum, character) => sum * 32n + BigInt(alphabet.indexOf(character)), 0n);
+  const packed = Buffer.from(bits.toString(16).padStart(20, "0"), "hex");
+  const encoded = [...texts.map((text) => Buffer.from(text)), packed].flatMap((bytes) => {
+    const hex = bytes.toString("hex");
+    // Wherever the code begins in what was encoded, at one of three places base64 writes it alike.
+    const base64 = [0, 1, 2].map((offset) => {
+      const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64").replace(/=+$/, "");
+      return text.slice(Math.ceil((offset * 8) / 6), text.length - ((offset + bytes.length) % 3 === 0 ? 0 : 1));
+    });
+    return [hex, hex.toUpperCase(), ...base64, ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"))];
+  });
+  const all = [...texts.map((text) => Buffer.from(text)), ...texts.map((text) => Buffer.from(text, "utf16le")), packed, ...encoded.map((text) => Buffer.from(text))];
+  return [...new Map(all.map((bytes) => [bytes.toString("latin1"), bytes])).values()];
+}
+
+export type Search = { inBytes(bytes: Uint8Array): string[]; inFile(path: string): string[] };
+
+// Gives those of the codes that are there. One walk over the bytes, however many codes and spellings.
+export function searchFor(codes: readonly string[]): Search {
+  const spellings = codes.flatMap((code) => spell(code).map((bytes) => ({ code, bytes })));
+  const longest = Math.max(...spellings.map(({ bytes }) => bytes.length));
+  // By their first two bytes.
+  const beginnings = new Map<number, typeof spellings>();
+  const isBeginning = new Uint8Array(65_536);
+  for (const one of spellings) {
+    const first = (one.bytes[0]! << 8) | one.bytes[1]!;
+    isBeginning[first] = 1;
+    beginnings.set(first, [...(beginnings.get(first) ?? []), one]);
+  }
+
+  function inBytes(given: Uint8Array): string[] {
+    const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
+    const found = new Set<string>();
+    for (let at = 0; at < bytes.length - 1; at += 1) {
+      const first = (bytes[at]! << 8) | bytes[at + 1]!;
+      if (isBeginning[first] === 0) continue;
+      for (const { code, bytes: spelling } of beginnings.get(first)!) {
+        if (at + spelling.length <= bytes.length && spelling.compare(bytes, at, at + spelling.length) === 0) found.add(code);
+      }
+    }
+    return [...found];
+  }
+
+  function inFile(path: string): string[] {
+    const found = new Set<string>();
+    const chunk = Buffer.alloc(1 << 22);
+    const file = openSync(path, "r");
+    try {
+      // What straddles two chunks is in the second one, which begins with the end of the first.
+      for (let kept = 0; ; ) {
+        const read = readSync(file, chunk, kept, chunk.length - kept, null);
+        if (read === 0) return [...found];
+        for (const code of inBytes(chunk.subarray(0, kept + read))) found.add(code);
+        const end = kept + read;
+        kept = Math.min(longest, end);
+        chunk.copyWithin(0, end - kept, end);
+      }
+    } finally {
+      closeSync(file);
+    }
+  }
+  return { inBytes, inFile };
+}
