@@ -4,7 +4,8 @@ import { H3, HTTPResponse } from "h3";
 import type { IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
-import type { Gate } from "./gate.ts";
+import { openDownload } from "./download.ts";
+import type { Gate, StatementFile } from "./gate.ts";
 import { newId } from "./id.ts";
 import type { MasterKeys } from "./keys.ts";
 import { beforeDeadline } from "./lane.ts";
@@ -17,6 +18,8 @@ import { createMatcher, routes } from "./routes.ts";
 // The contract's 4 s, less what it takes to write the answer.
 const answerWithinMs = 3_800;
 const readyWithinMs = 1_500;
+// A reader of a file that takes nothing for this long is cut off.
+const stalledAfterMs = 60_000;
 
 export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; readiness: (deadline: number) => Promise<boolean> };
 
@@ -64,6 +67,12 @@ export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
       throw error;
     }
     const outcome = await gate.perform(credential.tenantId, { ...base, ...reading }, deadline);
+    if (route.isDownload && outcome.status === 200) {
+      const file = JSON.parse(outcome.body) as StatementFile;
+      request.socket.setTimeout(stalledAfterMs);
+      const opened = { ifNoneMatch: request.headers["if-none-match"], deadline, pageWithinMs: answerWithinMs };
+      return openDownload({ gate, log, requestId: exchange.requestId }, file, opened);
+    }
     return outcome.isReplay ? { ...outcome, headers: { "idempotent-replayed": "true" } } : outcome;
   }
 
@@ -118,7 +127,7 @@ function describe(exchange: Exchange, given: Answer, durationMs: number): Record
     request_id: exchange.requestId,
     operation: exchange.operation,
     status: given.status,
-    code: given.status < 400 ? null : (/^\{\s*"code"\s*:\s*"([A-Z_]+)"/.exec(given.body)?.[1] ?? null),
+    code: given.status < 400 || typeof given.body !== "string" ? null : (/^\{\s*"code"\s*:\s*"([A-Z_]+)"/.exec(given.body)?.[1] ?? null),
     duration_ms: Math.round(durationMs * 100) / 100,
     access_key: exchange.caller?.credential.accessKey,
     tenant_id: exchange.caller?.credential.tenantId,

@@ -13,6 +13,7 @@ import type { Issue } from "./problem.ts";
 import { isProgram, messageOf, runProgram } from "./program.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "./seal.ts";
+import { newWebhookSecret } from "./webhook.ts";
 
 export type Applied = {
   changed: number;
@@ -91,7 +92,7 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
       ...party,
       webhook: party.webhook && {
         url: party.webhook.url,
-        ...sealed(webhookPurpose(tenant.id, party.id), party.webhook.secret, () => `whsec_${randomBytes(32).toString("base64")}`),
+        ...sealed(webhookPurpose(tenant.id, party.id), party.webhook.secret, newWebhookSecret),
       },
     })),
     credentials: tenant.credentials.map(({ secret, ...credential }) => ({

@@ -14,6 +14,9 @@ export interface Config {
   masterKeyText: string | null
   /** CIDRs that webhooks may reach although they are private. */
   webhookAllow: string[]
+  requestRetentionDays: number
+  deliveryLogRetentionDays: number
+  feedRetentionDays: number
   logLevel: string
 }
 
@@ -35,6 +38,9 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     dataDir: path.resolve(read('DATA_DIR') ?? '.data'),
     masterKeyText: read('COUPON_MASTER_KEY'),
     webhookAllow: readCidrs(read('WEBHOOK_ALLOW') ?? ''),
+    requestRetentionDays: readDays('REQUEST_RETENTION_DAYS', read('REQUEST_RETENTION_DAYS') ?? '90'),
+    deliveryLogRetentionDays: readDays('DELIVERY_LOG_RETENTION_DAYS', read('DELIVERY_LOG_RETENTION_DAYS') ?? '30'),
+    feedRetentionDays: readDays('FEED_RETENTION_DAYS', read('FEED_RETENTION_DAYS') ?? '400'),
     logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info'),
   }
 }
@@ -45,6 +51,14 @@ function readPort(text: string): number {
     throw new ConfigError(`PORT must be a number from 0 to 65535, not "${text}"`)
   }
   return port
+}
+
+function readDays(name: string, text: string): number {
+  const days = Number(text)
+  if (!/^\d{1,5}$/.test(text) || days < 1 || days > 36_500) {
+    throw new ConfigError(`${name} must be a number of days from 1 to 36500, not "${text}"`)
+  }
+  return days
 }
 
 function readDatabaseUrl(text: string | null): string | null {

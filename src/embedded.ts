@@ -6,9 +6,10 @@
 // pipe closes, and it stops the server in good order.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, closeSync, existsSync, openSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, openSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { makeCluster } from './cluster.ts'
 import {
   EmbeddedError, type Home, dataFolder, findBinaries, findHome, logFile, makeEnterable, makeHome,
   makeSocketFolder, serverEnv, socketFolder,
@@ -145,34 +146,6 @@ async function waitForOldServer(home: Home): Promise<void> {
   }
 }
 
-/** Made beside its place and moved there when complete: an interrupted first start leaves no half. */
-async function makeCluster(home: Home, binaries: string): Promise<void> {
-  const data = dataFolder(home)
-  if (existsSync(path.join(data, 'PG_VERSION'))) {
-    const theirs = readFileSync(path.join(data, 'PG_VERSION'), 'utf8').trim()
-    if (theirs !== '18') throw new EmbeddedError(`${data} is of PostgreSQL ${theirs}, this program brings 18: dump and load it`)
-    return
-  }
-  for (const name of readdirSync(home.folder)) {
-    const isAbandoned = name.startsWith('new-') && inspectProcess(Number(name.slice(4))) === null
-    if (isAbandoned) rmSync(path.join(home.folder, name), { recursive: true, force: true })
-  }
-  const unfinished = path.join(home.folder, `new-${process.pid}`)
-  await runServerProgram(home, path.join(binaries, 'bin/initdb'), [
-    '-D', unfinished, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C',
-    '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--data-checksums', '--no-instructions',
-  ])
-  await runServerProgram(home, path.join(binaries, 'bin/postgres'),
-    ['--single', '-D', unfinished, '-c', 'log_checkpoints=off', 'postgres'], 'create database coupon')
-  try {
-    renameSync(unfinished, data)
-  } catch (error) {
-    // Another start was faster; then its data are as good as ours.
-    rmSync(unfinished, { recursive: true, force: true })
-    if (!existsSync(path.join(data, 'PG_VERSION'))) throw error
-  }
-}
-
 async function launch(home: Home, postgres: string, args: string[]): Promise<ChildProcess> {
   const log = openLog(home)
   const shell = spawn('/bin/sh', ['-c', supervisor, supervisorName, postgres, ...args], {
@@ -213,17 +186,6 @@ function exitOf(child: ChildProcess): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) resolve()
     else child.once('exit', () => resolve())
   })
-}
-
-/** Runs to the end; its complaint becomes our error. */
-async function runServerProgram(home: Home, program: string, args: string[], input = ''): Promise<void> {
-  const child = spawn(program, args, { ...home.user, cwd: home.folder, env: serverEnv, stdio: ['pipe', 'ignore', 'pipe'] })
-  let complaint = ''
-  child.stderr.on('data', (chunk) => { complaint += chunk })
-  child.stdin.on('error', () => {})
-  child.stdin.end(input)
-  const code = await new Promise((resolve, reject) => child.once('close', resolve).once('error', reject))
-  if (code !== 0) throw new EmbeddedError(`${path.basename(program)} failed: ${complaint.trim()}`)
 }
 
 /** One generation is kept: what the server says is little, as it logs no statements. */

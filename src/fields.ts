@@ -21,6 +21,18 @@ export const label = z
 export const amount = z.number().min(0, "must not be negative").lt(1e12, "must be below 10^12");
 export const currency = z.string().regex(/^[A-Z]{3}$/, "must be an ISO 4217 code, as EUR");
 
+// A query parameter, so a text.
+export const limit = z
+  .string()
+  .refine((value) => /^[1-9]\d{0,3}$/.test(value) && Number(value) <= 1_000, "must be an integer from 1 to 1000")
+  .transform(Number);
+
+// YYYY-MM-DD, and a day that the calendar has.
+export function isDate(value: string): boolean {
+  const day = /^\d{4}-\d\d-\d\d$/.test(value) ? new Date(`${value}T00:00:00Z`) : new Date(NaN);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value) && !value.startsWith("0000");
+}
+
 export const coupon = z.string().transform((value, context) => {
   const code = normalizeCode(value);
   if (code !== null) return code;

@@ -8,6 +8,7 @@ import { isConnectionError, sqlState, type Database } from "./database.ts";
 import { createLane, type Lane } from "./lane.ts";
 import type { Logger } from "./log.ts";
 import { unavailable } from "./problem.ts";
+import type { Kind, Line } from "./statement.ts";
 
 export type Variant = "A" | "B";
 export type CredentialRow = { tenant_id: number; credential_id: number; variant: Variant; amount_unit: string; sealed_secret: Uint8Array };
@@ -22,24 +23,30 @@ export type Call = {
 };
 export type Outcome = { status: number; body: string; isReplay: boolean };
 export type Version = { migration: string; code: string };
+// What get_reconciliation answers: which file is meant, and what it was when its day was closed.
+export type StatementFile = { tenant_id: number; distributor_id: number; business_date: string; kind: Kind; rows: number; bytes: number; sha256: string };
 
 export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
   perform(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
   // Spends the nonce of a request that the HTTP layer is about to refuse itself. An outcome: it is refused otherwise.
   refuse(tenantId: number, call: Pick<Call, "credential_id" | "nonce" | "request_id">, deadline: number): Promise<Outcome | null>;
+  // Lines of a statement's file behind a number.
+  statementPage(file: StatementFile, after: number, limit: number, deadline: number): Promise<Line[]>;
   version(deadline: number): Promise<Version>;
   end(): Promise<void>;
 };
 
 const quickWidth = 12;
 const patientWidth = 6;
+// Downloads: pages of them take longer than calls do, and must not stand before calls.
+const bulkWidth = 2;
 const maxWaiting = 1_000;
 // Longer than the statement_timeout plus a slow network: by then the connection is dead.
 const defaultHungAfterMs = 7_000;
-export const connectionCount = quickWidth + patientWidth;
+export const connectionCount = quickWidth + patientWidth + bulkWidth;
 
-type Pool = { database: Database; quick: Lane; patient: Lane };
+type Pool = { database: Database; quick: Lane; patient: Lane; bulk: Lane };
 type OutcomeRow = { http_status: number; body: string; is_replay: boolean };
 
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number };
@@ -49,7 +56,7 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
 
   function openPool(): Pool {
     const openLane = (width: number) => createLane({ width, maxWaiting, hungAfterMs });
-    return { database: connect(), quick: openLane(quickWidth), patient: openLane(patientWidth) };
+    return { database: connect(), quick: openLane(quickWidth), patient: openLane(patientWidth), bulk: openLane(bulkWidth) };
   }
 
   // A driver's pool that no longer settles its promises is left behind with everything that waits in it.
@@ -60,7 +67,7 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
     hung.database.end().catch(() => {});
   }
 
-  async function ask<T>(lane: "quick" | "patient", deadline: number, text: string, parameters: unknown[]): Promise<T[]> {
+  async function ask<T>(lane: "quick" | "patient" | "bulk", deadline: number, text: string, parameters: unknown[]): Promise<T[]> {
     const current = pool;
     try {
       return await current[lane].run(deadline, () => current.database.rows<T>(text, parameters), () => replace(current));
@@ -100,6 +107,14 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
     async refuse(tenantId, call, deadline) {
       const outcome = await send("quick", tenantId, { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} }, deadline);
       return outcome.status === 0 ? null : outcome;
+    },
+    statementPage(file, after, limit, deadline) {
+      return ask<Line>(
+        "bulk",
+        deadline,
+        "select number, to_json(fields) as fields from gate.statement_page($1, $2, $3::text::date, $4, $5, $6)",
+        [file.tenant_id, file.distributor_id, file.business_date, file.kind, after, limit],
+      );
     },
     async version(deadline) {
       const [row] = await ask<Version>("quick", deadline, "select migration, code from gate.version()", []);

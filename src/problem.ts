@@ -19,7 +19,7 @@ const problems = {
 
 export type ProblemCode = keyof typeof problems;
 export type Issue = { path: string; message: string };
-export type Answer = { status: number; body: string; headers?: Record<string, string> };
+export type Answer = { status: number; body: string | ReadableStream<Uint8Array>; headers?: Record<string, string> };
 
 export class Problem extends Error {
   readonly code: ProblemCode;
@@ -44,7 +44,7 @@ export function unavailable(cause?: unknown): Problem {
 const retryLater: ReadonlySet<ProblemCode> = new Set(["RATE_LIMITED", "UNAVAILABLE"]);
 
 // What is no problem of ours is a bug: its text stays in the log.
-export function toAnswer(error: unknown, requestId: string): Answer {
+export function toAnswer(error: unknown, requestId: string): Answer & { body: string } {
   const { code, details, headers } = error instanceof Problem ? error : new Problem("INTERNAL_ERROR");
   const [status, message] = problems[code];
   return {

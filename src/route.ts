@@ -14,6 +14,8 @@ export type Route = {
   query?: readonly string[];
   // Writes are recorded and replayed, and need a request_id.
   isWrite: boolean;
+  // The database's answer says which file is meant; download.ts sends that.
+  isDownload?: true;
   // The single source for validation; strict. A tenant's variant decides which fields exist.
   schema: (variant: Variant) => z.ZodType<Values>;
   // From the validated input (coupon already a lookup hash, the call's own request_id left out) to what gate.perform takes.

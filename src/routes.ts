@@ -9,8 +9,11 @@ import { cancel } from "./routes/cancel.ts";
 import { confirm } from "./routes/confirm.ts";
 import { createBatch } from "./routes/create_batch.ts";
 import { getBatch } from "./routes/get_batch.ts";
+import { getReconciliation } from "./routes/get_reconciliation.ts";
 import { getRequest } from "./routes/get_request.ts";
+import { listReconciliations } from "./routes/list_reconciliations.ts";
 import { lock } from "./routes/lock.ts";
+import { pullEvents } from "./routes/pull_events.ts";
 import { query } from "./routes/query.ts";
 import { redeem } from "./routes/redeem.ts";
 import { reverse } from "./routes/reverse.ts";
@@ -18,6 +21,7 @@ import { voidCoupon } from "./routes/void.ts";
 
 export const routes: readonly Route[] = [
   lock, redeem, confirm, cancel, reverse, voidCoupon, query, createBatch, getBatch, allocateBatch, getRequest,
+  pullEvents, listReconciliations, getReconciliation,
 ];
 
 export type Match<R> = { route: R; segments: Record<string, string> };

@@ -5,7 +5,7 @@ import type { Logger } from "./log.ts";
 
 export type Ticker = { wake(): void; stop(): Promise<void> };
 
-export function startTicker({ name, everyMs, tick, log }: { name: string; everyMs: number; tick: () => Promise<void>; log: Logger }): Ticker {
+export function startTicker({ name, everyMs, tick, log }: { name: string; everyMs: number | (() => number); tick: () => Promise<unknown>; log: Logger }): Ticker {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let isWoken = false;
@@ -24,7 +24,7 @@ export function startTicker({ name, everyMs, tick, log }: { name: string; everyM
     }
     running = undefined;
     // A failing tick is not called again at once, however often it is woken.
-    schedule(isWoken && !isFailing ? 0 : everyMs);
+    schedule(isWoken && !isFailing ? 0 : typeof everyMs === "number" ? everyMs : everyMs());
   }
 
   function schedule(delayMs: number): void {

@@ -3,33 +3,57 @@
 // graphile-worker carries wake-up calls, our tables carry the truth: a ticker asks them what is due and adds a job
 // named by what it is about (job_key). A killed worker therefore needs no reaper: its job stays locked, but once
 // the lease in our table has run out the ticker adds the same job again, and a locked job of that name gives
-// the name up. At most 30 s of lease and one tick pass until somebody goes on.
+// the name up. At most 60 s of lease and one tick pass until somebody goes on.
 import { Logger as GraphileLogger, makeWorkerUtils, run, type Runner, type SharedOptions, type TaskList } from "graphile-worker";
+import { createAddressRule } from "./addresses.ts";
 import { readConfig, type Config } from "./config.ts";
 import { connect, poolUrl, resolveAddress, type Address } from "./database.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";
 import { createLog, type Logger } from "./log.ts";
 import { isProgram, onStop, runProgram } from "./program.ts";
 import { keepAnswering } from "./steady.ts";
+import { createChecker } from "./tasks/check.ts";
+import { createCloser } from "./tasks/close.ts";
+import { createDeliverer, deliveryPlaces, type Subscriber } from "./tasks/deliver.ts";
+import { createExpirer } from "./tasks/expire.ts";
 import { createMinter, type DueBatch } from "./tasks/mint.ts";
-import { createPruner } from "./tasks/prune.ts";
+import { createPruner, createRetention } from "./tasks/prune.ts";
+import { createSequencer } from "./tasks/sequence.ts";
 import { startTicker } from "./ticker.ts";
+import { createSender } from "./webhook.ts";
 
 const role = "coupon_worker";
 // graphile-worker's cron is UTC and by the minute; what is due is decided in SQL.
-const crontab = "* * * * * prune ?jobKey=prune";
+const crontab = `
+* * * * * prune ?jobKey=prune
+23 * * * * retain ?jobKey=retain
+30 2 * * * check ?jobKey=check&max=3
+`;
 
-export async function work({ address, keys, log }: { address: Address; keys: MasterKeys; config: Config; log: Logger }) {
+export async function work({ address, keys, config, log }: { address: Address; keys: MasterKeys; config: Config; log: Logger }) {
   const stopping = new AbortController();
   const database = keepAnswering(() => connect(address, { name: "coupon work", role, max: 3, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  // Connections of their own: a batch that is minted holds its for half a second at a time.
+  const outbox = keepAnswering(() => connect(address, { name: "coupon deliver", role, max: 4, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  const send = createSender({ mayConnect: createAddressRule(config.webhookAllow) });
+  const deliverer = createDeliverer({ database: outbox, keys, send, stopping: stopping.signal });
   const minter = createMinter({ database, keys, stopping: stopping.signal });
   const prune = createPruner({ database, stopping: stopping.signal });
-  const taskList: TaskList = { mint: (payload) => minter.mint(payload as DueBatch), prune };
+  const retain = createRetention({ database, stopping: stopping.signal, retention: config });
+  const check = createChecker({ address, role, log, stopping: stopping.signal });
+  const expire = createExpirer({ database, stopping: stopping.signal });
+  // A connection of its own: the feed waits for nobody.
+  const order = keepAnswering(() => connect(address, { name: "coupon sequence", role, max: 1, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  const sequencer = createSequencer({ database: order, stopping: stopping.signal });
+  // Patient ones: summing up a day of millions of entries is one statement.
+  const books = keepAnswering(() => connect(address, { name: "coupon statements", role, max: 2, statementTimeoutMs: 600_000 }), 610_000);
+  const closer = createCloser({ order, books, log, stopping: stopping.signal });
+  const taskList: TaskList = { mint: (payload) => minter.mint(payload as DueBatch), deliver: (payload) => deliverer.deliver(payload as Subscriber), prune, retain, check };
   let runner: Runner | undefined;
 
   const ticker = startTicker({
-    name: "mint",
-    everyMs: 500,
+    name: "due work",
+    everyMs: 250,
     log,
     async tick() {
       // Also after the runner has given up, as it does when the database is away for long.
@@ -37,8 +61,28 @@ export async function work({ address, keys, log }: { address: Address; keys: Mas
       for (const { tenant_id, batch_id } of await minter.listDue()) {
         await runner.addJob("mint", { tenant_id, batch_id }, { jobKey: `mint:${tenant_id}:${batch_id}` });
       }
+      for (const { tenant_id, party_id } of await deliverer.listDue()) {
+        await runner.addJob("deliver", { tenant_id, party_id }, { jobKey: `deliver:${tenant_id}:${party_id}` });
+      }
     },
   });
+
+  const tickers = [
+    ticker,
+    startTicker({
+      name: "sequence",
+      everyMs: sequencer.pauseMs,
+      log,
+      async tick() {
+        if ((await sequencer.sequence()) > 0) ticker.wake();
+      },
+    }),
+    startTicker({ name: "expire", everyMs: 1_000, log, tick: expire }),
+    startTicker({ name: "close", everyMs: 1_000, log, tick: closer.closeDays }),
+    startTicker({ name: "statements", everyMs: 1_000, log, tick: closer.finishStatements }),
+    // A second one, so that a large statement stands in no other's way.
+    startTicker({ name: "statements beside", everyMs: 1_000, log, tick: closer.finishStatements }),
+  ];
 
   async function startRunner(): Promise<Runner> {
     const shared: SharedOptions = {
@@ -50,8 +94,8 @@ export async function work({ address, keys, log }: { address: Address; keys: Mas
     };
     await dropLeftovers(shared);
     // New jobs announce themselves; polling is for those whose announcement was lost.
-    const started = await run({ ...shared, taskList, crontab, concurrency: 3, pollInterval: 5_000, noHandleSignals: true });
-    // A batch whose slice is over is due again: it need not wait for the next tick.
+    const started = await run({ ...shared, taskList, crontab, concurrency: 3 + deliveryPlaces, pollInterval: 5_000, noHandleSignals: true });
+    // A batch or a subscriber whose slice is over is due again: it need not wait for the next tick.
     started.events.on("job:complete", () => ticker.wake());
     const forget = () => {
       if (runner === started) runner = undefined;
@@ -66,10 +110,10 @@ export async function work({ address, keys, log }: { address: Address; keys: Mas
   return {
     async stop(): Promise<void> {
       stopping.abort();
-      await ticker.stop();
+      await Promise.all(tickers.map((each) => each.stop()));
       // It refuses when it is stopping of itself, as after losing the database.
       await runner?.stop().catch(() => {});
-      await database.end();
+      await Promise.all([database.end(), outbox.end(), order.end(), books.end()]);
     },
   };
 }

@@ -1,14 +1,30 @@
-// Removes nonces that can no longer be replayed, a block at a time, so that no statement holds many rows long.
+// Removes what need not be kept, in steps: nonces that can no longer be replayed, each minute; what is older than its
+// retention, each hour.
+import type { Config } from "../config.ts";
+import { stepByStep } from "../steps.ts";
 import type { SteadyDatabase } from "../steady.ts";
 
-const block = 10_000;
+const stepSize = 5_000;
 
-export function createPruner({ database, stopping }: { database: SteadyDatabase; stopping: AbortSignal }) {
+export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
+type Parts = { database: SteadyDatabase; stopping: AbortSignal };
+
+export function createPruner({ database, stopping }: Parts) {
   return async function prune(): Promise<void> {
-    let removed = block;
-    while (removed === block && !stopping.aborted) {
-      const [row] = await database.rows<{ removed: number }>("select jobs.prune_nonces($1) as removed", [block]);
-      removed = row?.removed ?? 0;
-    }
+    await stepByStep(() => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]), stopping);
   };
+}
+
+export function createRetention({ database, stopping, retention }: Parts & { retention: Retention }) {
+  return async function retain(): Promise<void> {
+    const remove = (text: string, days: number) => stepByStep(() => count(database, text, [days, stepSize]), stopping);
+    await remove("select jobs.prune_requests($1, $2) as removed", retention.requestRetentionDays);
+    await remove("select jobs.prune_attempts($1, $2) as removed", retention.deliveryLogRetentionDays);
+    await remove("select jobs.prune_feed($1, $2) as removed", retention.feedRetentionDays);
+  };
+}
+
+async function count(database: SteadyDatabase, text: string, params: unknown[]): Promise<number> {
+  const [row] = await database.rows<{ removed: number }>(text, params);
+  return row!.removed;
 }

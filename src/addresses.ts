@@ -1,0 +1,131 @@
+// Which addresses a webhook may be sent to. A subscriber writes the URL and we make the connection: without this
+// whoever may provision a webhook reaches what stands beside us, from loopback to the cloud's metadata service.
+//
+// What is judged is the addresses that are about to be connected to, in the lookup of that very connection: there is
+// no second lookup that could answer otherwise. One refused address among a host's refuses the host.
+//
+// All addresses are numbers of one space of 128 bits, IPv4 at ::ffff:0:0/96, so that no spelling has a rule of its own.
+import { Resolver } from "node:dns/promises";
+import { readFile } from "node:fs/promises";
+import { isIP, type LookupFunction } from "node:net";
+
+export type AddressRule = (address: string) => boolean;
+// All addresses of a host name.
+export type Resolve = (hostname: string) => Promise<string[]>;
+
+type Block = { first: bigint; bits: number };
+
+const ipv4 = block("::ffff:0:0/96");
+// How a network without IPv4 writes an IPv4 address (RFC 6052); judged as that.
+const nat64 = block("64:ff9b::/96");
+
+// IPv6 is refused but for what is given to the public, so ranges that nobody has thought of yet are refused as well.
+// With the rest go ::, ::1, IPv4-compatible, 64:ff9b:1::/48, fc00::/7, fe80::/10, fec0::/10 and ff00::/8.
+const publicIpv6 = block("2000::/3");
+
+const refused = [
+  "0.0.0.0/8", // this network
+  "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // private
+  "100.64.0.0/10", // carrier-grade NAT
+  "127.0.0.0/8", // loopback
+  "169.254.0.0/16", // link-local, metadata services
+  "192.0.0.0/24", // protocol assignments
+  "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // documentation
+  "192.88.99.0/24", // 6to4 relays
+  "198.18.0.0/15", // benchmarks
+  "224.0.0.0/4", "240.0.0.0/4", // multicast; reserved and broadcast
+  "2001::/23", // protocol assignments, with Teredo (2001::/32) and benchmarks (2001:2::/48)
+  "2001:db8::/32", "3fff::/20", // documentation
+  "2002::/16", // 6to4, whatever IPv4 address is in it: nobody has it any more
+].map(block);
+
+// allow: CIDRs that may be reached all the same (WEBHOOK_ALLOW).
+export function createAddressRule(allow: readonly string[] = []): AddressRule {
+  const allowed = allow.map(block);
+  return (address) => {
+    // A zone (fe80::1%eth0) says through which interface, not whether.
+    const number = toNumber(address.replace(/%.*/s, ""));
+    return number !== null && (allowed.some((one) => contains(one, number)) || isPublic(number));
+  };
+}
+
+export class RefusedAddress extends Error {
+  constructor(hostname: string, address: string) {
+    super(hostname === address ? `refused: ${address} is no public address` : `refused: ${hostname} has ${address}, which is no public address`);
+  }
+}
+
+// The lookup of a connection. node asks it for names only: see checkLiteral.
+export function createLookup(mayConnect: AddressRule, resolve: Resolve): LookupFunction {
+  return (hostname, options, callback) => {
+    const answer = (addresses: string[]) => {
+      const found = addresses.map((address) => ({ address, family: isIP(address) }));
+      const bad = found.find(({ address }) => !mayConnect(address));
+      if (bad !== undefined) callback(new RefusedAddress(hostname, bad.address), []);
+      else if (found[0] === undefined) callback(new Error(`${hostname} has no address`), []);
+      else if (options.all) callback(null, found);
+      else callback(null, found[0].address, found[0].family);
+    };
+    void resolve(hostname).then(answer, (error: Error) => callback(error, []));
+  };
+}
+
+// A host that is an address already is never looked up.
+export function checkLiteral(mayConnect: AddressRule, host: string): void {
+  if (isIP(host) !== 0 && !mayConnect(host)) throw new RefusedAddress(host, host);
+}
+
+const resolver = new Resolver({ timeout: 3_000, tries: 2 });
+
+// The hosts file, then the DNS. Not the system's resolver: it has four threads in all, so a few dead name servers
+// would hold up everybody's deliveries. Search domains are the price: a name has to be written in full.
+export const resolveHost: Resolve = async (hostname) => {
+  const name = hostname.replace(/\.$/, "");
+  const listed = await readHosts(name);
+  if (listed.length > 0) return listed;
+  const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+  const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+  const failed = answers.find((answer) => answer.status === "rejected");
+  if (found.length === 0 && failed !== undefined) throw failed.reason;
+  return found;
+};
+
+async function readHosts(name: string): Promise<string[]> {
+  const text = await readFile("/etc/hosts", "utf8").catch(() => "");
+  const lines = text.split("\n").map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
+  return lines.filter(([, ...names]) => names.some((one) => one.toLowerCase() === name)).map(([address = ""]) => address);
+}
+
+function isPublic(number: bigint): boolean {
+  const judged = contains(nat64, number) ? ipv4.first | BigInt.asUintN(32, number) : number;
+  return (contains(ipv4, judged) || contains(publicIpv6, judged)) && !refused.some((one) => contains(one, judged));
+}
+
+function contains({ first, bits }: Block, number: bigint): boolean {
+  const rest = BigInt(128 - bits);
+  return first >> rest === number >> rest;
+}
+
+function block(cidr: string): Block {
+  const [address = "", bits] = cidr.split("/");
+  const first = toNumber(address);
+  if (first === null) throw new Error(`${cidr} is no CIDR`);
+  return { first, bits: Number(bits) + (isIP(address) === 4 ? 96 : 0) };
+}
+
+function toNumber(address: string): bigint | null {
+  if (isIP(address) === 4) {
+    const [a, b, c, d] = address.split(".").map(BigInt) as [bigint, bigint, bigint, bigint];
+    return (0xffffn << 32n) | (a << 24n) | (b << 16n) | (c << 8n) | d;
+  }
+  if (isIP(address) !== 6) return null;
+  // The URL parser writes it in hexadecimal groups, at most one run of zeros left out.
+  const [head = "", tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const [before, after] = [groups(head), groups(tail ?? "")];
+  const zeros = Array<string>(tail === undefined ? 0 : 8 - before.length - after.length).fill("0");
+  return [...before, ...zeros, ...after].reduce((number, group) => (number << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+function groups(text: string): string[] {
+  return text === "" ? [] : text.split(":");
+}

@@ -1,0 +1,15 @@
+import { z } from "zod";
+import { limit, printable } from "../fields.ts";
+import type { Route } from "../route.ts";
+
+// Whether a cursor is one of the caller's feed is the database's to say.
+const input = z.strictObject({ cursor: printable(64).optional(), limit: limit.optional() });
+
+export const pullEvents: Route = {
+  operation: "pull_events",
+  method: "GET",
+  path: "/v1/events",
+  query: ["cursor", "limit"],
+  isWrite: false,
+  schema: () => input,
+};

@@ -1,0 +1,17 @@
+// Writes down what time has done: locks past their end, coupons past valid_to. Both count at once, written or not;
+// this makes the rows say so and tells of each released coupon that expired.
+import { stepByStep } from "../steps.ts";
+import type { SteadyDatabase } from "../steady.ts";
+
+const stepSize = 1_000;
+
+export function createExpirer({ database, stopping }: { database: SteadyDatabase; stopping: AbortSignal }) {
+  const run = (text: string) => stepByStep(async () => (await database.rows<{ done: number }>(text, [stepSize]))[0]!.done, stopping);
+
+  // Any number of these may run: each takes what nobody else holds.
+  return async function expire(): Promise<{ lapsed: number; looked: number }> {
+    const lapsed = await run("select jobs.lapse_locks($1) as done");
+    const looked = await run("select jobs.expire_coupons($1) as done");
+    return { lapsed, looked };
+  };
+}
