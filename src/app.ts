@@ -1,4 +1,4 @@
-// Every request goes through here, in the order of contract section 9: route, size, type, signature, shape, code,
+// Every request goes through here, in this order: route, size, type, signature, shape, code,
 // database. h3 carries requests and answers; the raw target and raw bytes come from node.
 import { H3, HTTPResponse } from "h3";
 import type { IncomingMessage } from "node:http";

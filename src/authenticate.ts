@@ -1,4 +1,4 @@
-// Who sent this request (contract section 4). A missing or malformed header, an unknown key and a wrong signature are
+// Who sent this request. A missing or malformed header, an unknown key and a wrong signature are
 // the same answer, in about the same time: unknown keys are verified too, against a secret nobody has, and a
 // wrong signature asks the database just as an unknown key does.
 import { randomBytes } from "node:crypto";

@@ -1,4 +1,4 @@
-// What the HTTP layer itself refuses, in the order in which it decides (contract section 9). The database decides the
+// What the HTTP layer itself refuses, in the order in which it decides. The database decides the
 // rest and answers with bodies of the same shape, which pass through here unread.
 
 const problems = {

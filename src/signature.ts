@@ -1,4 +1,4 @@
-// The signature of a request (contract section 4): HMAC-SHA256, keyed with the secret, over five lines.
+// The signature of a request: HMAC-SHA256, keyed with the secret, over five lines.
 //
 // The target is the one of the request line, byte for byte: what a router makes of it (dots resolved, escapes
 // decoded) is not what the caller signed.

@@ -1,4 +1,4 @@
-// The two files of a statement as CSV (contract section 11). The worker measures them when a day is closed, the
+// The two files of a statement as CSV. The worker measures them when a day is closed, the
 // API streams them, `npm run statements -- verify` measures them again: all three by renderFile, so bytes agree.
 import { createHash } from "node:crypto";
 

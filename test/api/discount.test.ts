@@ -1,4 +1,4 @@
-// What a coupon is worth (contract section 8). Every expected value is computed by hand.
+// What a coupon is worth. Every expected value is computed by hand.
 import t from "tap";
 import type { Client } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";

@@ -1,4 +1,4 @@
-// A write that was judged has one answer for ever; one that was not judged has none (contract section 5).
+// A write that was judged has one answer for ever; one that was not judged has none.
 import t, { type Test } from "tap";
 import { client, type Client, type Reply } from "../support/client.ts";
 import { tenants } from "../support/provisioning.ts";

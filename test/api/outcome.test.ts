@@ -1,4 +1,4 @@
-// Which requests leave a record, and what a caller that lost its answer gets (contract section 5).
+// Which requests leave a record, and what a caller that lost its answer gets.
 import t from "tap";
 import { sendPlain, type Client, type Reply } from "../support/client.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";

@@ -1,4 +1,4 @@
-// Where the two variants of the interface differ (contract section 2). Ownership itself is in scope.test.ts.
+// Where the two variants of the interface differ. Ownership itself is in scope.test.ts.
 import t from "tap";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";

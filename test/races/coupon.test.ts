@@ -136,9 +136,9 @@ race("a redeem that waits while valid_to passes is refused: the clock is read wh
   );
   const release = await holdCoupon(service, id);
   const answer = redeem(code);
-  await untilWaiting(service, 1);
-  await untilPast(service, row!.valid_to);
-  await release();
+  await untilWaiting(service, 1)
+    .then(() => untilPast(service, row!.valid_to))
+    .finally(release);
   t.match(await answer, { status: 409, json: { code: "COUPON_EXPIRED" } });
   t.strictSame(await readStory(service.owner, id), { status: "ISSUED", redemptions: [], amounts: [], events: [] });
 });
@@ -149,10 +149,10 @@ race("a confirm that waits while its lock ends is refused", async (t) => {
   const { lock_expires_at } = (await lock(code, lockId)).json;
   const release = await holdCoupon(service, id);
   const answer = confirm(code, lockId);
-  await untilWaiting(service, 1);
   // The answer shows milliseconds, the row has more.
-  await untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
-  await release();
+  await untilWaiting(service, 1)
+    .then(() => untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
+    .finally(release);
   t.match(await answer, { status: 409, json: { code: "LOCK_EXPIRED" } });
   t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
 });

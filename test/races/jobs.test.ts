@@ -41,7 +41,7 @@ t.test("expiry that meets a redeem taken in time lets it be", async (t) => {
   const { codes, couponIds } = await service.makeBatch(a, "tpl_soon", 2);
   const end = await begin(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: codes[0]!, merchant });
   await untilPast(service, validTo);
-  await expire().catch(t.fail);
+  t.type(await expire().catch(String), "number", "it does not wait");
   t.strictSame(await typesOf(couponIds[0]!), [], "nothing is said of it while somebody holds it");
   await end("commit");
   while (await expire() > 0);
@@ -75,9 +75,9 @@ t.test("a coupon that is extended while expiry is on its way to it does not expi
   await psql.run("begin; select from core.party where external_id = 'pty_a' for update");
   // It waits for the party, for which its first event is.
   const done = expire();
-  await untilWaiting(service, 1);
-  await extend(couponIds.at(-1)!, "2098-01-01T00:00:00Z");
-  await psql.run("commit");
+  await untilWaiting(service, 1)
+    .then(() => extend(couponIds.at(-1)!, "2098-01-01T00:00:00Z"))
+    .finally(() => psql.run("commit"));
   await psql.end();
   await done;
   t.match(await readStory(service.owner, couponIds[0]!), { status: "EXPIRED" });

@@ -90,10 +90,12 @@ race("two requests that cross request_id and idempotency-key do not wait for eac
   // other: with the lower held, the second call would sit on the higher.
   const end = await begin(service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
   const answers = [a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high })];
-  await untilWaiting(service, 1);
-  answers.push(a.post("/v1/coupons/redeem", { request_id: high, coupon: other!.code, merchant }, { idempotencyKey: low }));
-  await untilWaiting(service, 2);
-  await end("rollback");
+  const bothWait = async () => {
+    await untilWaiting(service, 1);
+    answers.push(a.post("/v1/coupons/redeem", { request_id: high, coupon: other!.code, merchant }, { idempotencyKey: low }));
+    await untilWaiting(service, 2);
+  };
+  await bothWait().finally(() => end("rollback"));
   t.strictSame(countOutcomes(await Promise.all(answers)), { 200: 2 });
 });
 

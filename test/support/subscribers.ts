@@ -78,7 +78,7 @@ export function openWorker(t: Test, service: Running): Database {
 }
 
 // A worker without its clockwork: delivers what is due until nothing is.
-export function startDeliverer({ service }: Subscribed, database: Database, { allow = loopbackOnly, timeoutMs = 1_000, stopping = new AbortController().signal } = {}) {
+export function startDeliverer({ service }: Subscribed, database: Database, { allow = loopbackOnly, timeoutMs = 15_000, stopping = new AbortController().signal } = {}) {
   const send = createSender({ mayConnect: createAddressRule(allow), timeoutMs });
   const deliverer = createDeliverer({ database, keys: service.keys, send, stopping });
   async function drain(): Promise<void> {
