@@ -9,4 +9,4 @@ COPY db ./db
 COPY src ./src
 USER node
 EXPOSE 8080
-CMD ["node", "src/serve.ts"]
+CMD ["node", "--max-semi-space-size=16", "--heap-growing-percent=50", "src/serve.ts"]

@@ -322,6 +322,7 @@ create table core.ledger_entry (
   recorded_at timestamp with time zone not null,
   constraint ledger_entry_pkey PRIMARY KEY (tenant_id, entry_id),
   constraint each_movement_is_told FOREIGN KEY (tenant_id, entry_id) REFERENCES core.event(tenant_id, event_id),
+  constraint ledger_entry_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
   constraint ledger_entry_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id),
   constraint ledger_entry_tenant_id_reversal_id_fkey FOREIGN KEY (tenant_id, reversal_id) REFERENCES core.reversal(tenant_id, reversal_id),
   constraint entry_is_its_redemption_or_reversal CHECK (
@@ -421,6 +422,7 @@ create table core.posting (
   entry_id uuid not null,
   constraint posting_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, number),
   constraint entry_is_posted_once UNIQUE (tenant_id, entry_id),
+  constraint posting_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.ledger_book(tenant_id, party_id),
   constraint posting_tenant_id_entry_id_fkey FOREIGN KEY (tenant_id, entry_id) REFERENCES core.ledger_entry(tenant_id, entry_id),
   constraint posting_number_is_positive CHECK ((number > 0))
 );
@@ -489,7 +491,7 @@ create table core.request (
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (tenant_id, caller_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
-CREATE TRIGGER request_is_final BEFORE UPDATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is 'Keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';

@@ -15,7 +15,7 @@ import { findRequestId, readCall, type Reading } from "./read.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, routes } from "./routes.ts";
 
-// The contract's 4 s, less what it takes to write the answer.
+// The promised 4 s, less what it takes to write the answer.
 const answerWithinMs = 3_800;
 const readyWithinMs = 1_500;
 // A reader of a file that takes nothing for this long is cut off.

@@ -16,7 +16,7 @@ const pageSize = 5_000;
 const usage = "usage: npm run --silent codes -- BATCH [--unreleased] [--destroy]";
 
 type Export = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
-type Row = { number: number; code_attempt: number; coupon_id: string };
+type Row = { number: number; code_attempt: number; lookup_hash: string; coupon_id: string };
 export type IssuedCode = { coupon_id: string; code: string };
 
 export async function* exportCodes(database: Database, keys: MasterKeys, batch: string, isUnreleased: boolean): AsyncGenerator<IssuedCode[]> {
@@ -30,13 +30,18 @@ export async function* exportCodes(database: Database, keys: MasterKeys, batch: 
   let after = 0;
   while (after < total_count) {
     const page = await database.rows<Row>(
-      "select number, code_attempt, coupon_id from admin.export_page($1, $2, $3, $4)",
+      "select number, code_attempt, lookup_hash, coupon_id from admin.export_page($1, $2, $3, $4)",
       [tenant_id, batch_id, after, pageSize],
     );
     const last = page.at(-1);
     // A file that ends early looks like a whole one, so it must not end quietly.
     if (last === undefined) throw new Error(`only ${after} of ${total_count} coupons found`);
-    yield page.map(({ number, code_attempt, coupon_id }) => ({ coupon_id, code: makeCode(keys, key_version, key, number, code_attempt) }));
+    yield page.map(({ number, code_attempt, lookup_hash, coupon_id }) => {
+      const code = makeCode(keys, key_version, key, number, code_attempt);
+      // Another master key under the same version gives codes that nobody can redeem: better none.
+      if (lookupHash(keys, code) !== lookup_hash) throw new Error("COUPON_MASTER_KEY is not the one that these coupons were minted with");
+      return { coupon_id, code };
+    });
     after = last.number;
   }
 }

@@ -152,6 +152,9 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     connection: {
       application_name: name,
       TimeZone: 'UTC',
+      // Our statements are short: compiling them, or sharing them out, takes longer than running them.
+      jit: 'off',
+      max_parallel_workers_per_gather: '0',
       ...(role !== undefined && { role }),
       ...(statementTimeoutMs !== undefined && { statement_timeout: statementTimeoutMs }),
       ...(lockTimeoutMs !== undefined && { lock_timeout: lockTimeoutMs }),

@@ -9,7 +9,7 @@ if (isNodeTooOld) {
   process.exit(1)
 }
 
-/** How long an orderly end may take; the contract promises 10 s. */
+/** How long an orderly end may take; README promises 10 s. */
 const stopDeadlineMs = 9_000
 
 /** Ctrl-C under npm arrives twice, once from the terminal and once from npm. */

@@ -9,7 +9,7 @@ const party = id("pty");
 // \P{C} keeps control characters out (a NUL cannot be stored, a newline would break a log or a CSV).
 const text = (max: number) => z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
 
-// Number("1e400") is infinite and zod refuses it; the upper end is the contract's.
+// Number("1e400") is infinite and zod refuses it; the upper end is that of all amounts.
 const amount = z.number().min(0).lt(1e12);
 const positiveAmount = z.number().gt(0).lt(1e12);
 

@@ -1,7 +1,7 @@
 // From a signed request to what the database is asked: shape, then code. Everything here is 400 or 422
 // COUPON_CODE_INVALID and leaves no trace but the spent nonce.
 import { hashBody } from "./canonical.ts";
-import { checkCode, lookupHash } from "./code.ts";
+import { checkCode, lookupHash, normalizeCode } from "./code.ts";
 import { requestId } from "./fields.ts";
 import type { Call, Variant } from "./gate.ts";
 import { listIssues, safeName } from "./issues.ts";
@@ -24,12 +24,22 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
   if (!parsed.success || issues.length > 0) throw invalid(issues);
 
   const values = parsed.data;
+  refuseCodeElsewhere(values, idempotencyKey);
   return {
     operation: route.operation,
     idempotency_key: idempotencyKey,
     body_hash: route.isWrite ? hashBody(keys, values) : null,
     args: readArgs(route, values, keys),
   };
+}
+
+// The other fields are stored and logged; a code must be in neither.
+function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: string | null): void {
+  if (typeof coupon !== "string") return;
+  const isCode = (value: unknown): boolean =>
+    typeof value === "string" ? normalizeCode(value) === coupon : typeof value === "object" && value !== null && Object.values(value).some(isCode);
+  const found = Object.entries({ ...others, "idempotency-key": idempotencyKey }).find(([, value]) => isCode(value));
+  if (found !== undefined) throw invalid([{ path: found[0], message: "must not hold the coupon's code" }]);
 }
 
 function readArgs(route: Route, values: Values, keys: MasterKeys): Values {
@@ -64,8 +74,12 @@ function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
 // The caller's request_id, for an answer that is given before the body was read in full. Null: none that can be used.
 export function findRequestId(body: Uint8Array): string | null {
   try {
-    const found = requestId.safeParse(parseObject(body)["request_id"]);
-    return found.success ? found.data : null;
+    const { request_id, coupon } = parseObject(body);
+    const found = requestId.safeParse(request_id);
+    if (!found.success) return null;
+    // It goes to the log.
+    const isCode = typeof coupon === "string" && normalizeCode(coupon) !== null && normalizeCode(found.data) === normalizeCode(coupon);
+    return isCode ? null : found.data;
   } catch {
     return null;
   }

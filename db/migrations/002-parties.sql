@@ -119,6 +119,13 @@ comment on column core.credential.secret_hash is 'Keyed hash of the secret: tell
 create function core.check_credential_party() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
+  if tg_op = 'UPDATE'
+     and ((new.tenant_id, new.access_key, new.party_id) is distinct from (old.tenant_id, old.access_key, old.party_id)
+          or (old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at))
+  then
+    raise exception 'credential %: whom it stands for is fixed, and revoked is for good', old.access_key
+      using errcode = 'check_violation', constraint = 'credential_stands_for_one_caller';
+  end if;
   if (select t.variant from core.tenant t where t.tenant_id = new.tenant_id)
      is distinct from (case when new.party_id is null then 'A' else 'B' end)
   then
@@ -128,7 +135,8 @@ begin
   return new;
 end
 $$;
-comment on function core.check_credential_party() is 'Trigger: a credential has a party exactly in Variant B.';
+comment on function core.check_credential_party() is
+  'Trigger: a credential has a party exactly in Variant B; whom it stands for is fixed, and revoked is for good.';
 
 create trigger party_is_given_exactly_in_variant_b
 before insert or update on core.credential

@@ -193,10 +193,10 @@ create function core.check_batch_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if (new.tenant_id, new.external_id, new.template_id, new.maker_id, new.distributor_id, new.total_count,
-      new.key_version, new.caller_id, new.request_id, new.idempotency_key, new.created_at)
+      new.valid_from, new.valid_to, new.key_version, new.caller_id, new.request_id, new.idempotency_key, new.created_at)
      is distinct from
      (old.tenant_id, old.external_id, old.template_id, old.maker_id, old.distributor_id, old.total_count,
-      old.key_version, old.caller_id, old.request_id, old.idempotency_key, old.created_at)
+      old.valid_from, old.valid_to, old.key_version, old.caller_id, old.request_id, old.idempotency_key, old.created_at)
      or (new.salt is not null and new.salt is distinct from old.salt)
   then
     raise exception 'batch %: what was submitted is fixed', old.external_id

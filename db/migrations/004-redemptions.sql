@@ -127,6 +127,7 @@ create table core.ledger_entry (
   primary key (tenant_id, entry_id),
   foreign key (tenant_id, redemption_id) references core.redemption,
   foreign key (tenant_id, reversal_id) references core.reversal,
+  foreign key (tenant_id, distributor_id) references core.party,
   constraint each_movement_is_told foreign key (tenant_id, entry_id) references core.event (tenant_id, event_id),
   constraint entry_is_its_redemption_or_reversal check (
     case entry_type

@@ -63,5 +63,5 @@ comment on column core.audit.details is 'What was before and after; never a code
 create trigger audit_is_immutable before update or delete or truncate on core.audit
 for each statement execute function core.refuse_change();
 
-create trigger request_is_final before update on core.request
+create trigger request_is_final before update or truncate on core.request
 for each statement execute function core.refuse_change();

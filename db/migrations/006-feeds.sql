@@ -85,6 +85,7 @@ create table core.posting (
   primary key (tenant_id, distributor_id, business_date, number),
   constraint entry_is_posted_once unique (tenant_id, entry_id),
   foreign key (tenant_id, entry_id) references core.ledger_entry,
+  foreign key (tenant_id, distributor_id) references core.ledger_book,
   constraint posting_number_is_positive check (number > 0)
 );
 comment on table core.posting is 'Which business day each ledger entry is on; number is 1..n in its day.';

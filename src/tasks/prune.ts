@@ -19,6 +19,7 @@ export function createRetention({ database, stopping, retention }: Parts & { ret
   return async function retain(): Promise<void> {
     const remove = (text: string, days: number) => stepByStep(() => count(database, text, [days, stepSize]), stopping);
     await remove("select jobs.prune_requests($1, $2) as removed", retention.requestRetentionDays);
+    await remove("select jobs.prune_cancellations($1, $2) as removed", retention.requestRetentionDays);
     await remove("select jobs.prune_attempts($1, $2) as removed", retention.deliveryLogRetentionDays);
     await remove("select jobs.prune_feed($1, $2) as removed", retention.feedRetentionDays);
   };

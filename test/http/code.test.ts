@@ -9,7 +9,7 @@ const keys = parseMasterKeys(first.toString("base64"));
 const salt = Buffer.alloc(16, 1);
 const key = batchKey(keys, "1", salt);
 
-t.test("a code is what the contract says it is", async (t) => {
+t.test("a code is what README says it is", async (t) => {
   // Computed a second time, bit by bit.
   const text = (digest: Buffer, characters: number) => {
     const bits = [...digest].map((byte) => byte.toString(2).padStart(8, "0")).join("");

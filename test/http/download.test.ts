@@ -8,7 +8,7 @@ import { request as send, type IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
 import type { StatementFile } from "../../src/gate.ts";
 import { sign } from "../../src/signature.ts";
-import { measureFile, type Line } from "../../src/statement.ts";
+import { linesPerPage, measureFile, type Line } from "../../src/statement.ts";
 import { daySeconds, keepBooks, noonOffset, setZone, until, zoneOf } from "../support/books.ts";
 import { redeemWhole } from "../support/ledger.ts";
 import { codeOf, startProgram } from "../support/program.ts";
@@ -69,7 +69,7 @@ t.test("a caller that does not read is not read for, and one that goes away ends
     if (!isStill) await new Promise((resolve) => setTimeout(resolve, 200));
     return isStill;
   });
-  t.ok(seen < 60, `${seen} of 500 pages fill the buffers between us`);
+  t.ok(seen < 240, `${seen} of 2000 pages fill the buffers between us`);
   response.destroy();
   await new Promise((resolve) => setTimeout(resolve, 300));
   t.ok(stub.pages.length <= seen + 1, "one page was under way at most");
@@ -77,13 +77,14 @@ t.test("a caller that does not read is not read for, and one that goes away ends
 });
 
 t.test("each page has the whole deadline to itself", async (t) => {
-  const stub = await stubFile(t, 2_500, async (after, limit) => {
+  const rows = 2.5 * linesPerPage;
+  const stub = await stubFile(t, rows, async (after, limit) => {
     await new Promise((resolve) => setTimeout(resolve, 300));
-    return pageOf(2_500)(after, limit);
+    return pageOf(rows)(after, limit);
   });
   const { status, text } = await stub.asA.get(target);
-  t.strictSame([status, text.split("\r\n").length], [200, 2_502]);
-  t.strictSame(stub.pages, [0, 1000, 2000]);
+  t.strictSame([status, text.split("\r\n").length], [200, rows + 2]);
+  t.strictSame(stub.pages, Array.from({ length: 3 }, (_, page) => page * linesPerPage));
   for (const ms of stub.deadlines) t.ok(ms > 3_500 && ms <= 3_800, `${ms} ms`);
 });
 
@@ -108,13 +109,13 @@ t.test("an error after that cuts the connection short of content-length, and har
 
 t.test("a file that is not the one that was closed is never given whole", async (t) => {
   const spoiled: Record<string, Page> = {
-    "other text": async (after, limit) => (await pageOf(2_500)(after, limit)).map((line) => ({ ...line, fields: line.fields.with(9, line.fields[9]!.replace("f", "g")) })),
-    "a line more": (after, limit) => pageOf(2_501)(after, limit),
-    "a line less": (after, limit) => pageOf(2_499)(after, limit),
+    "other text": async (after, limit) => (await pageOf(2_510)(after, limit)).map((line) => ({ ...line, fields: line.fields.with(9, line.fields[9]!.replace("f", "g")) })),
+    "a line more": (after, limit) => pageOf(2_511)(after, limit),
+    "a line less": (after, limit) => pageOf(2_509)(after, limit),
     "a page more": (after, limit) => pageOf(4_000)(after, limit),
   };
   for (const [what, page] of Object.entries(spoiled)) {
-    const stub = await stubFile(t, 2_500, page);
+    const stub = await stubFile(t, 2_510, page);
     t.not(await readCut(await open(stub.url, "ak_a", secret)), null, what);
     t.match(stub.log.filter(({ level }) => level === 50), [{ msg: "download cut short" }]);
   }

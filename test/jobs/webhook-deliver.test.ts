@@ -62,7 +62,7 @@ t.test("whatever is no 2xx is tried again after 4 to 6 seconds", async (t) => {
   }
 });
 
-t.test("the schedule is that of the contract, each pause up to a fifth shorter or longer", async (t) => {
+t.test("the schedule is that of README, each pause up to a fifth shorter or longer", async (t) => {
   const world = await subscribe(t, []);
   const rows = await world.service.owner.rows<{ n: number; shortest: number; longest: number }>(
     `select n, min(s)::float as shortest, max(s)::float as longest

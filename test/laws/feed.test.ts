@@ -2,24 +2,27 @@
 // is rolled back, or is killed. FEED_EVENTS=100000, FEED_KILLS=50 and FEED_HOLD_S=600 make the long versions.
 import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, openSession } from "../../src/database.ts";
+import { connect, openSession, type Database } from "../../src/database.ts";
 import { createLog } from "../../src/log.ts";
 import { keepAnswering } from "../../src/steady.ts";
 import { createSequencer } from "../../src/tasks/sequence.ts";
 import { startTicker } from "../../src/ticker.ts";
 import { findFaults, followSerially, openPuller, quantile, type Reading } from "../support/readers.ts";
 import { startService, type Running } from "../support/service.ts";
-import { makeReissuable, openTill, write, type Committed } from "../support/writers.ts";
+import { makeStock, nameOf, openTill, write, type Committed, type Stock } from "../support/writers.ts";
 
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const none = { missing: 0, twice: 0, unknown: 0, turned: 0 };
-type Coupons = Awaited<ReturnType<typeof makeReissuable>>;
+
+const events = size("FEED_EVENTS", 10_000);
+const kills = size("FEED_KILLS", 10);
+const heldSeconds = size("FEED_HOLD_S", 4);
 
 let service: Running;
-let coupons: Coupons;
+let stock: Stock;
 t.before(async () => {
   service = await startService(t);
-  coupons = await makeReissuable(service, 600);
+  stock = await makeStock(service, { again: 400, once: events + 300 * heldSeconds + 3_000 });
 });
 
 // A sequencer as the worker runs it. `failures` are those its ticker met.
@@ -51,17 +54,16 @@ async function readEnd() {
 async function checkFeed(t: Test, reading: Reading, committed: Committed, start: string): Promise<void> {
   t.strictSame(findFaults(reading, committed), none);
   const [feed] = await service.owner.rows(
-    `select count(*)::int as events, min(position)::int as first, max(position)::int as last, (select count(*)::int from core.event_gap) as gaps
-     from core.feed_event where position > $1`, [start]);
+    "select count(*)::int as events, min(position)::int as first, max(position)::int as last from core.feed_event where position > $1", [start]);
   const [first, last] = [Number(start) + 1, Number(start) + committed.size];
-  t.strictSame({ ...feed }, { events: committed.size, first, last, gaps: 0 }, "positions are 1 to N, and no number is awaited any more");
+  t.strictSame({ ...feed }, { events: committed.size, first, last }, "positions are 1 to N");
 }
 
 t.test("8 writers, commits up to 50 ms late, one in 5 rolled back", async (t) => {
   t.setTimeout(3_600_000);
   const { failures } = startSequencer(t);
   const start = await readEnd();
-  const writing = write(service, coupons, { events: size("FEED_EVENTS", 10_000) });
+  const writing = write(service, stock, { events });
   const puller = await openPuller(service);
   t.teardown(puller.end);
   const [committed, reading, serial] = await Promise.all([writing, puller.follow(writing, start.cursor), followSerially(service, writing, start.event_seq)]);
@@ -83,7 +85,7 @@ t.test("8 writers, commits up to 50 ms late, one in 5 rolled back", async (t) =>
 t.test("two sequencers, started by mistake, change nothing", async (t) => {
   const started = [startSequencer(t), startSequencer(t)];
   const start = await readEnd();
-  const writing = write(service, coupons, { events: 1_000, holdMs: 20 });
+  const writing = write(service, stock, { events: 1_000, holdMs: 20 });
   const puller = await openPuller(service);
   t.teardown(puller.end);
   const [committed, reading] = await Promise.all([writing, puller.follow(writing, start.cursor)]);
@@ -93,7 +95,6 @@ t.test("two sequencers, started by mistake, change nothing", async (t) => {
 
 t.test("a sequencer that is killed again and again in the middle of its steps loses nothing", async (t) => {
   t.setTimeout(600_000);
-  const kills = size("FEED_KILLS", 10);
   startSequencer(t, "coupon test victim");
   const start = await readEnd();
   const login = connect(service.address, { name: "coupon test", max: 1 });
@@ -113,7 +114,7 @@ t.test("a sequencer that is killed again and again in the middle of its steps lo
     // At least until the last one was killed.
     for (let isOver = false; !isOver; ) {
       isOver = killed >= kills;
-      for (const [id, at] of await write(service, coupons, { events: 300, holdMs: 20 })) committed.set(id, at);
+      for (const [id, at] of await write(service, stock, { events: 300, holdMs: 20 })) committed.set(id, at);
     }
     await killing;
   })();
@@ -126,7 +127,6 @@ t.test("a sequencer that is killed again and again in the middle of its steps lo
 
 t.test("while somebody holds a write transaction open, the feed keeps flowing", async (t) => {
   t.setTimeout(3_600_000);
-  const seconds = size("FEED_HOLD_S", 4);
   startSequencer(t);
   const start = await readEnd();
   // One of ours, with an event that nobody sees yet, and one that has nothing to do with events.
@@ -136,9 +136,8 @@ t.test("while somebody holds a write transaction open, the feed keeps flowing", 
   const committed: Committed = new Map();
   await foreign.run("begin; select pg_current_xact_id()");
   await late.session.run("begin");
-  const [reserved, ...others] = coupons;
-  const written = await late.use([reserved!], true);
-  const flowing = write(service, others, { events: 300 * seconds, perSecond: 300, holdMs: 0, rolledBack: 0.05 });
+  const written = await late.use((await makeStock(service, { again: 1, once: 0 })).again, true);
+  const flowing = write(service, stock, { events: 300 * heldSeconds, perSecond: 300, holdMs: 0, rolledBack: 0.05 });
   const writing = (async () => {
     for (const [id, at] of await flowing) committed.set(id, at);
     // The reader has all of these before the late one is there to be read.
@@ -153,5 +152,82 @@ t.test("while somebody holds a write transaction open, the feed keeps flowing", 
   })();
   const [reading] = await Promise.all([puller.follow(writing, start.cursor), writing]);
   await checkFeed(t, reading, committed, start.position);
-  t.equal(reading.events.at(-1)?.event_id, written[0]?.eventId, "and the late event comes when it is committed");
+  t.equal(nameOf(reading.events.at(-1)!), written[0]!.name, "and the late event comes when it is committed");
+});
+
+// One step, by hand.
+async function step(database: Database) {
+  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>("select * from jobs.sequence_events(100)");
+  return row!.sequenced;
+}
+
+function openWorker(t: Test): Database {
+  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+  t.teardown(() => worker.end());
+  return worker;
+}
+
+t.test("an event is waited for although its transaction is the youngest of all and its number the lowest", async (t) => {
+  const worker = openWorker(t);
+  const [older, younger] = [await openTill(service), await openTill(service)];
+  t.teardown(() => Promise.all([older.session.end(), younger.session.end()]));
+  const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
+  const committed: Committed = new Map();
+  await step(worker);
+  await older.session.run("begin; select pg_current_xact_id()");
+  await younger.session.run("begin");
+  const late = await younger.use([first!], true);
+  await older.end("commit", await older.use([second!], true), committed);
+  // To every snapshot from here on the younger one is the oldest that runs.
+  t.strictSame([await step(worker), await step(worker), await step(worker)], [1, 0, 0]);
+  await younger.end("commit", late, committed);
+  t.equal(await step(worker), 1);
+  const rows = await service.owner.rows<{ name: string }>(
+    "select rules.external_id('evt', event_id) as name from core.feed_event order by position desc limit 2");
+  t.strictSame(rows.map(({ name }) => name).reverse(), [...committed.keys()]);
+});
+
+t.test("a step in a transaction that has written is refused: it could not tell what is late", async (t) => {
+  const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => session.end());
+  await session.run("begin; select pg_current_xact_id()");
+  await t.rejects(step(session), { code: "25001" });
+});
+
+t.test("numbers of rolled back transactions are forgotten when nobody can bring them any more", async (t) => {
+  const worker = openWorker(t);
+  const till = await openTill(service);
+  t.teardown(() => till.session.end());
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  const countGaps = async () => (await service.owner.rows("select from core.event_gap")).length;
+  await till.session.run("begin");
+  await till.use([again[0]!], true);
+  await till.session.run("rollback");
+  await till.use([again[1]!], true);
+  await step(worker);
+  t.ok((await countGaps()) > 0, "they are awaited at first");
+  // As soon as whoever was writing beside them, anywhere on the server, is done.
+  for (let gaps = Infinity; gaps > 0; await sleep(50)) {
+    await step(worker);
+    gaps = await countGaps();
+  }
+});
+
+t.test("a movement recorded on a day that is closed already goes to the first open one", async (t) => {
+  const worker = openWorker(t);
+  const till = await openTill(service);
+  t.teardown(() => till.session.end());
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  await till.use([again[0]!], true);
+  await step(worker);
+  const days = () => service.owner.rows<{ open_on: string }>(
+    "select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on) from core.ledger_book b");
+  await days();
+  await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
+  await till.use([again[1]!], true);
+  await step(worker);
+  const postings = await service.owner.rows<{ is_open: boolean }>(
+    `select p.business_date = b.open_on as is_open from core.posting p join core.ledger_book b on (b.tenant_id, b.party_id) = (p.tenant_id, p.distributor_id)
+     join core.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id) order by e.event_seq desc limit 2`);
+  t.strictSame(postings.map(({ is_open }) => is_open), [true, false]);
 });

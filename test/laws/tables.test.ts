@@ -154,8 +154,8 @@ t.test("every reference refuses what is not there", async (t) => {
     voiding_tenant_id_merchant_id_fkey: `, 'coupon_id', '${id["issued"]}'`,
     redemption_tenant_id_merchant_id_fkey: ", 'status', 'CANCELLED', 'ended_at', now(), 'redeemed_at', null, 'lock_expires_at', now()",
   };
-  // The trigger that compares the variants comes first; an entry that is not told is tried above.
-  const exceptions = ["credential_tenant_id_fkey", "each_movement_is_told"];
+  // The trigger that compares the variants comes first; the others are tried above, with more around them.
+  const exceptions = ["credential_tenant_id_fkey", "each_movement_is_told", "ledger_entry_tenant_id_distributor_id_fkey", "posting_tenant_id_distributor_id_fkey"];
   const references = await session.rows<{ name: string; table: string; columns: string[] }>(
     `select c.conname as name, r.relname as table,
        array(select a.attname from unnest(c.conkey) k join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k
@@ -192,6 +192,6 @@ t.test("whatever names a row of another table refers to it", async (t) => {
     // 0 in Variant A.
     "feed.party_id",
     // Copies of what is fixed in the batch and its template, on the hot path; report.invariants compares them.
-    "ledger_entry.currency", "ledger_entry.distributor_id", "posting.distributor_id", "redemption.currency",
+    "ledger_entry.currency", "redemption.currency",
   ].sort());
 });

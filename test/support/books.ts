@@ -6,11 +6,12 @@
 import { Writable } from "node:stream";
 import type { Test } from "tap";
 import { connect, type Database } from "../../src/database.ts";
+import { exportCodes } from "../../src/codes.ts";
 import { createLog } from "../../src/log.ts";
 import { createCloser } from "../../src/tasks/close.ts";
 import { codeOf, startProgram } from "./program.ts";
 import { secretOf } from "./provisioning.ts";
-import type { Running } from "./service.ts";
+import { newRequestId, type Running } from "./service.ts";
 
 export const daySeconds = 86_400;
 
@@ -60,7 +61,7 @@ export function manyDistributors(count: number) {
 export type Books = Awaited<ReturnType<typeof keepBooks>>;
 
 // What the worker does for the books, by hand. `errors`: what it would have logged.
-export async function keepBooks(t: Test, service: Running, wrap: (database: Database) => Pick<Database, "rows" | "end"> = (database) => database) {
+export async function keepBooks(t: Test, service: Running) {
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
   t.teardown(() => worker.end());
   const errors: unknown[] = [];
@@ -70,8 +71,9 @@ export async function keepBooks(t: Test, service: Running, wrap: (database: Data
       done();
     },
   });
-  const database = wrap(worker);
-  const closer = createCloser({ order: database, books: database, log: createLog("error", lines), stopping: new AbortController().signal });
+  const closerOn = (database: Pick<Database, "rows" | "end">) =>
+    createCloser({ order: database, books: database, log: createLog("error", lines), stopping: new AbortController().signal });
+  const closer = closerOn(worker);
 
   async function sequence(): Promise<void> {
     for (;;) {
@@ -85,7 +87,24 @@ export async function keepBooks(t: Test, service: Running, wrap: (database: Data
     await closer.closeDays();
     await closer.finishStatements();
   }
-  return { worker, closer, errors, sequence, close };
+  return { worker, closer, closerOn, errors, sequence, close };
+}
+
+// A batch for each distributor, released, so that its books open with the next step of the sequencer.
+export async function openBooks(service: Running, parties: string[], count: number): Promise<Map<string, string[]>> {
+  const by = service.as("ak_many");
+  const codes = new Map<string, string[]>();
+  for (const [index, distributor] of parties.entries()) {
+    const template = index % 2 === 0 ? "tpl_one" : "tpl_two";
+    const created = await by.post("/v1/batches", { request_id: newRequestId(), template, total_count: count, distributor });
+    const batch = created.json.batch.external_id as string;
+    await service.mint();
+    const issued = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
+    codes.set(distributor, issued.map(({ code }) => code));
+    const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch });
+    if (released.status !== 200) throw new Error(released.text);
+  }
+  return codes;
 }
 
 export type StatementRow = { distributor: string; date: string; entries: number; is_ready: boolean; detail: string | null; summary: string | null };

@@ -1,5 +1,6 @@
 // The programs as an operator starts them: processes of their own, beside the service of a test.
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Address } from "../../src/database.ts";
 import type { Running } from "./service.ts";
@@ -9,7 +10,13 @@ export type Result = { code: number | null; stdout: string; stderr: string };
 export function startProgram(service: Running, name: string, ...args: string[]): ChildProcessWithoutNullStreams {
   // Receivers of tests are on this machine.
   const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText, WEBHOOK_ALLOW: "127.0.0.0/8", PORT: "0" };
-  return spawn(process.execPath, [`src/${name}.ts`, ...args], { env });
+  return spawn(process.execPath, [...commandOf(name), ...args], { env });
+}
+
+// With the flags that npm gives them.
+function commandOf(name: string): string[] {
+  const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
+  return scripts[name]!.split(" ").slice("exec node".split(" ").length);
 }
 
 export async function runProgram(service: Running, name: string, args: string[], input = ""): Promise<Result> {

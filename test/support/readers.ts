@@ -1,11 +1,11 @@
 // Who reads events while they are written: the puller of the interface, and one that does it wrongly.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Running } from "./service.ts";
-import { openTill, type Committed } from "./writers.ts";
+import { nameOf, openTill, type Committed } from "./writers.ts";
 
-export type Event = { event_id: string; event_type: string; coupon_id: string; redemption_id: string };
+export type Event = { event_id: string; event_type: string; coupon_id: string; redemption_id: string | null };
 type Page = { cursor: string | null; text: string; count: number };
-// seenAt: performance.now() when an event was pulled first.
+// seenAt: performance.now() when an event was pulled first, by its name.
 export type Reading = { events: Event[]; seenAt: Map<string, number> };
 
 const pageSize = 7;
@@ -31,7 +31,7 @@ export async function openPuller(service: Running) {
       const now = performance.now();
       for (const event of page.events) {
         reading.events.push(event);
-        if (!reading.seenAt.has(event.event_id)) reading.seenAt.set(event.event_id, now);
+        if (!reading.seenAt.has(nameOf(event))) reading.seenAt.set(nameOf(event), now);
       }
       if (page.events.length > 0) pages.push({ cursor, text, count: page.events.length });
       cursor = page.next_cursor;
@@ -70,7 +70,7 @@ async function readUntil(writing: Promise<unknown>, read: () => Promise<number>)
   let overAt = Infinity;
   writing.then(() => { overAt = performance.now(); }, () => { overAt = 0; });
   let lastAt = performance.now();
-  while (performance.now() - Math.max(lastAt, overAt) < 1_500) {
+  while (performance.now() - Math.max(lastAt, overAt) < 1_000) {
     if ((await read()) > 0) lastAt = performance.now();
     else await sleep(5);
   }
@@ -78,22 +78,25 @@ async function readUntil(writing: Promise<unknown>, read: () => Promise<number>)
 
 // What is wrong with a reading, as counts: nothing, of a good one.
 export function findFaults({ events }: Reading, committed: Committed) {
-  const ids = new Set(events.map(({ event_id }) => event_id));
-  let [unknown, turned] = [0, 0];
-  // Of one coupon: redeemed, that redemption reversed, redeemed anew, and so on.
+  const names = new Set(events.map(nameOf));
+  let turned = 0;
+  // Of one coupon: redeemed, that redemption reversed, redeemed anew, and so on; a reading may begin in the middle.
   const live = new Map<string, string | null>();
-  for (const { event_id, event_type, coupon_id, redemption_id } of events) {
-    if (!committed.has(event_id)) unknown += 1;
-    const before = live.get(coupon_id) ?? null;
-    if (event_type === "coupon.redeemed" ? before !== null : before !== redemption_id) turned += 1;
+  for (const { event_type, coupon_id, redemption_id } of events) {
+    const before = live.get(coupon_id);
+    if (before !== undefined && before !== (event_type === "coupon.reversed" ? redemption_id : null)) turned += 1;
     live.set(coupon_id, event_type === "coupon.redeemed" ? redemption_id : null);
   }
-  const missing = [...committed.keys()].filter((id) => !ids.has(id)).length;
-  return { missing, twice: events.length - ids.size, unknown, turned };
+  return {
+    missing: [...committed.keys()].filter((name) => !names.has(name)).length,
+    twice: events.length - names.size,
+    unknown: [...names].filter((name) => !committed.has(name)).length,
+    turned,
+  };
 }
 
 // Milliseconds from commit to pullable, of that share of the events.
 export function quantile(share: number, seenAt: Map<string, number>, committed: Committed): number {
-  const delays = [...committed].map(([id, at]) => Math.max(0, (seenAt.get(id) ?? Infinity) - at)).sort((a, b) => a - b);
+  const delays = [...committed].map(([name, at]) => Math.max(0, (seenAt.get(name) ?? Infinity) - at)).sort((a, b) => a - b);
   return delays[Math.min(Math.ceil(delays.length * share), delays.length) - 1]!;
 }

@@ -4,21 +4,27 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database.ts";
 import { newRequestId, type Running } from "./service.ts";
 
-// state: what the writers believe. A reversal that is under way lets another writer try to redeem: it waits for the row.
-type Coupon = { lookup: string; state: "free" | "reversing" | { redemption: string } };
-type Written = { eventId: string; coupon: Coupon; state: Coupon["state"] };
-// Committed events, as their writers were told: the id, and when (performance.now()) the commit was answered.
+// What the writers believe. A reversal that is under way lets another writer try to redeem: it waits for the row.
+type Coupon = { lookup: string; state: "unused" | "free" | "reversing" | { redemption: string } };
+// `again`: coupons that are redeemed and reversed, many times. `once`: coupons to be voided.
+export type Stock = { again: Coupon[]; once: Coupon[] };
+type Written = { name: string; keep: () => void; undo: () => void };
+// Events whose commit was answered, by name, and when that was (performance.now()).
 export type Committed = Map<string, number>;
 
-// Coupons that can be redeemed again and again, released to one feed.
-export async function makeReissuable(service: Running, count: number): Promise<Coupon[]> {
+// What the writer of an event can tell it by: of a voiding nobody is told the event's id.
+export const nameOf = (event: { event_type: string; event_id: string; coupon_id: string }) =>
+  event.event_type === "coupon.voided" ? event.coupon_id : event.event_id;
+
+export async function makeStock(service: Running, { again, once }: { again: number; once: number }): Promise<Stock> {
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [{
     id: "tpl_again", name: "reissued", maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 }, after_reversal: "reissued",
     valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" }] }] });
-  const { id } = await service.makeBatch(service.as("ak_a"), "tpl_again", count);
+  const { id } = await service.makeBatch(service.as("ak_a"), "tpl_again", again + once);
   const rows = await service.owner.rows<{ lookup: string }>(
     "select c.lookup_hash::text as lookup from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1", [id]);
-  return rows.map(({ lookup }) => ({ lookup, state: "free" }));
+  const coupons = rows.map(({ lookup }, index): Coupon => ({ lookup, state: index < again ? "free" : "unused" }));
+  return { again: coupons.slice(0, again), once: coupons.slice(again) };
 }
 
 // A connection as a process of the service has one, that can be told when to commit.
@@ -33,28 +39,38 @@ export async function openTill(service: Running) {
     return session.rows<Row>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [caller!.tenant_id, JSON.stringify(sent), isAlone]);
   };
 
-  // Redeems what is free and reverses what is redeemed. A call that would wait, or comes too late, writes no event.
+  // Voids what is unused, redeems what is free, reverses what is redeemed. A call that would have to wait, or comes too
+  // late, writes no event.
   async function use(coupons: Coupon[], isAlone: boolean): Promise<Written[]> {
     const calls = coupons.map((coupon) => {
-      if (typeof coupon.state === "string") return { operation: "redeem", args: { coupon: coupon.lookup, merchant: "mch_a" } };
+      const args = { coupon: coupon.lookup, merchant: "mch_a" };
+      if (typeof coupon.state === "string") return { operation: coupon.state === "unused" ? "void" : "redeem", args };
       const { redemption } = coupon.state;
       coupon.state = "reversing";
       return { operation: "reverse", args: { redemption } };
     });
     const rows = await send(calls, isAlone);
-    return rows.flatMap(({ http_status, body }, index) => {
+    return rows.flatMap(({ http_status, body }, index): Written[] => {
+      const coupon = coupons[index]!;
+      const { args } = calls[index]!;
+      // Nothing happened to the redemption after all.
+      const undo = () => {
+        if (coupon.state === "reversing" && "redemption" in args) coupon.state = { redemption: args.redemption };
+      };
+      if (http_status === 0) undo();
       if (http_status !== 200) return [];
-      const { redemption, reversal } = JSON.parse(body) as { redemption: string; reversal?: string };
-      return [{ eventId: `evt_${(reversal ?? redemption).slice(4)}`, coupon: coupons[index]!, state: reversal === undefined ? { redemption } : "free" as const }];
+      const { coupon_id, redemption, reversal } = JSON.parse(body) as { coupon_id?: string; redemption: string; reversal?: string };
+      if (coupon_id !== undefined) return [{ name: coupon_id, undo, keep: () => {} }];
+      return [{ name: `evt_${(reversal ?? redemption).slice(4)}`, undo, keep: () => { coupon.state = reversal === undefined ? { redemption } : "free"; } }];
     });
   }
 
   async function end(how: "commit" | "rollback", written: Written[], committed: Committed): Promise<void> {
     await session.run(how);
     const now = performance.now();
-    for (const { eventId, coupon, state } of how === "commit" ? written : []) {
-      committed.set(eventId, now);
-      coupon.state = state;
+    for (const { name, keep, undo } of written) {
+      if (how === "rollback") undo();
+      else committed.set(name, now), keep();
     }
   }
 
@@ -64,15 +80,15 @@ export async function openTill(service: Running) {
 type Plan = { events: number; writers?: number; holdMs?: number; rolledBack?: number; perSecond?: number };
 
 // Until so many events are committed. With perSecond they come evenly, one a transaction.
-export async function write(service: Running, coupons: Coupon[], { events, writers = 8, holdMs = 50, rolledBack = 0.2, perSecond }: Plan): Promise<Committed> {
+export async function write(service: Running, stock: Stock, { events, writers = 8, holdMs = 50, rolledBack = 0.2, perSecond }: Plan): Promise<Committed> {
   const committed: Committed = new Map();
   const begin = performance.now();
   let started = 0;
   let isFailed = false;
-  await Promise.all(Array.from({ length: writers }, async (_, writer) => {
+  await Promise.all(Array.from({ length: writers }, async () => {
     const till = await openTill(service);
     try {
-      await run(till, writer);
+      while (committed.size < events && !isFailed) await writeOnce(till);
     } catch (error) {
       isFailed = true;
       throw error;
@@ -82,23 +98,22 @@ export async function write(service: Running, coupons: Coupon[], { events, write
   }));
   return committed;
 
-  async function run(till: Awaited<ReturnType<typeof openTill>>, writer: number): Promise<void> {
-    const mine = coupons.filter((_, index) => index % writers === writer);
-    while (committed.size < events && !isFailed) {
-      // Some meet at few coupons and wait for each other, most take many in one transaction.
-      const isAlone = perSecond !== undefined || Math.random() < 0.3;
-      const picked = perSecond !== undefined ? pick(mine, 1) : isAlone ? pick(coupons.slice(0, 20), 1) : pick(coupons, 1 + Math.random() * 12);
-      if (perSecond !== undefined) await sleep(Math.max(0, begin + (started += 1) * (1_000 / perSecond) - performance.now()));
-      await till.session.run("begin");
-      const written = await till.use(picked, isAlone);
-      await sleep(Math.random() * holdMs);
-      await till.end(Math.random() < rolledBack ? "rollback" : "commit", written, committed);
-    }
+  // Some meet at few coupons and wait for each other, most take many in one transaction.
+  async function writeOnce(till: Awaited<ReturnType<typeof openTill>>): Promise<void> {
+    if (perSecond !== undefined) await sleep(Math.max(0, begin + (started += 1) * (1_000 / perSecond) - performance.now()));
+    const isAlone = perSecond === undefined && Math.random() < 0.3;
+    await till.session.run("begin");
+    const written = await till.use(isAlone ? [choose(stock.again.slice(0, 20))] : pick(stock, perSecond === undefined ? 1 + Math.random() * 12 : 1), isAlone);
+    await sleep(Math.random() * holdMs);
+    await till.end(Math.random() < rolledBack ? "rollback" : "commit", written, committed);
   }
 }
 
-function pick(coupons: Coupon[], count: number): Coupon[] {
+const choose = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)]!;
+
+// One in four to be redeemed or reversed.
+function pick({ again, once }: Stock, count: number): Coupon[] {
   const picked = new Set<Coupon>();
-  for (let index = 1; index <= count; index += 1) picked.add(coupons[Math.floor(Math.random() * coupons.length)]!);
+  for (let index = 1; index <= count; index += 1) picked.add((Math.random() < 0.75 ? once.pop() : undefined) ?? choose(again));
   return [...picked];
 }

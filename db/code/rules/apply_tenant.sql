@@ -1,5 +1,5 @@
 -- One tenant of a provisioning document. The row is held from here on, so that two provisionings of one tenant
--- come one after the other.
+-- come one after the other; no key update, as each write of the tenant's calls refers to it.
 create or replace function rules.apply_tenant(
   p_tenant jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -13,7 +13,7 @@ begin
   values (p_tenant ->> 'id', p_tenant ->> 'name', p_tenant ->> 'variant', p_tenant ->> 'amount_unit')
   on conflict (external_id) do nothing;
   get diagnostics changed = row_count;
-  select t.* into v_tenant from core.tenant t where t.external_id = p_tenant ->> 'id' for update;
+  select t.* into v_tenant from core.tenant t where t.external_id = p_tenant ->> 'id' for no key update;
   if v_tenant.variant <> p_tenant ->> 'variant' then
     problems := rules.problem(p_path || '.variant', 'cannot change: the tenant exists in variant ' || v_tenant.variant);
     return;

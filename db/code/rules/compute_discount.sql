@@ -6,7 +6,7 @@ create or replace function rules.compute_discount(
   out discount_minor bigint, out code text, out missing text)
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-  v_eligible  bigint := p_order_minor;
+  v_eligible  numeric := p_order_minor;  -- many items can sum up beyond a bigint
   v_matching  int;
   v_unpriced  int;
 begin
@@ -17,7 +17,7 @@ begin
   end;
   if missing is null and p_template.skus is not null then
     select count(*), count(*) filter (where i -> 'amount' is null),
-           sum(rules.minor_amount((i ->> 'amount')::numeric, p_decimals, p_amount_unit))
+           sum(rules.minor_amount((i ->> 'amount')::numeric, p_decimals, p_amount_unit)::numeric)
       into v_matching, v_unpriced, v_eligible
     from jsonb_array_elements(p_items) i
     where i ->> 'sku' = any (p_template.skus);
@@ -29,11 +29,12 @@ begin
     when v_matching = 0 then 'NO_ELIGIBLE_ITEMS'
   end;
   if code is null then
-    discount_minor := case p_template.discount_type
-      when 'fixed' then p_template.discount_minor
-      else round(v_eligible * p_template.discount_percent / 100)
-    end;
-    discount_minor := least(discount_minor, p_template.max_discount_minor, v_eligible, p_order_minor);
+    discount_minor := least(
+      case p_template.discount_type
+        when 'fixed' then p_template.discount_minor
+        else round(v_eligible * p_template.discount_percent / 100)
+      end,
+      p_template.max_discount_minor, v_eligible, p_order_minor);
   end if;
 end
 $$;

@@ -1,0 +1,18 @@
+-- Removes rows of core.lock_cancellation older than p_days, at most p_limit. Gives how many.
+-- now(), as an index cannot be asked for a clock that moves; no sequential scan, as with a limit it looks cheap
+-- to the planner and reads the whole table whenever nothing is old enough.
+create or replace function jobs.prune_cancellations(p_days int, p_limit int) returns int
+language sql volatile security definer set enable_seqscan = off
+begin atomic
+  with removed as (
+    delete from core.lock_cancellation r
+    where r.ctid = any (array(
+      select o.ctid
+      from core.lock_cancellation o
+      where o.recorded_at < now() - make_interval(days => p_days)
+      limit p_limit
+      for update skip locked))
+    returning 1)
+  select count(*)::int from removed;
+end;
+comment on function jobs.prune_cancellations(int, int) is 'Removes old rows of core.lock_cancellation.';
