@@ -8,7 +8,7 @@ import { request as send, type IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
 import type { StatementFile } from "../../src/gate.ts";
 import { sign } from "../../src/signature.ts";
-import { linesPerPage, measureFile, type Line } from "../../src/statement.ts";
+import { linesPerPage, measureFile, type Line, type Measure } from "../../src/statement.ts";
 import { daySeconds, keepBooks, noonOffset, setZone, until, zoneOf } from "../support/books.ts";
 import { redeemWhole } from "../support/ledger.ts";
 import { codeOf, startProgram } from "../support/program.ts";
@@ -24,8 +24,8 @@ const pageOf = (rows: number) => async (after: number, limit: number) =>
 type Page = (after: number, limit: number, deadline: number) => Promise<Line[]>;
 
 // A file of so many lines as the database would describe it; `page` stands in for its pages.
-async function stubFile(t: Test, rows: number, page: Page): Promise<Stub & { pages: number[]; deadlines: number[] }> {
-  const measured = await measureFile("detail", pageOf(rows));
+async function stubFile(t: Test, rows: number, page: Page, measure?: Measure): Promise<Stub & { pages: number[]; deadlines: number[] }> {
+  const measured = measure ?? (await measureFile("detail", pageOf(rows)));
   const file: StatementFile = { tenant_id: 7, distributor_id: 1, business_date: "2026-01-31", kind: "detail", ...measured };
   const [pages, deadlines]: [number[], number[]] = [[], []];
   const stub = await startStub(t, {
@@ -59,7 +59,7 @@ async function readCut(response: IncomingMessage): Promise<number | null> {
 }
 
 t.test("a caller that does not read is not read for, and one that goes away ends the reading", async (t) => {
-  const stub = await stubFile(t, 500_000, pageOf(500_000));
+  const stub = await stubFile(t, 500_000, pageOf(500_000), { rows: 500_000, bytes: 1e9, sha256: "never seen" });
   const response = await open(stub.url, "ak_a", secret);
   await once(response, "readable");
   let seen = -1;

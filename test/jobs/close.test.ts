@@ -10,9 +10,9 @@ import { newRequestId, startService, type Running } from "../support/service.ts"
 type World = { service: Running; books: Books; parties: string[]; end(party: string): Promise<void> };
 
 // Distributors with three entries on a day that lasts until its `end` is asked for.
-async function startWorld(t: Test, count: number): Promise<World> {
+async function startWorld(t: Test, count: number, options = {}): Promise<World> {
   const { tenant, parties } = manyDistributors(count);
-  const service = await startService(t, { tenants: [tenant] });
+  const service = await startService(t, { tenants: [tenant] }, options);
   const offset = noonOffset();
   for (const party of parties) await setZone(service, party, zoneOf(offset));
   const codes = await openBooks(service, parties, 2);
@@ -66,7 +66,8 @@ async function closeAndDie({ books, end }: World, party: string, point: number, 
   const { dying, lived } = dieAt(books.worker, point, death);
   const closer = books.closerOn(dying);
   await closer.closeDays().then(closer.finishStatements).catch(() => {});
-  await books.close();
+  // Another worker. (Ours shares its pool with the dead one, and the driver gives the next call the last words of a lost connection.)
+  await until(() => books.close().then(() => true, () => false));
   return lived.isDead;
 }
 
@@ -168,7 +169,7 @@ t.test("who posts entries and who closes days is one at a time", async (t) => {
 });
 
 t.test("statements -- verify finds what was changed behind the triggers' back, and says where", async (t) => {
-  const world = await startWorld(t, 6);
+  const world = await startWorld(t, 6, { mayBreakLaws: true });
   const { service, books, parties } = world;
   for (const party of parties) await world.end(party);
   await books.close();

@@ -69,8 +69,12 @@ export async function openTill(service: Running) {
     await session.run(how);
     const now = performance.now();
     for (const { name, keep, undo } of written) {
-      if (how === "rollback") undo();
-      else committed.set(name, now), keep();
+      if (how === "rollback") {
+        undo();
+        continue;
+      }
+      committed.set(name, now);
+      keep();
     }
   }
 

@@ -2,14 +2,19 @@
 -- whoever wrote it and with whatever switched off. law: which. tenant, subject: where.
 create or replace view report.invariants as
 with feed as (
-  select f.tenant_id, f.party_id, x.position as first_position, x.sequenced_at as first_sequenced_at
-  from core.feed f
-  left join lateral (
-    select x.position, x.sequenced_at
-    from core.feed_event x
-    where x.tenant_id = f.tenant_id and x.party_id = f.party_id
-    order by x.position
-    limit 1) x on true),
+  select f.tenant_id, f.party_id, f.last_position,
+         (select min(x.position)
+          from core.feed_event x
+          where x.tenant_id = f.tenant_id and x.party_id = f.party_id) as first_position
+  from core.feed f),
+sequenced as (
+  select e.tenant_id, e.event_id, case t.variant when 'A' then 0 else e.party_id end as party_id
+  from core.event e
+  join core.tenant t on t.tenant_id = e.tenant_id
+  cross join core.sequencer s
+  where e.coupon_id is not null
+    and e.event_seq <= s.high_seq
+    and not exists (select from core.event_gap g where g.event_seq = e.event_seq)),
 broken (law, tenant_id, subject) as (
   select 'coupon and redemptions agree', c.tenant_id, rules.external_id('cpn', c.coupon_id)
   from core.coupon c
@@ -130,19 +135,19 @@ broken (law, tenant_id, subject) as (
   where f.event_seq < f.seq_before
   union all
   select 'a sequenced event is in its feed', e.tenant_id, rules.external_id('evt', e.event_id)
-  from core.event e
-  join core.tenant t on t.tenant_id = e.tenant_id
-  cross join core.sequencer s
-  left join feed on feed.tenant_id = e.tenant_id
-    and feed.party_id = case t.variant when 'A' then 0 else e.party_id end
-  where e.coupon_id is not null
-    and e.event_seq <= s.high_seq
-    -- what comes before the first that is kept was pruned
-    and (feed.tenant_id is null or feed.first_position = 1 or e.recorded_at > feed.first_sequenced_at)
-    and not exists (select from core.event_gap g where g.event_seq = e.event_seq)
+  from sequenced e
+  left join feed f on f.tenant_id = e.tenant_id and f.party_id = e.party_id
+  where (f.tenant_id is null or f.first_position = 1)
     and not exists (
       select from core.feed_event x
-      where x.tenant_id = e.tenant_id and x.event_id = e.event_id and x.party_id = feed.party_id)
+      where x.tenant_id = e.tenant_id and x.event_id = e.event_id and x.party_id = e.party_id)
+  union all
+  -- also where the front was pruned: a position for each event
+  select 'a feed counts its events', f.tenant_id, f.party_id::text
+  from feed f
+  left join (select e.tenant_id, e.party_id, count(*) as events from sequenced e group by e.tenant_id, e.party_id) e
+    on e.tenant_id = f.tenant_id and e.party_id = f.party_id
+  where coalesce(e.events, 0) <> f.last_position
   union all
   select 'a sequenced movement is posted', l.tenant_id, rules.external_id('led', l.entry_id)
   from core.ledger_entry l
