@@ -125,7 +125,9 @@ t.test("a sequencer that is killed again and again in the middle of its steps lo
   t.equal(killed >= kills, true);
 });
 
-t.test("while somebody holds a write transaction open, the feed keeps flowing", async (t) => {
+// A measurement: on a machine of two cores that also runs the writers and the reader it says little, so it is run by hand.
+const isMeasured = process.env["FEED_HELD_SECONDS"] !== undefined;
+t.test("while somebody holds a write transaction open, the feed keeps flowing", { skip: !isMeasured && "set FEED_HELD_SECONDS to measure it" }, async (t) => {
   t.setTimeout(3_600_000);
   startSequencer(t);
   const start = await readEnd();
