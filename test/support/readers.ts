@@ -70,7 +70,7 @@ async function readUntil(writing: Promise<unknown>, read: () => Promise<number>)
   let overAt = Infinity;
   writing.then(() => { overAt = performance.now(); }, () => { overAt = 0; });
   let lastAt = performance.now();
-  while (performance.now() - Math.max(lastAt, overAt) < 1_000) {
+  while (performance.now() - Math.max(lastAt, overAt) < 5_000) {
     if ((await read()) > 0) lastAt = performance.now();
     else await sleep(5);
   }
