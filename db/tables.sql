@@ -266,6 +266,7 @@ create table core.event_gap (
   seen_before xid8 not null,
   constraint event_gap_pkey PRIMARY KEY (event_seq)
 );
+CREATE INDEX event_gap_by_bound ON core.event_gap USING btree (seen_before);
 comment on table core.event_gap is 'Event numbers that were drawn but not seen yet: their transactions are late, or were rolled back.';
 comment on column core.event_gap.seen_before is 'The number was drawn by a transaction before this one. When all those are over and it is still not seen, it never will be.';
 
@@ -516,11 +517,13 @@ create table core.sequencer (
   is_only boolean not null default true,
   high_seq bigint not null default 0,
   stepped_at timestamp with time zone not null default now(),
+  looked_with pg_snapshot,
   constraint sequencer_pkey PRIMARY KEY (is_only),
   constraint sequencer_has_one_row CHECK (is_only)
 );
 comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
 comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
+comment on column core.sequencer.looked_with is 'The snapshot of the last step that found something. A number awaited since then can only have come from a transaction that has ended since. Null: look for all.';
 
 create table core.statement (
   tenant_id integer not null,

@@ -30,13 +30,16 @@ create trigger feed_event_is_immutable before update or truncate on core.feed_ev
 for each statement execute function core.refuse_change();
 
 create table core.sequencer (
-  is_only     boolean      primary key default true,
-  high_seq    bigint       not null default 0,
-  stepped_at  timestamptz  not null default now(),
+  is_only      boolean      primary key default true,
+  high_seq     bigint       not null default 0,
+  stepped_at   timestamptz  not null default now(),
+  looked_with  pg_snapshot,
   constraint sequencer_has_one_row check (is_only)
 );
 comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
 comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
+comment on column core.sequencer.looked_with is
+  'The snapshot of the last step that found something. A number awaited since then can only have come from a transaction that has ended since. Null: look for all.';
 insert into core.sequencer default values;
 
 create table core.event_gap (
@@ -46,6 +49,7 @@ create table core.event_gap (
 comment on table core.event_gap is 'Event numbers that were drawn but not seen yet: their transactions are late, or were rolled back.';
 comment on column core.event_gap.seen_before is
   'The number was drawn by a transaction before this one. When all those are over and it is still not seen, it never will be.';
+create index event_gap_by_bound on core.event_gap (seen_before);
 
 create table core.ledger_book (
   tenant_id  int   not null,

@@ -17,6 +17,9 @@ const none = { missing: 0, twice: 0, unknown: 0, turned: 0 };
 const events = size("FEED_EVENTS", 10_000);
 const kills = size("FEED_KILLS", 10);
 const heldSeconds = size("FEED_HOLD_S", 4);
+// The promise is 500 ms, to be measured on a quiet machine. In the suite, beside other tests, a feed that waits for the
+// open transaction is told by being later than this.
+const longestMs = process.env["FEED_HOLD_S"] === undefined ? 2_000 : 500;
 
 let service: Running;
 let stock: Stock;
@@ -125,9 +128,7 @@ t.test("a sequencer that is killed again and again in the middle of its steps lo
   t.equal(killed >= kills, true);
 });
 
-// A measurement: on a machine of two cores that also runs the writers and the reader it says little, so it is run by hand.
-const isMeasured = process.env["FEED_HOLD_S"] !== undefined;
-t.test("while somebody holds a write transaction open, the feed keeps flowing", { skip: !isMeasured && "set FEED_HOLD_S (seconds) to measure it" }, async (t) => {
+t.test("while somebody holds a write transaction open, the feed keeps flowing", async (t) => {
   t.setTimeout(3_600_000);
   startSequencer(t);
   const start = await readEnd();
@@ -147,7 +148,7 @@ t.test("while somebody holds a write transaction open, the feed keeps flowing", 
     const [waiting] = await service.owner.rows<{ gaps: number }>("select count(*)::int as gaps from core.event_gap");
     t.ok(waiting!.gaps > 1, `${waiting!.gaps} numbers are awaited: that of the late event, and those of rolled back ones`);
     const [p50, p95] = [quantile(0.5, puller.seenAt, committed), quantile(0.95, puller.seenAt, committed)];
-    t.ok(p95 <= 500, `commit to pullable: p95 ${p95.toFixed()} ms`);
+    t.ok(p95 <= longestMs, `commit to pullable: p95 ${p95.toFixed()} ms`);
     t.comment(`${committed.size} events at 300/s beside open write transactions: p50 ${p50.toFixed()} ms, p95 ${p95.toFixed()} ms`);
     await late.end("commit", written, committed);
     await foreign.run("rollback");
@@ -187,6 +188,24 @@ t.test("an event is waited for although its transaction is the youngest of all a
   const rows = await service.owner.rows<{ name: string }>(
     "select rules.external_id('evt', event_id) as name from core.feed_event order by position desc limit 2");
   t.strictSame(rows.map(({ name }) => name).reverse(), [...committed.keys()]);
+});
+
+t.test("after a restore into a server whose transaction ids are lower, a late event is still looked for, and gaps from before are forgotten", async (t) => {
+  const worker = openWorker(t);
+  const [older, younger] = [await openTill(service), await openTill(service)];
+  t.teardown(() => Promise.all([older.session.end(), younger.session.end()]));
+  const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
+  const committed: Committed = new Map();
+  await step(worker);
+  await younger.session.run("begin");
+  const late = await younger.use([first!], true);
+  await older.use([second!], true);
+  t.equal(await step(worker), 1);
+  await service.owner.rows("update core.sequencer set looked_with = '9000000000:9000000000:'");
+  await service.owner.rows("insert into core.event_gap (event_seq, seen_before) values (-1, '9000000000')");
+  await younger.end("commit", late, committed);
+  t.equal(await step(worker), 1);
+  t.equal((await service.owner.rows("select from core.event_gap where event_seq = -1")).length, 0);
 });
 
 t.test("a step in a transaction that has written is refused: it could not tell what is late", async (t) => {

@@ -5,14 +5,16 @@
 -- step is one transaction, so a step that is killed has not happened.
 --
 -- An event can commit later than one with a higher number. So a number that is missing below the highest one seen
--- is kept as a gap and looked for in each step, until every transaction that can have drawn it is over.
+-- is kept as a gap and looked for, until every transaction that can have drawn it is over. In a step only those are
+-- looked for that a transaction which has ended since the last look can have drawn.
 -- Nothing waits for a gap: a later event of the same coupon cannot exist before the earlier one is visible,
 -- because both were written under the coupon's row lock.
 create or replace function jobs.sequence_events(p_limit int, out sequenced int, out is_drained boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_high     bigint;
-  v_found    record;
+  v_high         bigint;
+  v_looked_with  pg_snapshot;
+  v_found        record;
 begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a step of the sequencer is a transaction of its own'
@@ -24,32 +26,43 @@ begin
   if not rules.be_sequencer() then
     return;
   end if;
-  select s.high_seq into strict v_high from core.sequencer s;
+  select s.high_seq, s.looked_with into strict v_high, v_looked_with from core.sequencer s;
 
   -- one statement, so that events, gaps and transaction ids are of one snapshot
+  -- (a snapshot above ours comes from before a restore into another server: it says nothing here)
   with fresh as (
     select e.event_seq
     from core.event e
     where e.event_seq > v_high
     order by e.event_seq
     limit p_limit),
+  ended as (
+    select least(
+             pg_snapshot_xmax(v_looked_with),
+             (select min(x.id)
+              from pg_snapshot_xip(v_looked_with) x (id)
+              where pg_visible_in_snapshot(x.id, pg_current_snapshot()))) as first_id
+    where pg_snapshot_xmax(v_looked_with) <= pg_snapshot_xmax(pg_current_snapshot())),
+  -- as an array, so that no plan reads all events
   late as (
     select e.event_seq
-    from core.event_gap g
-    join core.event e on e.event_seq = g.event_seq)
+    from core.event e
+    where e.event_seq = any (array(
+      select g.event_seq
+      from core.event_gap g
+      where g.seen_before > coalesce((select n.first_id from ended n), '0'))))
   select array(select f.event_seq from fresh f union all select l.event_seq from late l order by 1) as seqs,
          (select max(f.event_seq) from fresh f) as high,
          (select count(*) from fresh f) < p_limit as is_drained,
-         pg_snapshot_xmin(pg_current_snapshot()) as oldest_running
+         pg_current_snapshot() as snapshot
     into v_found;
 
   is_drained := v_found.is_drained;
-  perform rules.note_gaps(v_high, v_found.high, v_found.seqs, v_found.oldest_running);
-  update core.sequencer s
-  set high_seq = v_found.high, stepped_at = clock_timestamp()
-  where v_found.high is not null;
+  perform rules.note_gaps(v_high, v_found.high, v_found.seqs, pg_snapshot_xmin(v_found.snapshot));
   sequenced := cardinality(v_found.seqs);
   if sequenced > 0 then
+    update core.sequencer s
+    set high_seq = coalesce(v_found.high, s.high_seq), looked_with = v_found.snapshot, stepped_at = clock_timestamp();
     perform rules.append_to_feeds(v_found.seqs);
     perform rules.open_books(v_found.seqs);
     perform rules.post_entries(v_found.seqs);
