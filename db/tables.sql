@@ -6,10 +6,14 @@ create type core.answer as (
 );
 
 create type core.call as (
+  ordinal integer,
   tenant_id integer,
   variant text,
   amount_unit text,
   caller_id integer,
+  credential_id integer,
+  nonce text,
+  operation text,
   request_id text,
   idempotency_key text,
   body_hash bytea,
@@ -17,7 +21,14 @@ create type core.call as (
   args jsonb
 );
 
+create type core.decision as (
+  call core.call,
+  refusal core.answer,
+  terms core.grant_terms
+);
+
 create type core.grant_terms as (
+  redemption_id uuid,
   coupon_id uuid,
   merchant_id integer,
   distributor_id integer,
@@ -28,6 +39,12 @@ create type core.grant_terms as (
   order_minor bigint,
   granted_at timestamp with time zone,
   lock_expires_at timestamp with time zone
+);
+
+create type core.outcome as (
+  ordinal integer,
+  answer core.answer,
+  is_replay boolean
 );
 
 create sequence core.event_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
@@ -333,7 +350,7 @@ CASE entry_type
     ELSE false
 END)
 );
-CREATE CONSTRAINT TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_money();
+CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
 comment on column core.ledger_entry.entry_id is 'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters.';
@@ -462,8 +479,8 @@ create table core.redemption (
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (tenant_id, coupon_id) WHERE (status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text]));
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
 CREATE INDEX redemption_of_coupon ON core.redemption USING btree (tenant_id, coupon_id);
-CREATE CONSTRAINT TRIGGER redemption_agrees_with_its_coupon AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_coupon_state();
-CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status = ANY (ARRAY['REDEEMED'::text, 'REVERSED'::text]))) EXECUTE FUNCTION core.check_redemption_money();
+CREATE CONSTRAINT TRIGGER redemption_agrees_with_its_coupon AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> ALL (ARRAY['LOCKED'::text, 'REDEEMED'::text]))) EXECUTE FUNCTION core.check_coupon_state();
+CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
 comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
@@ -508,7 +525,7 @@ create table core.reversal (
   constraint redemption_is_reversed_once UNIQUE (tenant_id, redemption_id),
   constraint reversal_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id)
 );
-CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_money();
+CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER reversal_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.reversal FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.reversal is 'The full reversal of a redemption.';
 comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 characters.';

@@ -30,10 +30,14 @@ create table core.code_version (
 comment on table core.code_version is 'Which db/code is loaded: sha256 over its files.';
 
 create type core.call as (
+  ordinal          int,
   tenant_id        int,
   variant          text,
   amount_unit      text,
   caller_id        int,
+  credential_id    int,
+  nonce            text,
+  operation        text,
   request_id       text,
   idempotency_key  text,
   body_hash        bytea,
@@ -41,7 +45,7 @@ create type core.call as (
   args             jsonb
 );
 comment on type core.call is
-  'One call of an operation by an authenticated caller. caller_id: the party in Variant B, 0 in A.';
+  'One call of an operation: its place in its group, and who calls. caller_id: the party in Variant B, 0 in A; null: nobody we know.';
 
 create type core.answer as (
   http_status  int,
@@ -50,7 +54,15 @@ create type core.answer as (
 comment on type core.answer is
   'What an operation says. http_status 0: it would have had to wait for a row; nothing was written.';
 
+create type core.outcome as (
+  ordinal    int,
+  answer     core.answer,
+  is_replay  boolean
+);
+comment on type core.outcome is 'The answer to a call of a group, by the place of the call.';
+
 create type core.grant_terms as (
+  redemption_id    uuid,
   coupon_id        uuid,
   merchant_id      int,
   distributor_id   int,
@@ -64,6 +76,13 @@ create type core.grant_terms as (
 );
 comment on type core.grant_terms is
   'What a lock or redeem is granted, decided before anything is written. lapsed_id: an earlier lock, past its end.';
+
+create type core.decision as (
+  call     core.call,
+  refusal  core.answer,
+  terms    core.grant_terms
+);
+comment on type core.decision is 'What a lock or redeem of a group comes to: a refusal, or the terms of the grant.';
 
 create table core.currency (
   currency  text      primary key,

@@ -175,7 +175,7 @@ for each row execute function core.check_redemption_change();
 
 -- At commit, coupon, redemption and ledger tell the same story. Deferred, because each transaction
 -- writes them one after the other; security definer, because by then the function that wrote is over
--- and the session's own role may read no table.
+-- and the session's own role may read no table. One statement each, as they run for each row.
 create function core.check_coupon_state() returns trigger
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
@@ -183,11 +183,11 @@ declare
   v_coupon  text;
   v_live    text;
 begin
-  select c.status into v_coupon
-  from core.coupon c where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id;
-  select r.status into v_live
-  from core.redemption r
-  where r.tenant_id = new.tenant_id and r.coupon_id = new.coupon_id and r.status in ('LOCKED', 'REDEEMED');
+  select c.status, r.status into v_coupon, v_live
+  from core.coupon c
+  left join core.redemption r
+    on r.tenant_id = c.tenant_id and r.coupon_id = c.coupon_id and r.status in ('LOCKED', 'REDEEMED')
+  where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id;
 
   if not (case v_coupon
        when 'LOCKED' then v_live is not distinct from 'LOCKED'
@@ -213,10 +213,12 @@ deferrable initially deferred
 for each row when (new.status <> old.status)
 execute function core.check_coupon_state();
 
+-- That of a live redemption is done by the next one, with its money.
 create constraint trigger redemption_agrees_with_its_coupon
 after insert or update of status on core.redemption
 deferrable initially deferred
-for each row execute function core.check_coupon_state();
+for each row when (new.status not in ('LOCKED', 'REDEEMED'))
+execute function core.check_coupon_state();
 
 -- The other way round is checked with the coupon; a voided coupon never comes back.
 create function core.check_voiding() returns trigger
@@ -240,56 +242,86 @@ after insert on core.voiding
 deferrable initially deferred
 for each row execute function core.check_voiding();
 
-create function core.check_redemption_money() returns trigger
+create function core.check_redemption_state() returns trigger
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
-  v_redemption  core.redemption;
-  v_entered     bigint;
-  v_reversal_id uuid;
-  v_returned    bigint;
+  v_is  record;
 begin
-  select r.* into v_redemption
-  from core.redemption r where r.tenant_id = new.tenant_id and r.redemption_id = new.redemption_id;
-  select l.amount_minor into v_entered
-  from core.ledger_entry l
-  where l.tenant_id = new.tenant_id and l.entry_id = new.redemption_id and l.currency = v_redemption.currency;
-  select v.reversal_id, l.amount_minor into v_reversal_id, v_returned
-  from core.reversal v
-  left join core.ledger_entry l
-    on l.tenant_id = v.tenant_id and l.entry_id = v.reversal_id and l.currency = v_redemption.currency
-  where v.tenant_id = new.tenant_id and v.redemption_id = new.redemption_id;
+  select r.status, r.discount_minor, c.status as coupon_status, entry.amount_minor as entered,
+         v.reversal_id, back.amount_minor as returned
+    into v_is
+  from core.redemption r
+  join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
+  left join core.ledger_entry entry
+    on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id and entry.currency = r.currency
+  left join core.reversal v on v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id
+  left join core.ledger_entry back
+    on back.tenant_id = v.tenant_id and back.entry_id = v.reversal_id and back.currency = r.currency
+  where r.tenant_id = new.tenant_id and r.redemption_id = new.redemption_id;
 
-  if (case v_redemption.status
-       when 'REDEEMED' then v_entered = v_redemption.discount_minor and v_reversal_id is null
-       when 'REVERSED' then v_entered = v_redemption.discount_minor and v_returned = -v_redemption.discount_minor
-       else v_entered is null and v_reversal_id is null
+  if v_is.status in ('LOCKED', 'REDEEMED') and v_is.coupon_status <> v_is.status then
+    raise exception 'coupon of redemption % is %, and the redemption %',
+      new.redemption_id, v_is.coupon_status, v_is.status
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions';
+  end if;
+  if (case v_is.status
+       when 'REDEEMED' then v_is.entered = v_is.discount_minor and v_is.reversal_id is null
+       when 'REVERSED' then v_is.entered = v_is.discount_minor and v_is.returned = -v_is.discount_minor
+       else v_is.entered is null and v_is.reversal_id is null
      end) is not true
   then
     raise exception 'redemption % is % of %, with ledger entries of % and %', new.redemption_id,
-      v_redemption.status, v_redemption.discount_minor, coalesce(v_entered, 0), coalesce(v_returned, 0)
+      v_is.status, v_is.discount_minor, coalesce(v_is.entered, 0), coalesce(v_is.returned, 0)
       using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger';
   end if;
   return null;
 end
 $$;
-comment on function core.check_redemption_money() is 'Deferred trigger: a redemption has exactly the ledger entries its status calls for.';
+comment on function core.check_redemption_state() is
+  'Deferred trigger: a live redemption is what its coupon is, and each has exactly the ledger entries its status calls for.';
 
 create constraint trigger redemption_agrees_with_the_ledger
 after insert or update of status on core.redemption
 deferrable initially deferred
-for each row when (new.status in ('REDEEMED', 'REVERSED'))
-execute function core.check_redemption_money();
-
-create constraint trigger ledger_agrees_with_the_redemption
-after insert on core.ledger_entry
-deferrable initially deferred
-for each row execute function core.check_redemption_money();
+for each row execute function core.check_redemption_state();
 
 create constraint trigger reversal_agrees_with_the_ledger
 after insert on core.reversal
 deferrable initially deferred
-for each row execute function core.check_redemption_money();
+for each row execute function core.check_redemption_state();
+
+-- An entry comes last, so it is looked at when it is written, a group of them at once.
+create function core.check_ledger() returns trigger
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+declare
+  v_wrong  uuid;
+begin
+  select n.entry_id into v_wrong
+  from new_entry n
+  left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = n.redemption_id
+  left join core.reversal v
+    on v.tenant_id = n.tenant_id and v.reversal_id = n.reversal_id and v.redemption_id = n.redemption_id
+  where (n.currency = r.currency and case n.entry_type
+      when 'REDEMPTION' then r.status in ('REDEEMED', 'REVERSED') and n.amount_minor = r.discount_minor
+      else r.status = 'REVERSED' and v.reversal_id is not null and n.amount_minor = -r.discount_minor
+    end) is not true
+  limit 1;
+  if found then
+    raise exception 'ledger entry % is not what its redemption calls for', v_wrong
+      using errcode = 'check_violation', constraint = 'ledger_agrees_with_the_redemption',
+            hint = 'Write the redemption and the reversal first.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_ledger() is 'Trigger: a ledger entry is what its redemption calls for.';
+
+create trigger ledger_agrees_with_the_redemption
+after insert on core.ledger_entry
+referencing new table as new_entry
+for each statement execute function core.check_ledger();
 
 create trigger redemption_is_kept before delete or truncate on core.redemption
 for each statement execute function core.refuse_change();

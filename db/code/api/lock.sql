@@ -1,22 +1,28 @@
--- Locks a coupon for a redemption that a confirm completes, and says what it is worth.
-create or replace function api.lock(p_call core.call) returns core.answer
+-- Locks coupons for redemptions that a confirm completes, and says what they are worth; for the locks of a group.
+create or replace function api.lock(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_decision  record;
-  v_terms     core.grant_terms;
+  v_decision  core.decision;
+  v_granted   core.decision[];
+  v_outcomes  core.outcome[];
 begin
-  -- lock rows and decide
-  v_decision := rules.decide_redemption(p_call);
-  if (v_decision.refusal).http_status is not null then
-    return v_decision.refusal;
-  end if;
-  v_terms := v_decision.terms;
+  -- lock rows, decide; answer
+  foreach v_decision in array rules.decide_redemptions(p_calls) loop
+    if (v_decision.terms).redemption_id is not null then
+      v_granted := v_granted || v_decision;
+      v_decision.refusal := (200, format('{"ok":true,"redemption":"%s","discount_amount":%s,"lock_expires_at":"%s"}',
+        rules.external_id('red', (v_decision.terms).redemption_id),
+        rules.amount((v_decision.terms).discount_minor, (v_decision.terms).decimals, (v_decision.call).amount_unit),
+        rules.iso_time((v_decision.terms).lock_expires_at)));
+    end if;
+    v_outcomes := v_outcomes || ((v_decision.call).ordinal, v_decision.refusal, false)::core.outcome;
+  end loop;
 
-  -- write, answer
-  return (200, format('{"ok":true,"redemption":"%s","discount_amount":%s,"lock_expires_at":"%s"}',
-    rules.external_id('red', rules.write_redemption(p_call, v_terms, 'LOCKED')),
-    rules.amount(v_terms.discount_minor, v_terms.decimals, p_call.amount_unit),
-    rules.iso_time(v_terms.lock_expires_at)));
+  -- write
+  if v_granted is not null then
+    perform rules.write_redemptions(v_granted, 'LOCKED');
+  end if;
+  return v_outcomes;
 end
 $$;
-comment on function api.lock(core.call) is 'POST /v1/coupons/lock';
+comment on function api.lock(core.call[]) is 'POST /v1/coupons/lock';

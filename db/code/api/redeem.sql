@@ -1,28 +1,30 @@
--- Lock and confirm in one step.
-create or replace function api.redeem(p_call core.call) returns core.answer
+-- Lock and confirm in one step, for the redeems of a group.
+create or replace function api.redeem(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_decision       record;
-  v_terms          core.grant_terms;
-  v_redemption_id  uuid;
+  v_decision  core.decision;
+  v_granted   core.decision[];
+  v_terms     core.grant_terms[];
+  v_outcomes  core.outcome[];
 begin
-  -- lock rows and decide
-  v_decision := rules.decide_redemption(p_call);
-  if (v_decision.refusal).http_status is not null then
-    return v_decision.refusal;
-  end if;
-  v_terms := v_decision.terms;
+  -- lock rows, decide; answer
+  foreach v_decision in array rules.decide_redemptions(p_calls) loop
+    if (v_decision.terms).redemption_id is not null then
+      v_granted := v_granted || v_decision;
+      v_terms := v_terms || v_decision.terms;
+      v_decision.refusal := (200, format('{"ok":true,"redemption":"%s","discount_amount":%s}',
+        rules.external_id('red', (v_decision.terms).redemption_id),
+        rules.amount((v_decision.terms).discount_minor, (v_decision.terms).decimals, (v_decision.call).amount_unit)));
+    end if;
+    v_outcomes := v_outcomes || ((v_decision.call).ordinal, v_decision.refusal, false)::core.outcome;
+  end loop;
 
   -- write
-  v_redemption_id := rules.write_redemption(p_call, v_terms, 'REDEEMED');
-  perform rules.post_redemption(
-    p_call.tenant_id, v_redemption_id, v_terms.coupon_id, v_terms.distributor_id,
-    v_terms.discount_minor, v_terms.currency, v_terms.granted_at);
-
-  -- answer
-  return (200, format('{"ok":true,"redemption":"%s","discount_amount":%s}',
-    rules.external_id('red', v_redemption_id),
-    rules.amount(v_terms.discount_minor, v_terms.decimals, p_call.amount_unit)));
+  if v_granted is not null then
+    perform rules.write_redemptions(v_granted, 'REDEEMED');
+    perform rules.post_redemptions(p_calls[1].tenant_id, v_terms);
+  end if;
+  return v_outcomes;
 end
 $$;
-comment on function api.redeem(core.call) is 'POST /v1/coupons/redeem';
+comment on function api.redeem(core.call[]) is 'POST /v1/coupons/redeem';

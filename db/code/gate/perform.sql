@@ -1,30 +1,74 @@
--- Performs a group of calls of one tenant in this transaction, in order, and gives each its final answer.
+-- Performs a group of calls of one tenant in this transaction and gives each its final answer, in any order.
 --
 -- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
 -- p_alone: one call that may wait for others. Else nothing in here waits: a call that would have to is
 --   handed back with http_status 0, nothing of it written but its nonce; it is to be run alone, with
 --   nonce null.
+-- Credentials, nonces, replays, redeems and locks, records: each is done for the whole group in few statements.
 -- Effect and recorded answer are one transaction. An exception undoes the whole group.
 create or replace function gate.perform(
   p_tenant_id int, p_calls jsonb, p_alone boolean,
   out ordinal int, out http_status int, out body text, out is_replay boolean)
 returns setof record
 language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-  v_request  record;
-  v_outcome  record;
+  v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_alone);
+  v_fresh     int[] := rules.spend_nonces(v_calls);
+  v_call      core.call;
+  v_answer    core.answer;
+  v_reads     core.call[];
+  v_writes    core.call[];
+  v_claims    core.outcome[];
+  v_claim     core.outcome;
+  v_claimed   core.call[];
+  v_judged    core.outcome[];
+  v_outcomes  core.outcome[];
 begin
-  for v_request in
-    select c.value as call, c.ordinality
-    from jsonb_array_elements(p_calls) with ordinality c
-    order by c.ordinality
-  loop
-    v_outcome := rules.perform_one(p_tenant_id, v_request.call, p_alone);
-    ordinal := v_request.ordinality;
-    http_status := (v_outcome.answer).http_status;
-    body := (v_outcome.answer).body;
-    is_replay := v_outcome.is_replay;
+  -- who calls, and whether for the first time
+  foreach v_call in array v_calls loop
+    v_answer := case
+      when v_call.caller_id is null then rules.refuse(v_call, 'UNAUTHENTICATED')
+      when v_call.nonce is not null and not v_call.ordinal = any (v_fresh) then rules.refuse(v_call, 'NONCE_REUSED')
+      when v_call.operation = 'refuse' then (0, null)::core.answer
+    end;
+    if v_answer.http_status is not null then
+      v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
+    elsif v_call.operation in (
+      'query', 'get_batch', 'get_request', 'pull_events', 'list_reconciliations', 'get_reconciliation')
+    then
+      v_reads := v_reads || v_call;
+    else
+      v_writes := v_writes || v_call;
+    end if;
+  end loop;
+
+  -- what is a retry is answered as before, the rest is new and ours
+  if v_writes is not null then
+    v_claims := rules.claim_requests(v_writes);
+    foreach v_claim in array v_claims loop
+      if (v_claim.answer).http_status is null then
+        v_claimed := v_claimed || v_calls[v_claim.ordinal];
+      else
+        v_outcomes := v_outcomes || v_claim;
+      end if;
+    end loop;
+  end if;
+  if v_claimed is not null then
+    v_judged := rules.operate(v_claimed);
+    perform rules.record_answers(v_calls, v_judged);
+    v_outcomes := v_outcomes || v_judged;
+  end if;
+  if v_reads is not null then
+    v_outcomes := v_outcomes || rules.operate(v_reads);
+  end if;
+
+  foreach v_claim in array v_outcomes loop
+    ordinal := v_claim.ordinal;
+    http_status := (v_claim.answer).http_status;
+    body := (v_claim.answer).body;
+    is_replay := v_claim.is_replay;
     return next;
   end loop;
 end

@@ -1,35 +1,24 @@
 -- Whether a coupon can be locked or redeemed now, in the order of the error table. EXPIRED stands
 -- above LOCKED: past valid_to, waiting for somebody else's lock to end would be in vain.
 create or replace function rules.check_redeemable(
-  p_call core.call, p_coupon core.coupon, p_batch core.batch, p_merchant_id int,
+  p_call core.call, p_coupon core.coupon, p_batch_status text, p_is_in_scope boolean, p_is_cancelled boolean,
   p_lock_expires_at timestamptz, p_now timestamptz)
 returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-  if not rules.is_in_scope(p_call.tenant_id, p_batch.template_id, p_merchant_id) then
-    return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
-  end if;
-  if exists (
-    select
-    from core.lock_cancellation x
-    where x.tenant_id = p_call.tenant_id
-      and x.coupon_id = p_coupon.coupon_id
-      and x.caller_id = p_call.caller_id
-      and x.lock_request_id = p_call.request_id)
-  then
-    return rules.refuse(p_call, 'LOCK_CANCELLED');
-  end if;
   return case
+    when not p_is_in_scope then rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE')
+    when p_is_cancelled then rules.refuse(p_call, 'LOCK_CANCELLED')
     when p_coupon.status = 'VOIDED' then rules.refuse(p_call, 'COUPON_VOIDED')
     when p_coupon.status = 'REDEEMED' then rules.refuse(p_call, 'COUPON_REDEEMED')
     when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then rules.refuse(p_call, 'COUPON_EXPIRED')
     when p_coupon.status = 'LOCKED' and p_lock_expires_at > p_now
       then rules.refuse(p_call, 'COUPON_LOCKED',
         format('{"lock_expires_at":"%s"}', rules.iso_time(p_lock_expires_at))::json)
-    when p_batch.status <> 'ALLOCATED' then rules.refuse(p_call, 'COUPON_NOT_RELEASED')
+    when p_batch_status <> 'ALLOCATED' then rules.refuse(p_call, 'COUPON_NOT_RELEASED')
     when p_coupon.valid_from > p_now then rules.refuse(p_call, 'COUPON_NOT_YET_VALID')
   end;
 end
 $$;
-comment on function rules.check_redeemable(core.call, core.coupon, core.batch, int, timestamptz, timestamptz) is
+comment on function rules.check_redeemable(core.call, core.coupon, text, boolean, boolean, timestamptz, timestamptz) is
   'The first reason, if any, why a coupon cannot be locked or redeemed now.';

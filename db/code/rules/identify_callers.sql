@@ -1,0 +1,23 @@
+-- The callers behind the credentials of a group, asked for each call: a revoked credential ends here, whatever
+-- a cache still holds. caller_id stays null when there is none. A call's ordinal is its place in the array.
+create or replace function rules.identify_callers(p_tenant_id int, p_calls jsonb, p_may_wait boolean)
+returns core.call[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return array(
+    select (r.ordinal, p_tenant_id, t.variant, t.amount_unit,
+            case when c.credential_id is not null then coalesce(c.party_id, 0) end,
+            r.credential_id, r.nonce, r.operation, r.request_id, r.idempotency_key,
+            decode(r.body_hash, 'hex'), p_may_wait, r.args)::core.call
+    from rows from (
+      jsonb_to_recordset(p_calls) as (
+        credential_id int, nonce text, operation text, request_id text, idempotency_key text, body_hash text,
+        args jsonb)) with ordinality
+      as r (credential_id, nonce, operation, request_id, idempotency_key, body_hash, args, ordinal)
+    left join core.credential c
+      on c.tenant_id = p_tenant_id and c.credential_id = r.credential_id and c.revoked_at is null
+    left join core.tenant t on t.tenant_id = c.tenant_id
+    order by r.ordinal);
+end
+$$;
+comment on function rules.identify_callers(int, jsonb, boolean) is 'The calls of a group, and who calls, by credential.';

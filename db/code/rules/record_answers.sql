@@ -1,0 +1,15 @@
+-- Records what was judged, so that a retry gets the same bytes. What is neither done nor a judgement of the
+-- business (handed back, bad input, a key of a batch create that stands for another one) is not recorded.
+create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into core.request
+    (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status, response, recorded_at)
+  select c.tenant_id, c.caller_id, c.request_id, c.idempotency_key, c.operation, c.body_hash,
+         (o.answer).http_status, (o.answer).body, clock_timestamp()
+  from unnest(p_outcomes) o, lateral (select (p_calls[o.ordinal]).*) c
+  where (o.answer).http_status in (200, 404, 409, 422)
+    and (o.answer).body not like '{"code":"IDEMPOTENCY_KEY_REUSED"%';
+end
+$$;
+comment on function rules.record_answers(core.call[], core.outcome[]) is 'Records the final answers of a group.';
