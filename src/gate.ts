@@ -1,13 +1,13 @@
 // The way to the database: one request is one SQL statement, and its answer is text that passes through unread.
 //
-// Each call first goes through the quick lane, where SQL never waits for a lock: what would have to wait is handed
-// back (status 0) and runs again in the patient lane, where it may. So calls that wait for each other, or for a DBA
-// who holds a row, fill only the patient lane's connections. The quick lane sends groups of one; a queue that
-// gathers the calls of a tenant while a group is in flight fits into `perform` without a change outside.
+// Each call first goes through the quick lane, in a group of calls of its tenant, where SQL never waits for a lock: what
+// would have to wait is handed back (status 0) and runs again alone in the patient lane, where it may. So calls that
+// wait for each other, or for a DBA who holds a row, fill only the patient lane's connections.
 import { isConnectionError, sqlState, type Database } from "./database.ts";
+import { createGroups } from "./groups.ts";
 import { createLane, type Lane } from "./lane.ts";
 import type { Logger } from "./log.ts";
-import { unavailable } from "./problem.ts";
+import { Problem, unavailable } from "./problem.ts";
 import type { Kind, Line } from "./statement.ts";
 
 export type Variant = "A" | "B";
@@ -37,6 +37,11 @@ export type Gate = {
   end(): Promise<void>;
 };
 
+const largestGroup = 64;
+// Groups of a tenant at once: one is carried out while the other one is written to disk.
+const groupsUnderWay = 2;
+// These may take long or answer much, and must not keep tills waiting: never in one transaction with others.
+const aloneOperations = new Set(["create_batch", "allocate_batch", "pull_events", "list_reconciliations", "get_reconciliation"]);
 const quickWidth = 12;
 const patientWidth = 6;
 // Downloads: pages of them take longer than calls do, and must not stand before calls.
@@ -47,7 +52,7 @@ const defaultHungAfterMs = 7_000;
 export const connectionCount = quickWidth + patientWidth + bulkWidth;
 
 type Pool = { database: Database; quick: Lane; patient: Lane; bulk: Lane };
-type OutcomeRow = { http_status: number; body: string; is_replay: boolean };
+type OutcomeRow = { ordinal: number; http_status: number; body: string; is_replay: boolean };
 
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number };
 
@@ -76,16 +81,27 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
     }
   }
 
-  async function send(lane: "quick" | "patient", tenantId: number, call: Call, deadline: number): Promise<Outcome> {
-    const [row] = await ask<OutcomeRow>(
+  async function send(lane: "quick" | "patient", tenantId: number, calls: Call[], deadline: number): Promise<Outcome[]> {
+    const rows = await ask<OutcomeRow>(
       lane,
       deadline,
-      "select http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
-      [tenantId, JSON.stringify([call]), lane === "patient"],
+      "select ordinal, http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
+      [tenantId, JSON.stringify(calls), lane === "patient"],
     );
-    if (row === undefined) throw new Error("gate.perform gave no row");
-    return { status: row.http_status, body: row.body, isReplay: row.is_replay };
+    if (rows.length !== calls.length) throw new Error(`gate.perform gave ${rows.length} answers to ${calls.length} calls`);
+    const outcomes: Outcome[] = [];
+    for (const row of rows) outcomes[row.ordinal - 1] = { status: row.http_status, body: row.body, isReplay: row.is_replay };
+    return outcomes;
   }
+
+  const groups = createGroups<Call, Outcome>({
+    send: (tenantId, calls, deadline) => send("quick", tenantId, calls, deadline),
+    isUndone: isRefusedByServer,
+    isAlone: ({ operation }) => aloneOperations.has(operation),
+    largest: largestGroup,
+    underWay: groupsUnderWay,
+    maxWaiting,
+  });
 
   return {
     async findCredential(accessKey, deadline) {
@@ -98,14 +114,14 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
       return rows[0] ?? null;
     },
     async perform(tenantId, call, deadline) {
-      const outcome = await send("quick", tenantId, call, deadline);
+      const outcome = await groups.run(tenantId, call, deadline);
       if (outcome.status !== 0) return outcome;
-      const final = await send("patient", tenantId, { ...call, nonce: null }, deadline);
-      if (final.status === 0) throw unavailable(new Error("handed back twice"));
-      return final;
+      const [final] = await send("patient", tenantId, [{ ...call, nonce: null }], deadline);
+      if (final!.status === 0) throw unavailable(new Error("handed back twice"));
+      return final!;
     },
     async refuse(tenantId, call, deadline) {
-      const outcome = await send("quick", tenantId, { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} }, deadline);
+      const outcome = await groups.run(tenantId, { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} }, deadline);
       return outcome.status === 0 ? null : outcome;
     },
     statementPage(file, after, limit, deadline) {
@@ -123,6 +139,13 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
     },
     end: () => pool.database.end(),
   };
+}
+
+// Whether the server undid a group because of something in it. What says that the server is away or full is no such thing.
+function isRefusedByServer(error: unknown): boolean {
+  const cause = error instanceof Problem ? error.cause : error;
+  const state = sqlState(cause);
+  return state !== null && !/^(08|53|57P|25006)/.test(state);
 }
 
 // Whether trying again later may help: no connection, lock or statement timeout, deadlock or serialization failure,

@@ -1,11 +1,13 @@
 // The way to the database with a database that is slow, away or broken.
 import t, { type Test } from "tap";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../../src/database.ts";
 import { createGate, type Call, type Gate } from "../../src/gate.ts";
 import { beforeDeadline, createLane } from "../../src/lane.ts";
 import { createLog } from "../../src/log.ts";
 import { Problem } from "../../src/problem.ts";
 import { sendPlain } from "../support/client.ts";
+import { startService } from "../support/service.ts";
 import { bodies, startStub } from "../support/stub.ts";
 
 const call: Call = { credential_id: 1, nonce: "n", operation: "lock", request_id: "r-1", idempotency_key: null, body_hash: "00", args: {} };
@@ -16,7 +18,8 @@ const never = () => new Promise<never>(() => {});
 type Asked = { calls: Call[]; isAlone: boolean };
 type Answered = { http_status: number; body: string; is_replay: boolean };
 
-function gateOver(answer: (asked: Asked) => Promise<Answered[]>, hungAfterMs = 7_000): { gate: Gate; asked: Asked[]; opened: () => number } {
+// `answer` gives the answer to one call of a group.
+function gateOver(answer: (call: Call, isAlone: boolean) => Promise<Answered>, hungAfterMs = 7_000): { gate: Gate; asked: Asked[]; opened: () => number } {
   const asked: Asked[] = [];
   let count = 0;
   const connect = () => {
@@ -24,7 +27,7 @@ function gateOver(answer: (asked: Asked) => Promise<Answered[]>, hungAfterMs = 7
     const rows = async (_: string, parameters: readonly unknown[] = []) => {
       const one = { calls: JSON.parse(parameters[1] as string) as Call[], isAlone: parameters[2] as boolean };
       asked.push(one);
-      return answer(one);
+      return Promise.all(one.calls.map(async (each, index) => ({ ordinal: index + 1, ...(await answer(each, one.isAlone)) })));
     };
     return { rows, end: async () => {} } as unknown as Database;
   };
@@ -34,19 +37,19 @@ function gateOver(answer: (asked: Asked) => Promise<Answered[]>, hungAfterMs = 7
 const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, { code: "UNAVAILABLE" });
 
 t.test("an answer passes through as it is", async (t) => {
-  const { gate, asked } = gateOver(async () => [{ http_status: 409, body: '{"code" : "X"}', is_replay: true }]);
+  const { gate, asked } = gateOver(async () => ({ http_status: 409, body: '{"code" : "X"}', is_replay: true }));
   t.strictSame(await gate.perform(7, call, soon()), { status: 409, body: '{"code" : "X"}', isReplay: true });
   t.strictSame(asked, [{ calls: [call], isAlone: false }]);
 });
 
 t.test("a call that is handed back runs again alone, its nonce spent already", async (t) => {
-  const { gate, asked } = gateOver(async ({ isAlone }) => [{ http_status: isAlone ? 200 : 0, body: "{}", is_replay: false }]);
+  const { gate, asked } = gateOver(async (_, isAlone) => ({ http_status: isAlone ? 200 : 0, body: "{}", is_replay: false }));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
   t.strictSame(asked, [{ calls: [call], isAlone: false }, { calls: [{ ...call, nonce: null }], isAlone: true }]);
 });
 
 t.test("refuse only spends the nonce", async (t) => {
-  const { gate, asked } = gateOver(async () => [{ http_status: asked.length === 1 ? 0 : 401, body: "{}", is_replay: false }]);
+  const { gate, asked } = gateOver(async () => ({ http_status: asked.length === 1 ? 0 : 401, body: "{}", is_replay: false }));
   t.equal(await gate.refuse(7, call, soon()), null);
   t.match(await gate.refuse(7, call, soon()), { status: 401 });
   t.match(asked[0]!.calls[0], { operation: "refuse", nonce: "n", body_hash: null });
@@ -68,18 +71,64 @@ t.test("a query that never ends is 503 at the deadline", async (t) => {
 });
 
 t.test("connections that hang are replaced, and then it answers again", async (t) => {
-  const { gate, opened } = gateOver(async () => (opened() === 1 ? never() : [{ http_status: 200, body: "{}", is_replay: false }]), 20);
+  const { gate, opened } = gateOver(async () => (opened() === 1 ? never() : { http_status: 200, body: "{}", is_replay: false }), 20);
   await isUnavailable(t, gate.perform(7, call, soon(100)));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
   t.equal(opened(), 2);
 });
 
 t.test("calls that wait for a lock leave the quick lane free", async (t) => {
-  const { gate } = gateOver(async ({ calls, isAlone }) => (isAlone ? never() : [{ http_status: calls[0]!.operation === "lock" ? 0 : 200, body: "{}", is_replay: false }]));
+  const { gate } = gateOver(async ({ operation }, isAlone) => (isAlone ? never() : { http_status: operation === "lock" ? 0 : 200, body: "{}", is_replay: false }));
   const waiting = Array.from({ length: 50 }, () => gate.perform(7, call, soon(300)).catch(() => "503"));
   const quick = await Promise.all(Array.from({ length: 50 }, () => gate.perform(7, { ...call, operation: "redeem" }, soon(250))));
   t.ok(quick.every(({ status }) => status === 200));
   t.strictSame(new Set(await Promise.all(waiting)), new Set(["503"]));
+});
+
+t.test("calls of a tenant gather while two groups of it are under way; another tenant does not wait for them", async (t) => {
+  const { gate, asked } = gateOver(() => sleep(20, { http_status: 200, body: "{}", is_replay: false }));
+  const ended: string[] = [];
+  const many = Array.from({ length: 150 }, (_, index) => gate.perform(7, { ...call, request_id: `r-${index}` }, soon(2_000)).then(() => ended.push("many")));
+  await Promise.all([...many, gate.perform(8, { ...call, request_id: "other" }, soon(2_000)).then(() => ended.push("other"))]);
+  t.strictSame(asked.map(({ calls }) => calls.length), [1, 1, 1, 64, 64, 20]);
+  t.ok(ended.indexOf("other") < 3);
+  const sent = asked.flatMap(({ calls }) => calls.map(({ request_id }) => request_id)).filter((id) => id !== "other");
+  t.strictSame(sent, many.map((_, index) => `r-${index}`), "each once, in their order");
+});
+
+t.test("an error of one call of a group harms no other; that the database is away is told to all", async (t) => {
+  const service = await startService(t);
+  const { gate, asked } = gateOver(async ({ request_id }) => {
+    if (request_id === "r-50") await service.owner.rows("select 1 / 0");
+    return { http_status: 200, body: "{}", is_replay: false };
+  });
+  const performAll = () => Promise.allSettled(Array.from({ length: 100 }, (_, index) => gate.perform(7, { ...call, request_id: `r-${index}` }, soon(2_000))));
+  const all = await performAll();
+  t.strictSame(all.flatMap(({ status }, index) => (status === "rejected" ? [index] : [])), [50]);
+  t.match((all[50] as PromiseRejectedResult).reason, { code: "22012" });
+  t.ok(asked.some(({ calls }) => calls.length > 50));
+
+  const away = gateOver(async () => Promise.reject(Object.assign(new Error("away"), { code: "ECONNREFUSED" })));
+  await Promise.all(Array.from({ length: 10 }, () => isUnavailable(t, away.gate.perform(7, call, soon()))));
+  t.equal(away.asked.length, 3, "no call is tried alone then");
+});
+
+t.test("what may take long is never in one transaction with others", async (t) => {
+  const { gate, asked } = gateOver(async () => ({ http_status: 200, body: "{}", is_replay: false }));
+  const operations = ["redeem", "redeem", "redeem", "pull_events", "redeem", "query", "create_batch", "lock"];
+  await Promise.all(operations.map((operation, index) => gate.perform(7, { ...call, operation, request_id: `r-${index}` }, soon())));
+  t.strictSame(asked.filter(({ calls }) => calls.length > 1).flatMap(({ calls }) => calls.map(({ operation }) => operation)).filter((name) => /pull|batch/.test(name)), []);
+  t.equal(asked.flatMap(({ calls }) => calls).length, operations.length);
+});
+
+t.test("too many that wait are refused at once", async (t) => {
+  const { gate } = gateOver(never);
+  let refused = 0;
+  const all = Array.from({ length: 1_100 }, async () => gate.perform(7, call, soon(300)).catch(() => { refused += 1; }));
+  await new Promise(setImmediate);
+  t.equal(refused, 98, "1,000 wait, two are under way");
+  await Promise.all(all);
+  t.equal(refused, 1_100);
 });
 
 t.test("a lane keeps its width, its order and its limit, and begins nothing that is too late", async (t) => {
