@@ -10,6 +10,7 @@ export type Deck = {
   draw(count: number): Promise<Coupon[]>;
   // Those that were not sent after all.
   giveBack(coupons: Coupon[]): void;
+  left(): number;
 };
 type Batch = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
 type Row = { number: number; code_attempt: number; lookup: string };
@@ -62,7 +63,8 @@ export async function createDeck({ owner, keys, batch }: { owner: Database; keys
       return coupons;
     },
     giveBack(coupons) {
-      returned.push(...coupons);
+      for (const coupon of coupons) returned.push(coupon);
     },
+    left: () => left + returned.length,
   };
 }

@@ -9,6 +9,7 @@ import { onStop, runProgram } from "../src/program.ts";
 import { printTable, type Report } from "./figures.ts";
 import { endHelpers } from "./helper.ts";
 import { benchFixed, benchSingle } from "./latency.ts";
+import { benchMint } from "./mint.ts";
 import { stopPrograms } from "./programs.ts";
 import { benchRates, rateNames, type RateName } from "./rates.ts";
 import { startServer, type Server } from "./server.ts";
@@ -18,7 +19,7 @@ import { openStage } from "./stage.ts";
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = {};
+const benches: Record<string, Bench> = { mint: benchMint };
 const onOneStage = [...rateNames, "fixed", "single"] as const;
 const byNameOnly = new Set(["flat", "idle"]);
 const names = [...onOneStage, ...Object.keys(benches)];

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { apply } from "../src/apply.ts";
-import { createClient, type Client } from "../src/client.ts";
+import { createClient } from "../src/client.ts";
 import { connect, type Address, type Database } from "../src/database.ts";
 import { parseMasterKeys, type MasterKeys } from "../src/keys.ts";
 import { migrate } from "../src/migrate.ts";
@@ -19,35 +19,52 @@ export type Stage = {
   folder: string;
   keys: MasterKeys;
   owner: Database;
-  admin: Database;
   tenantId: number;
   credentialId: number;
   url: string;
-  client: Client;
   measured: Measured;
-  startWorker(): Promise<Program>;
-  // Submits a batch, and answers its id.
+  startWorker(): Promise<Pick<Program, "stop">>;
+  // Submits a batch, and answers its id. Its distributor: pty_bench unless said otherwise.
   submit(count: number, distributor?: string): Promise<string>;
-  // Minted: until the worker is done with it. Released: for redemption.
+  // A worker has to run beside.
   untilMinted(batch: string): Promise<void>;
+  // For redemption.
   release(batch: string): Promise<void>;
-  // A batch from the beginning to the end, and its coupons shuffled.
-  makeDeck(count: number, distributor?: string): Promise<Deck>;
+  // A batch from the beginning to the end, and its coupons.
+  makeDeck(count: number): Promise<Deck>;
   // Sequences what is left, looks at the laws, and drops everything.
   close(): Promise<void>;
 };
+type Parts = Pick<Stage, "address" | "folder" | "keys" | "url" | "startWorker"> & Omit<Measured, "owner"> & { subscribers?: Subscriber[]; end(): Promise<void> };
 
 export async function openStage(server: Server, subscribers: Subscriber[] = []): Promise<Stage> {
   const { address, drop } = await server.createDatabase();
   await migrate(address);
   const masterKeyText = randomBytes(32).toString("base64");
-  const keys = parseMasterKeys(masterKeyText);
-  const [owner, admin] = ["coupon_owner", "coupon_admin"].map((role) => connect(address, { name: "coupon bench", role, max: 2 })) as [Database, Database];
-  await apply(admin, keys, tenantDocument(subscribers));
-  const [caller] = await owner.rows<{ tenant_id: number; credential_id: number }>("select tenant_id, credential_id from gate.find_credential($1)", [accessKey]);
   const env = { DATABASE_URL: urlOf(address), COUPON_MASTER_KEY: masterKeyText, PORT: "0", WEBHOOK_ALLOW: "127.0.0.0/8" };
-  const service = await startProgram("serve", server.folder, env);
-  const client = createClient({ url: service.url, accessKey, secret });
+  const { folder, postmasterPid } = server;
+  const service = await startProgram("serve", folder, env);
+  return joinStage({
+    address, folder, postmasterPid, subscribers,
+    keys: parseMasterKeys(masterKeyText),
+    url: service.url,
+    servePid: service.pid,
+    startWorker: () => startProgram("work", folder, env),
+    async end() {
+      await service.stop();
+      await drop();
+    },
+  });
+}
+
+// On a service that runs already, without the tenant.
+export async function joinStage({ address, folder, keys, url, startWorker, postmasterPid, servePid, subscribers, end }: Parts): Promise<Stage> {
+  const owner = connect(address, { name: "coupon bench", role: "coupon_owner", max: 2 });
+  const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
+  await apply(admin, keys, tenantDocument(subscribers));
+  await admin.end();
+  const [caller] = await owner.rows<{ tenant_id: number; credential_id: number }>("select tenant_id, credential_id from gate.find_credential($1)", [accessKey]);
+  const client = createClient({ url, accessKey, secret });
   let count = 0;
 
   async function must(path: string, body: object): Promise<any> {
@@ -57,12 +74,10 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
   }
 
   const stage: Stage = {
-    address, folder: server.folder, keys, owner, admin, client,
+    address, folder, keys, owner, url, startWorker,
     tenantId: caller!.tenant_id,
     credentialId: caller!.credential_id,
-    url: service.url,
-    measured: { owner, postmasterPid: server.postmasterPid, servePid: service.pid },
-    startWorker: () => startProgram("work", server.folder, env),
+    measured: { owner, postmasterPid, servePid },
     async submit(total, distributor) {
       const { batch } = await must("/v1/batches", { template, total_count: total, ...(distributor !== undefined && { distributor }) });
       return batch.external_id as string;
@@ -75,9 +90,9 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
       }
     },
     release: (batch) => must("/v1/batches/allocate", { batch }),
-    async makeDeck(total, distributor) {
-      const batch = await stage.submit(total, distributor);
-      const worker = await stage.startWorker();
+    async makeDeck(total) {
+      const batch = await stage.submit(total);
+      const worker = await startWorker();
       await stage.untilMinted(batch);
       await stage.release(batch);
       await worker.stop();
@@ -87,9 +102,8 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
       try {
         await checkLaws(address);
       } finally {
-        await service.stop();
-        await Promise.all([owner.end(), admin.end()]);
-        await drop();
+        await owner.end();
+        await end();
       }
     },
   };
