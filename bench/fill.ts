@@ -20,7 +20,7 @@ export async function fillRedemptions(stage: Stage, every = 1): Promise<number> 
         total += row!.filled;
       }
     }
-    await session.run("set session_replication_role = origin; vacuum analyze");
+    await session.run("vacuum analyze");
   } finally {
     await session.end();
   }

@@ -6,6 +6,7 @@ import { cpus, release, totalmem } from "node:os";
 import path from "node:path";
 import { connect } from "../src/database.ts";
 import { onStop, runProgram } from "../src/program.ts";
+import { benchFeed } from "./feed.ts";
 import { printTable, type Report } from "./figures.ts";
 import { endHelpers } from "./helper.ts";
 import { benchFixed, benchSingle } from "./latency.ts";
@@ -19,7 +20,7 @@ import { openStage } from "./stage.ts";
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = { mint: benchMint };
+const benches: Record<string, Bench> = { mint: benchMint, feed: benchFeed };
 const onOneStage = [...rateNames, "fixed", "single"] as const;
 const byNameOnly = new Set(["flat", "idle"]);
 const names = [...onOneStage, ...Object.keys(benches)];
