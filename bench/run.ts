@@ -16,11 +16,13 @@ import { benchRates, rateNames, type RateName } from "./rates.ts";
 import { startServer, type Server } from "./server.ts";
 import { readSettings, settingsText, type Settings } from "./settings.ts";
 import { openStage } from "./stage.ts";
+import { benchStatement } from "./statement.ts";
+import { benchWebhooks } from "./webhooks.ts";
 
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = { mint: benchMint, feed: benchFeed };
+const benches: Record<string, Bench> = { mint: benchMint, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement };
 const onOneStage = [...rateNames, "fixed", "single"] as const;
 const byNameOnly = new Set(["flat", "idle"]);
 const names = [...onOneStage, ...Object.keys(benches)];
