@@ -115,15 +115,16 @@ export async function createFunction(stage: Stage, deck: Deck): Promise<Contende
   };
 }
 
-export function createHttp(stage: Stage, deck: Deck, kind: "redeem" | "lock-confirm" | "query", connections = httpConnections): Contender {
+// most: coupons that a round may use, where they are few.
+export function createHttp(stage: Stage, deck: Deck, kind: "redeem" | "lock-confirm" | "query", most = Infinity): Contender {
   const loader = startLoader();
   const chainOf = { redeem: (coupon: Coupon): Ask[] => [redeemAsk(coupon)], "lock-confirm": lockAndConfirm, query: (coupon: Coupon) => [queryAsk(coupon)] }[kind];
   let rate = firstRate;
   return {
     isRedeeming: kind !== "query",
     async prepare(seconds) {
-      const coupons = await deck.draw(enough(rate, seconds));
-      const go = await loader.prepare({ url: stage.url, accessKey, secret, connections, seconds, chains: coupons.map(chainOf) });
+      const coupons = await deck.draw(Math.min(most, enough(rate, seconds)));
+      const go = await loader.prepare({ url: stage.url, accessKey, secret, connections: httpConnections, seconds, chains: coupons.map(chainOf) });
       return async (clock) => {
         await clock.begin();
         const { count, seconds: took, cpuSeconds, latencies } = await go();

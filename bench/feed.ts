@@ -1,6 +1,5 @@
 // feed: events a second that are sequenced and that are pulled over HTTP at the largest limit; and how long after a redemption its
 // event can be pulled, while tills redeem.
-import { setTimeout as sleep } from "node:timers/promises";
 import { startLoader } from "./contenders.ts";
 import { median, quantile, type Report } from "./figures.ts";
 import { fillRedemptions } from "./fill.ts";
@@ -11,6 +10,7 @@ import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
 import { openStage, type Stage } from "./stage.ts";
 import { accessKey, secret } from "./tenant.ts";
+import { until } from "./until.ts";
 
 const limit = 1_000;
 const tillsPerSecond = 200;
@@ -61,11 +61,10 @@ export async function benchFeed(server: Server, { eventCount, seconds, rounds }:
 export async function untilSequenced(stage: Stage, count: number): Promise<number> {
   const since = performance.now();
   const worker = await stage.startWorker();
-  for (;;) {
+  await until(`${count} sequenced events`, async () => {
     const [row] = await stage.owner.rows<{ sequenced: number }>("select coalesce(sum(f.last_position), 0)::int as sequenced from core.feed f");
-    if (row!.sequenced >= count) break;
-    await sleep(20);
-  }
+    return row!.sequenced >= count ? row : null;
+  });
   const seconds = (performance.now() - since) / 1_000;
   await worker.stop();
   return seconds;

@@ -9,7 +9,7 @@ export type Program = { pid: number; url: string; stop(): Promise<void> };
 type Name = "serve" | "work" | "start";
 
 const root = path.resolve(import.meta.dirname, "..");
-const readyAfter: Record<Name, RegExp> = { serve: /"url":"(http[^"]+)"/, work: /"msg":"(working)"/, start: /Listening on (http\S+)/ };
+const readyAfter: Record<Name, RegExp> = { serve: /"url":"(http[^"]+)"/, work: /"msg":"(working)"/, start: /Listening on (http:\S+:\d+)/ };
 const startWithinMs = 60_000;
 const running = new Set<ChildProcess>();
 let count = 0;

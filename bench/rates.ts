@@ -10,7 +10,7 @@ import type { Stage } from "./stage.ts";
 
 export const rateNames = ["floor", "function", "http", "http-lock-confirm", "http-query"] as const;
 export type RateName = (typeof rateNames)[number];
-export type Measurement = Round & { costs: Reading };
+type Measurement = Round & { costs: Reading };
 
 export async function benchRates(stage: Stage, deck: Deck, names: readonly RateName[], { seconds, rounds, isWorkerBeside }: Settings): Promise<Report> {
   const contenders = new Map<RateName, Contender>();
@@ -37,10 +37,8 @@ function create(name: RateName, stage: Stage, deck: Deck): Promise<Contender> | 
   }
 }
 
-export async function alternate<Name extends string>(
-  stage: Stage, contenders: Map<Name, Contender>, { seconds, rounds }: { seconds: number; rounds: number },
-): Promise<Map<Name, Measurement[]>> {
-  const measured = new Map<Name, Measurement[]>([...contenders.keys()].map((name) => [name, []]));
+async function alternate(stage: Stage, contenders: Map<RateName, Contender>, { seconds, rounds }: Pick<Settings, "seconds" | "rounds">): Promise<Map<RateName, Measurement[]>> {
+  const measured = new Map<RateName, Measurement[]>([...contenders.keys()].map((name) => [name, []]));
   await checkpoint(stage);
   for (let number = 0; number <= rounds; number += 1) {
     for (const [name, contender] of contenders) {

@@ -8,7 +8,9 @@ import { connect } from "../src/database.ts";
 import { onStop, runProgram } from "../src/program.ts";
 import { benchFeed } from "./feed.ts";
 import { printTable, type Report } from "./figures.ts";
+import { benchFlat } from "./flat.ts";
 import { endHelpers } from "./helper.ts";
+import { benchIdle } from "./idle.ts";
 import { benchFixed, benchSingle } from "./latency.ts";
 import { benchMint } from "./mint.ts";
 import { stopPrograms } from "./programs.ts";
@@ -22,7 +24,7 @@ import { benchWebhooks } from "./webhooks.ts";
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = { mint: benchMint, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement };
+const benches: Record<string, Bench> = { mint: benchMint, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, flat: benchFlat, idle: benchIdle };
 const onOneStage = [...rateNames, "fixed", "single"] as const;
 const byNameOnly = new Set(["flat", "idle"]);
 const names = [...onOneStage, ...Object.keys(benches)];

@@ -1,7 +1,6 @@
 // A database with the tenant of the benches, its coupons minted by the real worker, and the service in front of it, each
 // program a process of its own.
 import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { apply } from "../src/apply.ts";
 import { createClient } from "../src/client.ts";
 import { connect, type Address, type Database } from "../src/database.ts";
@@ -13,6 +12,7 @@ import type { Measured } from "./measure.ts";
 import { startProgram, type Program } from "./programs.ts";
 import { urlOf, type Server } from "./server.ts";
 import { accessKey, secret, template, tenantDocument, type Subscriber } from "./tenant.ts";
+import { until } from "./until.ts";
 
 export type Stage = {
   address: Address;
@@ -83,11 +83,10 @@ export async function joinStage({ address, folder, keys, url, startWorker, postm
       return batch.external_id as string;
     },
     async untilMinted(batch) {
-      for (;;) {
+      await until(`the coupons of ${batch}`, async () => {
         const [row] = await owner.rows<{ status: string }>("select b.status from core.batch b where b.external_id = $1", [batch]);
-        if (row!.status !== "PENDING") return;
-        await sleep(20);
-      }
+        return row!.status === "PENDING" ? null : row!.status;
+      });
     },
     release: (batch) => must("/v1/batches/allocate", { batch }),
     async makeDeck(total) {

@@ -1,6 +1,5 @@
 // statement: a business day of many entries, from the moment at which it is over until its files can be downloaded, and the
 // download.
-import { setTimeout as sleep } from "node:timers/promises";
 import { daySeconds, noonOffset, zoneOf } from "../test/support/books.ts";
 import { untilSequenced } from "./feed.ts";
 import type { Report } from "./figures.ts";
@@ -11,6 +10,7 @@ import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
 import { openStage, type Stage } from "./stage.ts";
 import { accessKey, party, secret } from "./tenant.ts";
+import { until } from "./until.ts";
 
 const fullCount = 1_000_000;
 
@@ -51,11 +51,10 @@ async function setZone(stage: Stage, zone: string): Promise<void> {
   await stage.owner.rows("update core.party set time_zone = $2 where external_id = $1", [party, zone]);
 }
 
-async function untilReady(stage: Stage): Promise<string> {
-  for (;;) {
+function untilReady(stage: Stage): Promise<string> {
+  return until("the statement", async () => {
     const [row] = await stage.owner.rows<{ date: string }>(
       "select s.business_date::text as date from core.statement s where s.ready_at is not null and s.entry_count > 0 order by s.business_date limit 1");
-    if (row !== undefined) return row.date;
-    await sleep(50);
-  }
+    return row?.date ?? null;
+  });
 }

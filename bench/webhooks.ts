@@ -1,5 +1,4 @@
 // webhooks: deliveries a second to ten receivers on this machine, of what waits when a worker is started.
-import { setTimeout as sleep } from "node:timers/promises";
 import { newWebhookSecret } from "../src/webhook.ts";
 import type { Report } from "./figures.ts";
 import { fillRedemptions } from "./fill.ts";
@@ -9,6 +8,7 @@ import type { ReceiversJob, ReceiversResult } from "./receivers.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
 import { openStage, type Stage } from "./stage.ts";
+import { until } from "./until.ts";
 
 const receiverCount = 10;
 
@@ -54,11 +54,10 @@ async function mintFor(stage: Stage, distributors: string[], count: number): Pro
 
 // The last answers are recorded a moment after they were given.
 async function untilDelivered(stage: Stage): Promise<void> {
-  for (;;) {
+  await until("the last deliveries", async () => {
     const [row] = await stage.owner.rows<{ waiting: number }>(
       `select (select count(*) from core.delivery)::int
          + (select count(*) from core.event e, core.sequencer s where e.event_seq > s.high_seq)::int as waiting`);
-    if (row!.waiting === 0) return;
-    await sleep(50);
-  }
+    return row!.waiting === 0 ? row : null;
+  });
 }
