@@ -1,0 +1,94 @@
+// floor, function, http, http-lock-confirm, http-query: rounds of each in turn, so that whatever the machine does beside
+// meets all of them; the medians are compared. Before the first, a checkpoint and a warm round of each.
+import { createFloor, createFunction, createHttp, type Contender, type Round } from "./contenders.ts";
+import type { Deck } from "./deck.ts";
+import { joined, median, quantile, type Figure, type Report } from "./figures.ts";
+import { difference, readCosts, readHotShare, type Reading } from "./measure.ts";
+import { openSession } from "../src/database.ts";
+import type { Settings } from "./settings.ts";
+import type { Stage } from "./stage.ts";
+
+export const rateNames = ["floor", "function", "http", "http-lock-confirm", "http-query"] as const;
+export type RateName = (typeof rateNames)[number];
+type Measurement = Round & { costs: Reading };
+
+export async function benchRates(stage: Stage, deck: Deck, names: readonly RateName[], { seconds, rounds, isWorkerBeside }: Settings): Promise<Report> {
+  const contenders = new Map<RateName, Contender>();
+  for (const name of rateNames.filter((one) => names.includes(one))) contenders.set(name, await create(name, stage, deck));
+  const worker = isWorkerBeside ? await stage.startWorker() : null;
+  const measured = await alternate(stage, contenders, { seconds, rounds });
+  await worker?.stop();
+  for (const contender of contenders.values()) contender.end();
+
+  const figures = [...measured].flatMap(([name, list]) => describe(name, list, contenders.get(name)!.isRedeeming));
+  figures.push(...compare(measured));
+  figures.push({ name: "HOT updates of coupons", value: (await readHotShare(stage.owner)) * 100, unit: "%", aim: { atLeast: 90 } });
+  const details = Object.fromEntries([...measured].map(([name, list]) => [name, list.map(({ latencies: _, ...round }) => ({ ...round, perSecond: rateOf(round) }))]));
+  return { figures, details };
+}
+
+function create(name: RateName, stage: Stage, deck: Deck): Promise<Contender> | Contender {
+  switch (name) {
+    case "floor": return createFloor(stage);
+    case "function": return createFunction(stage, deck);
+    case "http": return createHttp(stage, deck, "redeem");
+    case "http-lock-confirm": return createHttp(stage, deck, "lock-confirm");
+    case "http-query": return createHttp(stage, deck, "query");
+  }
+}
+
+async function alternate(stage: Stage, contenders: Map<RateName, Contender>, { seconds, rounds }: Pick<Settings, "seconds" | "rounds">): Promise<Map<RateName, Measurement[]>> {
+  const measured = new Map<RateName, Measurement[]>([...contenders.keys()].map((name) => [name, []]));
+  await checkpoint(stage);
+  for (let number = 0; number <= rounds; number += 1) {
+    for (const [name, contender] of contenders) {
+      const go = await contender.prepare(seconds);
+      const readings: Reading[] = [];
+      const read = async () => { readings.push(await readCosts(stage.measured)); };
+      const round = await go({ begin: read, end: read });
+      // The first is the warm one.
+      if (number > 0) measured.get(name)!.push({ ...round, costs: difference(readings[0]!, readings[1]!) });
+    }
+  }
+  return measured;
+}
+
+async function checkpoint(stage: Stage): Promise<void> {
+  const session = openSession(stage.address, { name: "coupon bench" });
+  await session.run("vacuum analyze");
+  await session.run("checkpoint");
+  await session.end();
+}
+
+export const rateOf = ({ count, seconds }: Pick<Round, "count" | "seconds">): number => count / seconds;
+
+function describe(name: RateName, list: Measurement[], isRedeeming: boolean): Figure[] {
+  const figures: Figure[] = [{ name, value: median(list.map(rateOf)), unit: "/s" }];
+  list[0]?.latencies?.forEach((_, step) => {
+    const all = joined(list.map((round) => round.latencies![step]!));
+    const label = name === "http-lock-confirm" ? `${name}, ${["lock", "confirm"][step]}` : name;
+    figures.push({ name: `${label}: p50`, value: quantile(all, 0.5), unit: "ms" }, { name: `${label}: p99`, value: quantile(all, 0.99), unit: "ms" });
+  });
+  if (isRedeeming) {
+    // After a checkpoint each page is written whole once; the later rounds show what remains.
+    const calmest = list.toSorted((a, b) => a.costs.fullPageImages / a.count - b.costs.fullPageImages / b.count)[0]!;
+    const aim = name === "http" ? { aim: { atMost: 1_500 } } : {};
+    figures.push({ name: `${name}: WAL`, value: calmest.costs.walBytes / calmest.count, unit: "bytes a redemption", ...aim });
+    figures.push({ name: `${name}: full page images in it`, value: calmest.costs.fullPageImages / calmest.count, unit: "a redemption" });
+  }
+  const cpu = { postgres: (one: Measurement) => one.costs.postgresCpu, serve: (one: Measurement) => one.costs.serveCpu, load: (one: Measurement) => one.loadCpuSeconds };
+  for (const [group, read] of Object.entries(cpu)) {
+    const spent = list.flatMap((one) => (read(one) === null ? [] : [(read(one)! * 1e6) / one.count]));
+    if (spent.length > 0 && median(spent) > 0) figures.push({ name: `${name}: CPU of ${group}`, value: median(spent), unit: "µs each" });
+  }
+  return figures;
+}
+
+function compare(measured: Map<RateName, Measurement[]>): Figure[] {
+  const rate = (name: RateName) => { const list = measured.get(name); return list === undefined ? null : median(list.map(rateOf)); };
+  const aims: [RateName, RateName, number | null][] = [["http", "function", 1.3], ["http", "floor", 0.5], ["function", "floor", null]];
+  return aims.flatMap(([one, other, atLeast]) => {
+    const [a, b] = [rate(one), rate(other)];
+    return a === null || b === null ? [] : [{ name: `${one} / ${other}`, value: a / b, unit: "", ...(atLeast !== null && { aim: { atLeast } }) }];
+  });
+}

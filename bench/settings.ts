@@ -1,0 +1,48 @@
+// What a run of the benches can be told: names on the command line, sizes in the environment.
+
+export const settingsText = `npm run bench [-- NAME…]
+
+  BENCH_DATABASE_URL  a server to measure on, as a superuser; its databases coupon_bench_… are made and dropped there.
+                      Absent: an embedded one, started for the run. DATABASE_URL is not read: nobody measures
+                      on a database in use by mistake
+  BENCH_SECONDS       of a round (5)
+  BENCH_ROUNDS        of each of the compared programs, alternating (5)
+  BENCH_COUPONS       minted before the rounds (300000)
+  BENCH_WORKER        on: a worker runs beside the rounds of floor, function and http… (off)
+  BENCH_MINT          coupons of the batch of mint (1000000; 100000 when no bench is named)
+  BENCH_EVENTS        of feed and webhooks (100000; 20000)
+  BENCH_ENTRIES       of statement (1000000; 100000)
+  BENCH_FLAT          coupons of the small and the large table of flat (100000,10000000)
+  BENCH_REDEMPTIONS   in the large table of flat (1000000)
+  BENCH_IDLE_SECONDS  without load, of idle (60)
+  BENCH_LOAD_SECONDS  under load, of idle (600)`;
+
+export type Settings = ReturnType<typeof readSettings>;
+
+// isShort: no bench was named, so all together must end in about ten minutes.
+export function readSettings(isShort: boolean, env: Record<string, string | undefined> = process.env) {
+  const read = (name: string): string | null => env[name]?.trim() || null;
+  const count = (name: string, usual: number): number => toCount(name, read(name) ?? String(usual));
+  const [flatSmall, flatLarge, ...more] = (read("BENCH_FLAT") ?? "100000,10000000").split(",");
+  if (more.length > 0) throw new Error("BENCH_FLAT is two numbers: 100000,10000000");
+  return {
+    databaseUrl: read("BENCH_DATABASE_URL"),
+    seconds: count("BENCH_SECONDS", 5),
+    rounds: count("BENCH_ROUNDS", 5),
+    coupons: count("BENCH_COUPONS", 300_000),
+    isWorkerBeside: read("BENCH_WORKER") === "on",
+    mintCount: count("BENCH_MINT", isShort ? 100_000 : 1_000_000),
+    eventCount: count("BENCH_EVENTS", isShort ? 20_000 : 100_000),
+    entryCount: count("BENCH_ENTRIES", isShort ? 100_000 : 1_000_000),
+    flatSmall: toCount("BENCH_FLAT", flatSmall ?? ""),
+    flatLarge: toCount("BENCH_FLAT", flatLarge ?? ""),
+    redemptionCount: count("BENCH_REDEMPTIONS", 1_000_000),
+    idleSeconds: count("BENCH_IDLE_SECONDS", 60),
+    loadSeconds: count("BENCH_LOAD_SECONDS", 600),
+  };
+}
+
+function toCount(name: string, text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${name} must be a number from 1, not "${text}"`);
+  return Number(text);
+}
