@@ -1,4 +1,5 @@
-// The coupons of a released batch in random order, each drawn once: its code is derived when it is drawn.
+// Released coupons in random order, each drawn once: its code is derived when it is drawn. Where a batch is used up
+// another one is minted, outside of what is measured.
 import { randomInt } from "node:crypto";
 import { batchKey, lookupHash, makeCode } from "../src/code.ts";
 import type { Database } from "../src/database.ts";
@@ -10,14 +11,34 @@ export type Deck = {
   draw(count: number): Promise<Coupon[]>;
   // Those that were not sent after all.
   giveBack(coupons: Coupon[]): void;
-  left(): number;
 };
 type Batch = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
 type Row = { number: number; code_attempt: number; lookup: string };
 
+type Pile = { take(most: number): Promise<Coupon[]>; left(): number };
+
 const pageSize = 5_000;
 
-export async function createDeck({ owner, keys, batch }: { owner: Database; keys: MasterKeys; batch: string }): Promise<Deck> {
+export async function createDeck(mintPile: () => Promise<Pile>): Promise<Deck> {
+  let pile = await mintPile();
+  const returned: Coupon[] = [];
+  return {
+    async draw(count) {
+      const coupons = returned.splice(0, count);
+      while (coupons.length < count) {
+        if (pile.left() === 0) pile = await mintPile();
+        coupons.push(...(await pile.take(Math.min(pageSize, count - coupons.length))));
+      }
+      return coupons;
+    },
+    giveBack(coupons) {
+      for (const coupon of coupons) returned.push(coupon);
+    },
+  };
+}
+
+// Of one batch.
+export async function createPile({ owner, keys, batch }: { owner: Database; keys: MasterKeys; batch: string }): Promise<Pile> {
   const [found] = await owner.rows<Batch>(
     "select b.tenant_id, b.batch_id, b.salt, b.key_version, b.total_count from core.batch b where b.external_id = $1",
     [batch],
@@ -26,7 +47,6 @@ export async function createDeck({ owner, keys, batch }: { owner: Database; keys
   const key = batchKey(keys, key_version, salt);
   const numbers = Uint32Array.from({ length: total_count }, (_, index) => index + 1);
   let left = total_count;
-  const returned: Coupon[] = [];
 
   // Shuffles as it goes: of ten million few are drawn.
   function drawNumber(): number {
@@ -37,9 +57,9 @@ export async function createDeck({ owner, keys, batch }: { owner: Database; keys
     return number;
   }
 
-  async function drawPage(count: number): Promise<Coupon[]> {
-    const drawn = Array.from({ length: Math.min(count, left) }, drawNumber);
-    if (drawn.length === 0) throw new Error("no coupons are left: set BENCH_COUPONS to more");
+  // Fewer where some have been redeemed by others.
+  async function take(most: number): Promise<Coupon[]> {
+    const drawn = Array.from({ length: Math.min(most, left) }, drawNumber);
     const rows = await owner.rows<Row>(
       `select c.number, c.code_attempt, c.lookup_hash::text as lookup
        from core.coupon c
@@ -56,15 +76,5 @@ export async function createDeck({ owner, keys, batch }: { owner: Database; keys
     });
   }
 
-  return {
-    async draw(count) {
-      const coupons = returned.splice(0, count);
-      while (coupons.length < count) coupons.push(...(await drawPage(Math.min(pageSize, count - coupons.length))));
-      return coupons;
-    },
-    giveBack(coupons) {
-      for (const coupon of coupons) returned.push(coupon);
-    },
-    left: () => left + returned.length,
-  };
+  return { take, left: () => left };
 }

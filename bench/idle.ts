@@ -44,12 +44,10 @@ export async function benchIdle({ folder }: Server, { idleSeconds, loadSeconds, 
   });
   const memory: number[] = [];
   const sampling = setInterval(() => memory.push(residentMiB(program.pid)), 1_000);
-  for (let [left, deck] = [loadSeconds, await stage.makeDeck(deckSize)]; left > 0; left -= sliceSeconds) {
-    if (deck.left() < deckSize / 2) deck = await stage.makeDeck(deckSize);
-    const load = createHttp(stage, deck, "redeem", deckSize / 2);
-    await (await load.prepare(Math.min(left, sliceSeconds)))(noClock);
-    load.end();
-  }
+  const deck = await stage.makeDeck(deckSize);
+  const load = createHttp(stage, deck, "redeem");
+  for (let left = loadSeconds; left > 0; left -= sliceSeconds) await (await load.prepare(Math.min(left, sliceSeconds)))(noClock);
+  load.end();
   clearInterval(sampling);
   await stage.close();
 

@@ -1,5 +1,6 @@
 // floor, function, http, http-lock-confirm, http-query: rounds of each in turn, so that whatever the machine does beside
-// meets all of them; the medians are compared. Before the first, a checkpoint and a warm round of each.
+// meets all of them; the medians are compared. Before the first, a checkpoint and a warm round of each. No worker runs beside
+// (but with BENCH_WORKER=on), so what is measured is the redemption and not its sequencing.
 import { createFloor, createFunction, createHttp, type Contender, type Round } from "./contenders.ts";
 import type { Deck } from "./deck.ts";
 import { joined, median, quantile, type Figure, type Report } from "./figures.ts";

@@ -1,10 +1,10 @@
 // The database server of a run: an embedded one with the settings that `npm start` gives it, fsync on, or a given one.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Address } from "../src/database.ts";
 import { startEmbedded } from "../src/embedded.ts";
-import { findPostmaster } from "../src/postmaster.ts";
+import { findPostmaster, inspectProcess } from "../src/postmaster.ts";
 import { addressOf, asAdmin } from "../test/support/database.ts";
 
 export type Server = {
@@ -18,8 +18,11 @@ export type Server = {
   stop(): Promise<void>;
 };
 
+const prefix = "coupon-bench-";
+
 export async function startServer(databaseUrl: string | null): Promise<Server> {
-  const folder = mkdtempSync(path.join(tmpdir(), `coupon-bench-${process.pid}-`));
+  removeAbandoned();
+  const folder = mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`));
   // The server's user has to walk through it.
   chmodSync(folder, 0o711);
   const embedded = databaseUrl === null ? await startEmbedded(path.join(folder, "data")) : null;
@@ -46,6 +49,14 @@ export async function startServer(databaseUrl: string | null): Promise<Server> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+// What a killed run left; its server ended with it.
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = name.startsWith(prefix) ? parseInt(name.slice(prefix.length), 10) : NaN;
+    if (pid > 0 && inspectProcess(pid) === null) rmSync(path.join(tmpdir(), name), { recursive: true, force: true });
+  }
 }
 
 // As the programs take it. A unix socket stands in the query.

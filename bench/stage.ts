@@ -6,7 +6,7 @@ import { createClient } from "../src/client.ts";
 import { connect, type Address, type Database } from "../src/database.ts";
 import { parseMasterKeys, type MasterKeys } from "../src/keys.ts";
 import { migrate } from "../src/migrate.ts";
-import { createDeck, type Deck } from "./deck.ts";
+import { createDeck, createPile, type Deck } from "./deck.ts";
 import { checkLaws } from "./laws.ts";
 import type { Measured } from "./measure.ts";
 import { startProgram, type Program } from "./programs.ts";
@@ -30,7 +30,7 @@ export type Stage = {
   untilMinted(batch: string): Promise<void>;
   // For redemption.
   release(batch: string): Promise<void>;
-  // A batch from the beginning to the end, and its coupons.
+  // A batch from the beginning to the end, and its coupons; more such batches when they are used up.
   makeDeck(count: number): Promise<Deck>;
   // Sequences what is left, looks at the laws, and drops everything.
   close(): Promise<void>;
@@ -89,14 +89,14 @@ export async function joinStage({ address, folder, keys, url, startWorker, postm
       });
     },
     release: (batch) => must("/v1/batches/allocate", { batch }),
-    async makeDeck(total) {
+    makeDeck: (total) => createDeck(async () => {
       const batch = await stage.submit(total);
       const worker = await startWorker();
       await stage.untilMinted(batch);
       await stage.release(batch);
       await worker.stop();
-      return createDeck({ owner, keys, batch });
-    },
+      return createPile({ owner, keys, batch });
+    }),
     async close() {
       try {
         await checkLaws(address);
