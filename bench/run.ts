@@ -39,11 +39,8 @@ await runProgram(async () => {
   const chosen: string[] = isShort ? names.filter((name) => !byNameOnly.has(name)) : wanted;
   const settings = readSettings(isShort);
   const server = await startServer(settings.databaseUrl);
-  const end = async () => {
-    endHelpers();
-    await stopPrograms();
-    await server.stop();
-  };
+  let ending: Promise<void> | undefined;
+  const end = () => (ending ??= endAll(server));
   onStop(end);
   try {
     const machine = await describeMachine(server);
@@ -62,6 +59,12 @@ await runProgram(async () => {
   }
   process.exit(0);
 });
+
+async function endAll(server: Server): Promise<void> {
+  endHelpers();
+  await stopPrograms();
+  await server.stop();
+}
 
 async function runOnOneStage(chosen: string[], server: Server, settings: Settings, add: (name: string, report: Report) => void): Promise<void> {
   if (!onOneStage.some((name) => chosen.includes(name))) return;
