@@ -1,5 +1,5 @@
 // floor, function, http, http-lock-confirm, http-query: rounds of each in turn, so that whatever the machine does beside
-// meets all of them; the medians are compared. Before the first, a checkpoint and a warm round of each. No worker runs beside
+// meets all of them; the medians are compared. Before the first, a warm round of each, fresh statistics, a checkpoint, and another warm round. No worker runs beside
 // (but with BENCH_WORKER=on), so what is measured is the redemption and not its sequencing.
 import { createFloor, createFunction, createHttp, type Contender, type Round } from "./contenders.ts";
 import type { Deck } from "./deck.ts";
@@ -40,21 +40,21 @@ function create(name: RateName, stage: Stage, deck: Deck): Promise<Contender> | 
 
 async function alternate(stage: Stage, contenders: Map<RateName, Contender>, { seconds, rounds }: Pick<Settings, "seconds" | "rounds">): Promise<Map<RateName, Measurement[]>> {
   const measured = new Map<RateName, Measurement[]>([...contenders.keys()].map((name) => [name, []]));
-  await checkpoint(stage);
-  for (let number = 0; number <= rounds; number += 1) {
+  for (let number = -1; number <= rounds; number += 1) {
+    if (number === 0) await settle(stage);
     for (const [name, contender] of contenders) {
       const go = await contender.prepare(seconds);
       const readings: Reading[] = [];
       const read = async () => { readings.push(await readCosts(stage.measured)); };
       const round = await go({ begin: read, end: read });
-      // The first is the warm one.
+      // The first two are warm ones: before the first the tables of redemptions are empty, and plans made then are bad.
       if (number > 0) measured.get(name)!.push({ ...round, costs: difference(readings[0]!, readings[1]!) });
     }
   }
   return measured;
 }
 
-async function checkpoint(stage: Stage): Promise<void> {
+async function settle(stage: Stage): Promise<void> {
   const session = openSession(stage.address, { name: "coupon bench" });
   await session.run("vacuum analyze");
   await session.run("checkpoint");

@@ -153,7 +153,7 @@ create table core.coupon (
   constraint coupon_validity_is_forward CHECK (((valid_from < valid_to) AND isfinite(valid_from) AND isfinite(valid_to))),
   constraint number_is_positive CHECK ((number > 0))
 ) with (fillfactor=85);
-CREATE CONSTRAINT TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE OF status ON core.coupon DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> old.status)) EXECUTE FUNCTION core.check_coupon_state();
+CREATE TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_coupons();
 CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
 CREATE TRIGGER extension_is_noted AFTER UPDATE ON core.coupon FOR EACH ROW WHEN ((new.valid_to <> old.valid_to)) EXECUTE FUNCTION core.note_extension();
@@ -259,10 +259,6 @@ END,
   recorded_at timestamp with time zone not null,
   constraint event_pkey PRIMARY KEY (tenant_id, event_id),
   constraint event_event_seq_key UNIQUE (event_seq),
-  constraint event_tenant_id_batch_id_fkey FOREIGN KEY (tenant_id, batch_id) REFERENCES core.batch(tenant_id, batch_id),
-  constraint event_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id),
-  constraint event_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
-  constraint event_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id),
   constraint event_is_of_its_type CHECK (
 CASE
     WHEN (event_type = ANY (ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text])) THEN ((coupon_id IS NOT NULL) AND (redemption_id IS NOT NULL) AND (batch_id IS NULL) AND (business_date IS NULL))
@@ -272,6 +268,7 @@ CASE
     ELSE false
 END)
 );
+CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
 comment on column core.event.event_id is 'UUIDv7; outside: evt_ and 26 characters. Of a redemption or reversal: its own id, as that of its ledger entry.';
@@ -339,10 +336,6 @@ create table core.ledger_entry (
   occurred_at timestamp with time zone not null,
   recorded_at timestamp with time zone not null,
   constraint ledger_entry_pkey PRIMARY KEY (tenant_id, entry_id),
-  constraint each_movement_is_told FOREIGN KEY (tenant_id, entry_id) REFERENCES core.event(tenant_id, event_id),
-  constraint ledger_entry_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
-  constraint ledger_entry_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id),
-  constraint ledger_entry_tenant_id_reversal_id_fkey FOREIGN KEY (tenant_id, reversal_id) REFERENCES core.reversal(tenant_id, reversal_id),
   constraint entry_is_its_redemption_or_reversal CHECK (
 CASE entry_type
     WHEN 'REDEMPTION'::text THEN ((entry_id = redemption_id) AND (reversal_id IS NULL) AND (amount_minor >= 0))
@@ -466,9 +459,7 @@ create table core.redemption (
   lock_expires_at timestamp with time zone,
   redeemed_at timestamp with time zone,
   ended_at timestamp with time zone,
-  constraint redemption_pkey PRIMARY KEY (tenant_id, redemption_id),
-  constraint redemption_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id),
-  constraint redemption_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
+  constraint redemption_pkey PRIMARY KEY (redemption_id, tenant_id),
   constraint discount_is_not_negative CHECK ((discount_minor >= 0)),
   constraint discount_is_within_order CHECK ((discount_minor <= order_minor)),
   constraint ended_at_agrees_with_status CHECK (((status = ANY (ARRAY['REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text])) = (ended_at IS NOT NULL))),
@@ -476,12 +467,11 @@ create table core.redemption (
   constraint redeemed_at_agrees_with_status CHECK (((status = ANY (ARRAY['REDEEMED'::text, 'REVERSED'::text])) = (redeemed_at IS NOT NULL))),
   constraint redemption_status_is_known CHECK ((status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text, 'REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text])))
 ) with (fillfactor=90);
-CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (tenant_id, coupon_id) WHERE (status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text]));
+CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
-CREATE INDEX redemption_of_coupon ON core.redemption USING btree (tenant_id, coupon_id);
-CREATE CONSTRAINT TRIGGER redemption_agrees_with_its_coupon AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> ALL (ARRAY['LOCKED'::text, 'REDEEMED'::text]))) EXECUTE FUNCTION core.check_coupon_state();
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
 comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
 comment on column core.redemption.redemption_id is 'UUIDv7; outside: red_ and 26 characters.';
@@ -502,7 +492,6 @@ create table core.request (
   response text not null,
   recorded_at timestamp with time zone not null,
   constraint request_pkey PRIMARY KEY (tenant_id, caller_id, request_id),
-  constraint request_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint idempotency_key_is_1_to_128_characters CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 128))),
   constraint outcome_is_final CHECK ((http_status = ANY (ARRAY[200, 404, 409, 422]))),
   constraint request_id_is_1_to_128_characters CHECK (((length(request_id) >= 1) AND (length(request_id) <= 128)))

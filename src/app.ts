@@ -11,7 +11,7 @@ import type { MasterKeys } from "./keys.ts";
 import { beforeDeadline } from "./lane.ts";
 import type { Logger } from "./log.ts";
 import { Problem, toAnswer, unavailable, type Answer } from "./problem.ts";
-import { findRequestId, readCall, type Reading } from "./read.ts";
+import { findRequestId, parseInput, readCall, type Reading } from "./read.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, routes } from "./routes.ts";
 
@@ -24,7 +24,7 @@ const stalledAfterMs = 60_000;
 export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; readiness: (deadline: number) => Promise<boolean> };
 
 // What is known of a request so far; its log line when it is answered.
-type Exchange = { requestId: string; operation: string | null; body: Uint8Array | null; caller: Caller | null };
+type Exchange = { requestId: string | null; operation: string | null; body: Uint8Array | null; caller: Caller | null };
 type Probe = { operation: "healthz" | "readyz"; method: "GET"; path: string };
 
 const probes: readonly Probe[] = [
@@ -52,13 +52,15 @@ export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
     const caller = await authenticate({ method, target, headers: request.headers, body }, deadline);
     exchange.caller = caller;
     const { credential } = caller;
-    exchange.requestId = (method === "POST" ? findRequestId(body) : null) ?? exchange.requestId;
-    const base = { credential_id: credential.credentialId, nonce: caller.nonce, request_id: exchange.requestId };
+    const input = parseInput(body);
+    const requestId = (method === "POST" ? findRequestId(input) : null) ?? newId("req");
+    exchange.requestId = requestId;
+    const base = { credential_id: credential.credentialId, nonce: caller.nonce, request_id: requestId };
 
     let reading: Reading;
     try {
       const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
-      reading = readCall(route, credential.variant, { query: target.slice(path.length), segments, idempotencyKeys, body }, keys);
+      reading = readCall(route, credential.variant, { query: target.slice(path.length), segments, idempotencyKeys, body, input }, keys);
     } catch (error) {
       // A nonce is decided before the shape of a body, so it is spent before the refusal is sent.
       if (!(error instanceof Problem)) throw error;
@@ -71,7 +73,7 @@ export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
       const file = JSON.parse(outcome.body) as StatementFile;
       request.socket.setTimeout(stalledAfterMs);
       const opened = { ifNoneMatch: request.headers["if-none-match"], deadline, pageWithinMs: answerWithinMs };
-      return openDownload({ gate, log, requestId: exchange.requestId }, file, opened);
+      return openDownload({ gate, log, requestId }, file, opened);
     }
     return outcome.isReplay ? { ...outcome, headers: { "idempotent-replayed": "true" } } : outcome;
   }
@@ -89,17 +91,18 @@ export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
 
   async function exchangeOnce(request: IncomingMessage): Promise<HTTPResponse> {
     const startedAt = performance.now();
-    const exchange: Exchange = { requestId: newId("req"), operation: null, body: null, caller: null };
+    const exchange: Exchange = { requestId: null, operation: null, body: null, caller: null };
     let given: Answer;
     let reason: string | undefined;
     try {
       given = await answer(request, exchange);
     } catch (error) {
-      if (exchange.body !== null && exchange.caller === null) exchange.requestId = findRequestId(exchange.body) ?? exchange.requestId;
+      exchange.requestId ??= (exchange.body === null ? null : findRequestId(parseInput(exchange.body))) ?? newId("req");
       given = toAnswer(error, exchange.requestId);
       if (error instanceof Problem) reason = describeCause(error.cause);
       else log.error({ request_id: exchange.requestId, err: error }, "request failed");
     }
+    exchange.requestId ??= newId("req");
     log.info({ ...describe(exchange, given, performance.now() - startedAt), reason });
     return new HTTPResponse(given.body, { status: given.status, headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...given.headers } });
   }

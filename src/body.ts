@@ -15,14 +15,20 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    let isWhole = false;
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
       if (size <= maxBodyBytes) chunks.push(chunk);
       else reject(new Problem("PAYLOAD_TOO_LARGE"));
     });
-    request.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.on("end", () => {
+      isWhole = true;
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    });
     // The caller is gone; nobody reads this answer, but the log line has its reason.
-    const cut = () => reject(invalid([{ path: "(body)", message: "the body ended early" }]));
+    const cut = () => {
+      if (!isWhole) reject(invalid([{ path: "(body)", message: "the body ended early" }]));
+    };
     request.on("error", cut);
     request.on("close", cut);
   });

@@ -15,8 +15,9 @@ const bodyEnd = 12;
 
 // Upper case, without hyphens and spaces, the look-alikes O, I and L read as 0 and 1. Null: no code at all.
 export function normalizeCode(text: string): string | null {
+  if (codePattern.test(text)) return text;
   // Groups of one with a separator each are still a code; beyond that nobody types.
-  if (text.length > 64) return null;
+  if (text.length < 16 || text.length > 64) return null;
   const code = text
     .replace(/[- ]/g, "")
     .replace(/[a-z]/g, (letter) => letter.toUpperCase())

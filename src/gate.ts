@@ -38,9 +38,7 @@ export type Gate = {
 };
 
 const largestGroup = 64;
-// Groups of a tenant at once: one is carried out while the other one is written to disk.
-const groupsUnderWay = 2;
-// These may take long or answer much, and must not keep tills waiting: never in one transaction with others.
+// These may take long or answer much, and tills must not wait for them: each is a transaction of its own.
 const aloneOperations = new Set(["create_batch", "allocate_batch", "pull_events", "list_reconciliations", "get_reconciliation"]);
 const quickWidth = 12;
 const patientWidth = 6;
@@ -94,14 +92,8 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
     return outcomes;
   }
 
-  const groups = createGroups<Call, Outcome>({
-    send: (tenantId, calls, deadline) => send("quick", tenantId, calls, deadline),
-    isUndone: isRefusedByServer,
-    isAlone: ({ operation }) => aloneOperations.has(operation),
-    largest: largestGroup,
-    underWay: groupsUnderWay,
-    maxWaiting,
-  });
+  const sendGroup = (tenantId: number, calls: Call[], deadline: number) => send("quick", tenantId, calls, deadline);
+  const groups = createGroups({ send: sendGroup, isUndone: isRefusedByServer, largest: largestGroup, maxWaiting });
 
   return {
     async findCredential(accessKey, deadline) {
@@ -114,7 +106,9 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
       return rows[0] ?? null;
     },
     async perform(tenantId, call, deadline) {
-      const outcome = await groups.run(tenantId, call, deadline);
+      const outcome = aloneOperations.has(call.operation)
+        ? (await sendGroup(tenantId, [call], deadline))[0]!
+        : await groups.run(tenantId, call, deadline);
       if (outcome.status !== 0) return outcome;
       const [final] = await send("patient", tenantId, [{ ...call, nonce: null }], deadline);
       if (final!.status === 0) throw unavailable(new Error("handed back twice"));

@@ -1,5 +1,8 @@
-// Gathers the calls of a tenant while groups of it are under way, and sends them as one: one transaction then carries
-// many calls. A call that finds its tenant idle is a group of one and waits for nobody.
+// Gathers the calls of a tenant while a group of it is under way, and sends them as the next one: one transaction then
+// carries many calls. A call that finds its tenant idle is a group of one and waits for nobody.
+//
+// A second group goes beside the first as soon as many calls wait: so that one is carried out while the other is written
+// to disk, and calls do not end up in small groups, which cost nearly as much as large ones.
 import { unavailable } from "./problem.ts";
 
 export type Groups<Call, Outcome> = {
@@ -12,10 +15,7 @@ export type GroupParts<Call, Outcome> = {
   send: (tenantId: number, calls: Call[], deadline: number) => Promise<Outcome[]>;
   // Whether an error says that the group had no effect because of something in it: then its calls are sent one by one.
   isUndone: (error: unknown) => boolean;
-  isAlone: (call: Call) => boolean;
   largest: number;
-  // Groups of one tenant at once: so that a busy tenant leaves places to the others.
-  underWay: number;
   maxWaiting: number;
 };
 
@@ -26,9 +26,13 @@ type Waiting<Call, Outcome> = {
   settle: (outcome: Outcome) => void;
   fail: (error: unknown) => void;
 };
-type Tenant<Call, Outcome> = { id: number; queue: Waiting<Call, Outcome>[]; busy: number };
+type Tenant<Call, Outcome> = { id: number; queue: Waiting<Call, Outcome>[]; groupsUnderWay: number };
 
-export function createGroups<Call, Outcome>({ send, isUndone, isAlone, largest, underWay, maxWaiting }: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
+const mostUnderWay = 2;
+// From here on a group gains little by waiting for more. Measured at 64 connections: 8 carries a quarter less.
+const many = 16;
+
+export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaiting }: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
   const tenants = new Map<number, Tenant<Call, Outcome>>();
   let waitingCount = 0;
 
@@ -36,28 +40,24 @@ export function createGroups<Call, Outcome>({ send, isUndone, isAlone, largest, 
   function take({ queue }: Tenant<Call, Outcome>): Waiting<Call, Outcome>[] {
     const group: Waiting<Call, Outcome>[] = [];
     while (queue.length > 0 && group.length < largest) {
-      const next = queue[0]!;
-      if (isAlone(next.call) && group.length > 0) break;
-      queue.shift();
+      const next = queue.shift()!;
       waitingCount -= 1;
-      if (next.isSettled) continue;
-      group.push(next);
-      if (isAlone(next.call)) break;
+      if (!next.isSettled) group.push(next);
     }
     return group;
   }
 
   function start(tenant: Tenant<Call, Outcome>): void {
-    while (tenant.busy < underWay && tenant.queue.length > 0) {
+    while (tenant.groupsUnderWay < mostUnderWay && tenant.queue.length >= (tenant.groupsUnderWay === 0 ? 1 : many)) {
       const group = take(tenant);
       if (group.length === 0) continue;
-      tenant.busy += 1;
+      tenant.groupsUnderWay += 1;
       void perform(tenant.id, group).finally(() => {
-        tenant.busy -= 1;
+        tenant.groupsUnderWay -= 1;
         start(tenant);
       });
     }
-    if (tenant.busy === 0 && tenant.queue.length === 0) tenants.delete(tenant.id);
+    if (tenant.groupsUnderWay === 0) tenants.delete(tenant.id);
   }
 
   async function perform(tenantId: number, group: Waiting<Call, Outcome>[]): Promise<void> {
@@ -77,7 +77,7 @@ export function createGroups<Call, Outcome>({ send, isUndone, isAlone, largest, 
       if (waitingCount >= maxWaiting) throw unavailable(new Error("too many requests wait"));
       let tenant = tenants.get(tenantId);
       if (tenant === undefined) {
-        tenant = { id: tenantId, queue: [], busy: 0 };
+        tenant = { id: tenantId, queue: [], groupsUnderWay: 0 };
         tenants.set(tenantId, tenant);
       }
       const { queue } = tenant;

@@ -10,14 +10,16 @@ import type { MasterKeys } from "./keys.ts";
 import { invalid, Problem, type Issue } from "./problem.ts";
 import type { Route, Values } from "./route.ts";
 
-export type Request = { query: string; segments: Record<string, string>; idempotencyKeys: string[]; body: Uint8Array };
+// A body, parsed once: its request_id is wanted before anything in it is judged.
+export type Input = { values: Values } | { error: unknown };
+export type Request = { query: string; segments: Record<string, string>; idempotencyKeys: string[]; body: Uint8Array; input: Input };
 export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args">;
 
 export function readCall(route: Route, variant: Variant, request: Request, keys: MasterKeys): Reading {
   const issues: Issue[] = [];
   const parameters = readQuery(request.query, route.query ?? [], issues);
   const idempotencyKey = route.isWrite ? readIdempotencyKey(request.idempotencyKeys, issues) : null;
-  const input = route.method === "POST" ? parseObject(request.body) : { ...parameters, ...request.segments };
+  const input = route.method === "POST" ? valuesOf(request.input) : { ...parameters, ...request.segments };
   if (route.method === "GET" && request.body.length > 0) issues.push({ path: "(body)", message: "a GET takes no body" });
   const parsed = route.schema(variant).safeParse(input);
   if (!parsed.success) issues.push(...listIssues(parsed.error, input));
@@ -31,6 +33,19 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
     body_hash: route.isWrite ? hashBody(keys, values) : null,
     args: readArgs(route, values, keys),
   };
+}
+
+export function parseInput(body: Uint8Array): Input {
+  try {
+    return { values: parseObject(body) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function valuesOf(input: Input): Values {
+  if ("error" in input) throw input.error;
+  return input.values;
 }
 
 // The other fields are stored and logged; a code must be in neither.
@@ -72,15 +87,12 @@ function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
 }
 
 // The caller's request_id, for an answer that is given before the body was read in full. Null: none that can be used.
-export function findRequestId(body: Uint8Array): string | null {
-  try {
-    const { request_id, coupon } = parseObject(body);
-    const found = requestId.safeParse(request_id);
-    if (!found.success) return null;
-    // It goes to the log.
-    const isCode = typeof coupon === "string" && normalizeCode(coupon) !== null && normalizeCode(found.data) === normalizeCode(coupon);
-    return isCode ? null : found.data;
-  } catch {
-    return null;
-  }
+export function findRequestId(input: Input): string | null {
+  if ("error" in input) return null;
+  const { request_id, coupon } = input.values;
+  const found = requestId.safeParse(request_id);
+  if (!found.success) return null;
+  // It goes to the log.
+  const code = typeof coupon === "string" ? normalizeCode(coupon) : null;
+  return code !== null && normalizeCode(found.data) === code ? null : found.data;
 }

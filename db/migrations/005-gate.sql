@@ -11,7 +11,6 @@ create table core.request (
   response         text         not null,
   recorded_at      timestamptz  not null,
   primary key (tenant_id, caller_id, request_id),
-  foreign key (tenant_id) references core.tenant,
   constraint request_id_is_1_to_128_characters check (length(request_id) between 1 and 128),
   constraint idempotency_key_is_1_to_128_characters check (length(idempotency_key) between 1 and 128),
   constraint outcome_is_final check (http_status in (200, 404, 409, 422))

@@ -146,5 +146,9 @@ t.test("without its database it answers 503 in time, and works again when that i
   t.ok((await login.rows(kill)).length > 0);
   const results = await Promise.all(calls);
   t.ok(results.every(({ status, ms }) => [404, 503].includes(status) && ms < 4_000));
-  t.equal((await a.get("/v1/batches/bat_x")).status, 404);
+  // Connections that were idle may still have to notice.
+  const until = performance.now() + 2_000;
+  let status = 503;
+  while (status === 503 && performance.now() < until) ({ status } = await a.get("/v1/batches/bat_x"));
+  t.equal(status, 404);
 });

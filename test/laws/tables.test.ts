@@ -149,13 +149,10 @@ t.test("every reference refuses what is not there", async (t) => {
   const nobody = "11111111-1111-7111-8111-111111111111";
   // Where a check looks at the reference too, it has to be content first.
   const content: Record<string, string> = {
-    ledger_entry_tenant_id_redemption_id_fkey: `, 'entry_id', '${nobody}'`,
-    ledger_entry_tenant_id_reversal_id_fkey: `, 'entry_id', '${nobody}'`,
     voiding_tenant_id_merchant_id_fkey: `, 'coupon_id', '${id["issued"]}'`,
-    redemption_tenant_id_merchant_id_fkey: ", 'status', 'CANCELLED', 'ended_at', now(), 'redeemed_at', null, 'lock_expires_at', now()",
   };
   // The trigger that compares the variants comes first; the others are tried above, with more around them.
-  const exceptions = ["credential_tenant_id_fkey", "each_movement_is_told", "ledger_entry_tenant_id_distributor_id_fkey", "posting_tenant_id_distributor_id_fkey"];
+  const exceptions = ["credential_tenant_id_fkey", "posting_tenant_id_distributor_id_fkey"];
   const references = await session.rows<{ name: string; table: string; columns: string[] }>(
     `select c.conname as name, r.relname as table,
        array(select a.attname from unnest(c.conkey) k join pg_attribute a on a.attrelid = c.conrelid and a.attnum = k
@@ -193,5 +190,11 @@ t.test("whatever names a row of another table refers to it", async (t) => {
     "feed.party_id",
     // Copies of what is fixed in the batch and its template, on the hot path; report.invariants compares them.
     "ledger_entry.currency", "redemption.currency",
+    // Looked at by triggers, a statement at a time (see above): a foreign key asks for each row, and locks what it refers to.
+    "event.batch_id", "event.coupon_id", "event.party_id", "event.redemption_id", "event.tenant_id",
+    "ledger_entry.distributor_id", "ledger_entry.entry_id", "ledger_entry.redemption_id", "ledger_entry.reversal_id", "ledger_entry.tenant_id",
+    "redemption.coupon_id", "redemption.merchant_id", "redemption.tenant_id",
+    // Written by the call that its caller made, and forgotten after 90 days.
+    "request.tenant_id",
   ].sort());
 });

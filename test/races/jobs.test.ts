@@ -72,8 +72,8 @@ t.test("a coupon that is extended while expiry is on its way to it does not expi
   const { couponIds } = await service.makeBatch(a, "tpl_soon", 14);
   for (const [index, id] of couponIds.entries()) await extend(id, new Date(Date.UTC(2021, 0, 1, 0, 0, index)).toISOString());
   const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
-  await psql.run("begin; select from core.party where external_id = 'pty_a' for update");
-  // It waits for the party, for which its first event is.
+  await psql.run("begin; lock table core.event in share mode");
+  // It waits with its first event.
   const done = expire();
   await untilWaiting(service, 1)
     .then(() => extend(couponIds.at(-1)!, "2098-01-01T00:00:00Z"))

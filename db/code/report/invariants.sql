@@ -34,6 +34,24 @@ broken (law, tenant_id, subject) as (
   group by r.tenant_id, r.coupon_id
   having count(*) > 1
   union all
+  select 'a redemption is of a coupon at a merchant', r.tenant_id, rules.external_id('red', r.redemption_id)
+  from core.redemption r
+  left join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
+  left join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id
+  where c.coupon_id is null or m.merchant_id is null
+  union all
+  select 'an event is for whom it concerns', e.tenant_id, rules.external_id('evt', e.event_id)
+  from core.event e
+  left join core.coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
+  left join core.batch b on b.tenant_id = e.tenant_id and b.batch_id = coalesce(e.batch_id, c.batch_id)
+  left join core.redemption r on r.tenant_id = e.tenant_id and r.redemption_id = e.redemption_id
+  left join core.party p on p.tenant_id = e.tenant_id and p.party_id = e.party_id
+  where (case
+      when e.business_date is not null then p.party_id is not null
+      when e.batch_id is not null then e.party_id in (b.maker_id, b.distributor_id)
+      else e.party_id = b.distributor_id and (e.redemption_id is null or r.coupon_id = e.coupon_id)
+    end) is not true
+  union all
   select 'a voided coupon has its voiding', c.tenant_id, rules.external_id('cpn', c.coupon_id)
   from core.coupon c
   where (c.status = 'VOIDED') <> exists (

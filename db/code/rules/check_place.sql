@@ -1,18 +1,32 @@
--- Variant A records store and terminal as given. Variant B knows them: the store under the merchant,
--- the terminal under the store. p_store_id: null when the merchant has no such store.
-create or replace function rules.check_place(p_call core.call, p_store_id int, p_is_terminal boolean)
-returns core.answer
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+-- Variant B knows stores and terminals: the store under the merchant, the terminal under the store. (Variant A records
+-- them as given.)
+create or replace function rules.check_place(p_call core.call, p_merchant_id int) returns core.answer
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_store     text := p_call.args ->> 'store';
   v_terminal  text := p_call.args ->> 'terminal';
+  v_store_id  int;
 begin
-  return case
-    when p_call.variant = 'A' or (v_store is null and v_terminal is null) then null
-    when v_store is null then rules.refuse_field(p_call, 'terminal', 'needs a store')
-    when p_store_id is null then rules.refuse_unknown(p_call, 'store')
-    when v_terminal is not null and not p_is_terminal then rules.refuse_unknown(p_call, 'terminal')
-  end;
+  if v_store is null and v_terminal is null then
+    return null;
+  end if;
+  if v_store is null then
+    return rules.refuse_field(p_call, 'terminal', 'needs a store');
+  end if;
+  select s.store_id into v_store_id
+  from core.store s
+  where s.tenant_id = p_call.tenant_id and s.merchant_id = p_merchant_id and s.external_id = v_store;
+  if not found then
+    return rules.refuse_unknown(p_call, 'store');
+  end if;
+  if v_terminal is not null and not exists (
+    select
+    from core.terminal t
+    where t.tenant_id = p_call.tenant_id and t.store_id = v_store_id and t.external_id = v_terminal)
+  then
+    return rules.refuse_unknown(p_call, 'terminal');
+  end if;
+  return null;
 end
 $$;
-comment on function rules.check_place(core.call, int, boolean) is 'Variant B: store and terminal exist under the merchant.';
+comment on function rules.check_place(core.call, int) is 'Variant B: store and terminal exist under the merchant.';

@@ -1,5 +1,6 @@
 -- All that lock and redeem decide before they write, for a group of calls: who may, in which state, for how much.
--- Gives each a refusal or the terms of its grant. Locks the coupons' rows first, then reads all in one statement.
+-- Gives each a refusal or the terms of its grant. Locks the coupons' rows first, then reads what each needs in one
+-- statement.
 -- A second call for a coupon is handed back: what the first one does is not written yet.
 create or replace function rules.decide_redemptions(p_calls core.call[]) returns core.decision[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -7,6 +8,7 @@ declare
   v_held       uuid[] := rules.hold_coupons(p_calls);
   v_now        timestamptz := clock_timestamp();
   v_case       record;
+  v_lock       core.redemption;
   v_amounts    record;
   v_discount   record;
   v_refusal    core.answer;
@@ -15,31 +17,21 @@ declare
 begin
   for v_case in
     select c as call, m.merchant_id, k as coupon, b.status as batch_status, b.distributor_id, t as template,
-           y.decimals, s.store_id, e.external_id is not null as is_terminal,
-           t.is_for_all_merchants or f.merchant_id is not null as is_in_scope,
-           x.lock_request_id is not null as is_cancelled, r.redemption_id as lock_id, r.lock_expires_at
+           y.decimals, x.lock_request_id is not null as is_cancelled
     from unnest(p_calls) c
     left join core.merchant m
       on m.tenant_id = c.tenant_id
          and m.external_id = c.args ->> 'merchant'
          and rules.may_act_for(c, m.merchant_id, m.party_id)
-    left join core.store s
-      on s.tenant_id = m.tenant_id and s.merchant_id = m.merchant_id and s.external_id = c.args ->> 'store'
-    left join core.terminal e
-      on e.tenant_id = s.tenant_id and e.store_id = s.store_id and e.external_id = c.args ->> 'terminal'
     left join core.coupon k on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
     left join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
     left join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
     left join core.currency y on y.currency = t.currency
-    left join core.template_merchant f
-      on f.tenant_id = t.tenant_id and f.template_id = t.template_id and f.merchant_id = m.merchant_id
     left join core.lock_cancellation x
       on x.tenant_id = k.tenant_id
          and x.coupon_id = k.coupon_id
          and x.caller_id = c.caller_id
          and x.lock_request_id = c.request_id
-    left join core.redemption r
-      on r.tenant_id = k.tenant_id and r.coupon_id = k.coupon_id and r.status = 'LOCKED'
     order by c.ordinal
   loop
     -- who and what: the caller's merchant, the tenant's coupon, the merchant's store and terminal
@@ -47,10 +39,16 @@ begin
       when v_case.merchant_id is null then rules.refuse_unknown(v_case.call, 'merchant')
       when (v_case.coupon).coupon_id is null then rules.refuse_unknown(v_case.call, 'coupon')
       when not (v_case.coupon).lookup_hash = any (v_held) then (0, null)::core.answer
-      else rules.check_place(v_case.call, v_case.store_id, v_case.is_terminal)
+      when (v_case.call).variant = 'B' then rules.check_place(v_case.call, v_case.merchant_id)
     end;
     v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
     v_terms := null;
+    v_lock := null;
+    if (v_case.coupon).status = 'LOCKED' then
+      select r.* into v_lock
+      from core.redemption r
+      where r.coupon_id = (v_case.coupon).coupon_id and r.tenant_id = (v_case.coupon).tenant_id and r.status = 'LOCKED';
+    end if;
 
     -- the amounts, then everything that may speak against it
     if v_refusal.http_status is null then
@@ -59,8 +57,10 @@ begin
     end if;
     if v_refusal.http_status is null then
       v_refusal := rules.check_redeemable(
-        v_case.call, v_case.coupon, v_case.batch_status, v_case.is_in_scope, v_case.is_cancelled,
-        v_case.lock_expires_at, v_now);
+        v_case.call, v_case.coupon, v_case.batch_status,
+        (v_case.template).is_for_all_merchants or rules.is_in_scope(
+          (v_case.call).tenant_id, (v_case.template).template_id, v_case.merchant_id),
+        v_case.is_cancelled, v_lock.lock_expires_at, v_now);
     end if;
     if v_refusal.http_status is null then
       v_discount := rules.compute_discount(
@@ -76,7 +76,7 @@ begin
     end if;
     if v_refusal.http_status is null then
       v_terms := (
-        rules.new_id(), (v_case.coupon).coupon_id, v_case.merchant_id, v_case.distributor_id, v_case.lock_id,
+        rules.new_id(), (v_case.coupon).coupon_id, v_case.merchant_id, v_case.distributor_id, v_lock.redemption_id,
         (v_case.template).currency, v_case.decimals, v_discount.discount_minor, v_amounts.order_minor, v_now,
         v_now + make_interval(secs => (v_case.template).lock_ttl_seconds));
     end if;

@@ -9,7 +9,7 @@ begin
   if not (p_amount >= 0 and p_amount < 1e12) then
     return null;
   end if;
-  v_minor := case p_amount_unit when 'minor' then p_amount else p_amount * 10::numeric ^ p_decimals end;
+  v_minor := case p_amount_unit when 'minor' then p_amount else p_amount * ('{1,10,100,1000,10000}'::numeric[])[p_decimals + 1] end;
   return case when v_minor = trunc(v_minor) then v_minor::bigint end;
 end
 $$;

@@ -5,9 +5,9 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.request
     (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status, response, recorded_at)
-  select c.tenant_id, c.caller_id, c.request_id, c.idempotency_key, c.operation, c.body_hash,
-         (o.answer).http_status, (o.answer).body, clock_timestamp()
-  from unnest(p_outcomes) o, lateral (select (p_calls[o.ordinal]).*) c
+  select (c.call).tenant_id, (c.call).caller_id, (c.call).request_id, (c.call).idempotency_key, (c.call).operation,
+         (c.call).body_hash, (o.answer).http_status, (o.answer).body, clock_timestamp()
+  from unnest(p_outcomes) o, lateral (select p_calls[o.ordinal] as call offset 0) c
   where (o.answer).http_status in (200, 404, 409, 422)
     and (o.answer).body not like '{"code":"IDEMPOTENCY_KEY_REUSED"%';
 end
