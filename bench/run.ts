@@ -6,6 +6,7 @@ import { cpus, release, totalmem } from "node:os";
 import path from "node:path";
 import { connect } from "../src/database.ts";
 import { onStop, runProgram } from "../src/program.ts";
+import { benchExpire } from "./expire.ts";
 import { benchFeed } from "./feed.ts";
 import { printTable, type Report } from "./figures.ts";
 import { benchFlat } from "./flat.ts";
@@ -24,7 +25,7 @@ import { benchWebhooks } from "./webhooks.ts";
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = { mint: benchMint, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, flat: benchFlat, idle: benchIdle };
+const benches: Record<string, Bench> = { mint: benchMint, expire: benchExpire, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, flat: benchFlat, idle: benchIdle };
 const onOneStage = [...rateNames, "fixed", "single"] as const;
 const byNameOnly = new Set(["flat", "idle"]);
 const names = [...onOneStage, ...Object.keys(benches)];

@@ -10,6 +10,7 @@ export const settingsText = `npm run bench [-- NAME…]
   BENCH_COUPONS       minted before the rounds (300000)
   BENCH_WORKER        on: a worker runs beside the rounds of floor, function and http… (off)
   BENCH_MINT          coupons of the batch of mint (1000000; 100000 when no bench is named)
+  BENCH_EXPIRE        coupons of expire that are due at once (200000; 20000)
   BENCH_EVENTS        of feed and webhooks (100000; 20000)
   BENCH_ENTRIES       of statement (1000000; 100000)
   BENCH_FLAT          coupons of the small and the large table of flat (100000,10000000)
@@ -32,6 +33,7 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
     coupons: count("BENCH_COUPONS", 300_000),
     isWorkerBeside: read("BENCH_WORKER") === "on",
     mintCount: count("BENCH_MINT", isShort ? 100_000 : 1_000_000),
+    expireCount: count("BENCH_EXPIRE", isShort ? 20_000 : 200_000),
     eventCount: count("BENCH_EVENTS", isShort ? 20_000 : 100_000),
     entryCount: count("BENCH_ENTRIES", isShort ? 100_000 : 1_000_000),
     flatSmall: toCount("BENCH_FLAT", flatSmall ?? ""),

@@ -17,9 +17,8 @@ const none = { missing: 0, twice: 0, unknown: 0, turned: 0 };
 const events = size("FEED_EVENTS", 10_000);
 const kills = size("FEED_KILLS", 10);
 const heldSeconds = size("FEED_HOLD_S", 4);
-// The promise is 500 ms, to be measured on a quiet machine. In the suite, beside other tests, a feed that waits for the
-// open transaction is told by being later than this.
-const longestMs = process.env["FEED_HOLD_S"] === undefined ? 2_000 : 500;
+// How late events may be, on a machine that does nothing else; beside other tests the figure is only told.
+const isMeasured = process.env["FEED_HOLD_S"] !== undefined;
 
 let service: Running;
 let stock: Stock;
@@ -143,12 +142,14 @@ t.test("while somebody holds a write transaction open, the feed keeps flowing", 
   const flowing = write(service, stock, { events: 300 * heldSeconds, perSecond: 300, holdMs: 0, rolledBack: 0.05 });
   const writing = (async () => {
     for (const [id, at] of await flowing) committed.set(id, at);
-    // The reader has all of these before the late one is there to be read.
-    await sleep(700);
+    // The reader gets all of these before the late one is there to be read.
+    const isRead = () => [...committed.keys()].every((name) => puller.seenAt.has(name));
+    for (const since = performance.now(); !isRead() && performance.now() < since + 20_000; ) await sleep(50);
+    t.ok(isRead(), "all that was committed is read while they are open");
     const [waiting] = await service.owner.rows<{ gaps: number }>("select count(*)::int as gaps from core.event_gap");
     t.ok(waiting!.gaps > 1, `${waiting!.gaps} numbers are awaited: that of the late event, and those of rolled back ones`);
     const [p50, p95] = [quantile(0.5, puller.seenAt, committed), quantile(0.95, puller.seenAt, committed)];
-    t.ok(p95 <= longestMs, `commit to pullable: p95 ${p95.toFixed()} ms`);
+    if (isMeasured) t.ok(p95 <= 500, `commit to pullable: p95 ${p95.toFixed()} ms`);
     t.comment(`${committed.size} events at 300/s beside open write transactions: p50 ${p50.toFixed()} ms, p95 ${p95.toFixed()} ms`);
     await late.end("commit", written, committed);
     await foreign.run("rollback");
