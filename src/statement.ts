@@ -1,8 +1,10 @@
 // The two files of a statement as CSV. The worker measures them when a day is closed, the
 // API streams them, `npm run statements -- verify` measures them again: all three by renderFile, so bytes agree.
 import { createHash } from "node:crypto";
+import { externalId } from "./id.ts";
 
 export type Kind = "detail" | "summary";
+// Ids of rows are UUIDs: their outside form is written here, as that takes the database most of a line's time.
 export type Line = { number: number; fields: (string | null)[] };
 // Lines number + 1 to number + limit; fewer only at the end of the file.
 export type ReadPage = (after: number, limit: number) => Promise<Line[]>;
@@ -19,20 +21,23 @@ export const columns: Record<Kind, readonly string[]> = {
   ],
 };
 
+const prefixes = { entry_id: "led", redemption_id: "red", reversal_id: "rvs", coupon_id: "cpn" };
+const ids = Object.entries(prefixes).map(([name, prefix]) => ({ index: columns.detail.indexOf(name), prefix }));
 const freeText = ["store", "terminal", "order_id"].map((name) => columns.detail.indexOf(name));
 // About 3 ms of work: in `npm start` calls are answered on the same thread.
 export const linesPerPage = 250;
 
-// Never more than one page in memory; the first piece has the header, and is all of a day without entries.
+// Never more than two pages in memory: the next is read while one is written. The first piece has the header, and is all
+// of a day without entries.
 export async function* renderFile(kind: Kind, readPage: ReadPage): AsyncGenerator<Piece, void, undefined> {
-  const header = toRecord(columns[kind]);
-  for (let after = 0, isFirst = true; ; isFirst = false) {
-    const lines = await readPage(after, linesPerPage);
-    let text = isFirst ? header : "";
-    for (const { fields } of lines) text += toRecord(kind === "detail" ? escapeFreeText(fields) : fields);
+  let text = toRecord(columns[kind]);
+  for (let next: Promise<Line[]> | null = readPage(0, linesPerPage); next !== null; text = "") {
+    const lines: Line[] = await next;
+    next = lines.length < linesPerPage ? null : readPage(lines.at(-1)!.number, linesPerPage);
+    // Its error is thrown when its turn comes, if it comes.
+    next?.catch(() => {});
+    for (const { fields } of lines) text += toRecord(kind === "detail" ? toDetail(fields) : fields);
     if (text !== "") yield { rows: lines.length, bytes: Buffer.from(text) };
-    if (lines.length < linesPerPage) return;
-    after = lines.at(-1)!.number;
   }
 }
 
@@ -58,10 +63,11 @@ function quote(field: string): string {
   return /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
 }
 
-function escapeFreeText(fields: Line["fields"]): Line["fields"] {
-  const escaped = [...fields];
-  for (const index of freeText) escaped[index] = escapeFormula(fields[index] ?? null);
-  return escaped;
+function toDetail(fields: Line["fields"]): Line["fields"] {
+  const detail = [...fields];
+  for (const { index, prefix } of ids) if (fields[index] !== null) detail[index] = externalId(prefix, fields[index]!);
+  for (const index of freeText) detail[index] = escapeFormula(fields[index] ?? null);
+  return detail;
 }
 
 // What a spreadsheet would run as a formula gets an apostrophe before it; in texts only, as -5.00 is an amount. Some

@@ -78,6 +78,7 @@ export async function work({ address, keys, config, log }: { address: Address; k
       },
     }),
     startTicker({ name: "expire", everyMs: 1_000, log, tick: expire }),
+    startTicker({ name: "analyze", everyMs: 1_000, log, tick: () => database.rows("select jobs.analyze_grown()") }),
     startTicker({ name: "close", everyMs: 1_000, log, tick: closer.closeDays }),
     startTicker({ name: "statements", everyMs: 1_000, log, tick: closer.finishStatements }),
     // A second one, so that a large statement stands in no other's way.

@@ -17,7 +17,12 @@ import { startService, type Running } from "../support/service.ts";
 import { secret, startStub, type Stub } from "../support/stub.ts";
 
 const target = "/v1/reconciliations/2026-01-31/detail";
-const lineOf = (number: number): Line => ({ number, fields: Array.from({ length: 17 }, (_, field) => (field === 0 ? "2026-01-31" : `field ${field} of ${number}`)) });
+const lineOf = (number: number): Line => ({ number, fields: Array.from({ length: 17 }, (_, field) => {
+  if (field === 0) return "2026-01-31";
+  // Ids of rows.
+  if (field === 1 || (field >= 3 && field <= 5)) return `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`;
+  return `field ${field} of ${number}`;
+}) });
 const pageOf = (rows: number) => async (after: number, limit: number) =>
   Array.from({ length: Math.max(0, Math.min(limit, rows - after)) }, (_, index) => lineOf(after + 1 + index));
 

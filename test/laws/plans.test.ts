@@ -1,5 +1,6 @@
 // How many rows a call reads does not grow with the tables: also on a connection whose plans were made when they were empty,
 // and before anybody analyzes them. The sequencer's steps likewise.
+import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { connect, openSession, type Session } from "../../src/database.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -99,4 +100,20 @@ t.test("a call reads a few rows, however many there are", async (t) => {
       t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows, ${before[way][operation]!.rows} when there were few`);
     }
   }
+});
+
+t.test("tables that have grown are analyzed at once, so that no plan from when they were empty stays", async (t) => {
+  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+  t.teardown(() => worker.end());
+  const known = async () => {
+    const [row] = await service.owner.rows<{ coupons: number; requests: number }>(
+      "select (select reltuples from pg_class where oid = 'core.coupon'::regclass)::int as coupons, (select reltuples from pg_class where oid = 'core.request'::regclass)::int as requests");
+    return { ...row! };
+  };
+  const analyze = async () => (await worker.rows<{ count: number }>("select jobs.analyze_grown() as count"))[0]!.count;
+  // Sessions tell the statistics what they did within a second.
+  for (const since = performance.now(); (await known()).requests < 4_000 && performance.now() < since + 20_000; await sleep(100)) await analyze();
+  const { coupons, requests } = await known();
+  t.ok(coupons >= 6_000 && requests >= 4_000, `${coupons} coupons, ${requests} requests`);
+  t.equal(await analyze(), 0, "and not again");
 });

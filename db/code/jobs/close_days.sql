@@ -3,7 +3,9 @@
 -- Closes nothing while anything settled waits to be sequenced: it may belong to a day that is over. What is
 -- younger may wait (it is of the open day or a later one), and under load something always does.
 create or replace function jobs.close_days(p_limit int) returns int
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_now   timestamptz := clock_timestamp();
   v_high  bigint;
@@ -22,9 +24,9 @@ begin
     where w.recorded_at < rules.settled_before(v_now))
   or exists (
     select
-    from core.event_gap g
-    join core.event e on e.event_seq = g.event_seq
-    where e.recorded_at < rules.settled_before(v_now))
+    from core.event e
+    where e.event_seq = any (array(select g.event_seq from core.event_gap g))
+      and e.recorded_at < rules.settled_before(v_now))
   then
     return 0;
   end if;

@@ -4,7 +4,9 @@
 -- Locked ones are left: they are freed, and then expire, when their lock ends. A coupon that somebody holds keeps
 -- those behind it in its batch waiting, and nobody else.
 create or replace function jobs.expire_coupons(p_limit int) returns int
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_due      timestamptz := clock_timestamp();
   v_batch    core.batch;

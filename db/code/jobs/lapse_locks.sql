@@ -1,7 +1,9 @@
 -- Writes down locks that are past their end, at most p_limit: they counted as gone already. The coupon goes back to
 -- ISSUED, or to EXPIRED, which is then told. Coupons that somebody holds are left for the next time.
 create or replace function jobs.lapse_locks(p_limit int) returns int
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_due     timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
   v_coupon  core.coupon;

@@ -10,7 +10,9 @@
 -- Nothing waits for a gap: a later event of the same coupon cannot exist before the earlier one is visible,
 -- because both were written under the coupon's row lock.
 create or replace function jobs.sequence_events(p_limit int, out sequenced int, out is_drained boolean)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_high         bigint;
   v_looked_with  pg_snapshot;

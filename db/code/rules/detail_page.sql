@@ -1,5 +1,6 @@
 -- Lines of detail.csv, in the order of posting, behind p_after. A pure function of the postings and of rows that
--- never change, so the file has the same bytes whenever it is made.
+-- never change, so the file has the same bytes whenever it is made. Ids of
+-- rows are given as they are: whoever writes the file gives them their outside form.
 create or replace function rules.detail_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_after int, p_limit int,
   out number int, out fields text[])
@@ -7,9 +8,8 @@ returns setof record
 language sql stable
 begin atomic
   select p.number, array[
-    to_char(p.business_date, 'YYYY-MM-DD'), rules.external_id('led', l.entry_id), l.entry_type,
-    rules.external_id('red', l.redemption_id), rules.external_id('rvs', l.reversal_id),
-    rules.external_id('cpn', r.coupon_id), b.external_id, t.external_id, m.external_id,
+    to_char(p.business_date, 'YYYY-MM-DD'), l.entry_id::text, l.entry_type, l.redemption_id::text, l.reversal_id::text,
+    r.coupon_id::text, b.external_id, t.external_id, m.external_id,
     r.store, r.terminal, r.order_id, rules.amount(r.order_minor, u.decimals, 'major')::text,
     rules.amount(l.amount_minor, u.decimals, 'major')::text, l.currency,
     rules.iso_time(l.occurred_at), rules.iso_time(l.recorded_at)]

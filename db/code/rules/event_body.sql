@@ -1,21 +1,26 @@
 -- An event as the interface shows it, the same in pages and webhooks.
 create or replace function rules.event_body(p_event core.event) returns text
-language sql stable
-return case
-  when p_event.coupon_id is not null then format(
-    '{"event_id":"%s","event_type":"%s","coupon_id":"%s","redemption_id":%s,"occurred_at":"%s","recorded_at":"%s"}',
-    rules.external_id('evt', p_event.event_id), p_event.event_type, rules.external_id('cpn', p_event.coupon_id),
-    coalesce('"' || rules.external_id('red', p_event.redemption_id) || '"', 'null'),
-    rules.iso_time(p_event.occurred_at), rules.iso_time(p_event.recorded_at))
-  when p_event.batch_id is not null then format(
-    '{"event_id":"%s","event_type":"%s","batch_id":"%s","occurred_at":"%s"}',
-    rules.external_id('evt', p_event.event_id), p_event.event_type,
-    (select b.external_id
-     from core.batch b where b.tenant_id = p_event.tenant_id and b.batch_id = p_event.batch_id),
-    rules.iso_time(p_event.occurred_at))
-  else format(
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_event.coupon_id is not null then
+    return format(
+      '{"event_id":"%s","event_type":"%s","coupon_id":"%s","redemption_id":%s,"occurred_at":"%s","recorded_at":"%s"}',
+      rules.external_id('evt', p_event.event_id), p_event.event_type, rules.external_id('cpn', p_event.coupon_id),
+      coalesce('"' || rules.external_id('red', p_event.redemption_id) || '"', 'null'),
+      rules.iso_time(p_event.occurred_at), rules.iso_time(p_event.recorded_at));
+  end if;
+  if p_event.batch_id is not null then
+    return format(
+      '{"event_id":"%s","event_type":"%s","batch_id":"%s","occurred_at":"%s"}',
+      rules.external_id('evt', p_event.event_id), p_event.event_type,
+      (select b.external_id
+       from core.batch b where b.tenant_id = p_event.tenant_id and b.batch_id = p_event.batch_id),
+      rules.iso_time(p_event.occurred_at));
+  end if;
+  return format(
     '{"event_id":"%s","event_type":"%s","business_date":"%s","occurred_at":"%s"}',
     rules.external_id('evt', p_event.event_id), p_event.event_type,
-    to_char(p_event.business_date, 'YYYY-MM-DD'), rules.iso_time(p_event.occurred_at))
-end;
+    to_char(p_event.business_date, 'YYYY-MM-DD'), rules.iso_time(p_event.occurred_at));
+end
+$$;
 comment on function rules.event_body(core.event) is 'An event as JSON.';
