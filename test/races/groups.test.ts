@@ -40,7 +40,8 @@ t.test("the second of two equal requests is handed back, by its request_id or it
   t.strictSame(await answers([
     redeem(first, { request_id: id }), redeem(first, { request_id: id }),
     redeem(second, { idempotency_key: key }), redeem(second, { idempotency_key: key }),
-  ]), [200, 0, 200, 0]);
+    redeem(nextCoupon(), { request_id: id }), redeem(nextCoupon(), { idempotency_key: key }),
+  ]), [200, 0, 200, 0, 0, 0], "and so is one that only has the same name");
   t.strictSame(await answers([redeem(first, { request_id: id }), redeem(second, { idempotency_key: key })]), [200, 200], "and is the first one's answer when it runs again");
 });
 
