@@ -6,7 +6,7 @@ import { joined, quantile, type Report } from "./figures.ts";
 import { loadAt } from "./latency.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { openStage, settle, type Stage } from "./stage.ts";
 import { until } from "./until.ts";
 
 const tillsPerSecond = 200;
@@ -63,13 +63,6 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
     ],
     details: { p99Before: without.map((one) => quantile(one, 0.99)), p99During: during.map((one) => quantile(one, 0.99)) },
   };
-}
-
-async function settle(stage: Stage): Promise<void> {
-  const session = openSession(stage.address, { name: "coupon bench" });
-  await session.run("vacuum analyze");
-  await session.run("checkpoint");
-  await session.end();
 }
 
 // As if time had passed, without anybody's patch.

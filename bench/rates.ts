@@ -1,13 +1,13 @@
 // floor, function, http, http-lock-confirm, http-query: rounds of each in turn, so that whatever the machine does beside
-// meets all of them; the medians are compared. Before the first, a warm round of each, fresh statistics, a checkpoint, and another warm round. No worker runs beside
-// (but with BENCH_WORKER=on), so what is measured is the redemption and not its sequencing.
+// meets all of them; the medians are compared. Before the first: a warm round of each, fresh statistics, a checkpoint, and
+// another warm round. No worker runs beside (but with BENCH_WORKER=on), so what is measured is the redemption and not its
+// sequencing.
 import { createFloor, createFunction, createHttp, type Contender, type Round } from "./contenders.ts";
 import type { Deck } from "./deck.ts";
 import { joined, median, quantile, type Figure, type Report } from "./figures.ts";
 import { difference, readCosts, readHotShare, type Reading } from "./measure.ts";
-import { openSession } from "../src/database.ts";
 import type { Settings } from "./settings.ts";
-import type { Stage } from "./stage.ts";
+import { settle, type Stage } from "./stage.ts";
 
 export const rateNames = ["floor", "function", "http", "http-lock-confirm", "http-query"] as const;
 export type RateName = (typeof rateNames)[number];
@@ -52,13 +52,6 @@ async function alternate(stage: Stage, contenders: Map<RateName, Contender>, { s
     }
   }
   return measured;
-}
-
-async function settle(stage: Stage): Promise<void> {
-  const session = openSession(stage.address, { name: "coupon bench" });
-  await session.run("vacuum analyze");
-  await session.run("checkpoint");
-  await session.end();
 }
 
 export const rateOf = ({ count, seconds }: Pick<Round, "count" | "seconds">): number => count / seconds;

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { apply } from "../src/apply.ts";
 import { createClient } from "../src/client.ts";
-import { connect, type Address, type Database } from "../src/database.ts";
+import { connect, openSession, type Address, type Database } from "../src/database.ts";
 import { parseMasterKeys, type MasterKeys } from "../src/keys.ts";
 import { migrate } from "../src/migrate.ts";
 import { createDeck, createPile, type Deck } from "./deck.ts";
@@ -107,4 +107,12 @@ export async function joinStage({ address, folder, keys, url, startWorker, postm
     },
   };
   return stage;
+}
+
+// Fresh statistics, and no checkpoint in the rounds that follow.
+export async function settle(stage: Stage): Promise<void> {
+  const session = openSession(stage.address, { name: "coupon bench" });
+  await session.run("vacuum analyze");
+  await session.run("checkpoint");
+  await session.end();
 }

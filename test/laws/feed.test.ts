@@ -171,17 +171,23 @@ function openWorker(t: Test): Database {
   return worker;
 }
 
-t.test("an event is waited for although its transaction is the youngest of all and its number the lowest", async (t) => {
-  const worker = openWorker(t);
+// Two connections to write from, with a coupon for each, and nothing left to sequence.
+async function openPair(t: Test, worker: Database) {
   const [older, younger] = [await openTill(service), await openTill(service)];
   t.teardown(() => Promise.all([older.session.end(), younger.session.end()]));
   const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
   const committed: Committed = new Map();
   await step(worker);
+  return { older, younger, first: first!, second: second!, committed };
+}
+
+t.test("an event is waited for although its transaction is the youngest of all and its number the lowest", async (t) => {
+  const worker = openWorker(t);
+  const { older, younger, first, second, committed } = await openPair(t, worker);
   await older.session.run("begin; select pg_current_xact_id()");
   await younger.session.run("begin");
-  const late = await younger.use([first!], true);
-  await older.end("commit", await older.use([second!], true), committed);
+  const late = await younger.use([first], true);
+  await older.end("commit", await older.use([second], true), committed);
   // To every snapshot from here on the younger one is the oldest that runs.
   t.strictSame([await step(worker), await step(worker), await step(worker)], [1, 0, 0]);
   await younger.end("commit", late, committed);
@@ -193,14 +199,10 @@ t.test("an event is waited for although its transaction is the youngest of all a
 
 t.test("after a restore into a server whose transaction ids are lower, a late event is still looked for, and gaps from before are forgotten", async (t) => {
   const worker = openWorker(t);
-  const [older, younger] = [await openTill(service), await openTill(service)];
-  t.teardown(() => Promise.all([older.session.end(), younger.session.end()]));
-  const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
-  const committed: Committed = new Map();
-  await step(worker);
+  const { older, younger, first, second, committed } = await openPair(t, worker);
   await younger.session.run("begin");
-  const late = await younger.use([first!], true);
-  await older.use([second!], true);
+  const late = await younger.use([first], true);
+  await older.use([second], true);
   t.equal(await step(worker), 1);
   await service.owner.rows("update core.sequencer set looked_with = '9000000000:9000000000:'");
   await service.owner.rows("insert into core.event_gap (event_seq, seen_before) values (-1, '9000000000')");
