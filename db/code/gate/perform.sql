@@ -20,8 +20,7 @@ declare
   v_answer    core.answer;
   v_reads     core.call[];
   v_writes    core.call[];
-  v_claims    core.outcome[];
-  v_claim     core.outcome;
+  v_outcome   core.outcome;
   v_claimed   core.call[];
   v_judged    core.outcome[];
   v_outcomes  core.outcome[];
@@ -46,12 +45,11 @@ begin
 
   -- what is a retry is answered as before, the rest is new and ours
   if v_writes is not null then
-    v_claims := rules.claim_requests(v_writes);
-    foreach v_claim in array v_claims loop
-      if (v_claim.answer).http_status is null then
-        v_claimed := v_claimed || v_calls[v_claim.ordinal];
+    foreach v_outcome in array rules.claim_requests(v_writes) loop
+      if (v_outcome.answer).http_status is null then
+        v_claimed := v_claimed || v_calls[v_outcome.ordinal];
       else
-        v_outcomes := v_outcomes || v_claim;
+        v_outcomes := v_outcomes || v_outcome;
       end if;
     end loop;
   end if;
@@ -64,11 +62,11 @@ begin
     v_outcomes := v_outcomes || rules.operate(v_reads);
   end if;
 
-  foreach v_claim in array v_outcomes loop
-    ordinal := v_claim.ordinal;
-    http_status := (v_claim.answer).http_status;
-    body := (v_claim.answer).body;
-    is_replay := v_claim.is_replay;
+  foreach v_outcome in array v_outcomes loop
+    ordinal := v_outcome.ordinal;
+    http_status := (v_outcome.answer).http_status;
+    body := (v_outcome.answer).body;
+    is_replay := v_outcome.is_replay;
     return next;
   end loop;
 end
