@@ -118,7 +118,6 @@ create table core.coupon (
   primary key (tenant_id, coupon_id),
   constraint code_is_unique_in_tenant unique (tenant_id, lookup_hash),
   constraint number_is_unique_in_batch unique (tenant_id, batch_id, number),
-  foreign key (tenant_id, batch_id) references core.batch,
   constraint number_is_positive check (number > 0),
   constraint coupon_status_is_known check (status in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED')),
   constraint coupon_validity_is_forward check (valid_from < valid_to and isfinite(valid_from) and isfinite(valid_to))
@@ -173,8 +172,8 @@ begin
   if exists (
     select
     from new_coupon n
-    join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
-    where n.number > b.total_count or b.status <> 'PENDING')
+    left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
+    where n.number > b.total_count or b.status is distinct from 'PENDING')
   then
     raise exception 'coupons are minted into a pending batch, up to its total_count'
       using errcode = 'check_violation', constraint = 'number_is_within_batch';
@@ -182,7 +181,7 @@ begin
   return null;
 end
 $$;
-comment on function core.check_minted_numbers() is 'Trigger: a batch gets no coupon beyond its total, and none once it is completed.';
+comment on function core.check_minted_numbers() is 'Trigger: a coupon is of a batch, which gets none beyond its total, and none once it is completed.';
 
 create trigger number_is_within_batch
 after insert on core.coupon
@@ -192,10 +191,10 @@ for each statement execute function core.check_minted_numbers();
 create function core.check_batch_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.tenant_id, new.external_id, new.template_id, new.maker_id, new.distributor_id, new.total_count,
+  if (new.tenant_id, new.batch_id, new.external_id, new.template_id, new.maker_id, new.distributor_id, new.total_count,
       new.valid_from, new.valid_to, new.key_version, new.caller_id, new.request_id, new.idempotency_key, new.created_at)
      is distinct from
-     (old.tenant_id, old.external_id, old.template_id, old.maker_id, old.distributor_id, old.total_count,
+     (old.tenant_id, old.batch_id, old.external_id, old.template_id, old.maker_id, old.distributor_id, old.total_count,
       old.valid_from, old.valid_to, old.key_version, old.caller_id, old.request_id, old.idempotency_key, old.created_at)
      or (new.salt is not null and new.salt is distinct from old.salt)
   then
@@ -249,7 +248,7 @@ for each row when (new.external_id <> old.external_id) execute function core.kee
 
 create trigger template_is_kept before delete on core.template
 for each statement execute function core.refuse_change();
-create trigger batch_is_kept before delete on core.batch
+create trigger batch_is_kept before delete or truncate on core.batch
 for each statement execute function core.refuse_change();
 create trigger coupon_is_kept before delete or truncate on core.coupon
 for each statement execute function core.refuse_change();

@@ -1,23 +1,24 @@
 -- Money: redemptions, their reversals, the ledger, and the events that tell of them.
+-- In the tables that grow with each redemption, columns that are aligned to eight bytes come first: nothing is padded.
 
 create table core.redemption (
   tenant_id        int          not null,
-  redemption_id    uuid         not null,
-  coupon_id        uuid         not null,
   merchant_id      int          not null,
-  caller_id        int          not null,
-  lock_request_id  text         not null,
-  status           text         not null,
-  currency         text         not null,
   discount_minor   bigint       not null,
   order_minor      bigint,
-  store            text,
-  terminal         text,
-  order_id         text,
   started_at       timestamptz  not null,
   lock_expires_at  timestamptz,
   redeemed_at      timestamptz,
   ended_at         timestamptz,
+  redemption_id    uuid         not null,
+  coupon_id        uuid         not null,
+  caller_id        int          not null,
+  lock_request_id  text         not null,
+  status           text         not null,
+  currency         text         not null,
+  store            text,
+  terminal         text,
+  order_id         text,
   primary key (redemption_id, tenant_id),
   constraint redemption_status_is_known check (status in ('LOCKED', 'REDEEMED', 'REVERSED', 'CANCELLED', 'LAPSED')),
   constraint lock_has_an_end check (status = 'REDEEMED' or status = 'REVERSED' or lock_expires_at is not null),
@@ -73,17 +74,17 @@ create sequence core.event_seq as bigint cache 1;
 
 create table core.event (
   tenant_id      int          not null,
-  event_id       uuid         not null,
+  party_id       int          not null,
   event_seq      bigint       not null default (
     case when pg_current_xact_id() is not null then nextval('core.event_seq') end),
-  event_type     text         not null,
-  party_id       int          not null,
-  batch_id       int,
-  coupon_id      uuid,
-  redemption_id  uuid,
-  business_date  date,
   occurred_at    timestamptz  not null,
   recorded_at    timestamptz  not null,
+  event_id       uuid         not null,
+  coupon_id      uuid,
+  redemption_id  uuid,
+  batch_id       int,
+  business_date  date,
+  event_type     text         not null,
   primary key (tenant_id, event_id),
   unique (event_seq),
   constraint event_is_of_its_type check (
@@ -109,20 +110,19 @@ alter sequence core.event_seq owned by core.event.event_seq;
 
 create table core.ledger_entry (
   tenant_id       int          not null,
-  entry_id        uuid         not null,
-  entry_type      text         not null,
-  redemption_id   uuid         not null,
-  reversal_id     uuid,
   distributor_id  int          not null,
   amount_minor    bigint       not null,
-  currency        text         not null,
   occurred_at     timestamptz  not null,
   recorded_at     timestamptz  not null,
+  entry_id        uuid         not null,
+  redemption_id   uuid         not null,
+  entry_type      text         not null,
+  currency        text         not null,
   primary key (tenant_id, entry_id),
   constraint entry_is_its_redemption_or_reversal check (
     case entry_type
-      when 'REDEMPTION' then entry_id = redemption_id and reversal_id is null and amount_minor >= 0
-      when 'REVERSAL' then reversal_id is not null and entry_id = reversal_id and amount_minor <= 0
+      when 'REDEMPTION' then entry_id = redemption_id and amount_minor >= 0
+      when 'REVERSAL' then entry_id <> redemption_id and amount_minor <= 0
       else false
     end)
 );
@@ -381,7 +381,7 @@ begin
   from new_entry n
   left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = n.redemption_id
   left join core.reversal v
-    on v.tenant_id = n.tenant_id and v.reversal_id = n.reversal_id and v.redemption_id = n.redemption_id
+    on v.tenant_id = n.tenant_id and v.reversal_id = n.entry_id and v.redemption_id = n.redemption_id
   left join core.event e
     on e.tenant_id = n.tenant_id
        and e.event_id = n.entry_id

@@ -7,12 +7,17 @@
 //
 // Codes live only between makeCode and lookupHash below; what goes to the database is the keyed hash.
 import { randomUUID } from "node:crypto";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { batchKey, lookupHash, makeCode } from "../code.ts";
 import type { MasterKeys } from "../keys.ts";
 import type { SteadyDatabase } from "../steady.ts";
 
-const chunkSize = 10_000;
+// Coupons of one transaction. While events are written, by tills as a rule, chunks are small, and each is followed by a pause of
+// so many times its length: a large one takes 40 ms, and whoever comes meanwhile shares the machine with it.
+const chunkSize = { quiet: 2_000, busy: 250 };
+const pausePerBusyChunk = 3;
+// Numbers of one claim: more than are minted in a slice.
+const claimSize = 1_000_000;
 // About 5 ms of work: in `npm start` the API answers on the same thread.
 const hashesPerTurn = 500;
 // After this long a batch gives its place back, so that a small one does not wait behind a large one.
@@ -21,8 +26,9 @@ const sliceMs = 2_000;
 const places = 2;
 
 export type DueBatch = { tenant_id: number; batch_id: number };
-type Progress = { is_complete: boolean; collided: number[] | null };
-type Chunk = { salt: Uint8Array; key_version: string; first_number: number; last_number: number };
+type Claim = { salt: Uint8Array; key_version: string; first_number: number; last_number: number };
+type Chunk = { first: number; last: number; hashes: string[] };
+type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 
 export function createMinter({ database, keys, stopping }: { database: SteadyDatabase; keys: MasterKeys; stopping: AbortSignal }) {
   let running = 0;
@@ -34,46 +40,71 @@ export function createMinter({ database, keys, stopping }: { database: SteadyDat
   }
 
   // On an error the lease is kept on purpose: it is the pause before the next attempt.
-  async function mint({ tenant_id, batch_id }: DueBatch): Promise<void> {
+  async function mint(due: DueBatch): Promise<void> {
     running += 1;
     try {
       const holder = randomUUID();
-      const sliceEnd = performance.now() + sliceMs;
-      while (performance.now() < sliceEnd && !stopping.aborted) {
-        const [chunk] = await database.rows<Chunk>(
-          "select salt, key_version, first_number, last_number from jobs.claim_mint($1, $2, $3, $4)",
-          [tenant_id, batch_id, holder, chunkSize],
-        );
-        if (chunk === undefined) return; // complete, or somebody else holds the lease
-        const progress = await mintChunk({ tenant_id, batch_id }, holder, chunk);
-        if (progress.is_complete) return;
-      }
-      await database.rows("select jobs.release_mint($1, $2, $3)", [tenant_id, batch_id, holder]);
+      const [claim] = await database.rows<Claim>(
+        "select salt, key_version, first_number, last_number from jobs.claim_mint($1, $2, $3, $4)",
+        [due.tenant_id, due.batch_id, holder, claimSize],
+      );
+      if (claim === undefined) return; // complete, or somebody else holds the lease
+      if (await mintSlice(due, holder, claim)) return;
+      await database.rows("select jobs.release_mint($1, $2, $3)", [due.tenant_id, due.batch_id, holder]);
     } finally {
       running -= 1;
     }
   }
 
-  // The codes of the numbers that collided are drawn again, until the chunk goes in.
-  async function mintChunk({ tenant_id, batch_id }: DueBatch, holder: string, chunk: Chunk): Promise<Progress> {
-    const key = batchKey(keys, chunk.key_version, chunk.salt);
-    const draw = (number: number, attempt: number) => lookupHash(keys, makeCode(keys, chunk.key_version, key, number, attempt));
-    const hashes: string[] = [];
-    for (let number = chunk.first_number; number <= chunk.last_number; number += 1) {
-      hashes.push(draw(number, 0));
-      if (hashes.length % hashesPerTurn === 0) await nextTurn();
-    }
-    const attempts = hashes.map(() => 0);
+  // True: the batch is complete, or another worker has taken it over. While the database writes a chunk, the codes
+  // of the next one are made here.
+  async function mintSlice(due: DueBatch, holder: string, claim: Claim): Promise<boolean> {
+    const key = batchKey(keys, claim.key_version, claim.salt);
+    const draw = (number: number, attempt: number) => lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
+    const sliceEnd = performance.now() + sliceMs;
+    let eventSeq: string | null = null;
+    let isBusy = true;
+    let chunk = await drawChunk(claim.first_number);
     for (;;) {
-      const [progress] = await database.rows<Progress>(
-        "select is_complete, collided from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[], $6::text::smallint[])",
-        [tenant_id, batch_id, holder, chunk.first_number, `{${hashes.join(",")}}`, `{${attempts.join(",")}}`],
-      );
-      if (!progress?.collided?.length) return progress!;
-      for (const number of progress.collided) {
-        const index = number - chunk.first_number;
-        attempts[index]! += 1;
-        hashes[index] = draw(number, attempts[index]!);
+      const since = performance.now();
+      const isLast = chunk.last === claim.last_number;
+      const [progress, next] = await Promise.all([
+        write(chunk),
+        isLast ? undefined : drawChunk(chunk.last + 1),
+      ]);
+      if (progress.is_complete || progress.minted_count !== chunk.last) return true;
+      if (next === undefined || performance.now() >= sliceEnd || stopping.aborted) return false;
+      isBusy = progress.event_seq !== eventSeq;
+      if (isBusy) await sleep((performance.now() - since) * pausePerBusyChunk);
+      eventSeq = progress.event_seq;
+      chunk = next;
+    }
+
+    async function drawChunk(first: number): Promise<Chunk> {
+      const size = isBusy ? chunkSize.busy : chunkSize.quiet;
+      const last = Math.min(first + size - 1, claim.last_number);
+      const hashes: string[] = [];
+      for (let number = first; number <= last; number += 1) {
+        hashes.push(draw(number, 0));
+        if (hashes.length % hashesPerTurn === 0) await nextTurn();
+      }
+      return { first, last, hashes };
+    }
+
+    // The codes of the numbers that collided are drawn again, until the chunk goes in.
+    async function write({ first, hashes }: Chunk): Promise<Progress> {
+      const attempts = hashes.map(() => 0);
+      for (;;) {
+        const [progress] = await database.rows<Progress>(
+          "select minted_count, is_complete, collided, event_seq from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[], $6::text::smallint[])",
+          [due.tenant_id, due.batch_id, holder, first, `{${hashes.join(",")}}`, `{${attempts.join(",")}}`],
+        );
+        if (!progress!.collided?.length) return progress!;
+        for (const number of progress!.collided) {
+          const index = number - first;
+          attempts[index]! += 1;
+          hashes[index] = draw(number, attempts[index]!);
+        }
       }
     }
   }

@@ -110,7 +110,27 @@ t.test("a worker that is asked to stop ends its chunk and gives the lease back",
     },
   };
   await createMinter({ database: stoppedAfterFirstChunk, keys: service.keys, stopping: stopping.signal }).mint(await find(service, id));
-  t.match(await find(service, id), { status: "PENDING", minted_count: 10_000, is_leased: false });
+  t.match(await find(service, id), { status: "PENDING", minted_count: 250, is_leased: false });
+});
+
+t.test("chunks are small while others write events, and large when it is quiet", async (t) => {
+  const service = await startService(t);
+  const database = openWorker(t, service);
+  for (const [isBusy, most] of [[true, 250], [false, 2_000]] as const) {
+    const sizes: number[] = [];
+    const watched: Database = {
+      ...database,
+      async rows<T>(text: string, params?: readonly unknown[]) {
+        if (text.includes("mint_chunk") && isBusy) await service.owner.rows("select nextval('core.event_seq')");
+        const before = text.includes("mint_chunk") ? params![4] as string : null;
+        if (before !== null) sizes.push(before.split(",").length);
+        return database.rows<T>(text, params);
+      },
+    };
+    await createMinter({ database: watched, keys: service.keys, stopping: new AbortController().signal }).mint(await find(service, await submit(service, 3_000)));
+    t.equal(Math.max(...sizes), most);
+    t.equal(sizes.reduce((sum, size) => sum + size), 3_000);
+  }
 });
 
 t.test("small batches come before large ones", async (t) => {

@@ -17,7 +17,8 @@ const copyOf = (table: string, patch: string) => () => copy(table, "true", `'${p
 const live = (key: string, status: string) => copy("redemption", red(key), `jsonb_build_object('redemption_id', gen_random_uuid(), 'status', '${status}', 'redeemed_at', ${status === "REDEEMED" ? "now()" : "null"}, 'ended_at', null)`);
 const newCoupon = (change: string) => copy("coupon", of("issued"), `jsonb_build_object('coupon_id', gen_random_uuid(), 'lookup_hash', gen_random_uuid(), 'batch_id', ${id["pending"]}, 'number', 1) || ${change}`);
 const entry = (type: string, key: string, reversal: string, amount: number) => `
-  insert into core.ledger_entry select tenant_id, coalesce(${reversal}, redemption_id), '${type}', redemption_id, ${reversal}, ${id["distributor"]}, ${amount}, currency, now(), now()
+  insert into core.ledger_entry (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+  select tenant_id, coalesce(${reversal}, redemption_id), '${type}', redemption_id, ${id["distributor"]}, ${amount}, currency, now(), now()
   from core.redemption where ${red(key)}`;
 const told = (key: string) => `
   insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, redemption_id, occurred_at, recorded_at)
@@ -51,6 +52,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["number_is_positive", "number 0", () => newCoupon(`'{"number": 0}'`)],
   ["number_is_within_batch", "one coupon more than the batch has", () => newCoupon(`'{"number": 4}'`)],
   ["number_is_within_batch", "a coupon for a completed batch", () => newCoupon(`'{"number": 2, "batch_id": ${id["completed"]}}'`)],
+  ["number_is_within_batch", "a coupon of no batch", () => newCoupon(`'{"batch_id": 2147483647}'`)],
   ["coupon_is_minted_issued", "a coupon minted as redeemed", () => newCoupon(`'{"status": "REDEEMED"}'`)],
   ["code_is_unique_in_tenant", "the code of another coupon", () => newCoupon("jsonb_build_object('lookup_hash', (o.x).lookup_hash)")],
   ["number_is_unique_in_batch", "the number of another coupon", () => newCoupon(`jsonb_build_object('batch_id', (o.x).batch_id, 'number', (o.x).number)`)],
@@ -88,8 +90,17 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["event_is_for_whom_it_concerns", "an event of no coupon", () => told("locked").replace("coupon_id, redemption_id, now()", "gen_random_uuid(), redemption_id, now()")],
   ["event_is_for_whom_it_concerns", "an event of no batch", () => copy("event", "batch_id is not null", "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 888888888, 'batch_id', 2147483647)")],
   ["event_is_for_whom_it_concerns", "an event of a day for nobody", () => copy("event", "business_date is not null", "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 888888888, 'party_id', 2147483647)")],
-  ["posting_tenant_id_distributor_id_fkey", "an entry on the books of a distributor that has none",
+  ["posting_is_of_its_distributor", "an entry on the books of another distributor",
     () => `insert into core.posting values (${id["ten_a"]}, 2147483647, '2030-01-01', 1, '${id["unposted"]}')`],
+  ["feed_goes_forward", "positions given twice", row("feed", "last_position = 0")],
+  ["feed_goes_forward", "a feed given to another party", row("feed", "party_id = 2147483647")],
+  ["feed_is_kept", "feeds deleted", () => "delete from core.feed"],
+  ["ledger_book_is_kept", "books deleted", () => "delete from core.ledger_book"],
+  ["open_day_goes_forward", "books given to another party", row("ledger_book", "party_id = 2147483647")],
+  ["event_is_of_its_feed", "an event in a feed that is not", () => copy("feed_event", "true", "jsonb_build_object('event_id', gen_random_uuid(), 'party_id', 2147483647)")],
+  ["event_is_of_its_feed", "no event in a feed", () => copy("feed_event", "true", "jsonb_build_object('event_id', gen_random_uuid(), 'position', 999999)")],
+  ["event_is_of_its_feed", "a batch's event in a feed", () => copy("feed_event", "true", "jsonb_build_object('position', 999999, 'event_id', (select event_id from core.event where batch_id is not null limit 1))")],
+  ["posting_is_of_its_distributor", "no entry on the books", () => `insert into core.posting values (${id["ten_a"]}, ${id["distributor"]}, '2030-01-01', 1, gen_random_uuid())`],
   ["ledger_is_immutable", "an amount corrected", row("ledger_entry", "amount_minor = 0")],
   ["ledger_is_immutable", "an entry deleted", () => "delete from core.ledger_entry"],
   ["ledger_is_immutable", "the ledger truncated", () => "truncate core.ledger_entry cascade"],
@@ -130,6 +141,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["expired_through_is_within_total", "more coupons expired than there are", batch("pending", "expired_through = 4")],
   ["batch_external_id_key", "the id of another batch", () => copy("batch", bat("pending"), `'{"batch_id": 999, "request_id": "new", "idempotency_key": "new"}'`)],
   ["batch_is_kept", "a batch deleted", () => "delete from core.batch"],
+  ["batch_is_kept", "all batches truncated", () => "truncate core.batch cascade"],
   ["template_with_batches_keeps_its_terms", "another discount", row("template", "discount_minor = 1", "external_id = 'tpl_fixed'")],
   ["template_with_batches_keeps_its_terms", "another rule after a reversal", row("template", "after_reversal = 'reissued'", "external_id = 'tpl_fixed'")],
   ["template_is_kept", "a template deleted", () => "delete from core.template where external_id = 'tpl_unused'"],
@@ -150,7 +162,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["feed_event_is_immutable", "a page changed after it was read", row("feed_event", "body = '{}'")],
   ["event_is_sequenced_once", "an event twice in a feed", copyOf("feed_event", '{"position": 999}')],
   ["position_is_positive", "position 0", copyOf("feed_event", '{"position": 0}')],
-  ["last_position_is_not_negative", "a feed before its beginning", row("feed", "last_position = -1")],
+  ["last_position_is_not_negative", "a feed before its beginning", () => copy("feed", "true", "jsonb_build_object('party_id', 2147483647, 'last_position', -1)")],
   ["sequencer_has_one_row", "a second sequencer", () => "insert into core.sequencer (is_only) values (false)"],
   ["closed_day_is_closed", "an entry for a closed day", () => `insert into core.posting values (${id["ten_a"]}, ${id["distributor"]}, '${id["day"]}', 999, '${id["unposted"]}')`],
   ["entry_is_posted_once", "an entry on two days", () => copy("posting", "true", `jsonb_build_object('business_date', '${id["day"]}'::date + 1)`)],

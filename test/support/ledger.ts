@@ -34,8 +34,8 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          select c.*, m.*
          from chosen c
          cross join lateral (values
-           (c.redemption_id, 'coupon.redeemed', 'REDEMPTION', null, c.discount_minor),
-           (c.reversal_id, 'coupon.reversed', 'REVERSAL', c.reversal_id, -c.discount_minor)) m (entry_id, event_type, entry_type, reversed, amount_minor)
+           (c.redemption_id, 'coupon.redeemed', 'REDEMPTION', c.discount_minor),
+           (c.reversal_id, 'coupon.reversed', 'REVERSAL', -c.discount_minor)) m (entry_id, event_type, entry_type, amount_minor)
          where m.entry_id is not null
          order by c.number, m.entry_type),
        event as (
@@ -43,8 +43,8 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          select tenant_id, entry_id, event_type, distributor_id, coupon_id, redemption_id, at, at from movement),
        entry as (
          insert into core.ledger_entry
-           (tenant_id, entry_id, entry_type, redemption_id, reversal_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-         select tenant_id, entry_id, entry_type, redemption_id, reversed, distributor_id, amount_minor, currency, at, at from movement)
+           (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+         select tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, at, at from movement)
        select count(*)::int as entries from movement`,
       [batch, merchant],
     );

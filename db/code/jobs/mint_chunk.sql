@@ -5,10 +5,12 @@
 -- 55 bits of code can meet: two coupons of a tenant would get the same code about once in ten batches of
 -- ten million. Then nothing is written and collided names the numbers; the worker draws their codes again with
 -- the next p_attempts.
+--
+-- event_seq: the last number that any event has taken. When it moves between two chunks, others are at work.
 create or replace function jobs.mint_chunk(
   p_tenant_id int, p_batch_id int, p_holder uuid, p_first_number int, p_lookup_hashes uuid[],
   p_attempts smallint[] default null,
-  out minted_count int, out is_complete boolean, out collided int[])
+  out minted_count int, out is_complete boolean, out collided int[], out event_seq bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_batch  core.batch;
@@ -20,6 +22,7 @@ begin
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id
   for no key update;
   v_now := clock_timestamp();
+  event_seq := (select s.last_value from core.event_seq s);
   minted_count := v_batch.minted_count;
   is_complete := v_batch.status <> 'PENDING';
   if is_complete or p_first_number <> v_batch.minted_count + 1 or v_last > v_batch.total_count then

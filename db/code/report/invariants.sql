@@ -76,7 +76,7 @@ broken (law, tenant_id, subject) as (
   select 'a ledger entry has its redemption', l.tenant_id, rules.external_id('led', l.entry_id)
   from core.ledger_entry l
   left join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
-  left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.reversal_id
+  left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
   where r.redemption_id is null
      or (l.entry_type = 'REVERSAL') <> (v.reversal_id is not null)
      or v.redemption_id <> l.redemption_id

@@ -1,6 +1,7 @@
 create or replace view report.ledger as
 select t.external_id as tenant, rules.external_id('led', l.entry_id) as entry, l.entry_type,
-       rules.external_id('red', l.redemption_id) as redemption, rules.external_id('rvs', l.reversal_id) as reversal,
+       rules.external_id('red', l.redemption_id) as redemption,
+       case l.entry_type when 'REVERSAL' then rules.external_id('rvs', l.entry_id) end as reversal,
        rules.external_id('cpn', r.coupon_id) as coupon, b.external_id as batch, x.external_id as template,
        m.external_id as merchant, d.external_id as distributor, r.store, r.terminal, r.order_id,
        rules.amount(r.order_minor, c.decimals, 'major') as order_amount,

@@ -8,8 +8,8 @@ returns setof record
 language sql stable
 begin atomic
   select p.number, array[
-    to_char(p.business_date, 'YYYY-MM-DD'), l.entry_id::text, l.entry_type, l.redemption_id::text, l.reversal_id::text,
-    r.coupon_id::text, b.external_id, t.external_id, m.external_id,
+    to_char(p.business_date, 'YYYY-MM-DD'), l.entry_id::text, l.entry_type, l.redemption_id::text,
+    case l.entry_type when 'REVERSAL' then l.entry_id::text end, r.coupon_id::text, b.external_id, t.external_id, m.external_id,
     r.store, r.terminal, r.order_id, rules.amount(r.order_minor, u.decimals, 'major')::text,
     rules.amount(l.amount_minor, u.decimals, 'major')::text, l.currency,
     rules.iso_time(l.occurred_at), rules.iso_time(l.recorded_at)]

@@ -14,10 +14,10 @@ begin
     p_redemption.tenant_id, p_reversal_id, 'coupon.reversed', p_distributor_id, null, p_redemption.coupon_id,
     p_redemption.redemption_id, p_reversed_at);
   insert into core.ledger_entry
-    (tenant_id, entry_id, entry_type, redemption_id, reversal_id, distributor_id, amount_minor, currency,
-     occurred_at, recorded_at)
+    (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at,
+     recorded_at)
   values
-    (p_redemption.tenant_id, p_reversal_id, 'REVERSAL', p_redemption.redemption_id, p_reversal_id,
+    (p_redemption.tenant_id, p_reversal_id, 'REVERSAL', p_redemption.redemption_id,
      p_distributor_id, -p_redemption.discount_minor, p_redemption.currency, p_reversed_at, clock_timestamp());
 end
 $$;
