@@ -60,7 +60,7 @@ const fillBlock = `
     from granted g),
   answered as (
     insert into core.request (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at)
-    select $1, 0, g.request_id, 'redeem', uuid_send(gen_random_uuid()), 200,
+    select $1, 0, g.request_id, 'redeem', substr(uuid_send(gen_random_uuid()), 1, 8), 200,
            format('{"ok":true,"redemption":"%s","discount_amount":5.00}', rules.external_id('red', g.redemption_id)), g.now
     from granted g)
   select count(*)::int as filled from granted`;

@@ -465,8 +465,9 @@ create table core.redemption (
   constraint redeemed_at_agrees_with_status CHECK (((status = ANY (ARRAY['REDEEMED'::text, 'REVERSED'::text])) = (redeemed_at IS NOT NULL))),
   constraint redemption_status_is_known CHECK ((status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text, 'REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text])))
 ) with (fillfactor=90);
-CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id) WHERE (status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text]));
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
+CREATE INDEX redemption_has_ended ON core.redemption USING btree (coupon_id, tenant_id) WHERE (status = ANY (ARRAY['REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text]));
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
@@ -499,7 +500,7 @@ CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
 CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
-comment on column core.request.body_hash is 'Keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
+comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
 
 create table core.reversal (
   tenant_id integer not null,

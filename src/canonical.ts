@@ -3,10 +3,10 @@
 import { createHmac } from "node:crypto";
 import { subKeysOf, type MasterKeys } from "./keys.ts";
 
-// Takes the validated body (code normalized) with request_id left out. 32 hex digits.
+// Takes the validated body (code normalized) with request_id left out. 64 bits as hex digits: only ever compared with the one hash recorded for a request id.
 export function hashBody(keys: MasterKeys, values: Record<string, unknown>): string {
   const { request_id: _, ...rest } = values;
-  return createHmac("sha256", subKeysOf(keys, keys.oldest).request).update(canonicalJson(rest)).digest("hex").slice(0, 32);
+  return createHmac("sha256", subKeysOf(keys, keys.oldest).request).update(canonicalJson(rest)).digest("hex").slice(0, 16);
 }
 
 export function canonicalJson(value: unknown): string {

@@ -35,10 +35,13 @@ comment on column core.redemption.status is 'As last written. LOCKED past lock_e
 comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
 comment on column core.redemption.ended_at is 'When it was reversed, cancelled, or found lapsed.';
 
--- The law of the house: one live lock or redemption a coupon, whatever anybody runs. Those that have ended are told
--- apart by their end, so this one index also finds all redemptions of a coupon. Here and in the primary key the tenant
+-- The law of the house: one live lock or redemption a coupon, whatever anybody runs. Those that have ended are in an index
+-- of their own, so that a redemption writes one entry, and a short one. Here and in the primary key the tenant
 -- stands last: an index that begins with it would do for either, and a plan made while the table is empty takes any.
-create unique index coupon_has_one_live_redemption on core.redemption (coupon_id, tenant_id, ended_at) nulls not distinct;
+create unique index coupon_has_one_live_redemption on core.redemption (coupon_id, tenant_id)
+where status in ('LOCKED', 'REDEEMED');
+create index redemption_has_ended on core.redemption (coupon_id, tenant_id)
+where status in ('REVERSED', 'CANCELLED', 'LAPSED');
 create index lock_is_live on core.redemption (lock_expires_at) where status = 'LOCKED';
 
 create table core.reversal (

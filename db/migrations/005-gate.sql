@@ -17,7 +17,7 @@ create table core.request (
 );
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
-comment on column core.request.body_hash is 'Keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
+comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
 
 create unique index idempotency_key_is_used_once on core.request (tenant_id, caller_id, idempotency_key)
 where idempotency_key is not null;

@@ -40,7 +40,7 @@ t.test("a deep body is refused or read, but never breaks the reader", async (t) 
 t.test("the body hash is of values: order, spaces and spelling of numbers do not matter, request_id does not count", async (t) => {
   const hash = (text: string) => hashBody(keys, read(text));
   const plain = hash('{"request_id":"r-1","a":1.5,"b":{"x":[1,2],"y":"z"}}');
-  t.match(plain, /^[0-9a-f]{32}$/);
+  t.match(plain, /^[0-9a-f]{16}$/);
   t.equal(hash('{ "b":{"y":"\\u007a","x":[1.0,2e0]}, "a":15e-1, "request_id":"r-2" }'), plain);
   for (const other of ['{"a":1.5,"b":{"x":[2,1],"y":"z"}}', '{"a":"1.5","b":{"x":[1,2],"y":"z"}}', '{"a":1.5,"b":{"x":[1,2],"y":"z","request_id":"r"}}', '{"a":1.5}', "{}"]) {
     t.not(hash(other), plain, other);

@@ -28,7 +28,7 @@ t.before(async () => {
 
 async function perform(calls: Call[], isAlone = false): Promise<Answer[]> {
   const sent = calls.map((call) => ({
-    credential_id: caller.credential_id, nonce: newRequestId(), request_id: newRequestId(), idempotency_key: newRequestId(), body_hash: "0".repeat(32), ...call,
+    credential_id: caller.credential_id, nonce: newRequestId(), request_id: newRequestId(), idempotency_key: newRequestId(), body_hash: "0".repeat(16), ...call,
   }));
   return till.rows<Answer>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [caller.tenant_id, JSON.stringify(sent), isAlone]);
 }

@@ -34,7 +34,7 @@ export async function openTill(service: Running) {
   type Row = { http_status: number; body: string };
   const send = (calls: { operation: string; args: object }[], isAlone: boolean) => {
     const sent = calls.map((call) => ({
-      credential_id: caller!.credential_id, nonce: null, request_id: newRequestId(), idempotency_key: null, body_hash: "0".repeat(32), ...call,
+      credential_id: caller!.credential_id, nonce: null, request_id: newRequestId(), idempotency_key: null, body_hash: "0".repeat(16), ...call,
     }));
     return session.rows<Row>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [caller!.tenant_id, JSON.stringify(sent), isAlone]);
   };
