@@ -26,30 +26,30 @@ const floorRows = 300_000;
 
 export const startLoader = () => startHelper<LoadJob, LoadResult>("load.ts");
 
-// A transaction that is durable, of one update and one insert; one statement, so one round trip, as of gate.perform.
-export async function createFloor(stage: Stage): Promise<Contender> {
+// A durable transaction of one update and one insert. As the field writes it (pgbench's own scripts): begin, update, insert,
+// commit. And as one statement, so without the round trips and statements that a transaction needs.
+export async function createFloor(stage: Stage, kind: "transaction" | "statement"): Promise<Contender> {
+  const schema = `floor_${kind}`;
   const session = openSession(stage.address, { name: "coupon bench floor" });
   await session.run(`
-    create schema floor;
-    create table floor.stock (id int primary key, changes int not null, changed_at timestamptz not null, filler text not null) with (fillfactor = 85);
-    create table floor.movement (movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
-    insert into floor.stock select n, 0, now(), repeat('x', 60) from generate_series(1, ${floorRows}) n;
-    analyze floor.stock;
-    grant usage on schema floor to coupon_api;
-    grant select, insert, update on all tables in schema floor to coupon_api`);
+    create schema ${schema};
+    create table ${schema}.stock (id int primary key, changes int not null, changed_at timestamptz not null, filler text not null) with (fillfactor = 85);
+    create table ${schema}.movement (movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
+    insert into ${schema}.stock select n, 0, now(), repeat('x', 60) from generate_series(1, ${floorRows}) n;
+    analyze ${schema}.stock;
+    grant usage on schema ${schema} to coupon_api;
+    grant select, insert, update on all tables in schema ${schema} to coupon_api`);
   await session.end();
-  const statement = `
-    with changed as (
-      update floor.stock s
-      set changes = s.changes + 1, changed_at = clock_timestamp()
-      where s.id = (select 1 + floor(random() * ${floorRows})::int)
-      returning s.id)
-    insert into floor.movement (id, moved_at)
-    select c.id, clock_timestamp() from changed c`;
+  const anyRow = `(select 1 + floor(random() * ${floorRows})::int)`;
+  const update = `update ${schema}.stock s set changes = s.changes + 1, changed_at = clock_timestamp() where s.id = ${anyRow}`;
+  const insert = `insert into ${schema}.movement (id, moved_at)`;
+  const steps = kind === "transaction"
+    ? ["begin", update, `${insert} select ${anyRow}, clock_timestamp()`, "commit"]
+    : [`with changed as (${update} returning s.id) ${insert} select c.id, clock_timestamp() from changed c`];
   const hammer = createHammer({ ...stage, role: "coupon_api", connections: sqlConnections });
   return {
     isRedeeming: false,
-    prepare: async (seconds) => (clock) => hammer.run(statement, seconds, clock),
+    prepare: async (seconds) => (clock) => hammer.run(steps, seconds, clock),
     end: () => hammer.end(),
   };
 }
@@ -104,7 +104,7 @@ export async function createFunction(stage: Stage, deck: Deck): Promise<Contende
     async prepare(seconds) {
       await queue(await deck.draw(Math.max(0, enough(rate, warmSeconds + seconds + 1) - (queued - used))));
       return async (clock) => {
-        const round = await hammer.run(statement, seconds, clock);
+        const round = await hammer.run([statement], seconds, clock);
         await checkAnswers(round.total);
         used += round.total;
         rate = round.count / round.seconds;

@@ -1,6 +1,6 @@
-// One SQL statement over and over through the driver of the service, on so many connections, a process of its own: where
+// A SQL transaction over and over through the driver of the service, on so many connections, a process of its own: where
 // pgbench is not installed, and for what one client alone sees.
-import { connect, type Address } from "../src/database.ts";
+import { openSession, type Address } from "../src/database.ts";
 import { cpuSecondsSince, serveJobs } from "./helper.ts";
 
 export type DriverJob = {
@@ -10,7 +10,8 @@ export type DriverJob = {
   // Before the time that counts.
   warmSeconds: number;
   seconds: number;
-  statement: string;
+  // One statement, or several from begin to commit.
+  steps: string[];
   // Of each execution in turn; the run ends with the last. Null: none, and no end but the time.
   params: unknown[][] | null;
   // The column http_status of the row must be 200.
@@ -19,18 +20,19 @@ export type DriverJob = {
 // total: also of the seconds before. latencies: milliseconds.
 export type DriverResult = { count: number; seconds: number; cpuSeconds: number; total: number; latencies: Float64Array };
 
-serveJobs<DriverJob, DriverResult>(async ({ address, role, connections, warmSeconds, seconds, statement, params, isAnswer }) => {
-  const database = connect(address, { name: "coupon bench driver", role, max: connections, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 });
+serveJobs<DriverJob, DriverResult>(async ({ address, role, connections, warmSeconds, seconds, steps, params, isAnswer }) => {
+  const sessions = Array.from({ length: connections }, () => openSession(address, { name: "coupon bench driver", role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }));
   let begun = 0;
 
   async function runFor(lastsSeconds: number): Promise<number[]> {
     const latencies: number[] = [];
     const endAt = performance.now() + lastsSeconds * 1_000;
-    await Promise.all(Array.from({ length: connections }, async () => {
+    await Promise.all(sessions.map(async (session) => {
       while (performance.now() < endAt && (params === null || begun < params.length)) {
         const since = performance.now();
-        begun += 1;
-        const [row] = await database.rows<{ http_status?: number; body?: string }>(statement, params?.[begun - 1] ?? []);
+        const number = (begun += 1);
+        let row: { http_status?: number; body?: string } | undefined;
+        for (const step of steps) [row] = await session.rows(step, params?.[number - 1] ?? []);
         latencies.push(performance.now() - since);
         if (isAnswer && row?.http_status !== 200) throw new Error(`answered ${row?.http_status} ${row?.body}`);
       }
@@ -44,7 +46,7 @@ serveJobs<DriverJob, DriverResult>(async ({ address, role, connections, warmSeco
     const startAt = performance.now();
     const latencies = await runFor(seconds);
     const result = { count: latencies.length, seconds: (performance.now() - startAt) / 1_000, cpuSeconds: cpuSecondsSince(before), total: begun, latencies: Float64Array.from(latencies) };
-    await database.end();
+    await Promise.all(sessions.map((session) => session.end()));
     return result;
   };
 });

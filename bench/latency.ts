@@ -62,7 +62,7 @@ export async function benchSingle(stage: Stage, deck: Deck, { seconds: most, rou
     const coupons = await deck.draw(singlePerSecond * seconds);
     const go = await driver.prepare({
       address: stage.address, role: "coupon_api", connections: 1, warmSeconds: 0, seconds, isAnswer: true,
-      statement: "select http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
+      steps: ["select http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)"],
       params: coupons.map((coupon) => [stage.tenantId, JSON.stringify([redeemCall(coupon, stage.credentialId, stage.keys)]), false]),
     });
     const { count, latencies } = await go();

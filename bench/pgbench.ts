@@ -1,5 +1,5 @@
-// A statement over and over from many connections: by pgbench where it is installed, else by a driver process. Each
-// execution is one prepared statement, one transaction, one round trip. pgbench connects anew for each round, and a
+// A transaction over and over from many connections: by pgbench where it is installed, else by a driver process. Statements
+// are prepared; each is a round trip. pgbench connects anew for each round, and a
 // connection compiles and plans what it calls: its first seconds are not counted.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { urlOf } from "./server.ts";
 export type Clock = { begin(): Promise<void>; end(): Promise<void> };
 // total: also of the seconds that are not counted.
 export type Hammered = { count: number; seconds: number; loadCpuSeconds: number; total: number };
-export type Hammer = { run(statement: string, seconds: number, clock: Clock): Promise<Hammered>; end(): void };
+export type Hammer = { run(steps: string[], seconds: number, clock: Clock): Promise<Hammered>; end(): void };
 type Parts = { address: Address; role: string; connections: number; folder: string };
 type Pgbench = ChildProcessByStdio<null, Readable, Readable>;
 
@@ -34,9 +34,9 @@ const settings = { jit: "off", max_parallel_workers_per_gather: "0", TimeZone: "
 function createPgbenchHammer(program: string, { address, role, connections, folder }: Parts): Hammer {
   const options = Object.entries({ role, ...settings }).map(([name, value]) => `-c ${name}=${value}`).join(" ");
   return {
-    async run(statement, seconds, clock) {
+    async run(steps, seconds, clock) {
       const file = path.join(folder, "pgbench.sql");
-      writeFileSync(file, `${statement.replaceAll(/\s+/g, " ")};\n`);
+      writeFileSync(file, steps.map((step) => `${step.replaceAll(/\s+/g, " ")};\n`).join(""));
       // One second more, so that the line of progress that ends the time is written in any case.
       const lasts = String(warmSeconds + seconds + 1);
       const args = ["-n", "-M", "prepared", "-P", "1", "-c", String(connections), "-j", "2", "-T", lasts, "-f", file, urlOf(address)];
@@ -81,8 +81,8 @@ async function follow(child: Pgbench, seconds: number, clock: Clock): Promise<{ 
 function createDriverHammer({ address, role, connections }: Parts): Hammer {
   const helper = startHelper<DriverJob, DriverResult>("driver.ts");
   return {
-    async run(statement, seconds, clock) {
-      const go = await helper.prepare({ address, role, connections, warmSeconds, seconds, statement, params: null, isAnswer: false });
+    async run(steps, seconds, clock) {
+      const go = await helper.prepare({ address, role, connections, warmSeconds, seconds, steps, params: null, isAnswer: false });
       await clock.begin();
       const { latencies: _, cpuSeconds, ...result } = await go();
       await clock.end();

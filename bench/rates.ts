@@ -9,7 +9,7 @@ import { difference, readCosts, readHotShare, type Reading } from "./measure.ts"
 import type { Settings } from "./settings.ts";
 import { settle, type Stage } from "./stage.ts";
 
-export const rateNames = ["floor", "function", "http", "http-lock-confirm", "http-query"] as const;
+export const rateNames = ["floor", "floor-one-statement", "function", "http", "http-lock-confirm", "http-query"] as const;
 export type RateName = (typeof rateNames)[number];
 type Measurement = Round & { costs: Reading };
 
@@ -30,7 +30,8 @@ export async function benchRates(stage: Stage, deck: Deck, names: readonly RateN
 
 function create(name: RateName, stage: Stage, deck: Deck): Promise<Contender> | Contender {
   switch (name) {
-    case "floor": return createFloor(stage);
+    case "floor": return createFloor(stage, "transaction");
+    case "floor-one-statement": return createFloor(stage, "statement");
     case "function": return createFunction(stage, deck);
     case "http": return createHttp(stage, deck, "redeem");
     case "http-lock-confirm": return createHttp(stage, deck, "lock-confirm");
@@ -80,7 +81,7 @@ function describe(name: RateName, list: Measurement[], isRedeeming: boolean): Fi
 
 function compare(measured: Map<RateName, Measurement[]>): Figure[] {
   const rate = (name: RateName) => { const list = measured.get(name); return list === undefined ? null : median(list.map(rateOf)); };
-  const aims: [RateName, RateName, number | null][] = [["http", "function", 1.3], ["http", "floor", 0.5], ["function", "floor", null]];
+  const aims: [RateName, RateName, number | null][] = [["http", "function", 1.3], ["http", "floor", 0.5], ["http", "floor-one-statement", null], ["function", "floor", null]];
   return aims.flatMap(([one, other, atLeast]) => {
     const [a, b] = [rate(one), rate(other)];
     return a === null || b === null ? [] : [{ name: `${one} / ${other}`, value: a / b, unit: "", ...(atLeast !== null && { aim: { atLeast } }) }];
