@@ -1,5 +1,7 @@
 // fixed: how long a redemption takes at 500 a second. single: what one client alone waits for over HTTP, and for a call of
-// gate.perform on a connection of the same driver.
+// gate.perform on a connection of the same driver. held: what others notice of a psql session that holds the row of one coupon.
+import { createClient } from "../src/client.ts";
+import { openSession } from "../src/database.ts";
 import { startLoader } from "./contenders.ts";
 import type { Deck } from "./deck.ts";
 import type { DriverJob, DriverResult } from "./driver.ts";
@@ -11,6 +13,7 @@ import { accessKey, secret } from "./tenant.ts";
 import { redeemAsk, redeemCall } from "./tickets.ts";
 
 const fixedPerSecond = 500;
+const heldSeconds = 2;
 // More than one client alone ever gets.
 const singlePerSecond = 3_000;
 
@@ -32,6 +35,42 @@ export async function benchFixed(stage: Stage, deck: Deck, { seconds, rounds }: 
       { name: `${name}: longest`, value: quantile(all, 1), unit: "ms" },
     ],
     details: { p99: latencies.map((one) => quantile(one, 0.99)) },
+  };
+}
+
+// While the row is held, a till asks for that coupon each 100 ms, and all of these have to wait for it.
+export async function benchHeld(stage: Stage, deck: Deck, { rounds }: Settings): Promise<Report> {
+  const loader = startLoader();
+  const psql = openSession(stage.address, { name: "coupon bench psql", role: "coupon_owner" });
+  const client = createClient({ url: stage.url, accessKey, secret });
+  const [without, during]: [Float64Array[], Float64Array[]] = [[], []];
+  for (let number = 0; number <= rounds; number += 1) {
+    const free = await loadAt(stage, deck, loader, fixedPerSecond, heldSeconds);
+    const [coupon] = await deck.draw(1);
+    await psql.run("begin");
+    await psql.rows("select from core.coupon c where c.tenant_id = $1 and c.lookup_hash = $2 for update", [stage.tenantId, coupon!.lookup]);
+    const asked: Promise<{ status: number }>[] = [];
+    const ask = () => asked.push(client.post("/v1/coupons/redeem", JSON.parse(redeemAsk(coupon!).body)));
+    ask();
+    const asking = setInterval(ask, 100);
+    const beside = await loadAt(stage, deck, loader, fixedPerSecond, heldSeconds);
+    clearInterval(asking);
+    await psql.run("rollback");
+    const redeemed = (await Promise.all(asked)).filter(({ status }) => status === 200).length;
+    if (redeemed !== 1) throw new Error(`the coupon that was held was redeemed ${redeemed} times`);
+    if (number === 0) continue;
+    without.push(free);
+    during.push(beside);
+  }
+  loader.end();
+  await psql.end();
+  const [p99Without, p99During] = [quantile(joined(without), 0.99), quantile(joined(during), 0.99)];
+  return {
+    figures: [
+      { name: `p99 at ${fixedPerSecond}/s`, value: p99Without, unit: "ms" },
+      { name: "p99 while psql holds one coupon", value: p99During, unit: "ms" },
+      { name: "p99 while held / else", value: p99During / p99Without, unit: "", aim: { atMost: 2 } },
+    ],
   };
 }
 

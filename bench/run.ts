@@ -12,7 +12,7 @@ import { printTable, type Report } from "./figures.ts";
 import { benchFlat } from "./flat.ts";
 import { endHelpers } from "./helper.ts";
 import { benchIdle } from "./idle.ts";
-import { benchFixed, benchSingle } from "./latency.ts";
+import { benchFixed, benchHeld, benchSingle } from "./latency.ts";
 import { benchMint } from "./mint.ts";
 import { stopPrograms } from "./programs.ts";
 import { benchRates, rateNames, type RateName } from "./rates.ts";
@@ -26,7 +26,7 @@ type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
 const benches: Record<string, Bench> = { mint: benchMint, expire: benchExpire, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, flat: benchFlat, idle: benchIdle };
-const onOneStage = [...rateNames, "fixed", "single"] as const;
+const onOneStage = [...rateNames, "fixed", "single", "held"] as const;
 const byNameOnly = new Set(["flat", "idle"]);
 const names = [...onOneStage, ...Object.keys(benches)];
 const resultsFile = path.join(import.meta.dirname, "results.json");
@@ -75,6 +75,7 @@ async function runOnOneStage(chosen: string[], server: Server, settings: Setting
   if (rates.length > 0) add("rates", await benchRates(stage, deck, rates, settings));
   if (chosen.includes("fixed")) add("fixed", await benchFixed(stage, deck, settings));
   if (chosen.includes("single")) add("single", await benchSingle(stage, deck, settings));
+  if (chosen.includes("held")) add("held", await benchHeld(stage, deck, settings));
   await stage.close();
 }
 

@@ -5,6 +5,7 @@ import { untilSequenced } from "./feed.ts";
 import type { Report } from "./figures.ts";
 import { fillRedemptions } from "./fill.ts";
 import { startHelper } from "./helper.ts";
+import { difference, readCosts } from "./measure.ts";
 import type { ReaderJob, ReaderResult } from "./reader.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
@@ -31,7 +32,10 @@ export async function benchStatement(server: Server, { entryCount }: Settings): 
 
   const reader = startHelper<ReaderJob, ReaderResult>("reader.ts");
   const target = `/v1/reconciliations/${date}/detail?distributor=${party}`;
-  const { count, bytes, seconds } = await (await reader.prepare({ kind: "download", url: stage.url, accessKey, secret, target }))();
+  const go = await reader.prepare({ kind: "download", url: stage.url, accessKey, secret, target });
+  const before = await readCosts(stage.measured);
+  const { count, bytes, seconds } = await go();
+  const costs = difference(before, await readCosts(stage.measured));
   reader.end();
   await worker.stop();
   await stage.close();
@@ -42,6 +46,8 @@ export async function benchStatement(server: Server, { entryCount }: Settings): 
       { name: `${entryCount} entries: closed and ready`, value: closedSeconds, unit: "s" },
       { name: `${entryCount} entries: downloaded`, value: seconds, unit: "s", ...aim },
       { name: "downloaded", value: count / seconds, unit: "entries/s" },
+      ...[{ name: "CPU of postgres", spent: costs.postgresCpu }, { name: "CPU of serve", spent: costs.serveCpu }].flatMap(({ name, spent }) =>
+        spent === null ? [] : [{ name, value: (spent * 1e6) / count, unit: "µs an entry" }]),
       { name: "size", value: bytes / 2 ** 20, unit: "MiB" },
     ],
   };
