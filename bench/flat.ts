@@ -1,12 +1,13 @@
 // flat: redemptions a second over HTTP at few coupons and at many that have seen many redemptions, each with a database and a
 // service of its own, in turn. The coupons are minted by the worker, the redemptions are written as rows (see fill.ts).
+import { setTimeout as sleep } from "node:timers/promises";
 import { createHttp } from "./contenders.ts";
 import { median, type Report } from "./figures.ts";
 import { fillRedemptions } from "./fill.ts";
 import { rateOf } from "./rates.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage } from "./stage.ts";
+import { openStage, type Stage } from "./stage.ts";
 
 const noClock = { begin: async () => {}, end: async () => {} };
 
@@ -20,6 +21,7 @@ export async function benchFlat(server: Server, { flatSmall, flatLarge, redempti
   // A warm round, the rounds, and something left in the end.
   const most = Math.floor(flatSmall / (rounds + 2));
   const contenders = sides.map((side) => ({ ...side, contender: createHttp(side.stage, side.deck, "redeem", most) }));
+  const before = await readScans(large);
   for (let number = 0; number <= rounds; number += 1) {
     for (const { contender, rates } of contenders) {
       const go = await contender.prepare(seconds);
@@ -27,6 +29,7 @@ export async function benchFlat(server: Server, { flatSmall, flatLarge, redempti
       if (number > 0) rates.push(rateOf(round));
     }
   }
+  const scans = (await readScans(large)) - before;
   for (const { contender, stage } of contenders) {
     contender.end();
     await stage.close();
@@ -37,7 +40,16 @@ export async function benchFlat(server: Server, { flatSmall, flatLarge, redempti
       { name: `http at ${flatSmall} coupons`, value: few, unit: "/s" },
       { name: `http at ${flatLarge} coupons, ${filled} redemptions`, value: many, unit: "/s" },
       { name: "many / few", value: many / few, unit: "", aim: { atLeast: 0.9 } },
+      { name: `at ${flatLarge} coupons: scans of whole tables`, value: scans, unit: "", aim: { atMost: 0 } },
     ],
     details: { few: sides[0]!.rates, many: sides[1]!.rates },
   };
+}
+
+// Of the tables that grow; what sessions have read is told within a second of their last transaction.
+async function readScans({ owner }: Stage): Promise<number> {
+  await sleep(1_500);
+  const [row] = await owner.rows<{ scans: number }>(
+    "select sum(s.seq_scan)::int as scans from pg_stat_user_tables s where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'event', 'ledger_entry', 'request')");
+  return row!.scans;
 }

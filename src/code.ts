@@ -18,8 +18,9 @@ export function normalizeCode(text: string): string | null {
   if (codePattern.test(text)) return text;
   // Groups of one with a separator each are still a code; beyond that nobody types.
   if (text.length < 16 || text.length > 64) return null;
-  const code = text
-    .replace(/[- ]/g, "")
+  const bare = text.replace(/[- ]/g, "");
+  if (bare.length !== 16) return null;
+  const code = bare
     .replace(/[a-z]/g, (letter) => letter.toUpperCase())
     .replaceAll("O", "0")
     .replace(/[IL]/g, "1");

@@ -1,5 +1,5 @@
 // Gathers the calls of a tenant while a group of it is under way, and sends them as the next one: one transaction then
-// carries many calls. A call that finds its tenant idle is a group of one and waits for nobody.
+// carries many calls. A call that finds its tenant idle waits for nobody but those that have come with it.
 //
 // A second group goes beside the first as soon as many calls wait: so that one is carried out while the other is written
 // to disk, and calls do not end up in small groups, which cost nearly as much as large ones.
@@ -26,7 +26,7 @@ type Waiting<Call, Outcome> = {
   settle: (outcome: Outcome) => void;
   fail: (error: unknown) => void;
 };
-type Tenant<Call, Outcome> = { id: number; queue: Waiting<Call, Outcome>[]; groupsUnderWay: number };
+type Tenant<Call, Outcome> = { id: number; queue: Waiting<Call, Outcome>[]; groupsUnderWay: number; isAboutToStart: boolean };
 
 const mostUnderWay = 2;
 // From here on a group gains little by waiting for more. Measured at 64 connections: 8 carries a quarter less.
@@ -57,7 +57,17 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
         start(tenant);
       });
     }
-    if (tenant.groupsUnderWay === 0) tenants.delete(tenant.id);
+    if (tenant.groupsUnderWay === 0 && !tenant.isAboutToStart) tenants.delete(tenant.id);
+  }
+
+  // Behind the requests that node has read already: answers go out together, so the next requests come together.
+  function startSoon(tenant: Tenant<Call, Outcome>): void {
+    if (tenant.isAboutToStart) return;
+    tenant.isAboutToStart = true;
+    setImmediate(() => {
+      tenant.isAboutToStart = false;
+      start(tenant);
+    });
   }
 
   async function perform(tenantId: number, group: Waiting<Call, Outcome>[]): Promise<void> {
@@ -77,7 +87,7 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
       if (waitingCount >= maxWaiting) throw unavailable(new Error("too many requests wait"));
       let tenant = tenants.get(tenantId);
       if (tenant === undefined) {
-        tenant = { id: tenantId, queue: [], groupsUnderWay: 0 };
+        tenant = { id: tenantId, queue: [], groupsUnderWay: 0, isAboutToStart: false };
         tenants.set(tenantId, tenant);
       }
       const { queue } = tenant;
@@ -101,7 +111,7 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
         queue.push(waiting);
         waitingCount += 1;
       });
-      start(tenant);
+      startSoon(tenant);
       return outcome;
     },
   };
