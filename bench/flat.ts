@@ -7,7 +7,7 @@ import { fillRedemptions } from "./fill.ts";
 import { rateOf } from "./rates.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { openStage, settle, type Stage } from "./stage.ts";
 
 const noClock = { begin: async () => {}, end: async () => {} };
 
@@ -21,6 +21,7 @@ export async function benchFlat(server: Server, { flatSmall, flatLarge, redempti
   // A warm round, the rounds, and something left in the end.
   const most = Math.floor(flatSmall / (rounds + 2));
   const contenders = sides.map((side) => ({ ...side, contender: createHttp(side.stage, side.deck, "redeem", most) }));
+  for (const { stage } of sides) await settle(stage);
   const before = await readScans(large);
   for (let number = 0; number <= rounds; number += 1) {
     for (const { contender, rates } of contenders) {
