@@ -465,9 +465,8 @@ create table core.redemption (
   constraint redeemed_at_agrees_with_status CHECK (((status = ANY (ARRAY['REDEEMED'::text, 'REVERSED'::text])) = (redeemed_at IS NOT NULL))),
   constraint redemption_status_is_known CHECK ((status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text, 'REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text])))
 ) with (fillfactor=90);
-CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id) WHERE (status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text]));
+CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
-CREATE INDEX redemption_has_ended ON core.redemption USING btree (coupon_id, tenant_id) WHERE (status = ANY (ARRAY['REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text]));
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
@@ -509,8 +508,8 @@ create table core.reversal (
   caller_id integer not null,
   reason text,
   reversed_at timestamp with time zone not null,
-  constraint reversal_pkey PRIMARY KEY (tenant_id, reversal_id),
-  constraint redemption_is_reversed_once UNIQUE (tenant_id, redemption_id),
+  constraint reversal_pkey PRIMARY KEY (reversal_id, tenant_id),
+  constraint redemption_is_reversed_once UNIQUE (redemption_id, tenant_id),
   constraint reversal_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id)
 );
 CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
