@@ -180,12 +180,10 @@ begin
   where not case
       when n.status in ('LOCKED', 'REDEEMED') and r.status is not null then n.status = r.status
       when r.status is not null or n.status = 'LOCKED' then false
-      when n.status = 'REDEEMED' then (
-         -- no exists: that would be hashed, which reads all that were ever reversed
-         select true
-         from core.redemption e
-         where e.coupon_id = n.coupon_id and e.tenant_id = n.tenant_id and e.status = 'REVERSED'
-         limit 1) is true
+      when n.status = 'REDEEMED' then exists (
+        select
+        from core.redemption e
+        where e.coupon_id = n.coupon_id and e.tenant_id = n.tenant_id and e.status = 'REVERSED')
       when n.status = 'VOIDED' then exists (
         select from core.voiding v where v.tenant_id = n.tenant_id and v.coupon_id = n.coupon_id)
       else true

@@ -22,7 +22,7 @@ const claimSize = 1_000_000;
 const hashesPerTurn = 500;
 // After this long a batch gives its place back, so that a small one does not wait behind a large one.
 const sliceMs = 2_000;
-// Batches minted at once by one process: a second one lets its database time overlap the other's hashing.
+// Batches minted at once by one process: a small one need not wait for the slice of a large one to end.
 const places = 2;
 
 export type DueBatch = { tenant_id: number; batch_id: number };

@@ -28,18 +28,9 @@ begin
   from core.redemption r
   where r.tenant_id = p_call.tenant_id
     and r.coupon_id = v_coupon.coupon_id
-    and r.status in ('LOCKED', 'REDEEMED')
-    and (r.status = 'REDEEMED' or r.lock_expires_at > v_now);
-  if not found then
-    select r.* into v_last
-    from core.redemption r
-    where r.tenant_id = p_call.tenant_id
-      and r.coupon_id = v_coupon.coupon_id
-      and r.status in ('REVERSED', 'CANCELLED', 'LAPSED')
-      and r.status = 'REVERSED'
-    order by r.started_at desc
-    limit 1;
-  end if;
+    and (r.status in ('REDEEMED', 'REVERSED') or (r.status = 'LOCKED' and r.lock_expires_at > v_now))
+  order by r.started_at desc
+  limit 1;
   v_status := rules.effective_status(
     v_coupon.status, v_coupon.valid_to, case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
     v_batch.status = 'ALLOCATED', p_call.variant, v_now);

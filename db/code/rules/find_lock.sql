@@ -9,20 +9,10 @@ begin
   from core.redemption r
   where r.tenant_id = p_call.tenant_id
     and r.coupon_id = p_coupon_id
-    and r.status in ('LOCKED', 'REDEEMED')
     and r.caller_id = p_call.caller_id
-    and r.lock_request_id = p_call.args ->> 'lock_request_id';
-  if not found then
-    select r.* into v_found
-    from core.redemption r
-    where r.tenant_id = p_call.tenant_id
-      and r.coupon_id = p_coupon_id
-      and r.status in ('REVERSED', 'CANCELLED', 'LAPSED')
-      and r.caller_id = p_call.caller_id
-      and r.lock_request_id = p_call.args ->> 'lock_request_id'
-    order by r.started_at desc
-    limit 1;
-  end if;
+    and r.lock_request_id = p_call.args ->> 'lock_request_id'
+  order by r.started_at desc
+  limit 1;
   return v_found;
 end
 $$;
