@@ -50,8 +50,8 @@ const fillBlock = `
            500, 2000 + g.number % 8000, 'store ' || g.number % 900, 'till ' || g.number % 7, (100000 + g.number)::text, g.now, g.now
     from granted g),
   told as (
-    insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, redemption_id, occurred_at, recorded_at)
-    select $1, g.redemption_id, 'coupon.redeemed', g.distributor_id, g.coupon_id, g.redemption_id, g.now, g.now
+    insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+    select $1, g.redemption_id, 'coupon.redeemed', g.distributor_id, g.coupon_id, g.now, g.now
     from granted g),
   entered as (
     insert into core.ledger_entry

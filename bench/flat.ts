@@ -21,9 +21,13 @@ export async function benchFlat(server: Server, { flatSmall, flatLarge, redempti
   // A warm round, the rounds, and something left in the end.
   const most = Math.floor(flatSmall / (rounds + 2));
   const contenders = sides.map((side) => ({ ...side, contender: createHttp(side.stage, side.deck, "redeem", most) }));
-  for (const { stage } of sides) await settle(stage);
-  const before = await readScans(large);
+  let before = 0;
   for (let number = 0; number <= rounds; number += 1) {
+    // Behind the warm round: statistics of tables that are still empty would tell what is not so any more.
+    if (number === 1) {
+      for (const { stage } of sides) await settle(stage);
+      before = await readScans(large);
+    }
     for (const { contender, rates } of contenders) {
       const go = await contender.prepare(seconds);
       const round = await go(noClock);

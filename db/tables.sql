@@ -252,7 +252,6 @@ END,
   recorded_at timestamp with time zone not null,
   event_id uuid not null,
   coupon_id uuid,
-  redemption_id uuid,
   batch_id integer,
   business_date date,
   event_type text not null,
@@ -260,10 +259,9 @@ END,
   constraint event_event_seq_key UNIQUE (event_seq),
   constraint event_is_of_its_type CHECK (
 CASE
-    WHEN (event_type = ANY (ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text])) THEN ((coupon_id IS NOT NULL) AND (redemption_id IS NOT NULL) AND (batch_id IS NULL) AND (business_date IS NULL))
-    WHEN (event_type = ANY (ARRAY['coupon.expired'::text, 'coupon.voided'::text])) THEN ((coupon_id IS NOT NULL) AND (redemption_id IS NULL) AND (batch_id IS NULL) AND (business_date IS NULL))
-    WHEN (event_type = ANY (ARRAY['batch.generated'::text, 'allocation.completed'::text])) THEN ((batch_id IS NOT NULL) AND (coupon_id IS NULL) AND (redemption_id IS NULL) AND (business_date IS NULL))
-    WHEN (event_type = 'reconciliation.ready'::text) THEN ((business_date IS NOT NULL) AND (coupon_id IS NULL) AND (redemption_id IS NULL) AND (batch_id IS NULL))
+    WHEN (event_type = ANY (ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text, 'coupon.expired'::text, 'coupon.voided'::text])) THEN ((coupon_id IS NOT NULL) AND (batch_id IS NULL) AND (business_date IS NULL))
+    WHEN (event_type = ANY (ARRAY['batch.generated'::text, 'allocation.completed'::text])) THEN ((batch_id IS NOT NULL) AND (coupon_id IS NULL) AND (business_date IS NULL))
+    WHEN (event_type = 'reconciliation.ready'::text) THEN ((business_date IS NOT NULL) AND (coupon_id IS NULL) AND (batch_id IS NULL))
     ELSE false
 END)
 );

@@ -129,8 +129,8 @@ comment on column core.coupon.code_attempt is 'How often the code was drawn agai
 comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
 comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
 
--- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked at commit
--- (core.check_coupon_state).
+-- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked by the statement
+-- (core.check_coupons).
 create function core.check_coupon_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

@@ -81,7 +81,6 @@ create table core.event (
   recorded_at    timestamptz  not null,
   event_id       uuid         not null,
   coupon_id      uuid,
-  redemption_id  uuid,
   batch_id       int,
   business_date  date,
   event_type     text         not null,
@@ -89,14 +88,12 @@ create table core.event (
   unique (event_seq),
   constraint event_is_of_its_type check (
     case
-      when event_type in ('coupon.redeemed', 'coupon.reversed')
-        then coupon_id is not null and redemption_id is not null and batch_id is null and business_date is null
-      when event_type in ('coupon.expired', 'coupon.voided')
-        then coupon_id is not null and redemption_id is null and batch_id is null and business_date is null
+      when event_type in ('coupon.redeemed', 'coupon.reversed', 'coupon.expired', 'coupon.voided')
+        then coupon_id is not null and batch_id is null and business_date is null
       when event_type in ('batch.generated', 'allocation.completed')
-        then batch_id is not null and coupon_id is null and redemption_id is null and business_date is null
+        then batch_id is not null and coupon_id is null and business_date is null
       when event_type = 'reconciliation.ready'
-        then business_date is not null and coupon_id is null and redemption_id is null and batch_id is null
+        then business_date is not null and coupon_id is null and batch_id is null
       else false
     end)
 );
@@ -345,13 +342,20 @@ begin
   from new_event n
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
-  left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = n.redemption_id
+  left join core.reversal v
+    on n.event_type = 'coupon.reversed' and v.tenant_id = n.tenant_id and v.reversal_id = n.event_id
+  left join core.redemption r
+    on n.event_type in ('coupon.redeemed', 'coupon.reversed')
+       and r.redemption_id = case n.event_type when 'coupon.redeemed' then n.event_id else v.redemption_id end
+       and r.tenant_id = n.tenant_id
   left join core.party p
     on n.business_date is not null and p.tenant_id = n.tenant_id and p.party_id = n.party_id
   where (case
       when n.business_date is not null then p.party_id is not null
       when n.batch_id is not null then n.party_id in (b.maker_id, b.distributor_id)
-      else n.party_id = b.distributor_id and (n.redemption_id is null or r.coupon_id = n.coupon_id)
+      when n.event_type in ('coupon.redeemed', 'coupon.reversed')
+        then n.party_id = b.distributor_id and r.coupon_id = n.coupon_id
+      else n.party_id = b.distributor_id
     end) is not true
   limit 1;
   if found then
@@ -385,7 +389,7 @@ begin
   left join core.event e
     on e.tenant_id = n.tenant_id
        and e.event_id = n.entry_id
-       and e.redemption_id = n.redemption_id
+       and e.event_type = case n.entry_type when 'REDEMPTION' then 'coupon.redeemed' else 'coupon.reversed' end
        and e.party_id = n.distributor_id
   where e.event_id is null
      or (n.currency = r.currency and case n.entry_type

@@ -21,8 +21,8 @@ const entry = (type: string, key: string, reversal: string, amount: number) => `
   select tenant_id, coalesce(${reversal}, redemption_id), '${type}', redemption_id, ${id["distributor"]}, ${amount}, currency, now(), now()
   from core.redemption where ${red(key)}`;
 const told = (key: string) => `
-  insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, redemption_id, occurred_at, recorded_at)
-  select tenant_id, redemption_id, 'coupon.redeemed', ${id["distributor"]}, coupon_id, redemption_id, now(), now() from core.redemption where ${red(key)}`;
+  insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+  select tenant_id, redemption_id, 'coupon.redeemed', ${id["distributor"]}, coupon_id, now(), now() from core.redemption where ${red(key)}`;
 const reversalOf = (key: string) => `
   insert into core.reversal select tenant_id, '00000000-0000-7000-8000-000000000001', redemption_id, 0, null, now() from core.redemption where ${red(key)}`;
 
@@ -86,8 +86,8 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["redemption_is_of_a_coupon_at_a_merchant", "a redemption at no merchant",
     () => copy("redemption", red("cancelled"), `jsonb_build_object('redemption_id', gen_random_uuid(), 'merchant_id', 2147483647, 'ended_at', now())`)],
   ["event_is_for_whom_it_concerns", "an event for another party", () => told("locked").replace(`'coupon.redeemed', ${id["distributor"]}`, "'coupon.redeemed', 2147483647")],
-  ["event_is_for_whom_it_concerns", "an event of another coupon's redemption", () => told("locked").replace("coupon_id, redemption_id, now()", `'${id["issued"]}', redemption_id, now()`)],
-  ["event_is_for_whom_it_concerns", "an event of no coupon", () => told("locked").replace("coupon_id, redemption_id, now()", "gen_random_uuid(), redemption_id, now()")],
+  ["event_is_for_whom_it_concerns", "an event of another coupon's redemption", () => told("locked").replace("coupon_id, now()", `'${id["issued"]}', now()`)],
+  ["event_is_for_whom_it_concerns", "an event of no coupon", () => told("locked").replace("coupon_id, now()", "gen_random_uuid(), now()")],
   ["event_is_for_whom_it_concerns", "an event of no batch", () => copy("event", "batch_id is not null", "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 888888888, 'batch_id', 2147483647)")],
   ["event_is_for_whom_it_concerns", "an event of a day for nobody", () => copy("event", "business_date is not null", "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 888888888, 'party_id', 2147483647)")],
   ["posting_is_of_its_distributor", "an entry on the books of another distributor",
@@ -117,7 +117,8 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["event_is_immutable", "an event changed", row("event", "occurred_at = now()")],
   ["event_is_immutable", "events deleted", () => "delete from core.event"],
   ["event_is_of_its_type", "an event that is none", () => copy("event", "true", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999, 'event_type', 'coupon.sold')`)],
-  ["event_is_of_its_type", "a redemption event without a redemption", () => copy("event", "event_type = 'coupon.redeemed'", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999, 'redemption_id', null)`)],
+  ["event_is_for_whom_it_concerns", "a redemption told that is none", () => copy("event", "event_type = 'coupon.redeemed'", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999)`)],
+  ["event_is_for_whom_it_concerns", "a redemption told as its reversal", () => told("locked").replace("coupon.redeemed", "coupon.reversed")],
   // batches and templates
   ["batch_is_fixed_at_submission", "another distributor", batch("allocated", "distributor_id = 0")],
   ["batch_is_fixed_at_submission", "another end", batch("allocated", "valid_to = valid_to + interval '1 day'")],

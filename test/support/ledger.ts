@@ -39,8 +39,8 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          where m.entry_id is not null
          order by c.number, m.entry_type),
        event as (
-         insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, redemption_id, occurred_at, recorded_at)
-         select tenant_id, entry_id, event_type, distributor_id, coupon_id, redemption_id, at, at from movement),
+         insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+         select tenant_id, entry_id, event_type, distributor_id, coupon_id, at, at from movement),
        entry as (
          insert into core.ledger_entry
            (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)

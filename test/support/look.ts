@@ -25,7 +25,7 @@ export async function readStory(owner: Database, couponId: string): Promise<Stor
              join core.redemption r using (tenant_id, redemption_id)
              where (r.tenant_id, r.coupon_id) = (c.tenant_id, c.coupon_id) order by l.recorded_at) as amounts,
        (select coalesce(jsonb_agg(jsonb_build_object('type', e.event_type, 'party', p.external_id,
-               'redemption', rules.external_id('red', e.redemption_id)) order by e.event_seq), '[]')
+               'redemption', rules.event_body(e)::json ->> 'redemption_id') order by e.event_seq), '[]')
         from core.event e join core.party p using (tenant_id, party_id)
         where (e.tenant_id, e.coupon_id) = (c.tenant_id, c.coupon_id)) as events
      from core.coupon c where c.coupon_id = rules.internal_id('cpn', $1)`,

@@ -33,7 +33,7 @@ begin
   set status = 'ALLOCATED', allocated_at = v_now
   where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
   perform rules.write_event(
-    p_call.tenant_id, rules.new_id(), 'allocation.completed', v_batch.distributor_id, v_batch.batch_id, null, null, v_now);
+    p_call.tenant_id, rules.new_id(), 'allocation.completed', v_batch.distributor_id, v_batch.batch_id, null, v_now);
 
   -- answer
   return rules.batch_answer(p_call.tenant_id, v_batch.batch_id);

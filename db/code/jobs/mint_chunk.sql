@@ -52,7 +52,7 @@ begin
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
   if is_complete then
     perform rules.write_event(
-      p_tenant_id, rules.new_id(), 'batch.generated', v_batch.maker_id, p_batch_id, null, null, v_now);
+      p_tenant_id, rules.new_id(), 'batch.generated', v_batch.maker_id, p_batch_id, null, v_now);
   end if;
 end
 $$;

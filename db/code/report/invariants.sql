@@ -44,12 +44,18 @@ broken (law, tenant_id, subject) as (
   from core.event e
   left join core.coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
   left join core.batch b on b.tenant_id = e.tenant_id and b.batch_id = coalesce(e.batch_id, c.batch_id)
-  left join core.redemption r on r.tenant_id = e.tenant_id and r.redemption_id = e.redemption_id
+  left join core.reversal v on v.tenant_id = e.tenant_id and v.reversal_id = e.event_id
+  left join core.redemption r
+    on r.tenant_id = e.tenant_id and r.redemption_id = coalesce(v.redemption_id, e.event_id)
   left join core.party p on p.tenant_id = e.tenant_id and p.party_id = e.party_id
   where (case
       when e.business_date is not null then p.party_id is not null
       when e.batch_id is not null then e.party_id in (b.maker_id, b.distributor_id)
-      else e.party_id = b.distributor_id and (e.redemption_id is null or r.coupon_id = e.coupon_id)
+      when e.event_type in ('coupon.redeemed', 'coupon.reversed')
+        then e.party_id = b.distributor_id
+             and r.coupon_id = e.coupon_id
+             and (e.event_type = 'coupon.reversed') = (v.reversal_id is not null)
+      else e.party_id = b.distributor_id
     end) is not true
   union all
   select 'a voided coupon has its voiding', c.tenant_id, rules.external_id('cpn', c.coupon_id)

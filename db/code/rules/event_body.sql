@@ -1,4 +1,5 @@
--- An event as the interface shows it, the same in pages and webhooks.
+-- An event as the interface shows it, the same in pages and webhooks. That of a redemption has its id; that of a
+-- reversal has the reversal's.
 create or replace function rules.event_body(p_event core.event) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
@@ -6,7 +7,12 @@ begin
     return format(
       '{"event_id":"%s","event_type":"%s","coupon_id":"%s","redemption_id":%s,"occurred_at":"%s","recorded_at":"%s"}',
       rules.external_id('evt', p_event.event_id), p_event.event_type, rules.external_id('cpn', p_event.coupon_id),
-      coalesce('"' || rules.external_id('red', p_event.redemption_id) || '"', 'null'),
+      coalesce('"' || rules.external_id('red', case p_event.event_type
+        when 'coupon.redeemed' then p_event.event_id
+        when 'coupon.reversed' then (
+          select v.redemption_id
+          from core.reversal v where v.tenant_id = p_event.tenant_id and v.reversal_id = p_event.event_id)
+      end) || '"', 'null'),
       rules.iso_time(p_event.occurred_at), rules.iso_time(p_event.recorded_at));
   end if;
   if p_event.batch_id is not null then

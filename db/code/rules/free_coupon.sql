@@ -12,7 +12,7 @@ begin
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;
   if v_is_expired then
     perform rules.write_event(
-      p_coupon.tenant_id, rules.new_id(), 'coupon.expired', p_distributor_id, null, p_coupon.coupon_id, null, p_now);
+      p_coupon.tenant_id, rules.new_id(), 'coupon.expired', p_distributor_id, null, p_coupon.coupon_id, p_now);
   end if;
 end
 $$;

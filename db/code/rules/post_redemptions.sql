@@ -4,9 +4,9 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   with told as (
     insert into core.event
-      (tenant_id, event_id, event_type, party_id, coupon_id, redemption_id, occurred_at, recorded_at)
-    select p_tenant_id, t.redemption_id, 'coupon.redeemed', t.distributor_id, t.coupon_id, t.redemption_id,
-           t.granted_at, clock_timestamp()
+      (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+    select p_tenant_id, t.redemption_id, 'coupon.redeemed', t.distributor_id, t.coupon_id, t.granted_at,
+           clock_timestamp()
     from unnest(p_terms) t)
   insert into core.ledger_entry
     (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)

@@ -12,7 +12,7 @@ begin
   values (p_redemption.tenant_id, p_reversal_id, p_redemption.redemption_id, p_caller_id, p_reason, p_reversed_at);
   perform rules.write_event(
     p_redemption.tenant_id, p_reversal_id, 'coupon.reversed', p_distributor_id, null, p_redemption.coupon_id,
-    p_redemption.redemption_id, p_reversed_at);
+    p_reversed_at);
   insert into core.ledger_entry
     (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at,
      recorded_at)

@@ -2,15 +2,15 @@
 -- while the row lock of the coupon is held, so the events of one coupon are in their order.
 create or replace function rules.write_event(
   p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int, p_coupon_id uuid,
-  p_redemption_id uuid, p_occurred_at timestamptz)
+  p_occurred_at timestamptz)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.event
-    (tenant_id, event_id, event_type, party_id, batch_id, coupon_id, redemption_id, occurred_at, recorded_at)
+    (tenant_id, event_id, event_type, party_id, batch_id, coupon_id, occurred_at, recorded_at)
   values
-    (p_tenant_id, p_event_id, p_event_type, p_party_id, p_batch_id, p_coupon_id, p_redemption_id,
+    (p_tenant_id, p_event_id, p_event_type, p_party_id, p_batch_id, p_coupon_id,
      p_occurred_at, clock_timestamp());
 end
 $$;
-comment on function rules.write_event(int, uuid, text, int, int, uuid, uuid, timestamptz) is 'Writes an event.';
+comment on function rules.write_event(int, uuid, text, int, int, uuid, timestamptz) is 'Writes an event.';

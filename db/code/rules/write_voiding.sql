@@ -10,7 +10,7 @@ begin
   set status = 'VOIDED', status_at = p_voided_at
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;
   perform rules.write_event(
-    p_coupon.tenant_id, rules.new_id(), 'coupon.voided', p_distributor_id, null, p_coupon.coupon_id, null, p_voided_at);
+    p_coupon.tenant_id, rules.new_id(), 'coupon.voided', p_distributor_id, null, p_coupon.coupon_id, p_voided_at);
 end
 $$;
 comment on function rules.write_voiding(core.coupon, int, int, int, text, timestamptz) is
