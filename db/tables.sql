@@ -465,7 +465,8 @@ create table core.redemption (
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
-CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER INSERT OR UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
+CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> ALL (ARRAY['LOCKED'::text, 'REDEEMED'::text]))) EXECUTE FUNCTION core.check_redemption_state();
+CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();

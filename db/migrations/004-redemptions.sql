@@ -160,9 +160,10 @@ create trigger redemption_transition_is_legal
 before update on core.redemption
 for each row execute function core.check_redemption_change();
 
--- Coupon, redemption and ledger tell the same story. What is written last, the coupon's status and the ledger entry, is
--- looked at with the statement that writes it, all rows at once. What is written first is looked at again at commit: then
--- it is security definer, because by then the function that wrote is over and the session's own role may read no table.
+-- Coupon, redemption and ledger tell the same story. A statement that writes some of it is looked at when it ends, all
+-- rows at once; so a new redemption comes in one statement with its coupon's status, its event and its ledger entry. What
+-- changes later in several statements is looked at again at commit: then it is security definer, because by then the
+-- function that wrote is over and the session's own role may read no table.
 create function core.check_coupons() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -291,9 +292,16 @@ comment on function core.check_redemption_state() is
   'Deferred trigger: a redemption agrees with its coupon, and has exactly the ledger entries its status calls for.';
 
 create constraint trigger redemption_agrees_with_the_ledger
-after insert or update of status on core.redemption
+after update of status on core.redemption
 deferrable initially deferred
 for each row execute function core.check_redemption_state();
+
+-- A live one is looked at by core.check_redemptions.
+create constraint trigger ended_redemption_agrees_with_the_ledger
+after insert on core.redemption
+deferrable initially deferred
+for each row when (new.status not in ('LOCKED', 'REDEEMED'))
+execute function core.check_redemption_state();
 
 create constraint trigger reversal_agrees_with_the_ledger
 after insert on core.reversal
@@ -309,22 +317,37 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
-  v_wrong  uuid;
+  c_hint   constant text := 'Write the coupon''s status, the event and the ledger entry in the same statement.';
+  v_wrong  record;
 begin
-  select n.redemption_id into v_wrong
+  select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id, e.amount_minor as entered into v_wrong
   from new_redemption n
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.merchant m on m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id
-  where c.coupon_id is null or m.merchant_id is null
+  left join core.ledger_entry e on e.tenant_id = n.tenant_id and e.entry_id = n.redemption_id
+  where m.merchant_id is null
+     or (case n.status
+          when 'LOCKED' then c.status = 'LOCKED' and e.amount_minor is null
+          when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor
+          else c.coupon_id is not null
+        end) is not true
   limit 1;
-  if found then
-    raise exception 'redemption % has no coupon or no merchant', v_wrong
+  if not found then
+    return null;
+  elsif v_wrong.coupon_status is null or v_wrong.merchant_id is null then
+    raise exception 'redemption % has no coupon or no merchant', v_wrong.redemption_id
       using errcode = 'foreign_key_violation', constraint = 'redemption_is_of_a_coupon_at_a_merchant';
+  elsif v_wrong.coupon_status <> v_wrong.status then
+    raise exception 'redemption % is %, its coupon %', v_wrong.redemption_id, v_wrong.status, v_wrong.coupon_status
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions', hint = c_hint;
+  else
+    raise exception 'redemption % is %, with a ledger entry of %', v_wrong.redemption_id, v_wrong.status, coalesce(v_wrong.entered, 0)
+      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger', hint = c_hint;
   end if;
-  return null;
 end
 $$;
-comment on function core.check_redemptions() is 'Trigger: coupon and merchant of a redemption are there.';
+comment on function core.check_redemptions() is
+  'Trigger: coupon and merchant of a redemption are there, and a live one agrees with its coupon and the ledger.';
 
 create trigger redemption_is_of_a_coupon_at_a_merchant
 after insert on core.redemption

@@ -74,9 +74,10 @@ t.test("of two psql sessions that give one coupon a live lock by hand, the secon
   await a.post("/v1/coupons/cancel", { request_id: newRequestId(), lock_request_id: lockId, coupon: code });
   const [coupon] = await service.owner.rows<{ key: string }>("select rules.internal_id('cpn', $1)::text as key", [id]);
   const lockByHand = `
-    insert into core.redemption
-    select (jsonb_populate_record(r, jsonb_build_object('redemption_id', rules.new_id(), 'status', 'LOCKED', 'ended_at', null))).*
-    from core.redemption r where r.coupon_id = '${coupon!.key}' and r.status = 'CANCELLED';
+    with locked as (
+      insert into core.redemption
+      select (jsonb_populate_record(r, jsonb_build_object('redemption_id', rules.new_id(), 'status', 'LOCKED', 'ended_at', null))).*
+      from core.redemption r where r.coupon_id = '${coupon!.key}' and r.status = 'CANCELLED')
     update core.coupon set status = 'LOCKED' where coupon_id = '${coupon!.key}'`;
   const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
   await first.run(`begin; ${lockByHand}`);

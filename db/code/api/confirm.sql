@@ -9,7 +9,6 @@ declare
   v_lock         core.redemption;
   v_now          timestamptz;
   v_refusal      core.answer;
-  v_terms        core.grant_terms;
 begin
   -- lock rows
   if v_merchant_id is null then
@@ -45,13 +44,13 @@ begin
   update core.coupon c
   set status = 'REDEEMED', status_at = v_now
   where c.tenant_id = p_call.tenant_id and c.coupon_id = v_lock.coupon_id;
-  v_terms.redemption_id := v_lock.redemption_id;
-  v_terms.coupon_id := v_lock.coupon_id;
-  v_terms.distributor_id := v_batch.distributor_id;
-  v_terms.currency := v_lock.currency;
-  v_terms.discount_minor := v_lock.discount_minor;
-  v_terms.granted_at := v_now;
-  perform rules.post_redemptions(p_call.tenant_id, array[v_terms]);
+  perform rules.write_event(
+    p_call.tenant_id, v_lock.redemption_id, 'coupon.redeemed', v_batch.distributor_id, null, v_lock.coupon_id, v_now);
+  insert into core.ledger_entry
+    (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+  values
+    (p_call.tenant_id, v_lock.redemption_id, 'REDEMPTION', v_lock.redemption_id, v_batch.distributor_id,
+     v_lock.discount_minor, v_lock.currency, v_now, clock_timestamp());
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',

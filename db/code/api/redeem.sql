@@ -4,14 +4,12 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_decision  core.decision;
   v_granted   core.decision[];
-  v_terms     core.grant_terms[];
   v_outcomes  core.outcome[];
 begin
   -- lock rows, decide; answer
   foreach v_decision in array rules.decide_redemptions(p_calls) loop
     if (v_decision.terms).redemption_id is not null then
       v_granted := v_granted || v_decision;
-      v_terms := v_terms || v_decision.terms;
       v_decision.refusal := (200, format('{"ok":true,"redemption":"%s","discount_amount":%s}',
         rules.external_id('red', (v_decision.terms).redemption_id),
         rules.amount((v_decision.terms).discount_minor, (v_decision.terms).decimals, (v_decision.call).amount_unit)));
@@ -22,7 +20,6 @@ begin
   -- write
   if v_granted is not null then
     perform rules.write_redemptions(v_granted, 'REDEEMED');
-    perform rules.post_redemptions(p_calls[1].tenant_id, v_terms);
   end if;
   return v_outcomes;
 end

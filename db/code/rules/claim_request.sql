@@ -10,7 +10,8 @@ declare
   v_second  bigint := hashtextextended(v_scope || greatest(p_call.request_id, v_key), 0);
 begin
   if not p_call.may_wait then
-    return pg_try_advisory_xact_lock(v_first) and pg_try_advisory_xact_lock(v_second);
+    return pg_try_advisory_xact_lock(v_first)
+      and (v_second = v_first or pg_try_advisory_xact_lock(v_second));
   end if;
   begin
     perform pg_advisory_xact_lock(v_first);

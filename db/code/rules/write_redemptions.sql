@@ -1,4 +1,5 @@
--- Writes what was granted: the redemptions, as LOCKED or at once REDEEMED, and the coupons' states.
+-- Writes what was granted: the redemptions, as LOCKED or at once REDEEMED, the coupons' states, and for what is redeemed
+-- the events and ledger entries. All in one statement, because that is when the tables look whether it agrees.
 create or replace function rules.write_redemptions(p_decisions core.decision[], p_status text) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -23,7 +24,19 @@ begin
            g.granted_at,
            case p_status when 'LOCKED' then g.lock_expires_at end,
            case p_status when 'REDEEMED' then g.granted_at end
-    from granted g)
+    from granted g),
+  told as (
+    insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+    select g.tenant_id, g.redemption_id, 'coupon.redeemed', g.distributor_id, g.coupon_id, g.granted_at, clock_timestamp()
+    from granted g
+    where p_status = 'REDEEMED'),
+  entered as (
+    insert into core.ledger_entry
+      (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+    select g.tenant_id, g.redemption_id, 'REDEMPTION', g.redemption_id, g.distributor_id, g.discount_minor, g.currency,
+           g.granted_at, clock_timestamp()
+    from granted g
+    where p_status = 'REDEEMED')
   update core.coupon c
   set status = p_status, status_at = g.granted_at
   from granted g
