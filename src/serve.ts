@@ -1,7 +1,7 @@
 // npm run serve: the HTTP side. Many of these may run beside each other; none keeps anything that matters.
 import { toNodeHandler } from "h3";
 import { createApp } from "./app.ts";
-import { readConfig, type Config } from "./config.ts";
+import { defaultLimits, readConfig, type Config } from "./config.ts";
 import { connect, resolveAddress, type Address } from "./database.ts";
 import { connectionCount, createGate } from "./gate.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";
@@ -11,7 +11,7 @@ import { isProgram, onStop, runProgram } from "./program.ts";
 import { listen, type Handler, type Listening } from "./server.ts";
 
 export type Service = { url: string; stop(): Promise<void> };
-export type ServeParts = { address: Address; keys: MasterKeys; config: Pick<Config, "host" | "port">; log: Logger };
+export type ServeParts = { address: Address; keys: MasterKeys; config: Pick<Config, "host" | "port"> & Partial<Pick<Config, "limits">>; log: Logger };
 
 export async function serve({ address, keys, config, log }: ServeParts): Promise<Service> {
   const gate = createGate({
@@ -23,10 +23,11 @@ export async function serve({ address, keys, config, log }: ServeParts): Promise
     const found = await gate.version(deadline);
     return found.migration === expected.migration && found.code === expected.code;
   };
-  const app = createApp({ gate, keys, log, readiness });
+  const { host, port, limits = defaultLimits } = config;
+  const app = createApp({ gate, keys, log, limits, readiness });
   let listening: Listening;
   try {
-    listening = await listen(toNodeHandler(app) as Handler, config);
+    listening = await listen(toNodeHandler(app) as Handler, { host, port, limits, onRefused: (refused) => log.info(refused) });
   } catch (error) {
     await gate.end();
     throw error;
