@@ -12,6 +12,7 @@ import type { MasterKeys } from "./keys.ts";
 import { beforeDeadline } from "./lane.ts";
 import { createLimiter } from "./limiter.ts";
 import type { Logger } from "./log.ts";
+import type { Observer } from "./metrics-serve.ts";
 import { invalid, Problem, toAnswer, unavailable, type Answer } from "./problem.ts";
 import { findRequestId, parseInput, readCall, type Reading } from "./read.ts";
 import type { Route } from "./route.ts";
@@ -21,7 +22,10 @@ import { createMatcher, routes } from "./routes.ts";
 const answerWithinMs = 3_800;
 const readyWithinMs = 1_500;
 
-export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; limits?: Limits; readiness: (deadline: number) => Promise<boolean> };
+export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; limits?: Limits; load?: AppLoad; observer?: Observer; readiness: (deadline: number) => Promise<boolean> };
+
+// Requests that are worked on: counted here, shown by whoever gave it.
+export type AppLoad = { openRequests: number };
 
 // What is known of a request so far; its log line when it is answered.
 type Exchange = { requestId: string | null; operation: string | null; body: Uint8Array | null; caller: Caller | null };
@@ -33,10 +37,9 @@ const probes: readonly Probe[] = [
   { operation: "readyz", method: "GET", path: "/readyz" },
 ];
 
-export function createApp({ gate, keys, log, readiness, limits = defaultLimits }: AppParts): H3 {
+export function createApp({ gate, keys, log, readiness, limits = defaultLimits, load = { openRequests: 0 }, observer }: AppParts): H3 {
   const authenticate = createAuthenticator({ gate, keys });
-  const limiter = createLimiter(limits);
-  let openRequests = 0;
+  const limiter = createLimiter(limits, observer?.refused);
   const match = createMatcher<Route | Probe>([...routes, ...probes]);
 
   async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
@@ -53,12 +56,15 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits }
     if (method === "POST" && !isJson(request)) throw new Problem("UNSUPPORTED_MEDIA_TYPE");
 
     // From here on a request takes at most answerWithinMs: who sends slowly is not counted, and keeps nobody out.
-    if (openRequests >= limits.openRequests) throw unavailable(new Error("too many requests at once"));
-    openRequests += 1;
+    if (load.openRequests >= limits.openRequests) {
+      observer?.refused("open_requests");
+      throw unavailable(new Error("too many requests at once"));
+    }
+    load.openRequests += 1;
     try {
       return await carryOut(request, exchange, { route, segments, body });
     } finally {
-      openRequests -= 1;
+      load.openRequests -= 1;
     }
   }
 
@@ -127,7 +133,10 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits }
     exchange.requestId ??= newId("req");
     // A health check asks every few seconds: what went well is no news.
     const isNews = given.status !== 200 || probes.every(({ operation }) => operation !== exchange.operation);
-    log[isNews ? "info" : "debug"]({ ...describe(exchange, given, performance.now() - startedAt), reason });
+    const durationMs = performance.now() - startedAt;
+    const line = describe(exchange, given, durationMs);
+    log[isNews ? "info" : "debug"]({ ...line, reason });
+    observer?.answered(line.operation, line.status, line.code, durationMs / 1_000);
     const fields = exchange.caller === null ? null : limiter.fields(exchange.caller.credential.accessKey);
     return new HTTPResponse(given.body, { status: given.status, headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...fields, ...given.headers } });
   }
@@ -150,7 +159,7 @@ function describeCause(cause: unknown): string | undefined {
   return cause instanceof Error ? cause.message : undefined;
 }
 
-function describe(exchange: Exchange, given: Answer, durationMs: number): Record<string, unknown> {
+function describe(exchange: Exchange, given: Answer, durationMs: number) {
   return {
     request_id: exchange.requestId,
     operation: exchange.operation,

@@ -19,6 +19,9 @@ export interface Config {
   feedRetentionDays: number
   logLevel: string
   limits: Limits
+  /** null: no metrics. */
+  metricsPort: number | null
+  metricsHost: string
 }
 
 /** What one process takes on. All of it is per process: n of them take n times as much. */
@@ -51,7 +54,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   const read = (name: string): string | null => env[name]?.trim() || null
 
   return {
-    port: readPort(read('PORT') ?? '8080'),
+    port: readPort('PORT', read('PORT') ?? '8080'),
     host: read('HOST') ?? '127.0.0.1',
     databaseUrl: readDatabaseUrl(read('DATABASE_URL')),
     dataDir: path.resolve(read('DATA_DIR') ?? '.data'),
@@ -62,6 +65,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     feedRetentionDays: readDays('FEED_RETENTION_DAYS', read('FEED_RETENTION_DAYS') ?? '400'),
     logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info'),
     limits: readLimits(read),
+    metricsPort: readMetricsPort(read('METRICS_PORT')),
+    metricsHost: read('METRICS_HOST') ?? '127.0.0.1',
   }
 }
 
@@ -96,10 +101,12 @@ function readCount(name: string, text: string, least: number, most: number): num
   return count
 }
 
-function readPort(text: string): number {
+const readMetricsPort = (text: string | null): number | null => text === null ? null : readPort('METRICS_PORT', text)
+
+function readPort(name: string, text: string): number {
   const port = Number(text)
   if (!/^\d{1,5}$/.test(text) || port > 65_535) {
-    throw new ConfigError(`PORT must be a number from 0 to 65535, not "${text}"`)
+    throw new ConfigError(`${name} must be a number from 0 to 65535, not "${text}"`)
   }
   return port
 }

@@ -27,9 +27,14 @@ const guessing: ReadonlySet<string> = new Set(["lock", "redeem", "void", "query"
 const ending: ReadonlySet<string> = new Set(["confirm", "cancel"]);
 const aboutOwnLock: ReadonlySet<string> = new Set(["LOCK_EXPIRED", "LOCK_CANCELLED", "LOCK_CONFIRMED", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS"]);
 
-export function createLimiter({ requestsPerSecond, requestBurst, unknownCodesPerMinute }: Limits): Limiter {
+export function createLimiter({ requestsPerSecond, requestBurst, unknownCodesPerMinute }: Limits, onRefused?: (limit: LimitName) => void): Limiter {
   const requests = requestsPerSecond === null ? null : openLimit("requests", { perSecond: requestsPerSecond, burst: requestBurst });
   const codes = unknownCodesPerMinute === null ? null : openLimit("unknown_codes", { perSecond: unknownCodesPerMinute / 60, burst: unknownCodesPerMinute });
+
+  function refuse({ name, buckets }: Limit, accessKey: string): Problem {
+    onRefused?.(name);
+    return new Problem("RATE_LIMITED", { limit: name }, { "retry-after": String(atLeastOne(buckets.secondsToNext(accessKey))) }, new Error(`too many ${name}`));
+  }
 
   return {
     admit(accessKey, operation) {
@@ -57,10 +62,6 @@ export function createLimiter({ requestsPerSecond, requestBurst, unknownCodesPer
 
 function openLimit(name: LimitName, quota: Quota): Limit {
   return { name, buckets: createBuckets(quota), policy: `"${name}";q=${quota.burst};w=${Math.ceil(quota.burst / quota.perSecond)}` };
-}
-
-function refuse({ name, buckets }: Limit, accessKey: string): Problem {
-  return new Problem("RATE_LIMITED", { limit: name }, { "retry-after": String(atLeastOne(buckets.secondsToNext(accessKey))) }, new Error(`too many ${name}`));
 }
 
 // r: what is left; t: when there is one again, or all of them.

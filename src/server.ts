@@ -5,11 +5,11 @@ import type { Config, Limits } from "./config.ts";
 import { newId } from "./id.ts";
 import { toAnswer, invalid, Problem } from "./problem.ts";
 
-export type Listening = { url: string; stop(): Promise<void> };
+export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 // What was answered here, and never came to the handler.
 export type Refused = { request_id: string; status: number; code: string };
-export type ListenParts = Pick<Config, "host" | "port"> & { limits: Limits; onRefused: (refused: Refused) => void };
+export type ListenParts = Pick<Config, "host" | "port"> & { limits: Limits; onRefused: (refused: Refused) => void; onDropped?: () => void };
 
 // Requests under way at the end have as long as an answer may take; then their connections are cut.
 const drainMs = 4_000;
@@ -24,12 +24,13 @@ export function listen(handler: Handler, parts: ListenParts): Promise<Listening>
     server.once("error", reject);
     server.listen(parts.port, parts.host, () => {
       server.off("error", reject);
-      resolve({ url: urlOf(server), stop: () => close(server) });
+      const connections = () => new Promise<number>((count, fail) => server.getConnections((error, found) => (error === null ? count(found) : fail(error))));
+      resolve({ url: urlOf(server), connections, stop: () => close(server) });
     });
   });
 }
 
-function createHttpServer(handler: Handler, { limits, onRefused }: ListenParts): Server {
+function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: ListenParts): Server {
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutSeconds * 1_000,
@@ -47,6 +48,7 @@ function createHttpServer(handler: Handler, { limits, onRefused }: ListenParts):
   const server = createServer(options, handle);
   server.maxConnections = limits.connections;
   server.timeout = stalledAfterMs;
+  if (onDropped !== undefined) server.on("drop", onDropped);
   // Who asks before sending a large body is told no before it comes.
   server.on("checkContinue", (request, response) => {
     if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
