@@ -105,6 +105,9 @@ async function live(a: Client, stranger: Client): Promise<void> {
   await send(a, "/v1/batches", { template: wrongPlace, total_count: 1 }, 404);
   await send(a, "/v1/coupons/redeem", { [wrongPlace]: 1, coupon: foreign, merchant }, 400);
   await send(a, "/v1/coupons/redeem", `{"coupon":"${wrongPlace}"`, 400);
+  await send(a, "/v1/coupons/redeem", { request_id: `redeem-${inGroups(wrongPlace)}`, coupon: wrongPlace, merchant }, 400);
+  await send(a, "/v1/coupons/redeem", { order_id: `${wrongPlace}/1`, coupon: wrongPlace, merchant }, 400);
+  await send(a, "/v1/coupons/void", { reason: `sheet ${wrongPlace} is torn`, coupon: wrongPlace, merchant }, 400);
   await send(a, `/v1/coupons/${wrongPlace}`, {}, 404);
   await send(a, `/v1/coupons/redeem?coupon=${wrongPlace}`, { coupon: foreign, merchant }, 400);
   answers.push(await a.get(`/v1/batches/${wrongPlace}`), await a.get(`/v1/requests/${wrongPlace}`));
