@@ -47,15 +47,16 @@ export function cutBodies(target: Target, count: number): Promise<void> {
   });
 }
 
-// Signed, so that the whole way is gone. They leave at once, or with the first bytes of the answer.
-export function cutAnswers(target: Target, count: number, path = "/v1/events?limit=200"): Promise<void> {
+// Signed, so that the whole way is gone. They leave at once, or with the first bytes of the answer; or they stay, to compare with.
+export function cutAnswers(target: Target, count: number, isStaying = false, path = "/v1/events?limit=200"): Promise<void> {
   return each(count, async (number) => {
     const socket = await open(target);
     if (socket === null) return;
     const [timestamp, nonce] = [String(Math.floor(Date.now() / 1_000)), randomBytes(12).toString("hex")];
     const signature = sign(target.secret, { method: "GET", target: path, timestamp, nonce, body: Buffer.alloc(0) });
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\n\r\n`);
-    if (number % 3 === 0) await sleep(number % 5);
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`);
+    if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
+    else if (number % 3 === 0) await sleep(number % 5);
     else await new Promise((resolve) => socket.once("data", resolve).once("close", resolve));
     leave(socket, number);
   }, askingAtOnce);
