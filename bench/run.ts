@@ -11,6 +11,7 @@ import { benchFeed } from "./feed.ts";
 import { printTable, type Report } from "./figures.ts";
 import { benchFlat } from "./flat.ts";
 import { endHelpers } from "./helper.ts";
+import { benchFloods } from "./floods.ts";
 import { benchIdle } from "./idle.ts";
 import { benchFixed, benchHeld, benchSingle } from "./latency.ts";
 import { benchMint } from "./mint.ts";
@@ -25,9 +26,9 @@ import { benchWebhooks } from "./webhooks.ts";
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = { mint: benchMint, expire: benchExpire, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, flat: benchFlat, idle: benchIdle };
+const benches: Record<string, Bench> = { mint: benchMint, expire: benchExpire, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, flat: benchFlat, idle: benchIdle, floods: benchFloods };
 const onOneStage = [...rateNames, "fixed", "single", "held"] as const;
-const byNameOnly = new Set(["flat", "idle"]);
+const byNameOnly = new Set(["flat", "idle", "floods"]);
 const names = [...onOneStage, ...Object.keys(benches)];
 const resultsFile = path.join(import.meta.dirname, "results.json");
 

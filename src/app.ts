@@ -1,16 +1,19 @@
-// Every request goes through here, in this order: route, size, type, signature, shape, code,
+// Every request goes through here, in this order: route, size, type, signature, limits of the credential, shape, code,
 // database. h3 carries requests and answers; the raw target and raw bytes come from node.
 import { H3, HTTPResponse } from "h3";
 import type { IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
+import { defaultLimits, type Limits } from "./config.ts";
 import { openDownload } from "./download.ts";
 import type { Gate, StatementFile } from "./gate.ts";
 import { newId } from "./id.ts";
 import type { MasterKeys } from "./keys.ts";
 import { beforeDeadline } from "./lane.ts";
+import { createLimiter } from "./limiter.ts";
 import type { Logger } from "./log.ts";
-import { Problem, toAnswer, unavailable, type Answer } from "./problem.ts";
+import type { Observer } from "./metrics-serve.ts";
+import { invalid, Problem, toAnswer, unavailable, type Answer } from "./problem.ts";
 import { findRequestId, parseInput, readCall, type Reading } from "./read.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, routes } from "./routes.ts";
@@ -18,13 +21,15 @@ import { createMatcher, routes } from "./routes.ts";
 // The promised 4 s, less what it takes to write the answer.
 const answerWithinMs = 3_800;
 const readyWithinMs = 1_500;
-// A reader of a file that takes nothing for this long is cut off.
-const stalledAfterMs = 60_000;
 
-export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; readiness: (deadline: number) => Promise<boolean> };
+export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; limits?: Limits; load?: AppLoad; observer?: Observer; readiness: (deadline: number) => Promise<boolean> };
+
+// Requests that are worked on: counted here, shown by whoever gave it.
+export type AppLoad = { openRequests: number };
 
 // What is known of a request so far; its log line when it is answered.
 type Exchange = { requestId: string | null; operation: string | null; body: Uint8Array | null; caller: Caller | null };
+type Received = { route: Route; segments: Record<string, string>; body: Buffer };
 type Probe = { operation: "healthz" | "readyz"; method: "GET"; path: string };
 
 const probes: readonly Probe[] = [
@@ -32,46 +37,69 @@ const probes: readonly Probe[] = [
   { operation: "readyz", method: "GET", path: "/readyz" },
 ];
 
-export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
+export function createApp({ gate, keys, log, readiness, limits = defaultLimits, load = { openRequests: 0 }, observer }: AppParts): H3 {
   const authenticate = createAuthenticator({ gate, keys });
+  const limiter = createLimiter(limits, observer?.refused);
   const match = createMatcher<Route | Probe>([...routes, ...probes]);
 
   async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
     const method = request.method!;
     const target = request.url!;
-    const path = target.split("?", 1)[0]!;
-    const { route, segments } = match(method, path);
+    // Nobody can tell for whom such a request is; node would refuse it without a body.
+    if (request.headers.host === undefined && request.httpVersion === "1.1") throw invalid([{ path: "host", message: "the header is required" }]);
+    const { route, segments } = match(method, target.split("?", 1)[0]!);
     exchange.operation = route.operation;
     if (!("schema" in route)) return probe(route);
 
-    const body = await readBody(request);
+    const body = await readBody(request, limits.bodyBytes);
     exchange.body = body;
     if (method === "POST" && !isJson(request)) throw new Problem("UNSUPPORTED_MEDIA_TYPE");
 
+    // From here on a request takes at most answerWithinMs: who sends slowly is not counted, and keeps nobody out.
+    if (load.openRequests >= limits.openRequests) {
+      observer?.refused("open_requests");
+      throw unavailable(new Error("too many requests at once"));
+    }
+    load.openRequests += 1;
+    try {
+      return await carryOut(request, exchange, { route, segments, body });
+    } finally {
+      load.openRequests -= 1;
+    }
+  }
+
+  async function carryOut(request: IncomingMessage, exchange: Exchange, { route, segments, body }: Received): Promise<Answer> {
+    const method = request.method!;
+    const target = request.url!;
     const deadline = performance.now() + answerWithinMs;
     const caller = await authenticate({ method, target, headers: request.headers, body }, deadline);
     exchange.caller = caller;
     const { credential } = caller;
+    const { accessKey, tenantId } = credential;
     const input = parseInput(body);
     const requestId = (method === "POST" ? findRequestId(input) : null) ?? newId("req");
     exchange.requestId = requestId;
     const base = { credential_id: credential.credentialId, nonce: caller.nonce, request_id: requestId };
 
+    let isBlind = false;
     let reading: Reading;
     try {
+      isBlind = limiter.admit(accessKey, route.operation);
+      const query = target.slice(target.split("?", 1)[0]!.length);
       const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
-      reading = readCall(route, credential.variant, { query: target.slice(path.length), segments, idempotencyKeys, body, input }, keys);
+      reading = readCall(route, credential.variant, { query, segments, idempotencyKeys, body, input }, keys);
     } catch (error) {
-      // A nonce is decided before the shape of a body, so it is spent before the refusal is sent.
+      // A nonce is decided before limits and the shape of a body, so it is spent before the refusal is sent.
       if (!(error instanceof Problem)) throw error;
-      const earlier = await gate.refuse(credential.tenantId, base, deadline);
+      const earlier = await gate.refuse(tenantId, base, deadline);
       if (earlier !== null) return earlier;
+      limiter.tell(accessKey, route.operation, isBlind, error);
       throw error;
     }
-    const outcome = await gate.perform(credential.tenantId, { ...base, ...reading }, deadline);
+    const outcome = await gate.perform(tenantId, { ...base, ...reading }, deadline);
+    limiter.tell(accessKey, route.operation, isBlind, outcome);
     if (route.isDownload && outcome.status === 200) {
       const file = JSON.parse(outcome.body) as StatementFile;
-      request.socket.setTimeout(stalledAfterMs);
       const opened = { ifNoneMatch: request.headers["if-none-match"], deadline, pageWithinMs: answerWithinMs };
       return openDownload({ gate, log, requestId }, file, opened);
     }
@@ -103,8 +131,14 @@ export function createApp({ gate, keys, log, readiness }: AppParts): H3 {
       else log.error({ request_id: exchange.requestId, err: error }, "request failed");
     }
     exchange.requestId ??= newId("req");
-    log.info({ ...describe(exchange, given, performance.now() - startedAt), reason });
-    return new HTTPResponse(given.body, { status: given.status, headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...given.headers } });
+    // A health check asks every few seconds: what went well is no news.
+    const isNews = given.status !== 200 || probes.every(({ operation }) => operation !== exchange.operation);
+    const durationMs = performance.now() - startedAt;
+    const line = describe(exchange, given, durationMs);
+    log[isNews ? "info" : "debug"]({ ...line, reason });
+    observer?.answered(line.operation, line.status, line.code, durationMs / 1_000);
+    const fields = exchange.caller === null ? null : limiter.fields(exchange.caller.credential.accessKey);
+    return new HTTPResponse(given.body, { status: given.status, headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...fields, ...given.headers } });
   }
 
   // Malformed escapes are our 404, not h3's 400: the raw path decides.
@@ -125,7 +159,7 @@ function describeCause(cause: unknown): string | undefined {
   return cause instanceof Error ? cause.message : undefined;
 }
 
-function describe(exchange: Exchange, given: Answer, durationMs: number): Record<string, unknown> {
+function describe(exchange: Exchange, given: Answer, durationMs: number) {
   return {
     request_id: exchange.requestId,
     operation: exchange.operation,

@@ -3,12 +3,10 @@
 import type { IncomingMessage } from "node:http";
 import { invalid, Problem } from "./problem.ts";
 
-export const maxBodyBytes = 64 * 1024;
-
 // Declared or chunked, a body over the limit is refused as soon as that is known. Node goes on to throw away what
 // still arrives, so that the caller gets to read the answer instead of a reset connection.
-export function readBody(request: IncomingMessage): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) {
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
     request.resume();
     return Promise.reject(new Problem("PAYLOAD_TOO_LARGE"));
   }
@@ -18,7 +16,7 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
     let isWhole = false;
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= maxBodyBytes) chunks.push(chunk);
+      if (size <= maxBytes) chunks.push(chunk);
       else reject(new Problem("PAYLOAD_TOO_LARGE"));
     });
     request.on("end", () => {

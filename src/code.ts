@@ -18,13 +18,22 @@ export function normalizeCode(text: string): string | null {
   if (codePattern.test(text)) return text;
   // Groups of one with a separator each are still a code; beyond that nobody types.
   if (text.length < 16 || text.length > 64) return null;
-  const bare = text.replace(/[- ]/g, "");
-  if (bare.length !== 16) return null;
-  const code = bare
+  const code = likeCode(text);
+  return codePattern.test(code) ? code : null;
+}
+
+// Whether a text spells this code, alone or among other words ("lock-…"). Takes a normalized code.
+export function spells(text: string, code: string): boolean {
+  return text.length >= 16 && likeCode(text).includes(code);
+}
+
+// Read as a code is, whatever else it says.
+function likeCode(text: string): string {
+  return text
+    .replace(/[- ]/g, "")
     .replace(/[a-z]/g, (letter) => letter.toUpperCase())
     .replaceAll("O", "0")
     .replace(/[IL]/g, "1");
-  return codePattern.test(code) ? code : null;
 }
 
 // Whether we made this code: known key version, right tag. Takes a normalized code.

@@ -18,6 +18,28 @@ export interface Config {
   deliveryLogRetentionDays: number
   feedRetentionDays: number
   logLevel: string
+  limits: Limits
+  /** null: no metrics. */
+  metricsPort: number | null
+  metricsHost: string
+}
+
+/** What one process takes on. All of it is per process: n of them take n times as much. */
+export interface Limits {
+  bodyBytes: number
+  headerBytes: number
+  headersTimeoutSeconds: number
+  /** From the first byte of a request to the last of its body. */
+  requestTimeoutSeconds: number
+  keepAliveTimeoutSeconds: number
+  connections: number
+  /** Requests that are worked on at the same time. */
+  openRequests: number
+  /** Of one credential; null: as many as it likes. */
+  requestsPerSecond: number | null
+  requestBurst: number
+  /** Codes that a credential may get wrong; null: as many as it likes. */
+  unknownCodesPerMinute: number | null
 }
 
 /** A setting is wrong. The message is one line for the operator and never holds a secret value. */
@@ -32,7 +54,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   const read = (name: string): string | null => env[name]?.trim() || null
 
   return {
-    port: readPort(read('PORT') ?? '8080'),
+    port: readPort('PORT', read('PORT') ?? '8080'),
     host: read('HOST') ?? '127.0.0.1',
     databaseUrl: readDatabaseUrl(read('DATABASE_URL')),
     dataDir: path.resolve(read('DATA_DIR') ?? '.data'),
@@ -42,13 +64,49 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     deliveryLogRetentionDays: readDays('DELIVERY_LOG_RETENTION_DAYS', read('DELIVERY_LOG_RETENTION_DAYS') ?? '30'),
     feedRetentionDays: readDays('FEED_RETENTION_DAYS', read('FEED_RETENTION_DAYS') ?? '400'),
     logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info'),
+    limits: readLimits(read),
+    metricsPort: readMetricsPort(read('METRICS_PORT')),
+    metricsHost: read('METRICS_HOST') ?? '127.0.0.1',
   }
 }
 
-function readPort(text: string): number {
+export const defaultLimits: Limits = readLimits(() => null)
+
+function readLimits(read: (name: string) => string | null): Limits {
+  const count = (name: string, usual: number, least: number, most: number): number => readCount(name, read(name) ?? String(usual), least, most)
+  const requestsPerSecond = count('RATE_LIMIT', 0, 0, 1_000_000)
+  const limits = {
+    bodyBytes: count('MAX_BODY_BYTES', 65_536, 1_024, 1_048_576),
+    headerBytes: count('MAX_HEADER_BYTES', 16_384, 1_024, 65_536),
+    headersTimeoutSeconds: count('HEADERS_TIMEOUT_SECONDS', 10, 1, 300),
+    requestTimeoutSeconds: count('REQUEST_TIMEOUT_SECONDS', 30, 1, 300),
+    keepAliveTimeoutSeconds: count('KEEP_ALIVE_TIMEOUT_SECONDS', 65, 1, 3_600),
+    connections: count('MAX_CONNECTIONS', 5_000, 1, 1_000_000),
+    openRequests: count('MAX_OPEN_REQUESTS', 2_000, 1, 1_000_000),
+    requestsPerSecond: requestsPerSecond || null,
+    requestBurst: count('RATE_LIMIT_BURST', requestsPerSecond || 1, 1, 1_000_000),
+    unknownCodesPerMinute: count('UNKNOWN_CODE_LIMIT', 60, 0, 1_000_000) || null,
+  }
+  if (limits.headersTimeoutSeconds > limits.requestTimeoutSeconds) {
+    throw new ConfigError('HEADERS_TIMEOUT_SECONDS must not be more than REQUEST_TIMEOUT_SECONDS, which it is a part of')
+  }
+  return limits
+}
+
+function readCount(name: string, text: string, least: number, most: number): number {
+  const count = Number(text)
+  if (!/^\d{1,7}$/.test(text) || count < least || count > most) {
+    throw new ConfigError(`${name} must be a number from ${least} to ${most}, not "${text}"`)
+  }
+  return count
+}
+
+const readMetricsPort = (text: string | null): number | null => text === null ? null : readPort('METRICS_PORT', text)
+
+function readPort(name: string, text: string): number {
   const port = Number(text)
   if (!/^\d{1,5}$/.test(text) || port > 65_535) {
-    throw new ConfigError(`PORT must be a number from 0 to 65535, not "${text}"`)
+    throw new ConfigError(`${name} must be a number from 0 to 65535, not "${text}"`)
   }
   return port
 }

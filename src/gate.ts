@@ -5,7 +5,7 @@
 // wait for each other, or for a DBA who holds a row, fill only the patient lane's connections.
 import { isConnectionError, sqlState, type Database } from "./database.ts";
 import { createGroups } from "./groups.ts";
-import { createLane, type Lane } from "./lane.ts";
+import { createLane, type Lane, type LaneLoad } from "./lane.ts";
 import type { Logger } from "./log.ts";
 import { Problem, unavailable } from "./problem.ts";
 import type { Kind, Line } from "./statement.ts";
@@ -37,6 +37,9 @@ export type Gate = {
   end(): Promise<void>;
 };
 
+// For metrics.
+export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
+
 const largestGroup = 64;
 // These may take long or answer much, and tills must not wait for them: each is a transaction of its own.
 const aloneOperations = new Set(["create_batch", "allocate_batch", "pull_events", "list_reconciliations", "get_reconciliation"]);
@@ -52,9 +55,9 @@ export const connectionCount = quickWidth + patientWidth + bulkWidth;
 type Pool = { database: Database; quick: Lane; patient: Lane; bulk: Lane };
 type OutcomeRow = { ordinal: number; http_status: number; body: string; is_replay: boolean };
 
-type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number };
+type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
-export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: GateParts): Gate {
+export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs, onGroup }: GateParts): Gate & { load(): GateLoad } {
   let pool = openPool();
 
   function openPool(): Pool {
@@ -92,7 +95,10 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
     return outcomes;
   }
 
-  const sendGroup = (tenantId: number, calls: Call[], deadline: number) => send("quick", tenantId, calls, deadline);
+  function sendGroup(tenantId: number, calls: Call[], deadline: number): Promise<Outcome[]> {
+    onGroup?.(calls.length);
+    return send("quick", tenantId, calls, deadline);
+  }
   const groups = createGroups({ send: sendGroup, isUndone: isRefusedByServer, largest: largestGroup, maxWaiting });
 
   return {
@@ -132,6 +138,7 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs }: G
       return row;
     },
     end: () => pool.database.end(),
+    load: () => ({ waiting: groups.waiting(), lanes: { quick: pool.quick.load(), patient: pool.patient.load(), bulk: pool.bulk.load() } }),
   };
 }
 

@@ -8,6 +8,7 @@ import { unavailable } from "./problem.ts";
 export type Groups<Call, Outcome> = {
   // `deadline` is on the clock of performance.now(). A call that is still in the queue then is never sent.
   run(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
+  waiting(): number;
 };
 
 export type GroupParts<Call, Outcome> = {
@@ -83,6 +84,7 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
   }
 
   return {
+    waiting: () => waitingCount,
     run(tenantId, call, deadline) {
       if (waitingCount >= maxWaiting) throw unavailable(new Error("too many requests wait"));
       let tenant = tenants.get(tenantId);

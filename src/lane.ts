@@ -6,7 +6,10 @@ export type Lane = {
   // `deadline` is on the clock of performance.now(). Work that has not begun by then never begins; work under way
   // goes on unwatched and keeps its place until it ends. `onHung` is called when it does not.
   run<T>(deadline: number, work: () => Promise<T>, onHung: () => void): Promise<T>;
+  load(): LaneLoad;
 };
+
+export type LaneLoad = { busy: number; waiting: number; width: number };
 
 type Waiting = { begin: () => void; isGone: boolean };
 
@@ -50,6 +53,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
   }
 
   return {
+    load: () => ({ busy, waiting: waitingCount, width }),
     async run(deadline, work, onHung) {
       await enter(deadline);
       const watchdog = setTimeout(onHung, hungAfterMs);

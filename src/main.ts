@@ -5,6 +5,7 @@ import { demoFile, loadDemoTenants, readDemoSecrets } from "./demo-tenants.ts";
 import { startEmbedded } from "./embedded.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";
 import { createLog } from "./log.ts";
+import { startMetrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
 import { onStop, runProgram } from "./program.ts";
 import { serve } from "./serve.ts";
@@ -31,8 +32,10 @@ await runProgram(async () => {
   }
   await migrate(address, (line) => log.info(line));
   await loadDemo(address, keys, config);
-  running.push(await work({ address, keys, config, log }));
-  const service = await serve({ address, keys, config, log });
+  const metrics = await startMetrics(config, log);
+  if (metrics !== null) running.push(metrics);
+  running.push(await work({ address, keys, config, log, metrics }));
+  const service = await serve({ address, keys, config, log, metrics });
   running.push(service);
   console.log(await greeting(service.url, config));
 });

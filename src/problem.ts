@@ -4,7 +4,7 @@
 const problems = {
   ROUTE_NOT_FOUND: [404, "There is no such route."],
   METHOD_NOT_ALLOWED: [405, "This route has another method; see the Allow header."],
-  PAYLOAD_TOO_LARGE: [413, "The body is larger than 64 KiB."],
+  PAYLOAD_TOO_LARGE: [413, "The request is larger than is accepted here."],
   UNSUPPORTED_MEDIA_TYPE: [415, "The body must be application/json in UTF-8, not compressed."],
   // One message for every reason: it must not tell which access keys exist.
   UNAUTHENTICATED: [401, "The request is not signed by a known credential."],
@@ -50,6 +50,6 @@ export function toAnswer(error: unknown, requestId: string): Answer & { body: st
   return {
     status,
     body: JSON.stringify({ code, message, request_id: requestId, details }),
-    headers: retryLater.has(code) ? { ...headers, "retry-after": "1" } : headers,
+    headers: retryLater.has(code) ? { "retry-after": "1", ...headers } : headers,
   };
 }

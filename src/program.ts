@@ -1,4 +1,10 @@
 // What every program does alike: the check of the Node version, the end by signal, the last words.
+//
+// Node itself would print an error that nobody caught with all its properties, and the driver's carry the values of a statement
+// and of a row. So last words go through the log's serializer, on standard error.
+
+import { writeSync } from 'node:fs'
+import { createLog } from './log.ts'
 
 const isNodeTooOld = Number(process.versions.node.split('.')[0]) < 24
 if (isNodeTooOld) {
@@ -43,10 +49,21 @@ export function onStop(handler: () => Promise<void>): void {
  * bugs only; what an operator can mend (a wrong setting, no database) has a message that says so.
  */
 export async function runProgram(program: () => Promise<void>): Promise<void> {
+  process.on('uncaughtException', (error, origin) => die(error, origin === 'unhandledRejection' ? 'a rejection that nobody handled' : 'an exception that nobody caught'))
   try {
     await program()
   } catch (error) {
-    console.error(isBug(error) ? error : messageOf(error))
+    if (isBug(error)) die(error, 'the program failed')
+    console.error(messageOf(error))
+    process.exit(1)
+  }
+}
+
+/** One line of the log, and exit code 1: what is left in an unknown state must not go on. */
+function die(error: unknown, what: string): never {
+  try {
+    createLog('fatal', { write: (line) => void writeSync(2, line) }).fatal({ err: error }, what)
+  } finally {
     process.exit(1)
   }
 }

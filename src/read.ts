@@ -1,7 +1,7 @@
 // From a signed request to what the database is asked: shape, then code. Everything here is 400 or 422
 // COUPON_CODE_INVALID and leaves no trace but the spent nonce.
 import { hashBody } from "./canonical.ts";
-import { checkCode, lookupHash, normalizeCode } from "./code.ts";
+import { checkCode, lookupHash, normalizeCode, spells } from "./code.ts";
 import { requestId } from "./fields.ts";
 import type { Call, Variant } from "./gate.ts";
 import { listIssues, safeName } from "./issues.ts";
@@ -52,7 +52,7 @@ function valuesOf(input: Input): Values {
 function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: string | null): void {
   if (typeof coupon !== "string") return;
   const isCode = (value: unknown): boolean =>
-    typeof value === "string" ? normalizeCode(value) === coupon : typeof value === "object" && value !== null && Object.values(value).some(isCode);
+    typeof value === "string" ? spells(value, coupon) : typeof value === "object" && value !== null && Object.values(value).some(isCode);
   const found = Object.entries({ ...others, "idempotency-key": idempotencyKey }).find(([, value]) => isCode(value));
   if (found !== undefined) throw invalid([{ path: found[0], message: "must not hold the coupon's code" }]);
 }
@@ -94,5 +94,5 @@ export function findRequestId(input: Input): string | null {
   if (!found.success) return null;
   // It goes to the log.
   const code = typeof coupon === "string" ? normalizeCode(coupon) : null;
-  return code !== null && normalizeCode(found.data) === code ? null : found.data;
+  return code !== null && spells(found.data, code) ? null : found.data;
 }

@@ -1,21 +1,28 @@
 // npm run serve: the HTTP side. Many of these may run beside each other; none keeps anything that matters.
 import { toNodeHandler } from "h3";
 import { createApp } from "./app.ts";
-import { readConfig, type Config } from "./config.ts";
+import { defaultLimits, readConfig, type Config } from "./config.ts";
 import { connect, resolveAddress, type Address } from "./database.ts";
 import { connectionCount, createGate } from "./gate.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";
 import { createLog, type Logger } from "./log.ts";
+import { startMetrics, type Metrics } from "./metrics.ts";
+import { observeServe } from "./metrics-serve.ts";
 import { expectedVersion } from "./migrate.ts";
 import { isProgram, onStop, runProgram } from "./program.ts";
-import { listen, type Handler, type Listening } from "./server.ts";
+import { listen, type Handler, type Listening, type Refused } from "./server.ts";
+
+const askWithinMs = 2_000;
 
 export type Service = { url: string; stop(): Promise<void> };
-export type ServeParts = { address: Address; keys: MasterKeys; config: Pick<Config, "host" | "port">; log: Logger };
+export type ServeParts = { metrics?: Metrics | null; address: Address; keys: MasterKeys; config: Pick<Config, "host" | "port"> & Partial<Pick<Config, "limits">>; log: Logger };
 
-export async function serve({ address, keys, config, log }: ServeParts): Promise<Service> {
+export async function serve({ address, keys, config, log, metrics = null }: ServeParts): Promise<Service> {
+  const observed = metrics === null ? null : observeServe(metrics);
+  const observer = observed?.observer;
   const gate = createGate({
     log,
+    ...(observer !== undefined && { onGroup: observer.grouped }),
     connect: () => connect(address, { role: "coupon_api", name: "coupon serve", max: connectionCount, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
   });
   const expected = expectedVersion();
@@ -23,14 +30,22 @@ export async function serve({ address, keys, config, log }: ServeParts): Promise
     const found = await gate.version(deadline);
     return found.migration === expected.migration && found.code === expected.code;
   };
-  const app = createApp({ gate, keys, log, readiness });
+  const { host, port, limits = defaultLimits } = config;
+  const load = { openRequests: 0 };
+  const app = createApp({ gate, keys, log, limits, load, readiness, ...(observer !== undefined && { observer }) });
+  const onRefused = (refused: Refused) => {
+    log.info(refused);
+    observer?.answered(null, refused.status, refused.code, 0);
+  };
   let listening: Listening;
   try {
-    listening = await listen(toNodeHandler(app) as Handler, config);
+    listening = await listen(toNodeHandler(app) as Handler, { host, port, limits, onRefused, onDropped: () => observer?.refused("connections") });
   } catch (error) {
     await gate.end();
     throw error;
   }
+  observed?.show({ openRequests: () => load.openRequests, connections: listening.connections, gate: gate.load });
+  metrics?.watch({ program: "serve", ask: async () => void (await gate.version(performance.now() + askWithinMs)) });
   return {
     url: listening.url,
     async stop() {
@@ -44,8 +59,12 @@ async function main(): Promise<void> {
   const config = readConfig();
   const keys = loadMasterKeys(config);
   const log = createLog(config.logLevel);
-  const service = await serve({ address: await resolveAddress(config), keys, config, log });
-  onStop(() => service.stop());
+  const metrics = await startMetrics(config, log);
+  const service = await serve({ address: await resolveAddress(config), keys, config, log, metrics });
+  onStop(async () => {
+    await service.stop();
+    await metrics?.stop();
+  });
   log.info({ url: service.url }, "serving");
 }
 

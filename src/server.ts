@@ -1,49 +1,94 @@
 // The node server under the app: limits on what it reads, an answer for what is not HTTP, an orderly end.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { maxBodyBytes } from "./body.ts";
+import type { Config, Limits } from "./config.ts";
 import { newId } from "./id.ts";
 import { toAnswer, invalid, Problem } from "./problem.ts";
 
-export type Listening = { url: string; stop(): Promise<void> };
+export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
+// What was answered here, and never came to the handler.
+export type Refused = { request_id: string; status: number; code: string };
+export type ListenParts = Pick<Config, "host" | "port"> & { limits: Limits; onRefused: (refused: Refused) => void; onDropped?: () => void };
 
 // Requests under way at the end have as long as an answer may take; then their connections are cut.
 const drainMs = 4_000;
+// Node looks only so often whether a head or a body is late. Its own 30 s would let a head take four times its time.
+const lookForLateMs = 1_000;
+// A connection on which a request or an answer stands still for so long is cut off.
+const stalledAfterMs = 60_000;
 
-export function listen(handler: Handler, { host, port }: { host: string; port: number }): Promise<Listening> {
-  const server = createHttpServer(handler);
+export function listen(handler: Handler, parts: ListenParts): Promise<Listening> {
+  const server = createHttpServer(handler, parts);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(port, host, () => {
+    server.listen(parts.port, parts.host, () => {
       server.off("error", reject);
-      resolve({ url: urlOf(server), stop: () => close(server) });
+      const connections = () => new Promise<number>((count, fail) => server.getConnections((error, found) => (error === null ? count(found) : fail(error))));
+      resolve({ url: urlOf(server), connections, stop: () => close(server) });
     });
   });
 }
 
-function createHttpServer(handler: Handler): Server {
-  const server = createServer({ maxHeaderSize: 16 * 1024, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 }, handler);
+function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: ListenParts): Server {
+  const options = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersTimeoutSeconds * 1_000,
+    requestTimeout: limits.requestTimeoutSeconds * 1_000,
+    keepAliveTimeout: limits.keepAliveTimeoutSeconds * 1_000,
+    connectionsCheckingInterval: lookForLateMs,
+    // The handler's to refuse, with a body of the usual shape.
+    requireHostHeader: false,
+  };
+  const latest = new WeakMap<Socket, ServerResponse>();
+  const handle: Handler = (request, response) => {
+    latest.set(request.socket, response);
+    return handler(request, response);
+  };
+  const server = createServer(options, handle);
+  server.maxConnections = limits.connections;
+  server.timeout = stalledAfterMs;
+  if (onDropped !== undefined) server.on("drop", onDropped);
   // Who asks before sending a large body is told no before it comes.
   server.on("checkContinue", (request, response) => {
-    if (Number(request.headers["content-length"] ?? 0) <= maxBodyBytes) response.writeContinue();
-    handler(request, response);
+    if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
+    handle(request, response);
   });
-  server.on("clientError", refuseUnreadable);
+  // Another expectation than that may be ignored, and is.
+  server.on("checkExpectation", handle);
+  server.on("connect", (_, socket) => {
+    socket.on("error", () => socket.destroy());
+    onRefused(answerOn(socket as Socket, "404 Not Found", new Problem("ROUTE_NOT_FOUND")));
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(latest.get(socket))) return void socket.destroy();
+    onRefused(refuseUnreadable(error, socket));
+  });
   return server;
 }
 
+// Whether what could not be read may be answered now: whoever still waits for the answer to a whole request would take it for
+// that one, and believe that nothing was done.
+function isTurnOfUnreadable(latest: ServerResponse | undefined): boolean {
+  if (latest === undefined || latest.writableFinished) return true;
+  return latest.socket !== null && !latest.req.complete;
+}
+
 // What node could not read as HTTP never becomes a request; it gets an answer of the usual shape all the same.
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): Refused {
+  if (code === "HPE_HEADER_OVERFLOW") return answerOn(socket, "431 Request Header Fields Too Large", new Problem("PAYLOAD_TOO_LARGE"));
+  const problem = invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]);
+  return answerOn(socket, code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request", problem);
+}
+
+function answerOn(socket: Socket, status: string, problem: Problem): Refused {
   const requestId = newId("req");
-  const isLarge = error.code === "HPE_HEADER_OVERFLOW";
-  const { body } = toAnswer(isLarge ? new Problem("PAYLOAD_TOO_LARGE") : invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]), requestId);
-  const status = isLarge ? "431 Request Header Fields Too Large" : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request";
+  const { body } = toAnswer(problem, requestId);
   socket.end(
-    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
+    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\ncache-control: no-store\r\n` +
       `x-request-id: ${requestId}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
+  return { request_id: requestId, status: parseInt(status, 10), code: problem.code };
 }
 
 function urlOf(server: Server): string {

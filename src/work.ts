@@ -10,6 +10,8 @@ import { readConfig, type Config } from "./config.ts";
 import { connect, poolUrl, resolveAddress, type Address } from "./database.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";
 import { createLog, type Logger } from "./log.ts";
+import { startMetrics, type Metrics } from "./metrics.ts";
+import { observeWork } from "./metrics-work.ts";
 import { isProgram, onStop, runProgram } from "./program.ts";
 import { keepAnswering } from "./steady.ts";
 import { createChecker } from "./tasks/check.ts";
@@ -30,17 +32,22 @@ const crontab = `
 30 2 * * * check ?jobKey=check&max=3
 `;
 
-export async function work({ address, keys, config, log }: { address: Address; keys: MasterKeys; config: Config; log: Logger }) {
+export type WorkParts = { address: Address; keys: MasterKeys; config: Config; log: Logger; metrics?: Metrics | null };
+
+export async function work({ address, keys, config, log, metrics = null }: WorkParts) {
   const stopping = new AbortController();
   const database = keepAnswering(() => connect(address, { name: "coupon work", role, max: 3, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
   // Connections of their own: a batch that is minted holds its for half a second at a time.
   const outbox = keepAnswering(() => connect(address, { name: "coupon deliver", role, max: 4, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  // A connection of their own for metrics: they are read also when all others are at work.
+  const figures = metrics === null ? null : keepAnswering(() => connect(address, { name: "coupon figures", role, max: 1, statementTimeoutMs: 2_000 }), 3_000);
+  const observer = figures === null ? undefined : observeWork(metrics!, figures);
   const send = createSender({ mayConnect: createAddressRule(config.webhookAllow) });
-  const deliverer = createDeliverer({ database: outbox, keys, send, stopping: stopping.signal });
+  const deliverer = createDeliverer({ database: outbox, keys, send, stopping: stopping.signal, onAttempt: observer?.attempted });
   const minter = createMinter({ database, keys, stopping: stopping.signal });
   const prune = createPruner({ database, stopping: stopping.signal });
   const retain = createRetention({ database, stopping: stopping.signal, retention: config });
-  const check = createChecker({ address, role, log, stopping: stopping.signal });
+  const check = createChecker({ address, role, log, stopping: stopping.signal, onChecked: observer?.checked });
   const expire = createExpirer({ database, stopping: stopping.signal });
   // A connection of its own: the feed waits for nobody.
   const order = keepAnswering(() => connect(address, { name: "coupon sequence", role, max: 1, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
@@ -114,7 +121,7 @@ export async function work({ address, keys, config, log }: { address: Address; k
       await Promise.all(tickers.map((each) => each.stop()));
       // It refuses when it is stopping of itself, as after losing the database.
       await runner?.stop().catch(() => {});
-      await Promise.all([database.end(), outbox.end(), order.end(), books.end()]);
+      await Promise.all([database.end(), outbox.end(), order.end(), books.end(), figures?.end()]);
     },
   };
 }
@@ -142,8 +149,12 @@ if (isProgram(import.meta)) {
     const config = readConfig();
     const log = createLog(config.logLevel);
     const address = await resolveAddress(config);
-    const worker = await work({ address, keys: loadMasterKeys(config), config, log });
-    onStop(() => worker.stop());
+    const metrics = await startMetrics(config, log);
+    const worker = await work({ address, keys: loadMasterKeys(config), config, log, metrics });
+    onStop(async () => {
+      await worker.stop();
+      await metrics?.stop();
+    });
     log.info("working");
   });
 }

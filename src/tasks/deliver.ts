@@ -11,6 +11,7 @@ import { randomUUID } from "node:crypto";
 import type { MasterKeys } from "../keys.ts";
 import { open, webhookPurpose } from "../seal.ts";
 import type { SteadyDatabase } from "../steady.ts";
+import type { WorkObserver } from "../metrics-work.ts";
 import type { Outcome, Send } from "../webhook.ts";
 
 // Requests at once to one subscriber.
@@ -47,9 +48,9 @@ type Result = {
   retry_after_seconds: number | null;
   is_gone: boolean;
 };
-type Options = { database: SteadyDatabase; keys: MasterKeys; send: Send; stopping: AbortSignal };
+type Options = { database: SteadyDatabase; keys: MasterKeys; send: Send; stopping: AbortSignal; onAttempt?: WorkObserver["attempted"] | undefined };
 
-export function createDeliverer({ database, keys, send, stopping }: Options) {
+export function createDeliverer({ database, keys, send, stopping, onAttempt }: Options) {
   let running = 0;
   const cutting = new AbortController();
   stopping.addEventListener("abort", () => setTimeout(() => cutting.abort(), graceMs).unref());
@@ -104,6 +105,7 @@ export function createDeliverer({ database, keys, send, stopping }: Options) {
         const result = judge(delivery, outcome);
         isUnwanted ||= result.is_gone || result.retry_after_seconds !== null;
         results.push(result);
+        onAttempt?.(nameOutcome(result));
       }
     }
     await Promise.all(Array.from({ length: atOnce }, lane));
@@ -122,6 +124,14 @@ export function createDeliverer({ database, keys, send, stopping }: Options) {
   }
 
   return { listDue, deliver };
+}
+
+const lastAttempt = 10;
+
+function nameOutcome({ is_taken, is_gone, attempt }: Result) {
+  if (is_taken) return "taken";
+  if (is_gone) return "gone";
+  return attempt >= lastAttempt ? "parked" : "failed";
 }
 
 function judge({ event_id, attempt }: Delivery, { httpStatus, error, durationMs, retryAfterSeconds }: Outcome): Result {

@@ -60,9 +60,9 @@ t.before(async () => {
 
 const requestId = () => newRequestId().padEnd(30, "_");
 
-// An answer without what differs between any two: its request_id, and the date.
+// An answer without what differs between any two: its request_id, the date, and how many unknown codes are left.
 function bare({ status, text, headers }: Reply): unknown {
-  const { date: _, "x-request-id": id, ...rest } = headers;
+  const { date: _, ratelimit: _left, "x-request-id": id, ...rest } = headers;
   return { status, headers: rest, text: text.replaceAll(decodeURIComponent(String(id)), "…") };
 }
 

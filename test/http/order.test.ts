@@ -145,6 +145,9 @@ t.test("the request_id of an answer is the caller's, or generated and the same i
   check(await asA.post(lockPath, { request_id: "mine too" }), "mine too");
   check(await asA.post(lockPath, lockBody), "r-1");
   for (const id of [1, "", "x".repeat(129), "a\u0007", null]) check(await asA.post(lockPath, { ...lockBody, request_id: id }), generated);
+  const holding = await asA.post(lockPath, { ...lockBody, request_id: `lock-${code.toLowerCase()}` });
+  check(holding, generated);
+  t.match(holding, { status: 400, json: { details: { issues: [{ path: "request_id", message: "must not hold the coupon's code" }] } } });
   check(await asA.get("/v1/batches/bat_1"), generated);
   const answer = await asA.post(lockPath, { ...lockBody, request_id: "größe-返品" });
   t.equal(answer.headers["x-request-id"], encodeURIComponent("größe-返品"), "percent-encoded in the header");

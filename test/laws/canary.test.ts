@@ -1,4 +1,4 @@
-// A code is in no answer, log line, error, table, index, WAL record or dump: canaries are redeemed, refused, mistyped and
+// A code is in no answer, log line, metric, error, last word, table, index, WAL record or dump: canaries are redeemed, refused, mistyped and
 // exported, and then looked for everywhere. A marker that is no secret goes the same ways, to show that looking finds.
 import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { makeCode } from "../../src/code.ts";
 import { connect, poolUrl, type Address, type Database } from "../../src/database.ts";
-import { client, type Client, type Reply } from "../support/client.ts";
+import { client, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { codeOf, runProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { searchFor, type Search } from "../support/search.ts";
@@ -21,7 +21,7 @@ const marker = "MARKERMARKER" + process.pid.toString(32).toUpperCase().replace(/
 
 // The real programs, as talkative as they get; all that they say.
 function startTalking(service: Running, name: string): { program: ChildProcessWithoutNullStreams; said: () => Buffer } {
-  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText, LOG_LEVEL: "trace", PORT: "0" };
+  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText, LOG_LEVEL: "trace", PORT: "0", METRICS_PORT: "0" };
   const program = spawn(process.execPath, [`src/${name}.ts`], { env });
   t.teardown(() => program.kill("SIGKILL"));
   const chunks: Buffer[] = [];
@@ -44,12 +44,18 @@ t.before(async () => {
   [{ name: walBegin }] = (await login.rows<{ name: string }>("select pg_walfile_name(pg_current_wal_lsn()) as name")) as [{ name: string }];
   const [serve, work] = [startTalking(service, "serve"), startTalking(service, "work")];
   said.set("serve", serve.said).set("work", work.said);
-  const url = await new Promise<string>((resolve) =>
-    createInterface(serve.program.stdout).on("line", (line) => {
-      const { msg, url } = JSON.parse(line) as { msg?: string; url?: string };
-      if (msg === "serving") resolve(url!);
-    }));
+  const told = (program: ChildProcessWithoutNullStreams, what: string) =>
+    new Promise<string>((resolve) =>
+      createInterface(program.stdout).on("line", (line) => {
+        const { msg, url, metrics_url } = JSON.parse(line) as { msg?: string; url?: string; metrics_url?: string };
+        if (msg === what) resolve((url ?? metrics_url)!);
+      }));
+  const [url, ...metrics] = await Promise.all([told(serve.program, "serving"), told(serve.program, "metrics"), told(work.program, "metrics")]);
   await live(client({ url, accessKey: "ak_a", secret: secretOf("ak_a") }), client({ url, accessKey: "ak_a_stranger", secret: secretOf("ak_a_stranger") }));
+  for (const metricsUrl of metrics) {
+    const { text } = await sendPlain(metricsUrl, "GET", "/metrics");
+    said.set(`metrics at ${metricsUrl}`, () => Buffer.from(text));
+  }
   for (const { program } of [serve, work]) {
     program.kill("SIGTERM");
     t.equal(await codeOf(program), 0);
@@ -99,6 +105,9 @@ async function live(a: Client, stranger: Client): Promise<void> {
   await send(a, "/v1/batches", { template: wrongPlace, total_count: 1 }, 404);
   await send(a, "/v1/coupons/redeem", { [wrongPlace]: 1, coupon: foreign, merchant }, 400);
   await send(a, "/v1/coupons/redeem", `{"coupon":"${wrongPlace}"`, 400);
+  await send(a, "/v1/coupons/redeem", { request_id: `redeem-${inGroups(wrongPlace)}`, coupon: wrongPlace, merchant }, 400);
+  await send(a, "/v1/coupons/redeem", { order_id: `${wrongPlace}/1`, coupon: wrongPlace, merchant }, 400);
+  await send(a, "/v1/coupons/void", { reason: `sheet ${wrongPlace} is torn`, coupon: wrongPlace, merchant }, 400);
   await send(a, `/v1/coupons/${wrongPlace}`, {}, 404);
   await send(a, `/v1/coupons/redeem?coupon=${wrongPlace}`, { coupon: foreign, merchant }, 400);
   answers.push(await a.get(`/v1/batches/${wrongPlace}`), await a.get(`/v1/requests/${wrongPlace}`));
@@ -137,11 +146,25 @@ t.test("in no answer", (t) => {
   t.end();
 });
 
-t.test("in no log of the programs, however talkative", (t) => {
+t.test("in no log of the programs, however talkative, and in no metric", (t) => {
   for (const [name, bytes] of said) t.strictSame(search.inBytes(bytes()), [], name);
+  const counted = [...said].filter(([name]) => name.startsWith("metrics")).map(([, bytes]) => bytes().toString()).join("");
+  t.match(counted, /coupon_http_requests_total\{operation="redeem",status="500",code="INTERNAL_ERROR"\} 1/, "metrics were there");
+  t.match(counted, /coupon_feed_lag_seconds/);
   const lines = said.get("serve")!().toString();
   t.match(lines, /"status":503/);
   t.match(lines, /redemption.*does not exist/, "which tell what went wrong");
+  t.end();
+});
+
+t.test("in no last word of a program that dies of an error with values in it, which is one line of the log and exit code 1", (t) => {
+  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address) };
+  for (const how of ["exception", "rejection"]) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["test/support/crash.ts", how, canaries[0]!], { env });
+    t.equal(status, 1, how);
+    t.strictSame(search.inBytes(Buffer.concat([stdout, stderr])), [], how);
+    t.match(JSON.parse(stderr.toString()), { level: 60, err: { code: "23505", message: /duplicate key/, stack: /PostgresError/ }, msg: new RegExp(how) });
+  }
   t.end();
 });
 

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { Test } from "tap";
 import { apply } from "../../src/apply.ts";
 import { exportCodes } from "../../src/codes.ts";
+import { defaultLimits, type Limits } from "../../src/config.ts";
 import { connect, type Address, type Database } from "../../src/database.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/keys.ts";
 import { createLog } from "../../src/log.ts";
@@ -37,7 +38,7 @@ let counter = 0;
 // A request_id that no other call of this process has.
 export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 
-export async function startService(t: Test, file: unknown = document, options: Options = {}): Promise<Running> {
+export async function startService(t: Test, file: unknown = document, options: Options = {}, limited: Partial<Limits> = {}): Promise<Running> {
   const { address, drop } = await createDatabase(options);
   const masterKeyText = randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
@@ -51,7 +52,7 @@ export async function startService(t: Test, file: unknown = document, options: O
     },
   });
   await apply(admin, keys, file);
-  const service = await serve({ address, keys, config: { host: "127.0.0.1", port: 0 }, log: createLog("info", lines) });
+  const service = await serve({ address, keys, config: { host: "127.0.0.1", port: 0, limits: { ...defaultLimits, ...limited } }, log: createLog("info", lines) });
   t.teardown(async () => {
     await service.stop();
     await Promise.all([owner.end(), admin.end(), worker.end()]);

@@ -3,6 +3,7 @@ import { Writable } from "node:stream";
 import { toNodeHandler } from "h3";
 import type { Test } from "tap";
 import { createApp } from "../../src/app.ts";
+import { defaultLimits, type Limits } from "../../src/config.ts";
 import type { Call, Gate, Outcome, Variant } from "../../src/gate.ts";
 import { batchKey, makeCode } from "../../src/code.ts";
 import { parseMasterKeys } from "../../src/keys.ts";
@@ -27,7 +28,7 @@ export type Stub = {
 };
 
 // A member of `overrides` stands in for the stub's own; nonces are kept, everything else succeeds.
-export async function startStub(t: Test, overrides: Partial<Gate> = {}): Promise<Stub> {
+export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited: Partial<Limits> = {}): Promise<Stub> {
   const [calls, lookups, log]: [Call[], string[], Record<string, unknown>[]] = [[], [], []];
   const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
   const nonces = new Set<string>();
@@ -69,8 +70,10 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}): Promise
     },
   });
   const readiness = async (deadline: number) => (await gate.version(deadline)).migration === "1";
-  const app = createApp({ gate, keys, log: createLog("info", lines), readiness });
-  const { url, stop } = await listen(toNodeHandler(app) as Handler, { host: "127.0.0.1", port: 0 });
+  const limits = { ...defaultLimits, ...limited };
+  const logger = createLog("debug", lines);
+  const app = createApp({ gate, keys, log: logger, limits, readiness });
+  const { url, stop } = await listen(toNodeHandler(app) as Handler, { host: "127.0.0.1", port: 0, limits, onRefused: (refused) => logger.info(refused) });
   t.teardown(stop);
   const as = (accessKey: string) => client({ url, accessKey, secret });
   return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate };

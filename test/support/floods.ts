@@ -1,0 +1,92 @@
+// Clients that behave badly, as many as wanted: they go away in the middle, say nothing, or say it slowly. None of them minds
+// how it is treated.
+import { randomBytes } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sign } from "../../src/signature.ts";
+
+export type Target = { url: string; accessKey: string; secret: string };
+// Sockets that are held until they are let go.
+export type Held = { open(): number; letGo(): void };
+
+const atOnce = 50;
+// Those who ask for something take the service's time, as honest ones do; these are about leaving.
+const askingAtOnce = 4;
+
+function open({ url }: Pick<Target, "url">): Promise<Socket | null> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  return new Promise((resolve) => {
+    socket.once("connect", () => resolve(socket));
+    socket.once("close", () => resolve(null));
+  });
+}
+
+// Some close, some reset.
+function leave(socket: Socket, number: number): void {
+  if (number % 2 === 0) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+async function each(count: number, one: (number: number) => Promise<void>, most = atOnce): Promise<void> {
+  let next = 0;
+  await Promise.all(Array.from({ length: Math.min(most, count) }, async () => {
+    while (next < count) await one(next++);
+  }));
+}
+
+export function cutBodies(target: Target, count: number): Promise<void> {
+  return each(count, async (number) => {
+    const socket = await open(target);
+    if (socket === null) return;
+    const coding = number % 3 === 0 ? "transfer-encoding: chunked\r\n\r\n400\r\n" : "content-length: 1024\r\n\r\n";
+    socket.write(`POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${coding}{"request_id":"`);
+    await sleep(number % 10);
+    leave(socket, number);
+  });
+}
+
+// Signed, so that the whole way is gone. They leave at once, or with the first bytes of the answer; or they stay, to compare with.
+export function cutAnswers(target: Target, count: number, isStaying = false, path = "/v1/events?limit=200"): Promise<void> {
+  return each(count, async (number) => {
+    const socket = await open(target);
+    if (socket === null) return;
+    const [timestamp, nonce] = [String(Math.floor(Date.now() / 1_000)), randomBytes(12).toString("hex")];
+    const signature = sign(target.secret, { method: "GET", target: path, timestamp, nonce, body: Buffer.alloc(0) });
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`);
+    if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
+    else if (number % 3 === 0) await sleep(number % 5);
+    else await new Promise((resolve) => socket.once("data", resolve).once("close", resolve));
+    leave(socket, number);
+  }, askingAtOnce);
+}
+
+// isSlow: a head that never ends, a line at a time. Whoever is closed comes again, as such clients do.
+export async function hold(target: Target, count: number, isSlow: boolean): Promise<Held> {
+  const sockets = new Set<Socket>();
+  let isOver = false;
+  async function keep(): Promise<void> {
+    const socket = await open(target);
+    if (socket === null || isOver) return void socket?.destroy();
+    sockets.add(socket);
+    socket.resume();
+    if (isSlow) socket.write("POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\n");
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (!isOver) setTimeout(keep, 100).unref();
+    });
+  }
+  await each(count, keep);
+  const dripping = setInterval(() => {
+    if (isSlow) for (const socket of sockets) socket.write("x-slow: 1\r\n");
+  }, 1_000);
+  return {
+    open: () => sockets.size,
+    letGo() {
+      isOver = true;
+      clearInterval(dripping);
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
