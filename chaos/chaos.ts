@@ -13,7 +13,7 @@ import { openStage, type Stage } from "./stage.ts";
 import { tellStories } from "./stories.ts";
 import { watchWorker, type Resumed } from "./worker.ts";
 
-export type Options = { seed: number; perSecond: number; coupons: number; names: string[]; print: (line: string) => void };
+export type Options = { seed: number; perSecond: number; names: string[]; print: (line: string) => void };
 export type Cycle = { fault: string; servedAfterMs: number | null; withinMs: number };
 export type Report = {
   cycles: Cycle[];
@@ -22,31 +22,37 @@ export type Report = {
   // Answers by status; unknown ones by why.
   answers: Record<string, number>;
   slowestMs: number;
+  // How many took longer than promised at the client, and the longest time in which the harness itself did not run.
+  overdue: number;
+  ownPauseMs: number;
+  history: History;
   findings: Findings;
   // Whatever is not as it was promised.
   failures: string[];
 };
 
 const answerWithinMs = 4_000;
-// What our own process may take to notice an answer: it sends, proxies and counts on the cores of those it measures.
+// What our own process may take to notice an answer, on top of the longest time it was itself not running: it sends, proxies and
+// counts on the cores of those it measures.
 const toleranceMs = 250;
 const beforeFaultMs = 1_000;
 const patienceMs = 20_000;
 const settleWithinMs = 60_000;
 const workWithinMs = 90_000;
 
-export async function runChaos({ seed, perSecond, coupons, names, print }: Options): Promise<Report> {
+// coupons: of each tenant, to begin with.
+export async function runChaos(options: Options, coupons: number): Promise<Report> {
   const stage = await openStage(coupons);
   try {
-    const report = await run(stage, { seed, perSecond, names, print });
-    if (report.failures.length > 0) print(`logs: ${keepLogs(stage)}`);
+    const report = await playChaos(stage, options);
+    if (report.failures.length > 0) options.print(`logs: ${keepLogs(stage)}`);
     return report;
   } finally {
     await stage.stop();
   }
 }
 
-async function run(stage: Stage, { seed, perSecond, names, print }: Omit<Options, "coupons">): Promise<Report> {
+export async function playChaos(stage: Stage, { seed, perSecond, names, print }: Options): Promise<Report> {
   const history = createHistory();
   const clients = createClients({ url: stage.url, piles: stage.piles, history });
   const [cycles, failures, frozen, resumed]: [Cycle[], string[], [number, number][], Resumed[]] = [[], [], [], []];
@@ -78,7 +84,6 @@ async function run(stage: Stage, { seed, perSecond, names, print }: Omit<Options
       await sleep(100);
       servedAfterMs = history.servedAfter(since);
     }
-    stage.databaseProxy.bury();
     const unsettled = await clients.settle(settleWithinMs);
     cycles.push({ fault, servedAfterMs, withinMs });
     print(`${String(index + 1).padStart(3)}  ${fault.padEnd(20)} ${((since - beganAt) / 1_000).toFixed(1).padStart(5)} s, served again after ${servedAfterMs === null ? "never" : `${Math.round(servedAfterMs)} ms`}${describe(history, beganAt)}`);
@@ -97,8 +102,10 @@ async function run(stage: Stage, { seed, perSecond, names, print }: Omit<Options
 
   const timed = history.attempts.filter(({ sentAt, endedAt, code }) => code !== "connection lost" && !frozen.some(([from, to]) => sentAt < to && endedAt > from));
   const slowestMs = Math.max(...timed.map(({ sentAt, endedAt }) => endedAt - sentAt));
-  const late = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > answerWithinMs + toleranceMs).length;
-  if (late > 0) fail(`${late} calls had no answer within ${answerWithinMs / 1_000} s (the slowest: ${Math.round(slowestMs)} ms; longest pause of the harness: ${Math.round(loop.max / 1e6)} ms)`);
+  const ownPauseMs = loop.max / 1e6;
+  const late = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > answerWithinMs + toleranceMs + ownPauseMs).length;
+  const overdue = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > answerWithinMs).length;
+  if (late > 0) fail(`${late} calls had no answer within ${answerWithinMs / 1_000} s; the slowest: ${Math.round(slowestMs)} ms`);
   const bugs = history.attempts.filter(({ status }) => status === 500).length;
   if (bugs > 0) fail(`${bugs} answers were INTERNAL_ERROR`);
   const { address, postgres, receiver, feeds } = stage;
@@ -107,7 +114,7 @@ async function run(stage: Stage, { seed, perSecond, names, print }: Omit<Options
     if (findings[kind].length > 0) fail(`${kind}: ${findings[kind].length}, for example ${findings[kind].slice(0, 5).join("; ")}`);
   }
   if (findings.deadlocks > 0) fail(`${findings.deadlocks} deadlocks`);
-  return { cycles, resumed, calls: history.entries.size, answers: countAnswers(history), slowestMs, findings, failures };
+  return { cycles, resumed, calls: history.entries.size, answers: countAnswers(history), slowestMs, overdue, ownPauseMs, history, findings, failures };
 }
 
 // For whoever wants to know why.

@@ -122,9 +122,12 @@ export const faults: Record<string, Fault> = {
   "stall a minute": ({ stage }) => stall(stage, 60_000),
 
   // As when a firewall has forgotten its connections: nothing comes on them any more, new ones work.
-  async "lose connections"({ stage: { databaseProxy } }) {
+  async "lose connections"({ stage: { databaseProxy }, watchWorker }) {
+    const untilResumed = await watchWorker();
     databaseProxy.loseAll();
-    return healedDatabase();
+    const healed = healedDatabase();
+    await untilResumed(healed.since);
+    return healed;
   },
 
   async "close connects"({ stage: { databaseProxy }, random }) {

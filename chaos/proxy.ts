@@ -16,12 +16,13 @@ export type Proxy = {
   set(mode: Mode): void;
   // Closes all that is connected.
   cutAll(): void;
-  // What is connected now never hears of the other side again. The end of its other side, as after its keepalive, is another matter: bury().
+  // Who is connected now never hears of the other side again. The other side gives up after a second, as by its keepalive.
   loseAll(): void;
-  bury(): void;
   stop(): Promise<void>;
 };
 type Pair = { near: Socket; far: Socket | null; isLost: boolean; dueAt: { near: number; far: number }; hasAnswered: boolean };
+
+const otherSideMs = 1_000;
 
 export async function startProxy(target: number): Promise<Proxy> {
   let mode: Mode = {};
@@ -100,18 +101,11 @@ export async function startProxy(target: number): Promise<Proxy> {
       for (const pair of pairs) {
         pair.isLost = true;
         setFlow(pair, false);
-      }
-    },
-    bury() {
-      for (const pair of pairs) {
-        if (!pair.isLost) continue;
-        pairs.delete(pair);
-        pair.near.destroy();
-        pair.far?.destroy();
+        setTimeout(() => pair.far?.destroy(), otherSideMs);
       }
     },
     async stop() {
-      proxy.bury();
+      for (const pair of pairs) pair.isLost = false;
       proxy.cutAll();
       await new Promise((resolve) => server.close(resolve));
     },

@@ -18,7 +18,7 @@ await runProgram(async () => {
   const { names, skipped } = chooseFaults(seed, cycles, fault);
   for (const line of skipped) console.log(line);
   console.log(`seed ${seed}: ${cycles} cycles at ${rate} requests/s`);
-  const report = await runChaos({ seed, perSecond: rate, coupons: Math.max(2_000, cycles * rate * 4), names, print: (line) => console.log(line) });
+  const report = await runChaos({ seed, perSecond: rate, names, print: (line) => console.log(line) }, Math.max(2_000, cycles * rate * 4));
   printReport(report, seed);
   process.exit(report.failures.length === 0 ? 0 : 1);
 });
@@ -34,7 +34,7 @@ function readOptions(): { seed: number; cycles: number; rate: number; fault: str
   }
 }
 
-function printReport({ cycles, resumed, calls, answers, slowestMs, findings, failures }: Report, seed: number): void {
+function printReport({ cycles, resumed, calls, answers, slowestMs, overdue, ownPauseMs, findings, failures }: Report, seed: number): void {
   const worst = (within: number): string => {
     const times = cycles.filter(({ withinMs }) => withinMs === within).map(({ servedAfterMs }) => servedAfterMs ?? Infinity);
     return times.length === 0 ? "-" : `${(Math.max(...times) / 1_000).toFixed(2)} s`;
@@ -47,7 +47,7 @@ function printReport({ cycles, resumed, calls, answers, slowestMs, findings, fai
   console.log(`
 calls                          ${calls}: ok ${checked.ok}, refused ${checked.refused}, turned away ${checked.turnedAway}
 answers                        ${Object.entries(answers).map(([name, count]) => `${name} ${count}`).join(", ")}
-slowest answer                 ${(slowestMs / 1_000).toFixed(2)} s
+slowest answer                 ${(slowestMs / 1_000).toFixed(2)} s at the client; ${overdue} took longer than 4 s; the client itself stood still for up to ${(ownPauseMs / 1_000).toFixed(2)} s
 served again, API harmed       at most ${worst(2_000)} after
 served again, database harmed  at most ${worst(5_000)} after
 worker goes on                 mint ${paused("mint")}, deliver ${paused("deliver")}, sequence ${paused("sequence")} after, at most
