@@ -13,7 +13,8 @@ import { openStage, type Stage } from "./stage.ts";
 import { tellStories } from "./stories.ts";
 import { watchWorker, type Resumed } from "./worker.ts";
 
-export type Options = { seed: number; perSecond: number; names: string[]; print: (line: string) => void };
+// slack: how many times as long as promised everything may take, for machines that others use as well.
+export type Options = { seed: number; perSecond: number; names: string[]; slack?: number; print: (line: string) => void };
 export type Cycle = { fault: string; servedAfterMs: number | null; withinMs: number };
 export type Report = {
   cycles: Cycle[];
@@ -52,7 +53,7 @@ export async function runChaos(options: Options, coupons: number): Promise<Repor
   }
 }
 
-export async function playChaos(stage: Stage, { seed, perSecond, names, print }: Options): Promise<Report> {
+export async function playChaos(stage: Stage, { seed, perSecond, names, slack = 1, print }: Options): Promise<Report> {
   const history = createHistory();
   const clients = createClients({ url: stage.url, piles: stage.piles, history });
   const [cycles, failures, frozen, resumed]: [Cycle[], string[], [number, number][], Resumed[]] = [[], [], [], []];
@@ -79,15 +80,12 @@ export async function playChaos(stage: Stage, { seed, perSecond, names, print }:
     const beganAt = performance.now();
     const apiPid = stage.api.pid();
     const { since, withinMs } = await faults[fault]!(scene);
-    let servedAfterMs: number | null = null;
-    while (servedAfterMs === null && performance.now() < since + patienceMs) {
-      await sleep(100);
-      servedAfterMs = history.servedAfter(since);
-    }
+    let servedAfterMs = history.servedAfter(since);
+    for (const from = performance.now(); servedAfterMs === null && performance.now() < from + patienceMs; servedAfterMs = history.servedAfter(since)) await sleep(100);
     const unsettled = await clients.settle(settleWithinMs);
     cycles.push({ fault, servedAfterMs, withinMs });
     print(`${String(index + 1).padStart(3)}  ${fault.padEnd(20)} ${((since - beganAt) / 1_000).toFixed(1).padStart(5)} s, served again after ${servedAfterMs === null ? "never" : `${Math.round(servedAfterMs)} ms`}${describe(history, beganAt)}`);
-    if (servedAfterMs === null || servedAfterMs > withinMs) fail(`after ${fault} calls are served again after ${servedAfterMs === null ? "more than 20 s" : `${Math.round(servedAfterMs)} ms`}, not ${withinMs}`);
+    if (servedAfterMs === null || servedAfterMs > withinMs * slack) fail(`after ${fault} calls are served again after ${servedAfterMs === null ? "more than 20 s" : `${Math.round(servedAfterMs)} ms`}, not ${withinMs}`);
     if (unsettled > 0) fail(`${unsettled} calls could not be settled within ${settleWithinMs / 1_000} s`);
     if (!["kill api", "shift clock"].includes(fault) && stage.api.pid() !== apiPid) fail(`${fault} ended the API`);
   }
@@ -103,7 +101,7 @@ export async function playChaos(stage: Stage, { seed, perSecond, names, print }:
   const timed = history.attempts.filter(({ sentAt, endedAt, code }) => code !== "connection lost" && !frozen.some(([from, to]) => sentAt < to && endedAt > from));
   const slowestMs = Math.max(...timed.map(({ sentAt, endedAt }) => endedAt - sentAt));
   const ownPauseMs = loop.max / 1e6;
-  const late = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > answerWithinMs + toleranceMs + ownPauseMs).length;
+  const late = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > (answerWithinMs + toleranceMs) * slack + ownPauseMs).length;
   const overdue = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > answerWithinMs).length;
   if (late > 0) fail(`${late} calls had no answer within ${answerWithinMs / 1_000} s; the slowest: ${Math.round(slowestMs)} ms`);
   const bugs = history.attempts.filter(({ status }) => status === 500).length;

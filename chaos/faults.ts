@@ -1,10 +1,11 @@
 // The faults, one entry each: does it, keeps it up for a while, undoes it, and says from when on and within which time calls
 // have to be served again. What is drawn comes from the random of its cycle, so the same seed does the same.
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSession, type Session } from "../src/database.ts";
 import type { History } from "./history.ts";
+import { backends, fill, readWritten, untilDatabaseIsBack } from "./harm.ts";
 import { canMount } from "./postgres.ts";
 import { createRandom, type Random } from "./random.ts";
 import type { Stage } from "./stage.ts";
@@ -23,6 +24,7 @@ export type Scene = {
 export type Healed = { since: number; withinMs: number };
 export type Fault = (scene: Scene) => Promise<Healed>;
 
+const slow = new Set(["kill worker", "lose connections", "stall a minute"]);
 const apiBackWithinMs = 2_000;
 const databaseBackWithinMs = 5_000;
 
@@ -165,9 +167,7 @@ export const faults: Record<string, Fault> = {
 
   async "fill disk"({ stage: { postgres }, random }) {
     const file = path.join(postgres.smallDisk!, "filler");
-    const descriptor = openSync(file, "w");
-    for (const size of [2 ** 20, 2 ** 12]) while (writes(descriptor, size));
-    closeSync(descriptor);
+    fill(file);
     await hold(random);
     rmSync(file);
     return healedDatabase();
@@ -189,13 +189,16 @@ export const faults: Record<string, Fault> = {
   },
 };
 
-// Each once, then any: in an order that follows from the seed.
+// Each once, then any but those that take a minute: in an order that follows from the seed.
 export function chooseFaults(seed: number, cycles: number, only: string | null): { names: string[]; skipped: string[] } {
   const skipped = canMount() ? [] : ["fill disk: skipped, as nobody but root may mount a small disk"];
   const names = Object.keys(faults).filter((name) => skipped.length === 0 || name !== "fill disk");
   const random = createRandom(seed);
   const rounds: string[] = [];
-  while (rounds.length < cycles) rounds.push(...random.shuffle(only === null ? names : [only]));
+  while (rounds.length < cycles) {
+    const next = only === null ? names.filter((name) => rounds.length === 0 || !slow.has(name)) : [only];
+    rounds.push(...random.shuffle(next));
+  }
   return { names: rounds.slice(0, cycles), skipped };
 }
 
@@ -204,33 +207,4 @@ async function stall({ databaseProxy }: Stage, forMs: number): Promise<Healed> {
   await sleep(forMs);
   databaseProxy.set({});
   return healedDatabase();
-}
-
-async function untilDatabaseIsBack({ address }: Stage): Promise<void> {
-  for (let isBack = false; !isBack; await sleep(20)) {
-    const session = openSession(address, { name: "coupon chaos" });
-    isBack = await session.rows("select 1").then(() => true, () => false);
-    await session.end();
-  }
-}
-
-async function backends({ owner }: Stage, name: string): Promise<number[]> {
-  const rows = await owner.rows<{ pid: number }>("select pid from pg_stat_activity where application_name like $1 and usename in ('serve', 'work') order by pid", [name]);
-  return rows.map(({ pid }) => pid);
-}
-
-// What a call that is carried out cannot but change.
-async function readWritten({ owner }: Stage): Promise<string> {
-  const [row] = await owner.rows<{ written: string }>("select concat((select count(*) from core.request), ' ', (select max(n.seen_at) from core.nonce n)) as written");
-  return row!.written;
-}
-
-// Whether it went in.
-function writes(descriptor: number, size: number): boolean {
-  try {
-    return writeSync(descriptor, Buffer.alloc(size)) === size;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOSPC") return false;
-    throw error;
-  }
 }
