@@ -4,9 +4,9 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-// url: where it listens; empty of a worker.
-export type Program = { pid: number; url: string; stop(): Promise<void> };
-type Name = "serve" | "work" | "start";
+// url: where it listens; empty of a worker. ended: by whatever.
+export type Program = { pid: number; url: string; ended: Promise<void>; stop(): Promise<void> };
+export type Name = "serve" | "work" | "start";
 
 const root = path.resolve(import.meta.dirname, "..");
 const readyAfter: Record<Name, RegExp> = { serve: /"url":"(http[^"]+)"/, work: /"msg":"(working)"/, start: /Listening on (http:\S+:\d+)/ };
@@ -15,20 +15,23 @@ const running = new Set<ChildProcess>();
 let count = 0;
 
 // Its log goes to a file, at the level an operator has: what logging costs is measured too.
-export async function startProgram(name: Name, folder: string, env: Record<string, string>): Promise<Program> {
+export async function startProgram(name: Name, folder: string, env: Record<string, string>, flags: string[] = []): Promise<Program> {
   const logFile = path.join(folder, `${name}-${(count += 1)}.log`);
   const log = openSync(logFile, "a");
-  const child = spawn(process.execPath, commandOf(name), { cwd: root, env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", log, log] });
+  const child = spawn(process.execPath, [...flags, ...commandOf(name)], { cwd: root, env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", log, log] });
   closeSync(log);
   running.add(child);
-  child.once("exit", () => running.delete(child));
+  const ended = new Promise<void>((resolve) => child.once("exit", () => {
+    running.delete(child);
+    resolve();
+  }));
 
   const deadline = Date.now() + startWithinMs;
   for (;;) {
     const text = readFileSync(logFile, "utf8");
     const ready = readyAfter[name].exec(text);
     if (ready !== null) {
-      return { pid: child.pid!, url: name === "work" ? "" : ready[1]!, stop: () => stop(child) };
+      return { pid: child.pid!, url: name === "work" ? "" : ready[1]!, ended, stop: () => stop(child) };
     }
     if (hasEnded(child) || Date.now() > deadline) {
       child.kill("SIGKILL");

@@ -3,6 +3,7 @@
 //
 // A second group goes beside the first as soon as many calls wait: so that one is carried out while the other is written
 // to disk, and calls do not end up in small groups, which cost nearly as much as large ones.
+import { msUntil } from "./lane.ts";
 import { unavailable } from "./problem.ts";
 
 export type Groups<Call, Outcome> = {
@@ -109,7 +110,7 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
             reject(error as Error);
           },
         };
-        const timer = setTimeout(() => waiting.fail(unavailable(new Error("deadline passed"))), deadline - performance.now());
+        const timer = setTimeout(() => waiting.fail(unavailable(new Error("deadline passed"))), msUntil(deadline));
         queue.push(waiting);
         waitingCount += 1;
       });

@@ -37,7 +37,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
     waitingCount += 1;
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { isGone: false, begin };
-      const timer = setTimeout(giveUp, deadline - performance.now());
+      const timer = setTimeout(giveUp, msUntil(deadline));
       queue.push(waiting);
       function begin() {
         clearTimeout(timer);
@@ -67,9 +67,14 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
   };
 }
 
+// For timers, which warn of times that have passed.
+export function msUntil(deadline: number): number {
+  return Math.max(0, deadline - performance.now());
+}
+
 export function beforeDeadline<T>(running: Promise<T>, deadline: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(unavailable(new Error("deadline passed"))), deadline - performance.now());
+    const timer = setTimeout(() => reject(unavailable(new Error("deadline passed"))), msUntil(deadline));
     running.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

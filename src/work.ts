@@ -13,6 +13,7 @@ import { createLog, type Logger } from "./log.ts";
 import { startMetrics, type Metrics } from "./metrics.ts";
 import { observeWork } from "./metrics-work.ts";
 import { isProgram, onStop, runProgram } from "./program.ts";
+import { keepRunner } from "./runner.ts";
 import { keepAnswering } from "./steady.ts";
 import { createChecker } from "./tasks/check.ts";
 import { createCloser } from "./tasks/close.ts";
@@ -56,15 +57,14 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
   const books = keepAnswering(() => connect(address, { name: "coupon statements", role, max: 2, statementTimeoutMs: 600_000 }), 610_000);
   const closer = createCloser({ order, books, log, stopping: stopping.signal });
   const taskList: TaskList = { mint: (payload) => minter.mint(payload as DueBatch), deliver: (payload) => deliverer.deliver(payload as Subscriber), prune, retain, check };
-  let runner: Runner | undefined;
+  const runner = keepRunner({ start: startRunner, onJobEnded: () => ticker.wake(), log });
 
   const ticker = startTicker({
     name: "due work",
     everyMs: 250,
     log,
     async tick() {
-      // Also after the runner has given up, as it does when the database is away for long.
-      runner ??= await startRunner();
+      await runner.keepAlive();
       for (const { tenant_id, batch_id } of await minter.listDue()) {
         await runner.addJob("mint", { tenant_id, batch_id }, { jobKey: `mint:${tenant_id}:${batch_id}` });
       }
@@ -102,25 +102,14 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
     };
     await dropLeftovers(shared);
     // New jobs announce themselves; polling is for those whose announcement was lost.
-    const started = await run({ ...shared, taskList, crontab, concurrency: 3 + deliveryPlaces, pollInterval: 5_000, noHandleSignals: true });
-    // A batch or a subscriber whose slice is over is due again: it need not wait for the next tick.
-    started.events.on("job:complete", () => ticker.wake());
-    const forget = () => {
-      if (runner === started) runner = undefined;
-    };
-    started.promise.then(forget, (error: unknown) => {
-      log.warn({ err: error }, "runner ended, starting another");
-      forget();
-    });
-    return started;
+    return run({ ...shared, taskList, crontab, concurrency: 3 + deliveryPlaces, pollInterval: 5_000, noHandleSignals: true });
   }
 
   return {
     async stop(): Promise<void> {
       stopping.abort();
       await Promise.all(tickers.map((each) => each.stop()));
-      // It refuses when it is stopping of itself, as after losing the database.
-      await runner?.stop().catch(() => {});
+      await runner.stop();
       await Promise.all([database.end(), outbox.end(), order.end(), books.end(), figures?.end()]);
     },
   };
