@@ -125,13 +125,14 @@ comment on column core.batch.mint_lease_until is 'A worker is minting until then
 comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
 
 create table core.code_version (
-  is_only boolean not null default true,
+  is_current boolean not null default true,
   sha256 text not null,
   loaded_at timestamp with time zone not null default now(),
-  constraint code_version_pkey PRIMARY KEY (is_only),
-  constraint code_version_has_one_row CHECK (is_only)
+  constraint code_version_pkey PRIMARY KEY (is_current),
+  constraint code_version_is_current_or_before UNIQUE (sha256)
 );
-comment on table core.code_version is 'Which db/code is loaded: sha256 over its files.';
+comment on table core.code_version is 'Which db/code is loaded: sha256 over its files; and which was before.';
+comment on column core.code_version.is_current is 'False: what was loaded before. Programs of that version still find all they call.';
 
 create table core.coupon (
   tenant_id integer not null,

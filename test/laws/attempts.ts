@@ -217,7 +217,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["request_is_final", "all answers truncated", () => "truncate core.request"],
   ["audit_is_immutable", "an audit changed", row("audit", "login = 'nobody'")],
   ["audit_is_immutable", "an audit deleted", () => "delete from core.audit"],
-  ["code_version_has_one_row", "a second version", () => "insert into core.code_version (is_only, sha256) values (false, '')"],
+  ["code_version_is_current_or_before", "one version that is both", () => "insert into core.code_version (is_current, sha256) select false, sha256 from core.code_version"],
   ["currency_is_iso_4217", "a currency in small letters", () => "insert into core.currency values ('eur', 2)"],
   ["currency_is_immutable", "cents become mills", row("currency", "decimals = 3")],
   ["decimals_are_0_to_4", "a currency with five decimals", () => "insert into core.currency values ('QQQ', 5)"],
