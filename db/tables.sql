@@ -288,14 +288,17 @@ create table core.feed (
   tenant_id integer not null,
   party_id integer not null,
   last_position bigint not null default 0,
+  skipped_count bigint not null default 0,
   constraint feed_pkey PRIMARY KEY (tenant_id, party_id),
   constraint feed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
-  constraint last_position_is_not_negative CHECK ((last_position >= 0))
+  constraint last_position_is_not_negative CHECK ((last_position >= 0)),
+  constraint skipped_positions_are_within_the_feed CHECK (((skipped_count >= 0) AND (skipped_count <= last_position)))
 );
 CREATE TRIGGER feed_goes_forward BEFORE UPDATE ON core.feed FOR EACH ROW EXECUTE FUNCTION core.check_feed_change();
 CREATE TRIGGER feed_is_kept BEFORE DELETE OR TRUNCATE ON core.feed FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
 comment on column core.feed.last_position is 'Of the newest event; 0: none yet.';
+comment on column core.feed.skipped_count is 'Positions that restores left out: so no cursor that was lost with one is mistaken for one of now.';
 
 create table core.feed_event (
   tenant_id integer not null,
@@ -521,6 +524,7 @@ comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 cha
 create table core.sequencer (
   is_only boolean not null default true,
   high_seq bigint not null default 0,
+  feed_base bigint not null default 0,
   stepped_at timestamp with time zone not null default now(),
   looked_with pg_snapshot,
   constraint sequencer_pkey PRIMARY KEY (is_only),
@@ -528,6 +532,7 @@ create table core.sequencer (
 );
 comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
 comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
+comment on column core.sequencer.feed_base is 'Feeds begin behind this position: no cursor that was lost with a restore is above it.';
 comment on column core.sequencer.looked_with is 'The snapshot of the last step that found something. A number awaited since then can only have come from a transaction that has ended since. Null: look for all.';
 
 create table core.statement (

@@ -162,6 +162,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["feed_event_is_immutable", "a page changed after it was read", row("feed_event", "body = '{}'")],
   ["event_is_sequenced_once", "an event twice in a feed", copyOf("feed_event", '{"position": 999}')],
   ["position_is_positive", "position 0", copyOf("feed_event", '{"position": 0}')],
+  ["skipped_positions_are_within_the_feed", "more positions skipped than there are", row("feed", "skipped_count = last_position + 1")],
   ["last_position_is_not_negative", "a feed before its beginning", () => copy("feed", "true", "jsonb_build_object('party_id', 2147483647, 'last_position', -1)")],
   ["sequencer_has_one_row", "a second sequencer", () => "insert into core.sequencer (is_only) values (false)"],
   ["closed_day_is_closed", "an entry for a closed day", () => `insert into core.posting values (${id["ten_a"]}, ${id["distributor"]}, '${id["day"]}', 999, '${id["unposted"]}')`],
