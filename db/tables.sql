@@ -125,13 +125,14 @@ comment on column core.batch.mint_lease_until is 'A worker is minting until then
 comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
 
 create table core.code_version (
-  is_only boolean not null default true,
+  is_current boolean not null default true,
   sha256 text not null,
   loaded_at timestamp with time zone not null default now(),
-  constraint code_version_pkey PRIMARY KEY (is_only),
-  constraint code_version_has_one_row CHECK (is_only)
+  constraint code_version_pkey PRIMARY KEY (is_current),
+  constraint code_version_is_current_or_before UNIQUE (sha256)
 );
-comment on table core.code_version is 'Which db/code is loaded: sha256 over its files.';
+comment on table core.code_version is 'Which db/code is loaded: sha256 over its files; and which was before.';
+comment on column core.code_version.is_current is 'False: what was loaded before. Programs of that version still find all they call.';
 
 create table core.coupon (
   tenant_id integer not null,
@@ -285,14 +286,17 @@ create table core.feed (
   tenant_id integer not null,
   party_id integer not null,
   last_position bigint not null default 0,
+  skipped_count bigint not null default 0,
   constraint feed_pkey PRIMARY KEY (tenant_id, party_id),
   constraint feed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
-  constraint last_position_is_not_negative CHECK ((last_position >= 0))
+  constraint last_position_is_not_negative CHECK ((last_position >= 0)),
+  constraint skipped_positions_are_within_the_feed CHECK (((skipped_count >= 0) AND (skipped_count <= last_position)))
 );
 CREATE TRIGGER feed_goes_forward BEFORE UPDATE ON core.feed FOR EACH ROW EXECUTE FUNCTION core.check_feed_change();
 CREATE TRIGGER feed_is_kept BEFORE DELETE OR TRUNCATE ON core.feed FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
 comment on column core.feed.last_position is 'Of the newest event; 0: none yet.';
+comment on column core.feed.skipped_count is 'Positions that restores left out: so no cursor that was lost with one is mistaken for one of now.';
 
 create table core.feed_event (
   tenant_id integer not null,
@@ -519,6 +523,7 @@ comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 cha
 create table core.sequencer (
   is_only boolean not null default true,
   high_seq bigint not null default 0,
+  feed_base bigint not null default 0,
   stepped_at timestamp with time zone not null default now(),
   looked_with pg_snapshot,
   constraint sequencer_pkey PRIMARY KEY (is_only),
@@ -526,6 +531,7 @@ create table core.sequencer (
 );
 comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
 comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
+comment on column core.sequencer.feed_base is 'Feeds begin behind this position: no cursor that was lost with a restore is above it.';
 comment on column core.sequencer.looked_with is 'The snapshot of the last step that found something. A number awaited since then can only have come from a transaction that has ended since. Null: look for all.';
 
 create table core.statement (

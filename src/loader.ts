@@ -18,8 +18,14 @@ export async function runScript(session: Session, text: string, file: string): P
   }
 }
 
-/** Loads every file and answers how many there were. */
-export async function loadCode(session: Session): Promise<number> {
+export interface Loaded {
+  count: number
+  /** Functions that nothing needs any more but calls that are under way: for dropRoutines, when those are over. */
+  left: string[]
+}
+
+/** Loads every file. */
+export async function loadCode(session: Session): Promise<Loaded> {
   const files = listCode()
   const before = await listObjects(session)
   // A file may use one that comes later in the alphabet: go round until nothing moves any more.
@@ -32,8 +38,7 @@ export async function loadCode(session: Session): Promise<number> {
     if (failed.length === pending.length) throw failed[0]!.error
     pending = failed.map(({ file }) => file)
   }
-  await sweep(session, before)
-  return files.length
+  return { count: files.length, left: await sweep(session, before) }
 }
 
 const missingObject = ['42883', '42P01', '42704', '42703', '3F000']
@@ -67,18 +72,20 @@ interface DatabaseObject {
   identity: string
   /** Another after each `create or replace`. */
   version: string
+  /** Its comment. */
+  note: string | null
 }
 
 async function listObjects(session: Session): Promise<DatabaseObject[]> {
   return session.rows<DatabaseObject>(
     `select 'routine' as kind, n.nspname as schema, p.proname as name,
        format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)) as identity,
-       p.oid::text || ':' || p.xmin::text as version
+       p.oid::text || ':' || p.xmin::text as version, obj_description(p.oid, 'pg_proc') as note
      from pg_proc p join pg_namespace n on n.oid = p.pronamespace
      where n.nspname = any ($1::text[])
      union all
      select 'view', n.nspname, c.relname, format('%I.%I', n.nspname, c.relname),
-       r.oid::text || ':' || r.xmin::text
+       r.oid::text || ':' || r.xmin::text, null
      from pg_class c
      join pg_namespace n on n.oid = c.relnamespace
      join pg_rewrite r on r.ev_class = c.oid and r.rulename = '_RETURN'
@@ -88,23 +95,46 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
   )
 }
 
-/** What was there before and was not replaced by a file is no longer in the repository. */
-async function sweep(session: Session, before: DatabaseObject[]): Promise<void> {
+/**
+ * What was there before and was not replaced by a file is no longer in the repository. What programs call
+ * (and no file makes under that name any more) stays for one version: those of the version before still call it.
+ * Other functions are for calls that are in the middle of a function of before, behind our locks perhaps, and look for
+ * the next one by name. Whether they can be dropped is tried out here, so that all is undone if not.
+ */
+async function sweep(session: Session, before: DatabaseObject[]): Promise<string[]> {
   const now = new Set((await listObjects(session)).map(({ version }) => version))
-  await dropObjects(session, before.filter(({ version }) => now.has(version)))
+  const left = before.filter(({ version }) => now.has(version))
+  const names = new Set(listCode().map(({ schema, name }) => `${schema}.${name}`))
+  const retiring = left.filter(({ kind, schema, name, note }) =>
+    kind === 'routine' && calledByPrograms.includes(schema) && !names.has(`${schema}.${name}`) && note !== retired)
+  const dropping = left.filter((object) => !retiring.includes(object))
+  await dropObjects(session, dropping.filter(({ kind }) => kind === 'view'))
+  const routines = dropping.filter(({ kind }) => kind === 'routine').map(({ identity }) => identity)
+  await session.run('savepoint trial')
+  await dropRoutines(session, routines)
+  await session.run('rollback to savepoint trial')
+  for (const { identity } of retiring) await session.run(`comment on routine ${identity} is '${retired}'`)
+  return routines
 }
+
+const calledByPrograms = ['gate', 'jobs', 'admin']
+const retired = 'Retired: the next version takes it away.'
 
 async function dropObjects(session: Session, objects: DatabaseObject[]): Promise<void> {
   for (const kind of ['view', 'routine'] as const) {
-    const names = objects.filter((object) => object.kind === kind).map(({ identity }) => identity)
-    if (names.length === 0) continue
+    await drop(session, kind, objects.filter((object) => object.kind === kind).map(({ identity }) => identity))
+  }
+}
+
+export const dropRoutines = (session: Session, identities: string[]): Promise<void> => drop(session, 'routine', identities)
+
+async function drop(session: Session, kind: 'view' | 'routine', names: string[]): Promise<void> {
+  if (names.length === 0) return
+  try {
     // In one statement, so that they may depend on each other.
-    const text = `drop ${kind} ${names.join(', ')}`
-    try {
-      await session.run(text)
-    } catch (error) {
-      throw new ScriptError(`cannot drop what db/code no longer has: ${describe(error)}`)
-    }
+    await session.run(`drop ${kind} ${names.join(', ')}`)
+  } catch (error) {
+    throw new ScriptError(`cannot drop what db/code no longer has: ${describe(error)}`, { cause: error })
   }
 }
 

@@ -1,26 +1,30 @@
 // `npm run migrate`: brings a database to what this checkout says. Safe at any time and any number
 // of times at once: one session lock lets them in one after the other, and all that belongs to us
 // happens in one transaction, so the database is at one version or the other and never between.
+// (A migration that says `isOnline` is a step of its own before that, see runMigrationFiles.)
+//
+// Tills go on meanwhile. A lock that somebody has for long, a psql session or a report, is not waited
+// for: whoever waits for the lock of a whole table has everybody behind him wait too. So a wait is cut
+// off after a moment, all is undone, and it begins anew a little later.
 
-import { pathToFileURL } from 'node:url'
-import ley from 'ley'
-import { databaseFolder, expectedVersion, listMigrations, readScript } from './checkout.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expectedVersion, listMigrations, readScript } from './checkout.ts'
 import { readConfig } from './config.ts'
 import { type Address, type Session, openSession, poolUrl, resolveAddress, sqlState } from './database.ts'
-import { loadCode, runScript } from './loader.ts'
+import { dropRoutines, loadCode, runScript } from './loader.ts'
+import { begin, runMigrationFiles } from './migrations.ts'
 import { isProgram, runProgram } from './program.ts'
 
 export { expectedVersion } from './checkout.ts'
-
-/** What a migration gets: it runs the text of its .sql file, whose name is for messages. */
-export interface MigrationClient {
-  run(text: string, name: string): Promise<void>
-}
+export type { MigrationClient } from './migrations.ts'
 
 type Log = (line: string) => void
 
 /** "coupon" in ASCII: the advisory lock of everybody who changes the schema. */
 const lockKey = '109324429684590'
+
+/** How long we try. Then somebody has to look who holds the lock. */
+const giveUpAfterMs = 60_000
 
 export async function migrate(address: Address, log: Log = () => {}): Promise<void> {
   const session = openSession(address, { name: 'coupon migrate' })
@@ -36,7 +40,9 @@ export async function migrate(address: Address, log: Log = () => {}): Promise<vo
     }
     await makeRoles(session)
     await migrateWorker(address)
-    log(await change(session, applied.migrations, expected.code))
+    const { said, left } = await changeInTime(session, expected.code, log)
+    await dropLeft(session, left)
+    log(said)
   } finally {
     await session.end()
   }
@@ -70,7 +76,7 @@ async function readApplied(session: Session): Promise<Applied> {
   if (exists.length === 0) return { migrations: [], code: null }
   await session.run('begin; set local role coupon_owner')
   const migrations = await session.rows<{ name: string }>('select name from core.migration order by position')
-  const code = await session.rows<{ sha256: string }>('select sha256 from core.code_version')
+  const code = await session.rows<{ sha256: string }>('select sha256 from core.code_version where is_current')
   await session.run('commit')
   return { migrations: migrations.map(({ name }) => name), code: code[0]?.sha256 ?? null }
 }
@@ -103,54 +109,64 @@ async function migrateWorker(address: Address): Promise<void> {
   await runMigrations({ connectionString: poolUrl(address, 'coupon_worker'), logger })
 }
 
-async function change(session: Session, applied: string[], codeHash: string): Promise<string> {
-  await session.run(`begin;
-    set local role coupon_owner;
-    set local search_path = '';
-    -- Better to fail and be run again than to make the service wait behind us.
-    set local lock_timeout = '10s';
-    set local check_function_bodies = on;
-    set local plpgsql.extra_errors = 'all'`)
+interface Change {
+  said: string
+  left: string[]
+}
+
+/** Again and again, until no lock is in the way. */
+async function changeInTime(session: Session, codeHash: string, log: Log): Promise<Change> {
+  const deadline = performance.now() + giveUpAfterMs
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await change(session, (await readApplied(session)).migrations, codeHash)
+    } catch (error) {
+      // lock_not_available, deadlock_detected
+      const isLocked = ['55P03', '40P01'].includes(sqlState((error as Error).cause ?? error) ?? '')
+      if (!isLocked || performance.now() > deadline) throw error
+      await session.run('rollback; reset role; reset search_path')
+      if (attempt === 1) log('a lock is in the way: trying again')
+      await sleep(100 + Math.random() * 400)
+    }
+  }
+}
+
+async function change(session: Session, applied: string[], codeHash: string): Promise<Change> {
+  await session.run(begin)
   const fresh = await runMigrationFiles(session, applied)
-  const count = await loadCode(session)
+  const { count, left } = await loadCode(session)
   await runScript(session, readScript('grants.sql'), 'db/grants.sql')
-  await session.rows('delete from core.code_version')
-  await session.rows('insert into core.code_version (sha256) values ($1)', [codeHash])
+  await recordCode(session, codeHash)
   await session.run('commit')
-  return fresh.length > 0
+  const said = fresh.length > 0
     ? `migrated: ${fresh.length} migrations, ${count} functions and views`
     : `no new migration, ${count} functions and views loaded`
+  return { said, left }
 }
 
-async function runMigrationFiles(session: Session, applied: string[]): Promise<string[]> {
-  const client: MigrationClient = {
-    run: (text, name) => runScript(session, text, `db/migrations/${name}`),
-  }
-  // The lock and the transaction are ours, so the driver only lists and runs.
-  const driver = {
-    connect: () => session,
-    setup: async () => applied.map((name) => ({ name: `${name}.ts` })),
-    async loop(_: unknown, files: { abs: string; name: string }[]) {
-      for (const { abs, name } of files) {
-        const migration = (await import(pathToFileURL(abs).href)) as { up(client: MigrationClient): Promise<void> }
-        await migration.up(client)
-        // Only the first migration finds it missing, and only that one makes the schema.
-        await session.run(migrationTable)
-        await session.rows('insert into core.migration (name) values ($1)', [name.replace(/\.ts$/, '')])
-      }
-    },
-    end: () => {},
-  }
-  return ley.up({ cwd: databaseFolder, dir: 'migrations', config: {}, driver: driver as never })
+/**
+ * When the calls are over that began before the change, or after 5 s: a call may run for 3 s. A migrate that is killed
+ * before leaves them to the next one.
+ */
+async function dropLeft(session: Session, left: string[]): Promise<void> {
+  if (left.length === 0) return
+  const deadline = performance.now() + 5_000
+  const running = `select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()`
+  const listRunning = async (): Promise<string[]> => (await session.rows<{ id: string }>(running)).map(({ id }) => id)
+  const before = new Set(await listRunning())
+  while ((await listRunning()).some((id) => before.has(id)) && performance.now() < deadline) await sleep(20)
+  await session.run(begin)
+  await dropRoutines(session, left)
+  await session.run('commit')
 }
 
-const migrationTable = `
-  create table if not exists core.migration (
-    position    int          primary key generated always as identity,
-    name        text         not null unique,
-    applied_at  timestamptz  not null default clock_timestamp()
-  );
-  comment on table core.migration is 'Which files of db/migrations were applied, in order.'`
+/** The version before is kept beside it; who goes back to it is there as if nothing had been. */
+async function recordCode(session: Session, codeHash: string): Promise<void> {
+  const isBack = (await session.rows('select from core.code_version where sha256 = $1', [codeHash])).length > 0
+  await session.rows('delete from core.code_version where $1 or not is_current', [isBack])
+  await session.rows('update core.code_version set is_current = false')
+  await session.rows('insert into core.code_version (sha256) values ($1)', [codeHash])
+}
 
 if (isProgram(import.meta)) {
   await runProgram(async () => {

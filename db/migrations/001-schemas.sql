@@ -22,12 +22,13 @@ alter default privileges revoke execute on functions from public;
 alter default privileges revoke usage on types from public;
 
 create table core.code_version (
-  is_only    boolean     primary key default true,
-  sha256     text        not null,
-  loaded_at  timestamptz not null default now(),
-  constraint code_version_has_one_row check (is_only)
+  is_current  boolean      primary key default true,
+  sha256      text         not null,
+  loaded_at   timestamptz  not null default now(),
+  constraint code_version_is_current_or_before unique (sha256)
 );
-comment on table core.code_version is 'Which db/code is loaded: sha256 over its files.';
+comment on table core.code_version is 'Which db/code is loaded: sha256 over its files; and which was before.';
+comment on column core.code_version.is_current is 'False: what was loaded before. Programs of that version still find all they call.';
 
 create type core.call as (
   ordinal          int,

@@ -4,9 +4,12 @@ create table core.feed (
   tenant_id      int     not null references core.tenant,
   party_id       int     not null,
   last_position  bigint  not null default 0,
+  skipped_count  bigint  not null default 0,
   primary key (tenant_id, party_id),
-  constraint last_position_is_not_negative check (last_position >= 0)
+  constraint last_position_is_not_negative check (last_position >= 0),
+  constraint skipped_positions_are_within_the_feed check (skipped_count between 0 and last_position)
 );
+comment on column core.feed.skipped_count is 'Positions that restores left out: so no cursor that was lost with one is mistaken for one of now.';
 comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
 
 create table core.feed_event (
@@ -78,11 +81,13 @@ for each statement execute function core.refuse_change();
 create table core.sequencer (
   is_only      boolean      primary key default true,
   high_seq     bigint       not null default 0,
+  feed_base    bigint       not null default 0,
   stepped_at   timestamptz  not null default now(),
   looked_with  pg_snapshot,
   constraint sequencer_has_one_row check (is_only)
 );
 comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
+comment on column core.sequencer.feed_base is 'Feeds begin behind this position: no cursor that was lost with a restore is above it.';
 comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
 comment on column core.sequencer.looked_with is
   'The snapshot of the last step that found something. A number awaited since then can only have come from a transaction that has ended since. Null: look for all.';

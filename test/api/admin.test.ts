@@ -248,6 +248,33 @@ t.test("webhooks: a new secret keeps the old one, disabling parks what waits, a 
   t.match(await state(), { deliveries });
 });
 
+t.test("note_restore: a cursor that was given out after the moment the database was taken back to skips nothing of the new time", async (t) => {
+  const sequence = () => service.owner.rows("select jobs.sequence_events(10000)");
+  const pull = async (accessKey: string, cursor = "") => (await service.as(accessKey).get(`/v1/events?limit=1000${cursor && `&cursor=${cursor}`}`)).json;
+  const redeem = async () => (await call("/v1/coupons/redeem", { coupon: (await made()).code })).json.redemption.replace("red", "evt");
+  await redeem();
+  await sequence();
+  // As if these were of the lost time: the tenant's own, and one of a feed that has no event any more.
+  const { events, next_cursor: lost } = await pull("ak_a");
+  t.match(await pull("ak_a_stranger", lost), { code: "INVALID_REQUEST" });
+  await refusesNonsense(t, "note_restore", [], {});
+  await patch("note_restore", "taken back to noon");
+  const [audited] = await service.owner.rows("select action, target, reason, tenant_id from core.audit order by audit_id desc limit 1");
+  t.strictSame({ ...audited }, { action: "note_restore", target: "database", reason: "taken back to noon", tenant_id: null });
+  t.strictSame(await pull("ak_a", lost), { events: [], next_cursor: lost });
+  t.strictSame(await pull("ak_a_stranger", lost), { events: [], next_cursor: lost });
+  const id = await redeem();
+  await sequence();
+  const after = await pull("ak_a", lost);
+  t.strictSame(after.events.map(({ event_id }: { event_id: string }) => event_id), [id]);
+  t.strictSame((await pull("ak_a")).events, [...events, ...after.events], "the order is as ever");
+  await patch("note_restore", "and again");
+  await redeem();
+  await sequence();
+  t.equal((await pull("ak_a", after.next_cursor)).events.length, 1);
+  t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
+});
+
 t.test("every function that changes something was called here, but for apply, which has tests of its own", async (t) => {
   const names = await service.owner.rows<{ name: string }>("select p.proname as name from pg_proc p where p.pronamespace = 'admin'::regnamespace and p.provolatile = 'v'");
   t.strictSame(names.map(({ name }) => name).filter((name) => !called.has(name)), ["apply"]);

@@ -58,7 +58,7 @@ t.test('a database newer than the checkout is refused and left alone', async (t)
 t.test('what the repository no longer has goes, what it has comes back, and nobody else is cut off', async (t) => {
   const { address, drop } = await createDatabase()
   t.teardown(drop)
-  const markOld = (): Promise<unknown> => asOwner(address, `update core.code_version set sha256 = 'another'`)
+  const markOld = (): Promise<unknown> => asOwner(address, `update core.code_version set sha256 = 'another ' || clock_timestamp() where is_current`)
   const listNames = async (): Promise<string[]> =>
     (await asOwner<{ name: string }>(address, `
       select n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
@@ -75,13 +75,69 @@ t.test('what the repository no longer has goes, what it has comes back, and nobo
   await markOld()
   await migrate(address)
   t.strictSame((await listNames()).sort(), expected)
-  t.strictSame([...await asOwner(address, 'select migration, code from gate.version()')], [expectedVersion()])
+  const { migration, code } = expectedVersion()
+  t.match(await asOwner(address, 'select migration, code from gate.version()'), [{ migration, code: new RegExp(`^${code} another`) }])
 
   await asOwner(address, 'create function rules.forgotten() returns int language sql immutable return 1')
   await asOwner(address, 'create view core.theirs as select rules.forgotten() as one')
   await markOld()
   await t.rejects(migrate(address), { message: /cannot drop.*2BP01.*\n.*core\.theirs/s })
   t.equal((await asOwner(address, 'select one from core.theirs')).length, 1, 'nothing was dropped')
+})
+
+t.test('what programs call stays for one version after the repository has dropped it', async (t) => {
+  const { address, drop } = await createDatabase()
+  t.teardown(drop)
+  const exists = async (): Promise<boolean> => (await asOwner(address, `select from pg_proc where proname = 'forgotten'`)).length > 0
+  const moveOn = async (from: string): Promise<void> => {
+    await asOwner(address, `update core.code_version set sha256 = $1 where is_current`, [from])
+    await migrate(address)
+  }
+  await asOwner(address, 'create function jobs.forgotten() returns int language sql immutable return 1')
+  await asOwner(address, 'create function jobs.due_mint(text) returns int language sql immutable return 1')
+  await moveOn('one')
+  t.ok(await exists())
+  t.equal((await asOwner(address, `select from pg_proc where proname = 'due_mint'`)).length, 1, 'but not beside another of its name')
+  await moveOn('two')
+  t.notOk(await exists())
+})
+
+t.test('the database knows the code before the loaded one, and who goes back to it is back', async (t) => {
+  const { address, drop } = await createDatabase()
+  t.teardown(drop)
+  const { code } = expectedVersion()
+  const read = async (): Promise<string> => (await asOwner<{ code: string }>(address, 'select code from gate.version()'))[0]!.code
+  t.equal(await read(), code)
+  await asOwner(address, `update core.code_version set sha256 = 'older'`)
+  await migrate(address)
+  t.equal(await read(), `${code} older`)
+  await asOwner(address, `update core.code_version set sha256 = 'passing' where is_current`)
+  await asOwner(address, `update core.code_version set sha256 = $1 where not is_current`, [code])
+  await migrate(address)
+  t.equal(await read(), code, 'nothing is left of the newer one')
+})
+
+t.test('a lock that somebody holds for long is not waited for: others go on, and migrate comes when it is free', async (t) => {
+  const { address, drop } = await createDatabase()
+  t.teardown(drop)
+  await asOwner(address, `update core.code_version set sha256 = 'another'`)
+  const reader = openSession(address, { name: 'coupon test' })
+  // As a report that runs for an hour: create or replace view has to wait for its end.
+  await reader.run('begin; select from report.coupon limit 1')
+  let retried = (): void => {}
+  const isRetried = new Promise<void>((resolve) => { retried = resolve })
+  const migrated = migrate(address, (line) => { if (line.includes('a lock is in the way')) retried() })
+  await Promise.race([isRetried, migrated])
+  // Each look waits for at most one try.
+  for (let look = 1; look <= 10; look += 1) {
+    const since = performance.now()
+    await asOwner(address, 'select from report.coupon limit 1')
+    t.ok(performance.now() - since < 1_500)
+  }
+  t.match(await asOwner(address, 'select sha256 from core.code_version'), [{ sha256: 'another' }], 'nothing of it has happened')
+  await reader.end()
+  await migrated
+  t.strictSame((await asOwner<{ migration: string }>(address, 'select migration from gate.version()'))[0]!.migration, expectedVersion().migration)
 })
 
 t.test('graphile-worker owns its schema through the role of the worker', async (t) => {

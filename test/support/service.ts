@@ -38,9 +38,12 @@ let counter = 0;
 // A request_id that no other call of this process has.
 export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 
-export async function startService(t: Test, file: unknown = document, options: Options = {}, limited: Partial<Limits> = {}): Promise<Running> {
-  const { address, drop } = await createDatabase(options);
-  const masterKeyText = randomBytes(32).toString("base64");
+// A migrated database that is there already, to be left there; `file` null: provisioned already.
+export type Existing = { address: Address; masterKeyText?: string };
+
+export async function startService(t: Test, file: unknown = document, options: Options & { on?: Existing } = {}, limited: Partial<Limits> = {}): Promise<Running> {
+  const { address, drop } = options.on === undefined ? await createDatabase(options) : { ...options.on, drop: async () => {} };
+  const masterKeyText = options.on?.masterKeyText ?? randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
   const [owner, admin, worker] = [open("coupon_owner"), open("coupon_admin"), open("coupon_worker")];
@@ -51,7 +54,7 @@ export async function startService(t: Test, file: unknown = document, options: O
       done();
     },
   });
-  await apply(admin, keys, file);
+  if (file !== null) await apply(admin, keys, file);
   const service = await serve({ address, keys, config: { host: "127.0.0.1", port: 0, limits: { ...defaultLimits, ...limited } }, log: createLog("info", lines) });
   t.teardown(async () => {
     await service.stop();

@@ -9,11 +9,12 @@ declare
   v_last    bigint;
   v_page    record;
 begin
-  select f.last_position into v_last
-  from core.feed f where f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id;
+  select coalesce(f.last_position, s.feed_base) into v_last
+  from core.sequencer s
+  left join core.feed f on f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id;
   if v_cursor is not null then
     v_after := rules.cursor_position(v_cursor);
-    if v_after is null or v_after > coalesce(v_last, 0) then
+    if v_after is null or v_after > v_last then
       return rules.refuse_field(p_call, 'cursor', 'must be a next_cursor of an earlier page');
     end if;
   end if;

@@ -2,7 +2,7 @@
 -- whoever wrote it and with whatever switched off. law: which. tenant, subject: where.
 create or replace view report.invariants as
 with feed as (
-  select f.tenant_id, f.party_id, f.last_position,
+  select f.tenant_id, f.party_id, f.last_position - f.skipped_count as counted,
          (select min(x.position)
           from core.feed_event x
           where x.tenant_id = f.tenant_id and x.party_id = f.party_id) as first_position
@@ -141,14 +141,16 @@ broken (law, tenant_id, subject) as (
   join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
   where c.status in ('LOCKED', 'REDEEMED', 'EXPIRED') and b.status <> 'ALLOCATED'
   union all
+  -- but for as many as restores left out (admin.note_restore); behind those no event may have come yet
   select 'positions of a feed are 1 to N', f.tenant_id, f.party_id::text
   from core.feed f
   left join lateral (
     select count(*) as events, min(x.position) as first_position, max(x.position) as last_position
     from core.feed_event x
     where x.tenant_id = f.tenant_id and x.party_id = f.party_id) x on true
-  where coalesce(x.last_position, f.last_position) <> f.last_position
-     or x.events <> coalesce(x.last_position - x.first_position + 1, 0)
+  where (f.skipped_count = 0 and coalesce(x.last_position, f.last_position) <> f.last_position)
+     or x.last_position > f.last_position
+     or coalesce(x.last_position - x.first_position + 1, 0) - x.events not between 0 and f.skipped_count
   union all
   select 'a feed is in the order of each coupon', f.tenant_id, rules.external_id('evt', f.event_id)
   from (
@@ -171,7 +173,7 @@ broken (law, tenant_id, subject) as (
   from feed f
   left join (select e.tenant_id, e.party_id, count(*) as events from sequenced e group by e.tenant_id, e.party_id) e
     on e.tenant_id = f.tenant_id and e.party_id = f.party_id
-  where coalesce(e.events, 0) <> f.last_position
+  where coalesce(e.events, 0) <> f.counted
   union all
   select 'a sequenced movement is posted', l.tenant_id, rules.external_id('led', l.entry_id)
   from core.ledger_entry l

@@ -2,10 +2,11 @@
 create or replace function rules.append_to_feeds(p_seqs bigint[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  insert into core.feed (tenant_id, party_id)
-  select distinct e.tenant_id, case t.variant when 'A' then 0 else e.party_id end
+  insert into core.feed (tenant_id, party_id, last_position, skipped_count)
+  select distinct e.tenant_id, case t.variant when 'A' then 0 else e.party_id end, s.feed_base, s.feed_base
   from core.event e
   join core.tenant t on t.tenant_id = e.tenant_id
+  cross join core.sequencer s
   where e.event_seq = any (p_seqs) and e.coupon_id is not null
   order by 1, 2
   on conflict do nothing;

@@ -1,0 +1,99 @@
+// Database servers that a rehearsal may lose: one with an archive of its log, restored to a point; and one of the system's own
+// PostgreSQL, for the tools that the embedded server comes without.
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Test } from "tap";
+import { openSession, type Address } from "../../src/database.ts";
+import { startEmbedded, type Embedded } from "../../src/embedded.ts";
+import { urlOf } from "./program.ts";
+
+export function makeFolder(t: Test): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "coupon-rehearsal-"));
+  chmodSync(folder, 0o711);
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+// A folder of the user that owns `like`.
+function makeFolderLike(folder: string, like: string): string {
+  const { uid, gid } = statSync(like);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  chownSync(folder, uid, gid);
+  return folder;
+}
+
+const quick = { fsync: "off", max_wal_size: "4GB" };
+
+export async function startArchiving(t: Test, folder: string): Promise<Embedded & { archive: string }> {
+  const archive = path.join(folder, "archive");
+  const server = await startEmbedded(path.join(folder, "first"), {
+    ...quick, archive_mode: "on", archive_command: `test ! -f '${archive}/%f' && cp '%p' '${archive}/%f'`,
+  });
+  t.teardown(() => server.stop());
+  makeFolderLike(archive, server.folder);
+  return { ...server, archive };
+}
+
+// As pg_basebackup does it: the folder as it is, while the server writes to it, and what makes it whole beside it.
+export async function copyServer(server: Embedded, folder: string): Promise<string> {
+  const session = openSession(server.address, { name: "backup" });
+  await session.rows("select pg_backup_start('rehearsal', true)");
+  const from = path.join(server.folder, "data");
+  const to = path.join(folder, "base");
+  const left = ["postmaster.pid", "postmaster.opts", "pg_wal"].map((name) => path.join(from, name));
+  cpSync(from, to, { recursive: true, filter: (file) => existsSync(file) && !left.includes(path.dirname(file)) && !left.slice(0, 2).includes(file) });
+  const [label] = await session.rows<{ labelfile: string; spcmapfile: string }>("select labelfile, spcmapfile from pg_backup_stop(true)");
+  await session.end();
+  writeFileSync(path.join(to, "backup_label"), label!.labelfile);
+  return to;
+}
+
+// A new server from the copy and the archive, up to the named point.
+export async function restoreTo(t: Test, { archive, folder: like }: { archive: string; folder: string }, base: string, folder: string, point: string): Promise<Embedded> {
+  const home = makeFolderLike(path.join(folder, "second/postgres"), like);
+  chmodSync(path.join(folder, "second"), 0o711);
+  const data = path.join(home, "data");
+  cpSync(base, data, { recursive: true });
+  writeFileSync(path.join(data, "recovery.signal"), "");
+  const { uid, gid } = statSync(like);
+  for (const name of ["", ...readdirSync(data, { recursive: true, encoding: "utf8" })]) chownSync(path.join(data, name), uid, gid);
+  chmodSync(data, 0o700);
+  const server = await startEmbedded(path.join(folder, "second"), {
+    ...quick, restore_command: `cp '${archive}/%f' '%p'`, recovery_target_name: point, recovery_target_action: "promote",
+  });
+  t.teardown(() => server.stop());
+  return server;
+}
+
+// Where pg_dump and a server of the same version are; null: nowhere here.
+export function findTools(): string | null {
+  const debian = "/usr/lib/postgresql";
+  const asked = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" }).stdout?.trim();
+  const folders = [asked ?? "", ...(existsSync(debian) ? readdirSync(debian).sort().reverse().map((version) => path.join(debian, version, "bin")) : [])];
+  return folders.find((folder) => ["pg_dump", "pg_restore", "psql", "initdb", "pg_ctl", "postgres"].every((name) => existsSync(path.join(folder, name)))) ?? null;
+}
+
+export type Tools = { server: Address; run(name: string, ...args: string[]): string };
+
+// An empty server of the system's own PostgreSQL. `run` runs one of its tools as its user, for the database coupon.
+export async function startSystemServer(t: Test, bin: string, folder: string): Promise<Tools> {
+  const isRoot = process.getuid?.() === 0;
+  const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
+  const user = isRoot ? { uid: idOf("-u"), gid: idOf("-g") } : {};
+  mkdirSync(folder, { mode: 0o700 });
+  if ("uid" in user) chownSync(folder, user.uid!, user.gid!);
+  const call = (name: string, ...args: string[]) =>
+    execFileSync(path.join(bin, name), args, { ...user, cwd: folder, encoding: "utf8", env: { PATH: "/usr/bin:/bin", LC_ALL: "C" }, stdio: ["ignore", "pipe", "pipe"] });
+  const data = path.join(folder, "data");
+  call("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync");
+  const settings = { listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "100" };
+  call("pg_ctl", "-D", data, "-w", "-l", path.join(folder, "log"), "-o", Object.entries(settings).map(([name, value]) => `-c ${name}='${value}'`).join(" "), "start");
+  t.teardown(() => call("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"));
+  const server = { host: folder, port: 5432, user: "postgres", database: "coupon" };
+  const session = openSession({ ...server, database: "postgres" }, { name: "rehearsal" });
+  await session.rows("create database coupon template template0");
+  await session.end();
+  return { server, run: (name, ...args) => call(name, "-d", urlOf(server), ...args) };
+}
