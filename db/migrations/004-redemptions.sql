@@ -167,7 +167,7 @@ for each row execute function core.check_redemption_change();
 create function core.check_coupons() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  record;
 begin
@@ -227,7 +227,7 @@ for each row execute function core.check_voiding();
 create function core.check_redemption_state() returns trigger
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_is  record;
 begin
@@ -315,7 +315,7 @@ for each row execute function core.check_redemption_state();
 create function core.check_redemptions() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   c_hint   constant text := 'Write the coupon''s status, the event and the ledger entry in the same statement.';
   v_wrong  record;
@@ -357,7 +357,7 @@ for each statement execute function core.check_redemptions();
 create function core.check_events() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  uuid;
 begin
@@ -365,19 +365,16 @@ begin
   from new_event n
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
-  left join core.reversal v
-    on n.event_type = 'coupon.reversed' and v.tenant_id = n.tenant_id and v.reversal_id = n.event_id
-  left join core.redemption r
-    on n.event_type in ('coupon.redeemed', 'coupon.reversed')
-       and r.redemption_id = case n.event_type when 'coupon.redeemed' then n.event_id else v.redemption_id end
-       and r.tenant_id = n.tenant_id
+  left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = n.event_id
+  left join core.reversal v on v.tenant_id = n.tenant_id and v.reversal_id = n.event_id
+  left join core.redemption o on o.tenant_id = v.tenant_id and o.redemption_id = v.redemption_id
   left join core.party p
     on n.business_date is not null and p.tenant_id = n.tenant_id and p.party_id = n.party_id
   where (case
       when n.business_date is not null then p.party_id is not null
       when n.batch_id is not null then n.party_id in (b.maker_id, b.distributor_id)
-      when n.event_type in ('coupon.redeemed', 'coupon.reversed')
-        then n.party_id = b.distributor_id and r.coupon_id = n.coupon_id
+      when n.event_type = 'coupon.redeemed' then n.party_id = b.distributor_id and r.coupon_id = n.coupon_id
+      when n.event_type = 'coupon.reversed' then n.party_id = b.distributor_id and o.coupon_id = n.coupon_id
       else n.party_id = b.distributor_id
     end) is not true
   limit 1;
@@ -400,7 +397,7 @@ for each statement execute function core.check_events();
 create function core.check_ledger() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  record;
 begin

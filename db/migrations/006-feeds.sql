@@ -48,7 +48,7 @@ for each statement execute function core.refuse_change();
 create function core.check_feed_events() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  uuid;
 begin
@@ -147,7 +147,7 @@ comment on table core.posting is 'Which business day each ledger entry is on; nu
 create function core.check_posting() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  uuid;
 begin

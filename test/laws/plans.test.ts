@@ -18,13 +18,17 @@ const template = (id: string, more: object) => ({
   valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", ...more,
 });
 
-t.before(async () => {
+// Plans are made with what is known of the tables: nothing, or that they are empty.
+async function open({ isAnalyzed }: { isAnalyzed: boolean }): Promise<void> {
   service = await startService(t);
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [template("tpl_many", {})] }] });
+  const dba = openSession(service.address, { name: "coupon test dba" });
+  if (isAnalyzed) await dba.run("vacuum analyze");
+  await dba.end();
   till = openSession(service.address, { name: "coupon test till", role: "coupon_api" });
-  t.teardown(() => till.end());
+  t.teardown(till.end);
   [caller] = (await till.rows<typeof caller>("select tenant_id, credential_id from gate.find_credential('ak_a')")) as [typeof caller];
-});
+}
 
 async function perform(calls: Call[], isAlone = false): Promise<Answer[]> {
   const sent = calls.map((call) => ({
@@ -80,7 +84,8 @@ async function liveOnce(coupons: string[], isAlone: boolean): Promise<Record<str
   return reads;
 }
 
-t.test("a call reads a few rows, however many there are", async (t) => {
+for (const isAnalyzed of [true, false]) t.test(`a call reads a few rows, however many there are; the tables were ${isAnalyzed ? "" : "not "}analyzed while empty`, async (t) => {
+  await open({ isAnalyzed });
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
   t.teardown(() => worker.end());
   await worker.rows("select * from jobs.sequence_events(100)");
@@ -96,6 +101,9 @@ t.test("a call reads a few rows, however many there are", async (t) => {
   t.strictSame(Object.keys(after.together).toSorted(), ["cancel", "confirm", "lock", "query", "redeem", "reverse", "void"]);
   for (const way of ["together", "alone"] as const) {
     for (const [operation, { tables, rows }] of Object.entries(after[way])) {
+      // Among indexes that all begin with the tenant any looks as good for one row of none: for the rest this is over with the
+      // next jobs.analyze_grown, a second later.
+      if (isAnalyzed && operation !== "redeem" && operation !== "lock") continue;
       t.equal(tables, 0, `${operation}, ${way}: no whole table`);
       t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows, ${before[way][operation]!.rows} when there were few`);
     }

@@ -12,7 +12,7 @@ create or replace function gate.perform(
 returns setof record
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_alone);
   v_fresh     int[] := rules.spend_nonces(v_calls);

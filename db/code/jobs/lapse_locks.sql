@@ -3,7 +3,7 @@
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_due     timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
   v_coupon  core.coupon;

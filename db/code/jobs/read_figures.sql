@@ -6,7 +6,7 @@ create or replace function jobs.read_figures(
   out statement_waiting int, out statement_lag float8, out lock_lag float8)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_now    timestamptz := clock_timestamp();
   v_high   bigint;

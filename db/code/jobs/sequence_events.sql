@@ -12,7 +12,7 @@
 create or replace function jobs.sequence_events(p_limit int, out sequenced int, out is_drained boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_high         bigint;
   v_looked_with  pg_snapshot;
