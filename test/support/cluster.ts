@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Test } from "tap";
 import { openSession, type Address } from "../../src/database.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded.ts";
@@ -64,6 +65,10 @@ export async function restoreTo(t: Test, { archive, folder: like }: { archive: s
     ...quick, restore_command: `cp '${archive}/%f' '%p'`, recovery_target_name: point, recovery_target_action: "promote",
   });
   t.teardown(() => server.stop());
+  // It answers reads before it has come to the point.
+  const session = openSession(server.address, { name: "restore" });
+  while ((await session.rows("select where pg_is_in_recovery()")).length > 0) await sleep(20);
+  await session.end();
   return server;
 }
 

@@ -1,0 +1,37 @@
+// What a run of the tests says, read from its TAP.
+
+export type Results = {
+  // Each test file that ran to its end, and whether it was green.
+  files: Map<string, boolean>;
+  // The sentences that do not hold, of whatever depth.
+  tests: string[];
+  // The assertions that failed in them. An exception is none, unless it is one of our own looks at the laws, which throw.
+  assertions: string[];
+};
+
+export function readResults(tap: string): Results {
+  const files = new Map<string, boolean>();
+  const tests = new Set<string>();
+  const assertions = new Set<string>();
+  const lines = tap.split("\n");
+  for (const [index, line] of lines.entries()) {
+    const match = /^( *)(not )?ok \d+ - (.*)$/.exec(line);
+    if (match === null) continue;
+    const [, indent = "", not, text = ""] = match;
+    const name = text.replace(/ # time=.*$/, "");
+    if (indent === "") files.set(name, not === undefined);
+    else if (not !== undefined && / # time=/.test(text)) tests.add(name);
+    else if (not !== undefined && !isException(lines, index, indent)) assertions.add(name);
+  }
+  return { files, tests: [...tests], assertions: [...assertions] };
+}
+
+// Whether what failed here threw: tap says so in the lines below it.
+function isException(lines: string[], index: number, indent: string): boolean {
+  if (lines[index]!.includes("laws broken in the end")) return false;
+  for (const line of lines.slice(index + 1)) {
+    if (line.startsWith(`${indent}  `) === false || line.trim() === "...") return false;
+    if (/^ *tapCaught: /.test(line)) return true;
+  }
+  return false;
+}

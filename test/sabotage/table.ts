@@ -1,0 +1,149 @@
+// Guards of the service, each with the change that takes it away and the test files that must see it gone.
+//
+// Behind many guards stands another one. Then "removed" means this one alone: what counts is that a test sees it missing, be it only by
+// the ugly way in which the next guard stops the fault (a 500 instead of a refusal). Where both must be gone to do harm, the two
+// together have a line of their own. `behind` says what stands there.
+import type { Edit } from "../support/copy.ts";
+
+export type Sabotage = { name: string; behind?: string; edits: Edit[]; tests: string[] };
+
+const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
+
+const rowLock = [
+  edit("db/code/rules/hold_coupons.sql", "      for no key update of k);", "      );"),
+  edit("db/code/rules/hold_coupons.sql", "    for no key update of k skip locked);", "    );"),
+];
+const uniqueIndex = [edit("db/migrations/004-redemptions.sql", "create unique index coupon_has_one_live_redemption", "create index coupon_has_one_live_redemption")];
+const requestLock = [
+  edit("db/code/rules/claim_request.sql", "return pg_try_advisory_xact_lock(v_first) and pg_try_advisory_xact_lock(v_second);", "return true;"),
+  edit("db/code/rules/claim_request.sql", "perform pg_advisory_xact_lock(v_first);", ""),
+  edit("db/code/rules/claim_request.sql", "perform pg_advisory_xact_lock(v_second);", ""),
+];
+
+export const sabotages: Sabotage[] = [
+  // one coupon, one redemption
+  { name: "row lock of lock and redeem", behind: "the unique index and the triggers, as a 500", edits: rowLock, tests: ["test/races/coupon.test.ts"] },
+  {
+    name: "row lock of confirm, cancel, void and reverse", behind: "the transition triggers, as a 500",
+    edits: [
+      edit("db/code/rules/hold_coupon.sql", "where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash\n    for no key update;", "where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash;"),
+      edit("db/code/rules/hold_coupon.sql", "  for no key update skip locked;", "  ;"),
+    ],
+    tests: ["test/races/coupon.test.ts"],
+  },
+  { name: "unique index: one live redemption a coupon", behind: "the row lock, for whoever takes it", edits: uniqueIndex, tests: ["test/races/psql.test.ts"] },
+  { name: "row lock and unique index", behind: "the triggers, which do not see other transactions", edits: [...rowLock, ...uniqueIndex], tests: ["test/races/coupon.test.ts"] },
+  {
+    name: "the clock is read after the wait", edits: [edit("db/code/rules/decide_redemptions.sql", "v_now        timestamptz := clock_timestamp();", "v_now        timestamptz := now();")],
+    tests: ["test/races/coupon.test.ts"],
+  },
+  { name: "end of validity", edits: [edit("db/code/rules/check_redeemable.sql", " or p_coupon.valid_to <= p_now then", " then")], tests: ["test/races/coupon.test.ts", "test/api/variants.test.ts"] },
+  {
+    name: "rows that never change", edits: [edit("db/migrations/001-schemas.sql", "begin\n  raise exception '%.% keeps its rows", "begin\n  return null;\n  raise exception '%.% keeps its rows")],
+    tests: ["test/laws/tables.test.ts"],
+  },
+
+  // requests and their outcome
+  {
+    name: "nonce", edits: [edit("db/code/gate/perform.sql", "when v_call.nonce is not null and not v_call.ordinal = any (v_fresh) then", "when false then")],
+    tests: ["test/races/groups.test.ts", "test/races/request.test.ts"],
+  },
+  { name: "timestamp window", edits: [edit("src/signature.ts", "windowSeconds = 300;", "windowSeconds = 300_000;")], tests: ["test/http/signature.test.ts", "test/http/order.test.ts"] },
+  { name: "revoked credentials", edits: [edit("db/code/rules/identify_callers.sql", " and c.revoked_at is null", "")], tests: ["test/api/admin.test.ts"] },
+  {
+    name: "outcome record", edits: [edit("db/code/rules/record_answers.sql", "where (o.answer).http_status in (200, 404, 409, 422)", "where false")],
+    tests: ["test/api/idempotency.test.ts"],
+  },
+  {
+    name: "equal body", edits: [edit("db/code/rules/claim_requests.sql", "(s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))", "true")],
+    tests: ["test/api/idempotency.test.ts"],
+  },
+  { name: "claim of a request_id", behind: "the record's primary key, as a 500", edits: requestLock, tests: ["test/races/request.test.ts"] },
+  {
+    name: "order of the two names of a request", edits: [
+      edit("db/code/rules/claim_request.sql", "least(p_call.request_id, v_key)", "p_call.request_id"),
+      edit("db/code/rules/claim_request.sql", "greatest(p_call.request_id, v_key)", "v_key"),
+    ],
+    tests: ["test/races/request.test.ts"],
+  },
+  { name: "mark of a cancel before its lock", edits: [edit("db/code/rules/check_redeemable.sql", "when p_is_cancelled then", "when false then")], tests: ["test/api/idempotency.test.ts"] },
+  {
+    name: "group hand-back of a second call for a coupon", behind: "the unique index, which fails the group",
+    edits: [edit("db/code/rules/decide_redemptions.sql", "v_held := array_remove(v_held, (v_case.coupon).lookup_hash);", "")], tests: ["test/races/groups.test.ts"],
+  },
+  {
+    name: "group hand-back of a second call of a request_id", behind: "the record's primary key, which fails the group",
+    edits: [edit("db/code/rules/claim_requests.sql", "if v_name = any (v_names) or coalesce(v_key = any (v_names), false) then", "if false then")],
+    tests: ["test/races/groups.test.ts"],
+  },
+  { name: "tag check of a code", behind: "the look-up of its hash, as NOT_FOUND", edits: [edit("src/code.ts", "return difference === 0;", "return true;")], tests: ["test/http/code.test.ts", "test/http/order.test.ts"] },
+
+  // whose it is
+  {
+    name: "tenant in the look-up of a coupon (query)", edits: [edit("db/code/api/query.sql", "where c.tenant_id = p_call.tenant_id and c.lookup_hash", "where c.lookup_hash")],
+    tests: ["test/api/scope.test.ts"],
+  },
+  {
+    name: "tenant in the look-up of a coupon (lock, redeem)", behind: "the tenant in rules.hold_coupons, as a 503",
+    edits: [edit("db/code/rules/decide_redemptions.sql", "left join core.coupon k on k.tenant_id = c.tenant_id and k.lookup_hash", "left join core.coupon k on k.lookup_hash")],
+    tests: ["test/api/scope.test.ts"],
+  },
+  { name: "tenant in the look-up of a batch", edits: [edit("db/code/api/get_batch.sql", "where b.tenant_id = p_call.tenant_id\n     and b.external_id", "where b.external_id")], tests: ["test/api/scope.test.ts"] },
+  {
+    name: "tenant in the look-up of a merchant", edits: [edit("db/code/rules/find_merchant.sql", "where m.tenant_id = p_call.tenant_id and m.external_id", "where m.external_id")],
+    tests: ["test/api/scope.test.ts"],
+  },
+  { name: "caller in the look-up of a request", edits: [edit("db/code/api/get_request.sql", "     and q.caller_id = p_call.caller_id\n", "")], tests: ["test/api/scope.test.ts", "test/api/outcome.test.ts"] },
+  {
+    name: "rights of the API's role", edits: [edit("db/grants.sql", "grant usage on schema gate to coupon_api;", "grant usage on schema gate, admin to coupon_api;\ngrant execute on all functions in schema admin to coupon_api;")],
+    tests: ["test/laws/roles.test.ts"],
+  },
+
+  // the background
+  { name: "sequencer order", edits: [edit("db/code/rules/append_to_feeds.sql", "order by e.event_seq),", "order by e.event_seq desc),")], tests: ["test/laws/feed.test.ts", "test/http/events.test.ts"] },
+  { name: "events that commit late", edits: [edit("db/code/rules/note_gaps.sql", "select unnest(p_found)) m;", "select unnest(p_found)) m\n  where false;")], tests: ["test/laws/feed.test.ts"] },
+  {
+    name: "one sequencer at a time", behind: "unique positions, as an error",
+    edits: [edit("db/code/rules/be_sequencer.sql", "return pg_try_advisory_xact_lock(hashtextextended('sequencer', 0));", "return true;")], tests: ["test/laws/feed.test.ts"],
+  },
+  {
+    name: "day rule: no entry into a closed day", behind: "closed_day_is_closed, which stops the sequencer",
+    edits: [edit("db/code/rules/post_entries.sql", "greatest(rules.local_date(l.recorded_at, p.time_zone), b.open_on)", "rules.local_date(l.recorded_at, p.time_zone)")],
+    tests: ["test/laws/feed.test.ts"],
+  },
+  {
+    name: "day rule: no day is closed before what belongs to it is sequenced",
+    edits: [edit("db/code/jobs/close_days.sql", "w.recorded_at < rules.settled_before(v_now))", "false)")], tests: ["test/jobs/days.test.ts", "test/jobs/close.test.ts"],
+  },
+  {
+    name: "lease of a mint", behind: "mint_chunk, which takes the next numbers only",
+    edits: [edit("db/code/jobs/claim_mint.sql", "and (b.mint_lease_until is null or b.mint_lease_until <= clock_timestamp() or b.mint_holder = p_holder)", "")],
+    tests: ["test/jobs/mint.test.ts"],
+  },
+  {
+    name: "numbers of a mint", behind: "number_is_unique_in_batch, as a collision that never ends",
+    edits: [edit("db/code/jobs/mint_chunk.sql", "p_first_number <> v_batch.minted_count + 1 or ", "")], tests: ["test/jobs/mint.test.ts"],
+  },
+  {
+    name: "lease of a subscriber", edits: [edit("db/code/jobs/claim_deliveries.sql", "and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder)", "")],
+    tests: ["test/jobs/webhook-lease.test.ts"],
+  },
+  { name: "private addresses of webhooks", edits: [edit("src/addresses.ts", "if (bad !== undefined) callback(", "if (bad === found[-1]) callback(")], tests: ["test/jobs/webhook-addresses.test.ts", "test/jobs/webhook-send.test.ts"] },
+
+  // upgrade and restore
+  { name: "migrate waits for locks for a moment only", edits: [edit("src/migrations.ts", "const lockTimeoutMs = 200", "const lockTimeoutMs = 10_000")], tests: ["test/laws/migrate.test.ts"] },
+  { name: "what programs call stays for a version", edits: [edit("src/loader.ts", "!names.has(`${schema}.${name}`) && note !== retired)", "false)")], tests: ["test/laws/migrate.test.ts"] },
+  {
+    name: "what calls under way look for stays until they are over",
+    edits: [edit("src/loader.ts", "  await session.run('rollback to savepoint trial')\n", ""), edit("src/loader.ts", "  return routines\n", "  return []\n")],
+    tests: ["test/laws/migrate.test.ts"],
+  },
+  {
+    name: "a program is ready while the next version is rolled out", edits: [edit("src/serve.ts", "code.split(\" \").includes(expected.code)", "code === expected.code")],
+    tests: ["test/operations/upgrade.test.ts"],
+  },
+  {
+    name: "positions of feeds after a restore", edits: [edit("db/code/admin/note_restore.sql", "where f.last_position < s.feed_base;", "where false;")],
+    tests: ["test/api/admin.test.ts", "test/operations/restore.test.ts"],
+  },
+];
