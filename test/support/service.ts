@@ -32,12 +32,14 @@ export type Running = {
   makeBatch(by: Client, template: string, count: number, options?: { isReleased?: boolean }): Promise<Batch>;
 };
 export type Batch = { id: string; codes: string[]; couponIds: string[] };
+// Of a test, or of a program that tidies in the end.
+export type Teardown = Pick<Test, "teardown">;
 
 let counter = 0;
 // A request_id that no other call of this process has.
 export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 
-export async function startService(t: Test, file: unknown = document, options: Options = {}): Promise<Running> {
+export async function startService(t: Teardown, file: unknown = document, options: Options = {}): Promise<Running> {
   const { address, drop } = await createDatabase(options);
   const masterKeyText = randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
