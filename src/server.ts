@@ -23,11 +23,20 @@ export function listen(handler: Handler, { host, port }: { host: string; port: n
 }
 
 function createHttpServer(handler: Handler): Server {
-  const server = createServer({ maxHeaderSize: 16 * 1024, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 }, handler);
+  const server = createServer({ maxHeaderSize: 16 * 1024, requireHostHeader: false, headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 65_000 }, handler);
   // Who asks before sending a large body is told no before it comes.
   server.on("checkContinue", (request, response) => {
     if (Number(request.headers["content-length"] ?? 0) <= maxBodyBytes) response.writeContinue();
     handler(request, response);
+  });
+  // What node would answer by itself, without a body and an id: any other expectation with 417, a request without a Host,
+  // which we have no use for, with 400 (requireHostHeader), a CONNECT not at all.
+  server.on("checkExpectation", handler);
+  server.on("connect", (_, socket: Socket) => {
+    // Node has let go of it: nobody else would hear its errors, or end it.
+    socket.on("error", () => socket.destroy());
+    refuse(socket, "404 Not Found", new Problem("ROUTE_NOT_FOUND"));
+    socket.destroySoon();
   });
   server.on("clientError", refuseUnreadable);
   return server;
@@ -36,10 +45,15 @@ function createHttpServer(handler: Handler): Server {
 // What node could not read as HTTP never becomes a request; it gets an answer of the usual shape all the same.
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
-  const requestId = newId("req");
   const isLarge = error.code === "HPE_HEADER_OVERFLOW";
-  const { body } = toAnswer(isLarge ? new Problem("PAYLOAD_TOO_LARGE") : invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]), requestId);
-  const status = isLarge ? "431 Request Header Fields Too Large" : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request";
+  const problem = isLarge ? new Problem("PAYLOAD_TOO_LARGE") : invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]);
+  refuse(socket, isLarge ? "431 Request Header Fields Too Large" : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request", problem);
+}
+
+// By hand: there is no response to write to.
+function refuse(socket: Socket, status: string, problem: Problem): void {
+  const requestId = newId("req");
+  const { body } = toAnswer(problem, requestId);
   socket.end(
     `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `x-request-id: ${requestId}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
