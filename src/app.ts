@@ -149,9 +149,9 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits, 
 
 const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
 
-// A header is ASCII: what of an id lies beyond goes out percent-encoded.
+// A header is ASCII, without blanks at its ends: what of an id lies beyond goes out percent-encoded.
 function toHeader(text: string): string {
-  return text.replace(/[^ -~]/gu, encodeURIComponent);
+  return text.replace(/[^ -~]|^ +| +$/gu, encodeURIComponent);
 }
 
 // Why there was no answer: the driver's or the server's words, which hold no values for these errors.

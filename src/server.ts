@@ -59,6 +59,7 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   server.on("connect", (_, socket) => {
     socket.on("error", () => socket.destroy());
     onRefused(answerOn(socket as Socket, "404 Not Found", new Problem("ROUTE_NOT_FOUND")));
+    (socket as Socket).destroySoon();
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(latest.get(socket))) return void socket.destroy();

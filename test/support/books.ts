@@ -11,7 +11,7 @@ import { createLog } from "../../src/log.ts";
 import { createCloser } from "../../src/tasks/close.ts";
 import { codeOf, startProgram } from "./program.ts";
 import { secretOf } from "./provisioning.ts";
-import { newRequestId, type Running } from "./service.ts";
+import { newRequestId, type Running, type Teardown } from "./service.ts";
 
 export const daySeconds = 86_400;
 
@@ -61,7 +61,7 @@ export function manyDistributors(count: number) {
 export type Books = Awaited<ReturnType<typeof keepBooks>>;
 
 // What the worker does for the books, by hand. `errors`: what it would have logged.
-export async function keepBooks(t: Test, service: Running) {
+export async function keepBooks(t: Teardown, service: Running) {
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
   t.teardown(() => worker.end());
   const errors: unknown[] = [];

@@ -3,6 +3,7 @@
 // a test did, none is broken.
 
 import { type Address, type Database, connect, openSession } from '../../src/database.ts'
+import { migrate } from '../../src/migrate.ts'
 
 export interface TestDatabase {
   address: Address
@@ -84,4 +85,22 @@ export async function asAdmin<T>(server: Address, act: (admin: Database) => Prom
   } finally {
     await admin.end()
   }
+}
+
+/** A migrated database, of which those of the tests are made. */
+export async function makeTemplate(server: Address, prefix: string): Promise<string> {
+  const name = `${prefix}template`
+  await asAdmin(server, (admin) =>
+    admin.rows(`create database "${name}" template template0 encoding 'UTF8'`))
+  await migrate(addressOf(server, name))
+  return name
+}
+
+/** Also those whose test was killed before it could drop its own. */
+export async function dropDatabases(server: Address, prefix: string): Promise<void> {
+  await asAdmin(server, async (admin) => {
+    const left = await admin.rows<{ datname: string }>(
+      'select datname from pg_database where starts_with(datname, $1)', [prefix])
+    for (const { datname } of left) await admin.rows(`drop database "${datname}" with (force)`)
+  })
 }

@@ -6,10 +6,9 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Address } from '../../src/database.ts'
-import { migrate } from '../../src/migrate.ts'
 import { runProgram } from '../../src/program.ts'
-import { addressOf, asAdmin } from './database.ts'
-import { type TestServer, startServer } from './server.ts'
+import { dropDatabases, makeTemplate } from './database.ts'
+import { startServer } from './server.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const bin = (name: string): string => path.join(root, 'node_modules/.bin', name)
@@ -23,10 +22,10 @@ await runProgram(async () => {
   const prefix = `coupon_test_${Date.now().toString(36)}_`
   let status = 1
   try {
-    const template = await makeTemplate(server, prefix)
+    const template = await makeTemplate(server.address, prefix)
     status = await runTap({ prefix, template, server: server.address })
   } finally {
-    await dropDatabases(server, prefix)
+    await dropDatabases(server.address, prefix)
     await server.stop()
   }
   process.exit(status)
@@ -44,23 +43,6 @@ function buildTap(): void {
   console.log('preparing tap, once per install')
   const { status, stderr } = spawnSync(bin('tap'), ['build'], { cwd: root, encoding: 'utf8' })
   if (status !== 0) throw new Error(`tap build failed: ${stderr}`)
-}
-
-async function makeTemplate(server: TestServer, prefix: string): Promise<string> {
-  const name = `${prefix}template`
-  await asAdmin(server.address, (admin) =>
-    admin.rows(`create database "${name}" template template0 encoding 'UTF8'`))
-  await migrate(addressOf(server.address, name))
-  return name
-}
-
-/** Also those whose test was killed before it could drop its own. */
-async function dropDatabases(server: TestServer, prefix: string): Promise<void> {
-  await asAdmin(server.address, async (admin) => {
-    const left = await admin.rows<{ datname: string }>(
-      'select datname from pg_database where starts_with(datname, $1)', [prefix])
-    for (const { datname } of left) await admin.rows(`drop database "${datname}" with (force)`)
-  })
 }
 
 async function runTap(run: { prefix: string; template: string; server: Address }): Promise<number> {

@@ -33,6 +33,8 @@ export type Running = {
   makeBatch(by: Client, template: string, count: number, options?: { isReleased?: boolean }): Promise<Batch>;
 };
 export type Batch = { id: string; codes: string[]; couponIds: string[] };
+// Of a test, or of a program that tidies in the end.
+export type Teardown = Pick<Test, "teardown">;
 
 let counter = 0;
 // A request_id that no other call of this process has.
@@ -41,7 +43,7 @@ export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 // A migrated database that is there already, to be left there; `file` null: provisioned already.
 export type Existing = { address: Address; masterKeyText?: string };
 
-export async function startService(t: Test, file: unknown = document, options: Options & { on?: Existing } = {}, limited: Partial<Limits> = {}): Promise<Running> {
+export async function startService(t: Teardown, file: unknown = document, options: Options & { on?: Existing } = {}, limited: Partial<Limits> = {}): Promise<Running> {
   const { address, drop } = options.on === undefined ? await createDatabase(options) : { ...options.on, drop: async () => {} };
   const masterKeyText = options.on?.masterKeyText ?? randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);

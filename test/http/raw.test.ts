@@ -1,0 +1,10 @@
+// What a header cannot hold as it is. Found by test/fuzz.
+import t from "tap";
+import { bodies, startStub } from "../support/stub.ts";
+
+t.test("blanks at the ends of a request_id are in x-request-id too", async (t) => {
+  const { asA } = await startStub(t);
+  const post = async (request_id: string) => (await asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], request_id })).headers["x-request-id"];
+  t.equal(await post(" "), "%20");
+  t.equal(await post("  a b "), "%20%20a b%20");
+});

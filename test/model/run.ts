@@ -1,0 +1,70 @@
+// npm run model -- [--variant A] [--runs 10000] [--seed N] [--lanes 24] [--minutes M] [--replay SEED:PATH]
+// The nightly form of the tests beside this: on a server of its own (see test/support/server.ts), until so many runs are made, the
+// minutes are over or something is found, which is then shrunk and printed. Without --variant: both.
+import { parseArgs } from "node:util";
+import { dropDatabases, makeTemplate } from "../support/database.ts";
+import { startServer } from "../support/server.ts";
+import { runProgram } from "../../src/program.ts";
+import { search, type Plan } from "./search.ts";
+import { compareTotals } from "./totals.ts";
+import { openWorld } from "./world.ts";
+
+type Options = Plan & { variants: ("A" | "B")[] };
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      variant: { type: "string" }, runs: { type: "string", default: "10000" }, seed: { type: "string" }, lanes: { type: "string", default: "24" },
+      minutes: { type: "string" }, replay: { type: "string" },
+    },
+  });
+  const count = (name: string, text: string) => {
+    if (!/^\d{1,9}$/.test(text)) throw new Error(`--${name} is a number`);
+    return Number(text);
+  };
+  if (values.variant !== undefined && values.variant !== "A" && values.variant !== "B") throw new Error("--variant is A or B");
+  const replay = /^(-?\d+):([\d:]+)$/.exec(values.replay ?? "");
+  if (values.replay !== undefined && (replay === null || values.variant === undefined)) throw new Error("--replay is SEED:PATH, with --variant");
+  return {
+    variants: values.variant === undefined ? ["A", "B"] : [values.variant],
+    runs: replay === null ? count("runs", values.runs) : 1,
+    lanes: count("lanes", values.lanes),
+    seed: values.seed === undefined ? Date.now() % 1_000_000_000 : count("seed", values.seed),
+    ...(values.minutes !== undefined && { withinMs: count("minutes", values.minutes) * 60_000 }),
+    ...(replay !== null && { replay: { seed: Number(replay[1]), path: replay[2]! } }),
+  };
+}
+
+// False: something was found.
+async function runVariant(variant: "A" | "B", plan: Plan): Promise<boolean> {
+  const endings: (() => unknown)[] = [];
+  try {
+    const world = await openWorld({ teardown: (ending) => void endings.push(ending) }, variant, plan.replay === undefined ? 1_000 : 3);
+    const startedAt = performance.now();
+    const { runs, steps, totals, failures } = await search(world, plan);
+    const seconds = (performance.now() - startedAt) / 1000;
+    console.log(`Variant ${variant}, seed ${plan.seed}: ${runs} runs of ${steps} steps, ${Math.round(steps / seconds)} steps/s`);
+    const problems = failures.length > 0 ? failures : await compareTotals({ teardown: (ending) => void endings.push(ending) }, world, totals);
+    for (const problem of problems) console.log(problem);
+    console.log(problems.length === 0 ? "no counterexample; feed, statement and laws agree" : `${problems.length} found`);
+    return problems.length === 0;
+  } finally {
+    for (const ending of endings.toReversed()) await ending();
+  }
+}
+
+await runProgram(async () => {
+  const { variants, ...plan } = readOptions();
+  const server = await startServer();
+  const prefix = `coupon_model_${Date.now().toString(36)}_`;
+  let isFine = true;
+  try {
+    const template = await makeTemplate(server.address, prefix);
+    process.env["COUPON_TEST_RUN"] = JSON.stringify({ prefix, template, server: server.address });
+    for (const variant of variants) isFine = (await runVariant(variant, plan)) && isFine;
+  } finally {
+    await dropDatabases(server.address, prefix);
+    await server.stop();
+  }
+  process.exit(isFine ? 0 : 1);
+});
