@@ -99,7 +99,7 @@ export async function playChaos(stage: Stage, { seed, perSecond, names, slack = 
   loop.disable();
 
   const timed = history.attempts.filter(({ sentAt, endedAt, code }) => code !== "connection lost" && !frozen.some(([from, to]) => sentAt < to && endedAt > from));
-  const slowestMs = Math.max(...timed.map(({ sentAt, endedAt }) => endedAt - sentAt));
+  const slowestMs = timed.reduce((slowest, { sentAt, endedAt }) => Math.max(slowest, endedAt - sentAt), 0);
   const ownPauseMs = loop.max / 1e6;
   const late = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > (answerWithinMs + toleranceMs) * slack + ownPauseMs).length;
   const overdue = timed.filter(({ sentAt, endedAt }) => endedAt - sentAt > answerWithinMs).length;

@@ -44,7 +44,7 @@ export async function check({ address, history, serverLog, received, feeds }: Pa
     }
     for (const [effect, count] of wanted) if (count !== 1 || found.get(effect) !== 1) findings.lost.push(`${effect}: answered ${count} times, found ${found.get(effect) ?? 0} times`);
     for (const effect of found.keys()) if (!wanted.has(effect)) findings.phantom.push(effect);
-    findings.lost.push(...(await findUntold(session, received, feeds)));
+    findings.lost = [...findings.lost, ...(await findUntold(session, received, feeds))];
     return findings;
   } finally {
     await session.end();

@@ -44,8 +44,8 @@ export function createHistory(): History {
       const now = performance.now();
       // What was sent just now may still be answered.
       const sent = attempts.filter(({ sentAt, endedAt }) => sentAt >= since && (endedAt <= now || sentAt < now - steadyMs));
-      const lastBad = Math.max(...sent.filter((attempt) => verdictOf(attempt) === "unknown").map(({ sentAt }) => sentAt), -Infinity);
-      const first = Math.min(...sent.filter(({ sentAt }) => sentAt > lastBad).map(({ sentAt }) => sentAt));
+      const lastBad = sent.reduce((last, attempt) => (verdictOf(attempt) === "unknown" ? Math.max(last, attempt.sentAt) : last), -Infinity);
+      const first = sent.reduce((least, { sentAt }) => (sentAt > lastBad ? Math.min(least, sentAt) : least), Infinity);
       return now - first >= 2 * steadyMs ? first - since : null;
     },
   };

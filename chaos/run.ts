@@ -1,7 +1,7 @@
 // npm run chaos [-- --seed N --cycles 30 --rate 200 --fault NAME]: breaks the service in every way it knows while clients use it,
 // and proves that nothing was lost, done twice or made up. Exit code 1 when something was, or when an answer came too late.
 import { parseArgs } from "node:util";
-import { runProgram } from "../src/program.ts";
+import { onStop, runProgram } from "../src/program.ts";
 import { runChaos, type Report } from "./chaos.ts";
 import { chooseFaults, faults } from "./faults.ts";
 
@@ -15,6 +15,8 @@ await runProgram(async () => {
   const options = readOptions();
   if (options === null) return console.log(usage);
   const { seed, cycles, rate, fault } = options;
+  // The programs and the server end with us; what is left in folders is removed by the next run.
+  onStop(async () => {});
   const { names, skipped } = chooseFaults(seed, cycles, fault);
   for (const line of skipped) console.log(line);
   console.log(`seed ${seed}: ${cycles} cycles at ${rate} requests/s`);

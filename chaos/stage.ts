@@ -37,22 +37,22 @@ export type Stage = {
 
 const shortShare = 0.1;
 
-// coupons: of each tenant.
-export async function openStage(coupons: number): Promise<Stage> {
+// coupons: of each tenant. Without a subscriber nobody waits for the minute in which deliveries pause after an error.
+export async function openStage(coupons: number, { isSubscribed = true } = {}): Promise<Stage> {
   const postgres = await makePostgres();
   const ends: (() => unknown)[] = [() => postgres.remove()];
   const stop = async (): Promise<void> => {
     for (const end of ends.splice(0).reverse()) await end();
   };
   try {
-    return await furnish(postgres, coupons, ends, stop);
+    return await furnish(postgres, { coupons, isSubscribed }, ends, stop);
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function furnish(postgres: Postgres, coupons: number, ends: (() => unknown)[], stop: Stage["stop"]): Promise<Stage> {
+async function furnish(postgres: Postgres, { coupons, isSubscribed }: { coupons: number; isSubscribed: boolean }, ends: (() => unknown)[], stop: Stage["stop"]): Promise<Stage> {
   await postgres.start();
   const address: Address = { host: "127.0.0.1", port: postgres.port, user: "postgres", database: "coupon" };
   await migrate(address);
@@ -65,7 +65,7 @@ async function furnish(postgres: Postgres, coupons: number, ends: (() => unknown
   const clientProxy = await startProxy(apiPort);
   ends.push(receiver.stop, databaseProxy.stop, clientProxy.stop);
   const keys = parseMasterKeys(masterKeyText);
-  await apply(owner, keys, tenantDocument({ url: receiver.url, secret: newWebhookSecret() }));
+  await apply(owner, keys, tenantDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
 
   const env = (login: string) => ({
     DATABASE_URL: `postgres://${login}@127.0.0.1:${databaseProxy.port}/coupon`, COUPON_MASTER_KEY: masterKeyText, PORT: String(apiPort),

@@ -1,6 +1,7 @@
 // A program of the service under a supervisor: started again at once when it ends, as by systemd or Docker.
 import { setTimeout as sleep } from "node:timers/promises";
 import { startProgram, type Name, type Program } from "../bench/programs.ts";
+import { inspectProcess } from "../src/postmaster.ts";
 
 export type Supervised = {
   pid(): number;
@@ -14,6 +15,12 @@ export type Supervised = {
 
 const pauseMs = 100;
 
+// However we end, also in the middle of a fault: a process that is stopped hears nothing else.
+const pids = new Set<number>();
+process.on("exit", () => {
+  for (const pid of pids) if (inspectProcess(pid) !== null) process.kill(pid, "SIGKILL");
+});
+
 export async function supervise(name: Name, folder: string, env: Record<string, string>): Promise<Supervised> {
   let flags: string[] = [];
   let current: Program = await startProgram(name, folder, env);
@@ -24,7 +31,9 @@ export async function supervise(name: Name, folder: string, env: Record<string, 
   watch(current);
 
   function watch(program: Program): void {
+    pids.add(program.pid);
     void program.ended.then(() => {
+      pids.delete(program.pid);
       if (isStopping || isOurs) return;
       restarts += 1;
       void start();

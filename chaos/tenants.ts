@@ -18,7 +18,8 @@ export const tenants: Record<Variant, Tenant> = {
 };
 
 // After a reversal a coupon of the usual template may be redeemed again; a lock of the short one lasts a second.
-export function tenantDocument(webhook: { url: string; secret: string }): object {
+export function tenantDocument(webhook: { url: string; secret: string } | null): object {
+  const subscriber = webhook === null ? {} : { webhook };
   const valid = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", currency: "EUR", discount: { type: "fixed", amount: 5 } };
   const party = (id: string) => ({ id, name: id });
   const credential = (access_key: string, owner?: string) => ({ access_key, secret: secretOf(access_key), ...(owner !== undefined && { party: owner }) });
@@ -30,14 +31,14 @@ export function tenantDocument(webhook: { url: string; secret: string }): object
     tenants: [
       {
         id: tenants.A.id, name: "A", variant: "A",
-        parties: [{ ...party("pty_a"), webhook }],
+        parties: [{ ...party("pty_a"), ...subscriber }],
         merchants: [{ id: "mch_a1", name: "1", party: "pty_a" }, { id: "mch_a2", name: "2", party: "pty_a" }],
         templates: templates(tenants.A, "pty_a"),
         credentials: [credential("ak_chaos_a"), credential("ak_chaos_a2")],
       },
       {
         id: tenants.B.id, name: "B", variant: "B",
-        parties: [party("pty_maker"), { ...party("pty_dist"), webhook }, party("pty_shop"), party("pty_pos")],
+        parties: [party("pty_maker"), { ...party("pty_dist"), ...subscriber }, party("pty_shop"), party("pty_pos")],
         merchants: [{ id: "mch_b1", name: "1", party: "pty_shop", delegates: ["pty_pos"] }],
         templates: templates(tenants.B, "pty_maker"),
         credentials: [credential("ak_chaos_maker", "pty_maker"), credential("ak_chaos_dist", "pty_dist"), credential("ak_chaos_shop", "pty_shop"), credential("ak_chaos_pos", "pty_pos")],

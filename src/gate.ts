@@ -48,8 +48,9 @@ const patientWidth = 6;
 // Downloads: pages of them take longer than calls do, and must not stand before calls.
 const bulkWidth = 2;
 const maxWaiting = 1_000;
-// Longer than the statement_timeout plus a slow network: by then the connection is dead.
-const defaultHungAfterMs = 7_000;
+// Longer than the statement_timeout plus a slow network: by then the connection is dead. And not much longer: where a network has lost
+// all connections without a word, calls are served again only after this.
+const defaultHungAfterMs = 4_500;
 export const connectionCount = quickWidth + patientWidth + bulkWidth;
 
 type Pool = { database: Database; quick: Lane; patient: Lane; bulk: Lane };

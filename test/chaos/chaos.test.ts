@@ -7,22 +7,22 @@ import { outcomeOf, type Entry, type History } from "../../chaos/history.ts";
 import { openStage, type Stage } from "../../chaos/stage.ts";
 
 const seed = 20_261_121;
-const perSecond = 100;
+const perSecond = 60;
 // Other test files run beside: times are told, but nobody measures here.
 const slack = 5;
-const names = ["kill api", "cut answers", "kill postmaster", "close connects", "terminate backends", "shift clock"];
+const names = ["kill api", "cut answers", "kill postmaster", "shift clock"];
 let stage: Stage;
 let report: Report;
 
 t.before(async () => {
-  stage = await openStage(2_000);
+  stage = await openStage(800, { isSubscribed: false });
   t.teardown(() => stage.stop());
 });
 
 t.test("through faults nothing is lost, done twice or made up, and everything is answered and served again in time", async (t) => {
   report = await playChaos(stage, { seed, perSecond, names, slack, print: (line) => t.comment(line) });
   t.strictSame(report.failures, []);
-  t.ok(report.findings.checked.ok > 500);
+  t.ok(report.findings.checked.ok > 300);
   t.ok(report.findings.checked.turnedAway > 0, "by the clock that was off");
   t.ok((report.answers["connection lost"] ?? 0) > 0, "answers were lost");
   t.ok((report.answers["503"] ?? 0) > 0, "the database was away");
@@ -62,7 +62,7 @@ t.test("the checker finds two answers to one request", async (t) => {
 });
 
 t.test("where answers are not recorded, a run fails", async (t) => {
-  const other = await openStage(200);
+  const other = await openStage(200, { isSubscribed: false });
   t.teardown(() => other.stop());
   await other.owner.rows("create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns void language sql as 'select'");
   const { failures, findings } = await playChaos(other, { seed, perSecond, names: ["cut answers"], slack, print: () => {} });
