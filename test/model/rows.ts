@@ -29,7 +29,7 @@ export async function compareRows(owner: Database, cast: Cast, coupons: Coupon[]
                select r.redemption_id from redemption r union all
                select x.reversal_id from redemption r join core.reversal x on x.tenant_id = r.tenant_id and x.redemption_id = r.redemption_id))
              order by 1) as entries,
-       array(select concat_ws(' ', c.id, e.event_type, rules.external_id('red', e.redemption_id))
+       array(select concat_ws(' ', c.id, e.event_type, rules.event_body(e)::json ->> 'redemption_id')
              from core.event e join coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
              where e.event_seq > $2 order by e.event_seq) as events`,
     [coupons.map(({ id }) => id), since, cast.tenant],
