@@ -27,14 +27,18 @@ export function spells(text: string, code: string): boolean {
   return text.length >= 16 && likeCode(text).includes(code);
 }
 
-// Read as a code is, whatever else it says.
+// Read as a code is, whatever else it says. By a table, because every free text of a request is looked at.
 function likeCode(text: string): string {
-  return text
-    .replace(/[- ]/g, "")
-    .replace(/[a-z]/g, (letter) => letter.toUpperCase())
-    .replaceAll("O", "0")
-    .replace(/[IL]/g, "1");
+  let read = "";
+  for (let index = 0; index < text.length; index += 1) read += readAs[text.charCodeAt(index)] ?? text[index]!;
+  return read;
 }
+
+// By ASCII code.
+const readAs = Array.from({ length: 128 }, (_, code) => {
+  const letter = String.fromCharCode(code).toUpperCase();
+  return letter === "-" || letter === " " ? "" : letter === "O" ? "0" : letter === "I" || letter === "L" ? "1" : letter;
+});
 
 // Whether we made this code: known key version, right tag. Takes a normalized code.
 export function checkCode(keys: MasterKeys, code: string): boolean {
