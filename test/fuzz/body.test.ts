@@ -46,7 +46,7 @@ function toBytes(body: Body, { at, how, literal, name, byte }: Spoil): Buffer {
 }
 
 t.test("whatever stands in a body, the answer is a documented one, a 400 changes nothing, and what is recorded is replayed", async (t) => {
-  const service = await startService(t);
+  const service = await startService(t, undefined, {}, { unknownCodesPerMinute: null });
   const callers = [
     { by: service.as("ak_a"), merchant: "mch_a", template: "tpl_percent", batch: await service.makeBatch(service.as("ak_a"), "tpl_percent", 30) },
     { by: service.as("ak_pos"), merchant: "mch_b", template: "tpl_b", batch: await service.makeBatch(service.as("ak_maker"), "tpl_b", 30) },
