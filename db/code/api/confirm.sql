@@ -44,13 +44,7 @@ begin
   update core.coupon c
   set status = 'REDEEMED', status_at = v_now
   where c.tenant_id = p_call.tenant_id and c.coupon_id = v_lock.coupon_id;
-  perform rules.write_event(
-    p_call.tenant_id, v_lock.redemption_id, 'coupon.redeemed', v_batch.distributor_id, null, v_lock.coupon_id, v_now);
-  insert into core.ledger_entry
-    (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-  values
-    (p_call.tenant_id, v_lock.redemption_id, 'REDEMPTION', v_lock.redemption_id, v_batch.distributor_id,
-     v_lock.discount_minor, v_lock.currency, v_now, clock_timestamp());
+  perform rules.post_movement(v_lock, null, v_batch.distributor_id, v_now);
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',

@@ -10,15 +10,7 @@ begin
   where r.tenant_id = p_redemption.tenant_id and r.redemption_id = p_redemption.redemption_id;
   insert into core.reversal (tenant_id, reversal_id, redemption_id, caller_id, reason, reversed_at)
   values (p_redemption.tenant_id, p_reversal_id, p_redemption.redemption_id, p_caller_id, p_reason, p_reversed_at);
-  perform rules.write_event(
-    p_redemption.tenant_id, p_reversal_id, 'coupon.reversed', p_distributor_id, null, p_redemption.coupon_id,
-    p_reversed_at);
-  insert into core.ledger_entry
-    (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at,
-     recorded_at)
-  values
-    (p_redemption.tenant_id, p_reversal_id, 'REVERSAL', p_redemption.redemption_id,
-     p_distributor_id, -p_redemption.discount_minor, p_redemption.currency, p_reversed_at, clock_timestamp());
+  perform rules.post_movement(p_redemption, p_reversal_id, p_distributor_id, p_reversed_at);
 end
 $$;
 comment on function rules.post_reversal(core.redemption, uuid, int, int, text, timestamptz) is
