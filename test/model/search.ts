@@ -6,12 +6,13 @@ import { runOf, type Run } from "./steps.ts";
 import { createTotals, type Totals } from "./totals.ts";
 import type { World } from "./world.ts";
 
-export type Plan = { runs: number; seed: number; lanes?: number; withinMs?: number; replay?: { seed: number; path: string } };
+// Lanes are counted from `firstLane`: searches of one seed with other lanes are other runs.
+export type Plan = { runs: number; seed: number; lanes?: number; firstLane?: number; withinMs?: number; replay?: { seed: number; path: string } };
 export type Found = { runs: number; steps: number; shrinks: number; totals: Totals; failures: string[] };
 
-const defaultLanes = 24;
+export const defaultLanes = 24;
 
-export async function search(world: World, { runs, seed, lanes = defaultLanes, withinMs, replay }: Plan): Promise<Found> {
+export async function search(world: World, { runs, seed, lanes = defaultLanes, firstLane = 0, withinMs, replay }: Plan): Promise<Found> {
   const totals = createTotals();
   const found: Found = { runs: 0, steps: 0, shrinks: 0, totals, failures: [] };
   const deadline = performance.now() + (withinMs ?? Infinity);
@@ -19,7 +20,7 @@ export async function search(world: World, { runs, seed, lanes = defaultLanes, w
 
   async function searchLane(lane: number): Promise<void> {
     const settings: fc.Parameters<[Run]> = {
-      seed: replay?.seed ?? seedOf(seed, lane),
+      seed: replay?.seed ?? seedOf(seed, firstLane + lane),
       numRuns: Math.floor(runs / lanes) + (lane < runs % lanes ? 1 : 0),
       ...(replay !== undefined && { path: replay.path, endOnFailure: true }),
     };
