@@ -52,6 +52,7 @@ export const sabotages: Sabotage[] = [
     name: "nonce", edits: [edit("db/code/gate/perform.sql", "when v_call.nonce is not null and not v_call.ordinal = any (v_fresh) then", "when false then")],
     tests: ["test/races/groups.test.ts", "test/races/request.test.ts"],
   },
+  { name: "fields that stand twice in a body", edits: [edit("src/json.ts", "  scan(text);\n", "")], tests: ["test/fuzz/body.test.ts"] },
   { name: "timestamp window", edits: [edit("src/signature.ts", "windowSeconds = 300;", "windowSeconds = 300_000;")], tests: ["test/http/signature.test.ts", "test/http/order.test.ts"] },
   { name: "revoked credentials", edits: [edit("db/code/rules/identify_callers.sql", " and c.revoked_at is null", "")], tests: ["test/api/admin.test.ts"] },
   {
@@ -96,6 +97,10 @@ export const sabotages: Sabotage[] = [
   {
     name: "tenant in the look-up of a merchant", edits: [edit("db/code/rules/find_merchant.sql", "where m.tenant_id = p_call.tenant_id and m.external_id", "where m.external_id")],
     tests: ["test/api/scope.test.ts"],
+  },
+  {
+    name: "party in the look-up of a feed", edits: [edit("db/code/api/pull_events.sql", " and f.party_id = p_call.caller_id and f.position > v_after", " and f.position > v_after")],
+    tests: ["test/http/events.test.ts", "test/fuzz/cursor.test.ts"],
   },
   { name: "caller in the look-up of a request", edits: [edit("db/code/api/get_request.sql", "     and q.caller_id = p_call.caller_id\n", "")], tests: ["test/api/scope.test.ts", "test/api/outcome.test.ts"] },
   {
