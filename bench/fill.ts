@@ -55,8 +55,8 @@ const fillBlock = `
     from granted g),
   entered as (
     insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-    select $1, g.redemption_id, 'REDEMPTION', g.redemption_id, g.distributor_id, 500, 'EUR', g.now, g.now
+      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+    select $1, g.redemption_id, 'REDEMPTION', g.distributor_id, 500, 'EUR', g.now, g.now
     from granted g),
   answered as (
     insert into core.request (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at)

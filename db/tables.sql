@@ -334,14 +334,13 @@ create table core.ledger_entry (
   occurred_at timestamp with time zone not null,
   recorded_at timestamp with time zone not null,
   entry_id uuid not null,
-  redemption_id uuid not null,
   entry_type text not null,
   currency text not null,
   constraint ledger_entry_pkey PRIMARY KEY (tenant_id, entry_id),
-  constraint entry_is_its_redemption_or_reversal CHECK (
+  constraint amount_agrees_with_entry_type CHECK (
 CASE entry_type
-    WHEN 'REDEMPTION'::text THEN ((entry_id = redemption_id) AND (amount_minor >= 0))
-    WHEN 'REVERSAL'::text THEN ((entry_id <> redemption_id) AND (amount_minor <= 0))
+    WHEN 'REDEMPTION'::text THEN (amount_minor >= 0)
+    WHEN 'REVERSAL'::text THEN (amount_minor <= 0)
     ELSE false
 END)
 );
@@ -350,7 +349,7 @@ CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.l
 comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
 comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
 comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
-comment on column core.ledger_entry.entry_id is 'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters.';
+comment on column core.ledger_entry.entry_id is 'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters. Which redemption a reversal ends is in core.reversal.';
 
 create table core.lock_cancellation (
   tenant_id integer not null,

@@ -112,20 +112,15 @@ create table core.ledger_entry (
   occurred_at     timestamptz  not null,
   recorded_at     timestamptz  not null,
   entry_id        uuid         not null,
-  redemption_id   uuid         not null,
   entry_type      text         not null,
   currency        text         not null,
   primary key (tenant_id, entry_id),
-  constraint entry_is_its_redemption_or_reversal check (
-    case entry_type
-      when 'REDEMPTION' then entry_id = redemption_id and amount_minor >= 0
-      when 'REVERSAL' then entry_id <> redemption_id and amount_minor <= 0
-      else false
-    end)
+  constraint amount_agrees_with_entry_type check (
+    case entry_type when 'REDEMPTION' then amount_minor >= 0 when 'REVERSAL' then amount_minor <= 0 else false end)
 );
 comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
 comment on column core.ledger_entry.entry_id is
-  'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters.';
+  'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters. Which redemption a reversal ends is in core.reversal.';
 comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
 comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
 
@@ -366,7 +361,8 @@ begin
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
   left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = n.event_id
-  left join core.reversal v on v.tenant_id = n.tenant_id and v.reversal_id = n.event_id
+  left join core.reversal v
+    on v.tenant_id = n.tenant_id and v.reversal_id = case n.event_type when 'coupon.reversed' then n.event_id end
   left join core.redemption o on o.tenant_id = v.tenant_id and o.redemption_id = v.redemption_id
   left join core.party p
     on n.business_date is not null and p.tenant_id = n.tenant_id and p.party_id = n.party_id
@@ -403,9 +399,9 @@ declare
 begin
   select n.entry_id, e.event_id is null as is_untold into v_wrong
   from new_entry n
-  left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = n.redemption_id
   left join core.reversal v
-    on v.tenant_id = n.tenant_id and v.reversal_id = n.entry_id and v.redemption_id = n.redemption_id
+    on v.tenant_id = n.tenant_id and v.reversal_id = case n.entry_type when 'REVERSAL' then n.entry_id end
+  left join core.redemption r on r.tenant_id = n.tenant_id and r.redemption_id = coalesce(v.redemption_id, n.entry_id)
   left join core.event e
     on e.tenant_id = n.tenant_id
        and e.event_id = n.entry_id

@@ -181,7 +181,7 @@ t.test("statements -- verify finds what was changed behind the triggers' back, a
   await superuser.run("set session_replication_role = replica");
   const mine = (column: string, party: string) => `${column} = (select party_id from core.party where external_id = '${party}')`;
   await superuser.run(`update core.ledger_entry set amount_minor = amount_minor + 1 where entry_type = 'REDEMPTION' and ${mine("distributor_id", parties[0]!)}
-    and redemption_id in (select redemption_id from core.redemption where status = 'REDEEMED')`);
+    and entry_id in (select redemption_id from core.redemption where status = 'REDEEMED')`);
   await superuser.run(`update core.redemption set store = 'another' where store = 'shop of ${parties[1]}' and status = 'REDEEMED'`);
   await superuser.run(`delete from core.posting where number = 3 and ${mine("distributor_id", parties[2]!)}`);
   await superuser.run(`update core.statement_line set reversal_count = 2 where ${mine("distributor_id", parties[3]!)}`);

@@ -17,8 +17,8 @@ const copyOf = (table: string, patch: string) => () => copy(table, "true", `'${p
 const live = (key: string, status: string) => copy("redemption", red(key), `jsonb_build_object('redemption_id', gen_random_uuid(), 'status', '${status}', 'redeemed_at', ${status === "REDEEMED" ? "now()" : "null"}, 'ended_at', null)`);
 const newCoupon = (change: string) => copy("coupon", of("issued"), `jsonb_build_object('coupon_id', gen_random_uuid(), 'lookup_hash', gen_random_uuid(), 'batch_id', ${id["pending"]}, 'number', 1) || ${change}`);
 const entry = (type: string, key: string, reversal: string, amount: number) => `
-  insert into core.ledger_entry (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-  select tenant_id, coalesce(${reversal}, redemption_id), '${type}', redemption_id, ${id["distributor"]}, ${amount}, currency, now(), now()
+  insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+  select tenant_id, coalesce(${reversal}, redemption_id), '${type}', ${id["distributor"]}, ${amount}, currency, now(), now()
   from core.redemption where ${red(key)}`;
 const told = (key: string) => `
   insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
@@ -80,8 +80,9 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["ledger_agrees_with_the_redemption", "less than was granted", () => `update core.redemption set status = 'REDEEMED', redeemed_at = now() where ${red("locked")}; update core.coupon set status = 'REDEEMED' where ${of("locked")}; ${told("locked")}; ${entry("REDEMPTION", "locked", "null", 499)}`],
   ["redemption_agrees_with_the_ledger", "a reversal of a redemption that stays", () => reversalOf("redeemed")],
   ["redemption_agrees_with_the_ledger", "a reversal of a lock", () => reversalOf("cancelled")],
-  ["entry_is_its_redemption_or_reversal", "a negative redemption", () => entry("REDEMPTION", "locked", "null", -500)],
-  ["entry_is_its_redemption_or_reversal", "another kind of entry", () => entry("CORRECTION", "locked", "null", 5)],
+  ["amount_agrees_with_entry_type", "a negative redemption", () => entry("REDEMPTION", "locked", "null", -500)],
+  ["amount_agrees_with_entry_type", "a reversal that costs as much again", () => entry("REVERSAL", "reversed", "gen_random_uuid()", 500)],
+  ["amount_agrees_with_entry_type", "another kind of entry", () => entry("CORRECTION", "locked", "null", 5)],
   ["ledger_entry_pkey", "a second entry for one redemption", () => entry("REDEMPTION", "redeemed", "null", 500)],
   ["redemption_is_reversed_once", "a second reversal", () => reversalOf("reversed")],
   ["each_movement_is_told", "an entry of a distributor that is not told",

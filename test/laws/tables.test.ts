@@ -192,7 +192,7 @@ t.test("whatever names a row of another table refers to it", async (t) => {
     "ledger_entry.currency", "redemption.currency",
     // Looked at by triggers, a statement at a time (see above): a foreign key asks for each row, and locks what it refers to.
     "event.batch_id", "event.coupon_id", "event.party_id", "event.tenant_id",
-    "ledger_entry.distributor_id", "ledger_entry.entry_id", "ledger_entry.redemption_id", "ledger_entry.tenant_id",
+    "ledger_entry.distributor_id", "ledger_entry.entry_id", "ledger_entry.tenant_id",
     "coupon.batch_id", "coupon.tenant_id", "feed_event.event_id", "feed_event.party_id", "feed_event.tenant_id",
     "posting.distributor_id", "posting.entry_id", "posting.tenant_id",
     "redemption.coupon_id", "redemption.merchant_id", "redemption.tenant_id",

@@ -43,8 +43,8 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          select tenant_id, entry_id, event_type, distributor_id, coupon_id, at, at from movement),
        entry as (
          insert into core.ledger_entry
-           (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-         select tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, at, at from movement)
+           (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+         select tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, at, at from movement)
        select count(*)::int as entries from movement`,
       [batch, merchant],
     );

@@ -7,7 +7,6 @@ select t.external_id as tenant, o.external_id as distributor, l.currency, l.reco
 from core.ledger_entry l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)
-join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
 join core.party o on o.tenant_id = l.tenant_id and o.party_id = l.distributor_id
 window running as (
   partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);

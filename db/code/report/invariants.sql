@@ -66,10 +66,11 @@ broken (law, tenant_id, subject) as (
   select 'a redemption has its ledger entries', r.tenant_id, rules.external_id('red', r.redemption_id)
   from core.redemption r
   left join (
-    select l.tenant_id, l.redemption_id, count(*) as entries, sum(l.amount_minor) as total,
+    select l.tenant_id, coalesce(v.redemption_id, l.entry_id) as redemption_id, count(*) as entries, sum(l.amount_minor) as total,
            min(l.currency) as currency, max(l.currency) as other_currency
     from core.ledger_entry l
-    group by l.tenant_id, l.redemption_id) l
+    left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
+    group by l.tenant_id, coalesce(v.redemption_id, l.entry_id)) l
     on l.tenant_id = r.tenant_id and l.redemption_id = r.redemption_id
   where (coalesce(l.entries, 0), coalesce(l.total, 0)) is distinct from case r.status
       when 'REDEEMED' then (1::bigint, r.discount_minor::numeric)
@@ -81,11 +82,10 @@ broken (law, tenant_id, subject) as (
   union all
   select 'a ledger entry has its redemption', l.tenant_id, rules.external_id('led', l.entry_id)
   from core.ledger_entry l
-  left join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
   left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
+  left join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
   where r.redemption_id is null
      or (l.entry_type = 'REVERSAL') <> (v.reversal_id is not null)
-     or v.redemption_id <> l.redemption_id
   union all
   select 'a reversal has its reversed redemption', v.tenant_id, rules.external_id('rvs', v.reversal_id)
   from core.reversal v

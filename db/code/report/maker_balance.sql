@@ -7,7 +7,8 @@ select t.external_id as tenant, o.external_id as maker, l.currency, l.recorded_a
 from core.ledger_entry l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)
-join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
+left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
+join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
 join core.coupon k on k.tenant_id = r.tenant_id and k.coupon_id = r.coupon_id
 join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
 join core.party o on o.tenant_id = b.tenant_id and o.party_id = b.maker_id

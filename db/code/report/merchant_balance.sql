@@ -7,7 +7,8 @@ select t.external_id as tenant, o.external_id as merchant, l.currency, l.recorde
 from core.ledger_entry l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)
-join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
+left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
+join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
 join core.merchant o on o.tenant_id = r.tenant_id and o.merchant_id = r.merchant_id
 window running as (
   partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);

@@ -8,15 +8,16 @@ returns setof record
 language sql stable
 begin atomic
   select p.number, array[
-    to_char(p.business_date, 'YYYY-MM-DD'), l.entry_id::text, l.entry_type, l.redemption_id::text,
-    case l.entry_type when 'REVERSAL' then l.entry_id::text end, r.coupon_id::text, b.external_id, t.external_id, m.external_id,
+    to_char(p.business_date, 'YYYY-MM-DD'), l.entry_id::text, l.entry_type, r.redemption_id::text,
+    v.reversal_id::text, r.coupon_id::text, b.external_id, t.external_id, m.external_id,
     r.store, r.terminal, r.order_id, rules.amount(r.order_minor, u.decimals, 'major')::text,
     rules.amount(l.amount_minor, u.decimals, 'major')::text, l.currency,
     rules.iso_time(l.occurred_at), rules.iso_time(l.recorded_at)]
   from core.posting p
   join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
   join core.currency u on u.currency = l.currency
-  join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
+  left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
+  join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
   join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
   join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
   join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id

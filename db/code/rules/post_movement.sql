@@ -12,11 +12,10 @@ begin
     p_redemption.tenant_id, v_entry_id, case when v_is_reversal then 'coupon.reversed' else 'coupon.redeemed' end,
     p_distributor_id, null, p_redemption.coupon_id, p_occurred_at);
   insert into core.ledger_entry
-    (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at,
-     recorded_at)
+    (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
   values
     (p_redemption.tenant_id, v_entry_id, case when v_is_reversal then 'REVERSAL' else 'REDEMPTION' end,
-     p_redemption.redemption_id, p_distributor_id,
+     p_distributor_id,
      case when v_is_reversal then -p_redemption.discount_minor else p_redemption.discount_minor end,
      p_redemption.currency, p_occurred_at, clock_timestamp());
 end

@@ -14,7 +14,8 @@ begin atomic
          (coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REVERSAL'), 0))::bigint
   from core.posting p
   join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
-  join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = l.redemption_id
+  left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
+  join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
   join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
   join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
   join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id

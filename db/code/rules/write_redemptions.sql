@@ -32,8 +32,8 @@ begin
     where p_status = 'REDEEMED'),
   entered as (
     insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, redemption_id, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-    select g.tenant_id, g.redemption_id, 'REDEMPTION', g.redemption_id, g.distributor_id, g.discount_minor, g.currency,
+      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+    select g.tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.discount_minor, g.currency,
            g.granted_at, clock_timestamp()
     from granted g
     where p_status = 'REDEEMED')
