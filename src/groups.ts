@@ -2,7 +2,8 @@
 // carries many calls. A call that finds its tenant idle waits for nobody but those that have come with it.
 //
 // A second group goes beside the first as soon as many calls wait: so that one is carried out while the other is written
-// to disk, and calls do not end up in small groups, which cost nearly as much as large ones.
+// to disk, and calls do not end up in small groups, which cost nearly as much as large ones. Many that come while a place is
+// free go at once, before node reads on: else the database waits for it.
 import { msUntil } from "./lane.ts";
 import { unavailable } from "./problem.ts";
 
@@ -114,7 +115,8 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
         queue.push(waiting);
         waitingCount += 1;
       });
-      startSoon(tenant);
+      if (queue.length >= many) start(tenant);
+      else startSoon(tenant);
       return outcome;
     },
   };

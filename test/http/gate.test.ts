@@ -90,8 +90,8 @@ t.test("calls of a tenant that come together or while a group of it is under way
   const ended: string[] = [];
   const many = Array.from({ length: 150 }, (_, index) => gate.perform(7, { ...call, request_id: `r-${index}` }, soon(2_000)).then(() => ended.push("many")));
   await Promise.all([...many, gate.perform(8, { ...call, request_id: "other" }, soon(2_000)).then(() => ended.push("other"))]);
-  t.strictSame(asked.map(({ calls }) => calls.length), [64, 64, 1, 22]);
-  t.ok(ended.indexOf("other") <= 128);
+  t.strictSame(asked.map(({ calls }) => calls.length), [16, 16, 1, 64, 54]);
+  t.ok(ended.indexOf("other") <= 32);
   const sent = asked.flatMap(({ calls }) => calls.map(({ request_id }) => request_id)).filter((id) => id !== "other");
   t.strictSame(sent, many.map((_, index) => `r-${index}`), "each once, in their order");
 });
@@ -126,7 +126,7 @@ t.test("too many that wait are refused at once", async (t) => {
   let refused = 0;
   const all = Array.from({ length: 1_100 }, async () => gate.perform(7, call, soon(300)).catch(() => { refused += 1; }));
   await new Promise(setImmediate);
-  t.equal(refused, 100, "1,000 wait");
+  t.equal(refused, 68, "32 are under way, 1,000 wait");
   await Promise.all(all);
   t.equal(refused, 1_100);
 });
