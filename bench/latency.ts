@@ -1,5 +1,6 @@
 // fixed: how long a redemption takes at 500 a second. single: what one client alone waits for over HTTP, and for a call of
 // gate.perform on a connection of the same driver. held: what others notice of a psql session that holds the row of one coupon.
+// The first round of each is a warm one, with fresh statistics after it: plans made for empty tables are bad.
 import { createClient } from "../src/client.ts";
 import { openSession } from "../src/database.ts";
 import { startLoader } from "./contenders.ts";
@@ -8,7 +9,7 @@ import type { DriverJob, DriverResult } from "./driver.ts";
 import { joined, quantile, type Report } from "./figures.ts";
 import { startHelper } from "./helper.ts";
 import type { Settings } from "./settings.ts";
-import type { Stage } from "./stage.ts";
+import { settle, type Stage } from "./stage.ts";
 import { accessKey, secret } from "./tenant.ts";
 import { redeemAsk, redeemCall } from "./tickets.ts";
 
@@ -20,10 +21,10 @@ const singlePerSecond = 3_000;
 export async function benchFixed(stage: Stage, deck: Deck, { seconds, rounds }: Settings): Promise<Report> {
   const loader = startLoader();
   const latencies: Float64Array[] = [];
-  // The first is the warm one.
   for (let number = 0; number <= rounds; number += 1) {
     const latency = await loadAt(stage, deck, loader, fixedPerSecond, seconds);
     if (number > 0) latencies.push(latency);
+    else await settle(stage);
   }
   loader.end();
   const all = joined(latencies);
@@ -58,7 +59,10 @@ export async function benchHeld(stage: Stage, deck: Deck, { rounds }: Settings):
     await psql.run("rollback");
     const redeemed = (await Promise.all(asked)).filter(({ status }) => status === 200).length;
     if (redeemed !== 1) throw new Error(`the coupon that was held was redeemed ${redeemed} times`);
-    if (number === 0) continue;
+    if (number === 0) {
+      await settle(stage);
+      continue;
+    }
     without.push(free);
     during.push(beside);
   }
@@ -115,6 +119,7 @@ export async function benchSingle(stage: Stage, deck: Deck, { seconds: most, rou
       const latency = await run();
       if (number > 0) list.push(latency);
     }
+    if (number === 0) await settle(stage);
   }
   loader.end();
   driver.end();
