@@ -6,11 +6,12 @@ import { parseArgs } from "node:util";
 import { dropDatabases, makeTemplate } from "../support/database.ts";
 import { startServer } from "../support/server.ts";
 import { runProgram } from "../../src/program.ts";
-import { defaultLanes, search, type Plan } from "./search.ts";
+import { search, type Plan } from "./search.ts";
 import { compareTotals } from "./totals.ts";
 import { openWorld } from "./world.ts";
 
-type Options = Plan & { variants: ("A" | "B")[] };
+type NightPlan = Plan & { lanes: number };
+type Options = NightPlan & { variants: ("A" | "B")[] };
 
 function readOptions(): Options {
   const { values } = parseArgs({
@@ -39,13 +40,13 @@ function readOptions(): Options {
 const runsAPart = 500;
 
 // False: something was found.
-async function runVariant(variant: "A" | "B", plan: Plan): Promise<boolean> {
+async function runVariant(variant: "A" | "B", plan: NightPlan): Promise<boolean> {
   const startedAt = performance.now();
   const deadline = startedAt + (plan.withinMs ?? Infinity);
   let [runs, steps] = [0, 0];
   for (let begun = 0; begun < plan.runs && performance.now() < deadline; begun += runsAPart) {
     const found = await runPart(variant, {
-      ...plan, runs: Math.min(runsAPart, plan.runs - begun), firstLane: (begun / runsAPart) * (plan.lanes ?? defaultLanes), withinMs: deadline - performance.now(),
+      ...plan, runs: Math.min(runsAPart, plan.runs - begun), firstLane: (begun / runsAPart) * plan.lanes, withinMs: deadline - performance.now(),
     });
     runs += found.runs;
     steps += found.steps;

@@ -10,7 +10,7 @@ import type { World } from "./world.ts";
 export type Plan = { runs: number; seed: number; lanes?: number; firstLane?: number; withinMs?: number; replay?: { seed: number; path: string } };
 export type Found = { runs: number; steps: number; shrinks: number; totals: Totals; failures: string[] };
 
-export const defaultLanes = 24;
+const defaultLanes = 24;
 
 export async function search(world: World, { runs, seed, lanes = defaultLanes, firstLane = 0, withinMs, replay }: Plan): Promise<Found> {
   const totals = createTotals();
