@@ -149,14 +149,13 @@ create table core.coupon (
   constraint coupon_pkey PRIMARY KEY (tenant_id, coupon_id),
   constraint code_is_unique_in_tenant UNIQUE (tenant_id, lookup_hash),
   constraint number_is_unique_in_batch UNIQUE (tenant_id, batch_id, number),
-  constraint coupon_status_is_known CHECK ((status = ANY (ARRAY['ISSUED'::text, 'LOCKED'::text, 'REDEEMED'::text, 'EXPIRED'::text, 'VOIDED'::text]))),
-  constraint coupon_validity_is_forward CHECK (((valid_from < valid_to) AND isfinite(valid_from) AND isfinite(valid_to))),
-  constraint number_is_positive CHECK ((number > 0))
+  constraint coupon_status_is_known CHECK ((status = ANY ('{ISSUED,LOCKED,REDEEMED,EXPIRED,VOIDED}'::text[]))),
+  constraint coupon_validity_is_forward CHECK (((valid_from < valid_to) AND isfinite(valid_from) AND isfinite(valid_to)))
 ) with (fillfactor=85);
 CREATE TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_coupons();
 CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
-CREATE TRIGGER extension_is_noted AFTER UPDATE ON core.coupon FOR EACH ROW WHEN ((new.valid_to <> old.valid_to)) EXECUTE FUNCTION core.note_extension();
+CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EACH ROW WHEN ((new.valid_to <> old.valid_to)) EXECUTE FUNCTION core.note_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
 comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
 comment on column core.coupon.number is '1..total_count of its batch, without gaps.';
@@ -258,13 +257,13 @@ END,
   event_type text not null,
   constraint event_pkey PRIMARY KEY (tenant_id, event_id),
   constraint event_event_seq_key UNIQUE (event_seq),
-  constraint event_is_of_its_type CHECK (
+  constraint event_is_of_its_type CHECK ((event_type = ANY (
 CASE
-    WHEN (event_type = ANY (ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text, 'coupon.expired'::text, 'coupon.voided'::text])) THEN ((coupon_id IS NOT NULL) AND (batch_id IS NULL) AND (business_date IS NULL))
-    WHEN (event_type = ANY (ARRAY['batch.generated'::text, 'allocation.completed'::text])) THEN ((batch_id IS NOT NULL) AND (coupon_id IS NULL) AND (business_date IS NULL))
-    WHEN (event_type = 'reconciliation.ready'::text) THEN ((business_date IS NOT NULL) AND (coupon_id IS NULL) AND (batch_id IS NULL))
-    ELSE false
-END)
+    WHEN (coupon_id IS NOT NULL) THEN '{coupon.redeemed,coupon.reversed,coupon.expired,coupon.voided}'::text[]
+    WHEN (batch_id IS NOT NULL) THEN '{batch.generated,allocation.completed}'::text[]
+    ELSE '{reconciliation.ready}'::text[]
+END))),
+  constraint event_is_of_one_thing CHECK ((num_nonnulls(coupon_id, batch_id, business_date) = 1))
 );
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -337,12 +336,12 @@ create table core.ledger_entry (
   entry_type text not null,
   currency text not null,
   constraint ledger_entry_pkey PRIMARY KEY (tenant_id, entry_id),
-  constraint amount_agrees_with_entry_type CHECK (
-CASE entry_type
-    WHEN 'REDEMPTION'::text THEN (amount_minor >= 0)
-    WHEN 'REVERSAL'::text THEN (amount_minor <= 0)
-    ELSE false
-END)
+  constraint amount_agrees_with_entry_type CHECK ((entry_type = ANY (
+CASE
+    WHEN (amount_minor > 0) THEN '{REDEMPTION}'::text[]
+    WHEN (amount_minor < 0) THEN '{REVERSAL}'::text[]
+    ELSE '{REDEMPTION,REVERSAL}'::text[]
+END)))
 );
 CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -461,14 +460,18 @@ create table core.redemption (
   constraint redemption_pkey PRIMARY KEY (redemption_id, tenant_id),
   constraint discount_is_not_negative CHECK ((discount_minor >= 0)),
   constraint discount_is_within_order CHECK ((discount_minor <= order_minor)),
-  constraint ended_at_agrees_with_status CHECK (((status = ANY (ARRAY['REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text])) = (ended_at IS NOT NULL))),
-  constraint lock_has_an_end CHECK (((status = 'REDEEMED'::text) OR (status = 'REVERSED'::text) OR (lock_expires_at IS NOT NULL))),
-  constraint redeemed_at_agrees_with_status CHECK (((status = ANY (ARRAY['REDEEMED'::text, 'REVERSED'::text])) = (redeemed_at IS NOT NULL))),
-  constraint redemption_status_is_known CHECK ((status = ANY (ARRAY['LOCKED'::text, 'REDEEMED'::text, 'REVERSED'::text, 'CANCELLED'::text, 'LAPSED'::text])))
+  constraint lock_has_an_end CHECK (((redeemed_at IS NOT NULL) OR (lock_expires_at IS NOT NULL))),
+  constraint status_agrees_with_times CHECK ((status = ANY (
+CASE
+    WHEN ((redeemed_at IS NULL) AND (ended_at IS NULL)) THEN '{LOCKED}'::text[]
+    WHEN (ended_at IS NULL) THEN '{REDEEMED}'::text[]
+    WHEN (redeemed_at IS NULL) THEN '{CANCELLED,LAPSED}'::text[]
+    ELSE '{REVERSED}'::text[]
+END)))
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
-CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.status <> ALL (ARRAY['LOCKED'::text, 'REDEEMED'::text]))) EXECUTE FUNCTION core.check_redemption_state();
+CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.ended_at IS NOT NULL)) EXECUTE FUNCTION core.check_redemption_state();
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
@@ -492,9 +495,9 @@ create table core.request (
   operation text not null,
   response text not null,
   constraint request_pkey PRIMARY KEY (tenant_id, caller_id, request_id),
-  constraint idempotency_key_is_1_to_128_characters CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 128))),
-  constraint outcome_is_final CHECK ((http_status = ANY (ARRAY[200, 404, 409, 422]))),
-  constraint request_id_is_1_to_128_characters CHECK (((length(request_id) >= 1) AND (length(request_id) <= 128)))
+  constraint idempotency_key_is_1_to_128_characters CHECK ((length(idempotency_key) <@ '[1,129)'::int4range)),
+  constraint outcome_is_final CHECK ((http_status = ANY ('{200,404,409,422}'::smallint[]))),
+  constraint request_id_is_1_to_128_characters CHECK ((length(request_id) <@ '[1,129)'::int4range))
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (tenant_id, caller_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX request_by_age ON core.request USING brin (recorded_at);

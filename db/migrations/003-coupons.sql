@@ -118,8 +118,7 @@ create table core.coupon (
   primary key (tenant_id, coupon_id),
   constraint code_is_unique_in_tenant unique (tenant_id, lookup_hash),
   constraint number_is_unique_in_batch unique (tenant_id, batch_id, number),
-  constraint number_is_positive check (number > 0),
-  constraint coupon_status_is_known check (status in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED')),
+  constraint coupon_status_is_known check (status = any ('{ISSUED, LOCKED, REDEEMED, EXPIRED, VOIDED}')),
   constraint coupon_validity_is_forward check (valid_from < valid_to and isfinite(valid_from) and isfinite(valid_to))
 ) with (fillfactor = 85);
 comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
@@ -141,13 +140,12 @@ begin
     raise exception 'coupon %: its identity is fixed', old.coupon_id
       using errcode = 'check_violation', constraint = 'coupon_identity_is_fixed';
   end if;
-  if new.status <> old.status and not (case old.status
-       when 'ISSUED' then new.status in ('LOCKED', 'REDEEMED', 'VOIDED', 'EXPIRED')
-       when 'LOCKED' then new.status in ('REDEEMED', 'ISSUED', 'EXPIRED', 'VOIDED')
-       when 'REDEEMED' then new.status in ('ISSUED', 'EXPIRED')
-       when 'EXPIRED' then new.status = 'ISSUED' and new.valid_to > clock_timestamp()
-       else false
-     end)
+  if new.status <> old.status
+     and old.status || ' to ' || new.status <> all ('{
+       ISSUED to LOCKED, ISSUED to REDEEMED, ISSUED to VOIDED, ISSUED to EXPIRED,
+       LOCKED to REDEEMED, LOCKED to ISSUED, LOCKED to EXPIRED, LOCKED to VOIDED,
+       REDEEMED to ISSUED, REDEEMED to EXPIRED, EXPIRED to ISSUED}')
+     or old.status = 'EXPIRED' and new.status = 'ISSUED' and new.valid_to <= clock_timestamp()
   then
     raise exception 'coupon %: from % to % is no legal transition', old.coupon_id, old.status, new.status
       using errcode = 'check_violation', constraint = 'coupon_transition_is_legal';
@@ -173,9 +171,9 @@ begin
     select
     from new_coupon n
     left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
-    where n.number > b.total_count or b.status is distinct from 'PENDING')
+    where n.number not between 1 and b.total_count or b.status is distinct from 'PENDING')
   then
-    raise exception 'coupons are minted into a pending batch, up to its total_count'
+    raise exception 'coupons are minted into a pending batch, from 1 up to its total_count'
       using errcode = 'check_violation', constraint = 'number_is_within_batch';
   end if;
   return null;

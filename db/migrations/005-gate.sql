@@ -11,9 +11,9 @@ create table core.request (
   operation        text         not null,
   response         text         not null,
   primary key (tenant_id, caller_id, request_id),
-  constraint request_id_is_1_to_128_characters check (length(request_id) between 1 and 128),
-  constraint idempotency_key_is_1_to_128_characters check (length(idempotency_key) between 1 and 128),
-  constraint outcome_is_final check (http_status in (200, 404, 409, 422))
+  constraint request_id_is_1_to_128_characters check (length(request_id) <@ '[1, 128]'::int4range),
+  constraint idempotency_key_is_1_to_128_characters check (length(idempotency_key) <@ '[1, 128]'::int4range),
+  constraint outcome_is_final check (http_status = any ('{200, 404, 409, 422}'))
 );
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';

@@ -27,7 +27,7 @@ end
 $$;
 comment on function core.note_extension() is 'Trigger: a patched valid_to is noted for the expiry job.';
 create trigger extension_is_noted
-after update on core.coupon
+after update of valid_to on core.coupon
 for each row when (new.valid_to <> old.valid_to) execute function core.note_extension();
 comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
 comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';

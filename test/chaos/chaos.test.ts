@@ -64,7 +64,7 @@ t.test("the checker finds two answers to one request", async (t) => {
 t.test("where answers are not recorded, a run fails", async (t) => {
   const other = await openStage(200, { isSubscribed: false });
   t.teardown(() => other.stop());
-  await other.owner.rows("create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns void language sql as 'select'");
+  await other.owner.rows("create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns core.outcome[] language sql as 'select p_outcomes'");
   const { failures, findings } = await playChaos(other, { seed, perSecond, names: ["cut answers"], slack, print: () => {} });
   t.ok(failures.length > 0);
   t.ok(findings.lost.some((effect) => effect.startsWith("request")));

@@ -3,13 +3,11 @@ create or replace function api.lock(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_decision  core.decision;
-  v_granted   core.decision[];
   v_outcomes  core.outcome[];
 begin
-  -- lock rows, decide; answer
-  foreach v_decision in array rules.decide_redemptions(p_calls) loop
+  -- lock rows, decide; write; answer
+  foreach v_decision in array rules.write_redemptions(rules.decide_redemptions(p_calls), 'LOCKED') loop
     if (v_decision.terms).redemption_id is not null then
-      v_granted := v_granted || v_decision;
       v_decision.refusal := (200, format('{"ok":true,"redemption":"%s","discount_amount":%s,"lock_expires_at":"%s"}',
         rules.external_id('red', (v_decision.terms).redemption_id),
         rules.amount((v_decision.terms).discount_minor, (v_decision.terms).decimals, (v_decision.call).amount_unit),
@@ -17,11 +15,6 @@ begin
     end if;
     v_outcomes := v_outcomes || ((v_decision.call).ordinal, v_decision.refusal, false)::core.outcome;
   end loop;
-
-  -- write
-  if v_granted is not null then
-    perform rules.write_redemptions(v_granted, 'LOCKED');
-  end if;
   return v_outcomes;
 end
 $$;

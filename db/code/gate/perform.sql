@@ -15,32 +15,33 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
   v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_alone);
-  v_fresh     int[] := rules.spend_nonces(v_calls);
+  v_reused    int[] := rules.spend_nonces(v_calls);
   v_call      core.call;
   v_answer    core.answer;
   v_reads     core.call[];
   v_writes    core.call[];
   v_outcome   core.outcome;
   v_claimed   core.call[];
-  v_judged    core.outcome[];
   v_outcomes  core.outcome[];
 begin
   -- who calls, and whether for the first time
   foreach v_call in array v_calls loop
-    v_answer := case
-      when v_call.caller_id is null then rules.refuse(v_call, 'UNAUTHENTICATED')
-      when v_call.nonce is not null and not v_call.ordinal = any (v_fresh) then rules.refuse(v_call, 'NONCE_REUSED')
-      when v_call.operation = 'refuse' then (0, null)::core.answer
-    end;
-    if v_answer.http_status is not null then
-      v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
+    if v_call.caller_id is null then
+      v_answer := rules.refuse(v_call, 'UNAUTHENTICATED');
+    elsif v_call.ordinal = any (v_reused) then
+      v_answer := rules.refuse(v_call, 'NONCE_REUSED');
+    elsif v_call.operation = 'refuse' then
+      v_answer := (0, null);
     elsif v_call.operation in (
       'query', 'get_batch', 'get_request', 'pull_events', 'list_reconciliations', 'get_reconciliation')
     then
       v_reads := v_reads || v_call;
+      continue;
     else
       v_writes := v_writes || v_call;
+      continue;
     end if;
+    v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
   end loop;
 
   -- what is a retry is answered as before, the rest is new and ours
@@ -54,9 +55,7 @@ begin
     end loop;
   end if;
   if v_claimed is not null then
-    v_judged := rules.operate(v_claimed);
-    perform rules.record_answers(v_calls, v_judged);
-    v_outcomes := v_outcomes || v_judged;
+    v_outcomes := v_outcomes || rules.record_answers(v_calls, rules.operate(v_claimed));
   end if;
   if v_reads is not null then
     v_outcomes := v_outcomes || rules.operate(v_reads);

@@ -5,19 +5,25 @@ create or replace function rules.check_redeemable(
   p_lock_expires_at timestamptz, p_now timestamptz)
 returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_code  text;
 begin
-  return case
-    when not p_is_in_scope then rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE')
-    when p_is_cancelled then rules.refuse(p_call, 'LOCK_CANCELLED')
-    when p_coupon.status = 'VOIDED' then rules.refuse(p_call, 'COUPON_VOIDED')
-    when p_coupon.status = 'REDEEMED' then rules.refuse(p_call, 'COUPON_REDEEMED')
-    when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then rules.refuse(p_call, 'COUPON_EXPIRED')
-    when p_coupon.status = 'LOCKED' and p_lock_expires_at > p_now
-      then rules.refuse(p_call, 'COUPON_LOCKED',
-        format('{"lock_expires_at":"%s"}', rules.iso_time(p_lock_expires_at))::json)
-    when p_batch_status <> 'ALLOCATED' then rules.refuse(p_call, 'COUPON_NOT_RELEASED')
-    when p_coupon.valid_from > p_now then rules.refuse(p_call, 'COUPON_NOT_YET_VALID')
+  v_code := case
+    when not p_is_in_scope then 'MERCHANT_NOT_IN_SCOPE'
+    when p_is_cancelled then 'LOCK_CANCELLED'
+    when p_coupon.status = 'VOIDED' then 'COUPON_VOIDED'
+    when p_coupon.status = 'REDEEMED' then 'COUPON_REDEEMED'
+    when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'
+    when p_coupon.status = 'LOCKED' and p_lock_expires_at > p_now then 'COUPON_LOCKED'
+    when p_batch_status <> 'ALLOCATED' then 'COUPON_NOT_RELEASED'
+    when p_coupon.valid_from > p_now then 'COUPON_NOT_YET_VALID'
   end;
+  if v_code is null then
+    return null;
+  elsif v_code = 'COUPON_LOCKED' then
+    return rules.refuse(p_call, v_code, format('{"lock_expires_at":"%s"}', rules.iso_time(p_lock_expires_at))::json);
+  end if;
+  return rules.refuse(p_call, v_code);
 end
 $$;
 comment on function rules.check_redeemable(core.call, core.coupon, text, boolean, boolean, timestamptz, timestamptz) is

@@ -14,7 +14,7 @@ begin
   foreach v_call in array p_calls loop
     v_name := v_call.caller_id || ' request ' || v_call.request_id;
     v_key := v_call.caller_id || ' key ' || v_call.idempotency_key;
-    if v_name = any (v_names) or coalesce(v_key = any (v_names), false) then
+    if v_names && array[v_name, v_key] then
       v_outcomes := v_outcomes || (v_call.ordinal, (0, null)::core.answer, false)::core.outcome;
     elsif rules.claim_request(v_call) then
       v_names := v_names || v_name || v_key;

@@ -32,15 +32,18 @@ begin
          and x.coupon_id = k.coupon_id
          and x.caller_id = c.caller_id
          and x.lock_request_id = c.request_id
-    order by c.ordinal
   loop
     -- who and what: the caller's merchant, the tenant's coupon, the merchant's store and terminal
-    v_refusal := case
-      when v_case.merchant_id is null then rules.refuse_unknown(v_case.call, 'merchant')
-      when (v_case.coupon).coupon_id is null then rules.refuse_unknown(v_case.call, 'coupon')
-      when not (v_case.coupon).lookup_hash = any (v_held) then (0, null)::core.answer
-      when (v_case.call).variant = 'B' then rules.check_place(v_case.call, v_case.merchant_id)
-    end;
+    v_refusal := null;
+    if v_case.merchant_id is null then
+      v_refusal := rules.refuse_unknown(v_case.call, 'merchant');
+    elsif (v_case.coupon).coupon_id is null then
+      v_refusal := rules.refuse_unknown(v_case.call, 'coupon');
+    elsif not (v_case.coupon).lookup_hash = any (v_held) then
+      v_refusal := (0, null);
+    elsif (v_case.call).variant = 'B' then
+      v_refusal := rules.check_place(v_case.call, v_case.merchant_id);
+    end if;
     v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
     v_terms := null;
     v_lock := null;
@@ -66,13 +69,13 @@ begin
       v_discount := rules.compute_discount(
         v_case.template, v_amounts.order_minor, (v_case.call).args -> 'items', v_case.decimals,
         (v_case.call).amount_unit);
-      v_refusal := case
-        when (v_case.call).args ->> 'currency' <> (v_case.template).currency
-          then rules.refuse(v_case.call, 'CURRENCY_MISMATCH')
-        when v_discount.code = 'DISCOUNT_NOT_COMPUTABLE'
-          then rules.refuse(v_case.call, v_discount.code, format('{"missing":"%s"}', v_discount.missing)::json)
-        when v_discount.code is not null then rules.refuse(v_case.call, v_discount.code)
-      end;
+      if (v_case.call).args ->> 'currency' <> (v_case.template).currency then
+        v_refusal := rules.refuse(v_case.call, 'CURRENCY_MISMATCH');
+      elsif v_discount.code is not null then
+        v_refusal := rules.refuse(
+          v_case.call, v_discount.code,
+          case when v_discount.missing is not null then format('{"missing":"%s"}', v_discount.missing)::json end);
+      end if;
     end if;
     if v_refusal.http_status is null then
       v_terms := (

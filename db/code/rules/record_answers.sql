@@ -1,6 +1,6 @@
--- Records what was judged, so that a retry gets the same bytes. What is neither done nor a judgement of the
--- business (handed back, bad input, a key of a batch create that stands for another one) is not recorded.
-create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns void
+-- Records what was judged, so that a retry gets the same bytes, and gives it back. What is neither done nor a judgement
+-- of the business (handed back, bad input, a key of a batch create that stands for another one) is not recorded.
+create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.request
@@ -10,6 +10,7 @@ begin
   from unnest(p_outcomes) o, lateral (select p_calls[o.ordinal] as call offset 0) c
   where (o.answer).http_status in (200, 404, 409, 422)
     and (o.answer).body not like '{"code":"IDEMPOTENCY_KEY_REUSED"%';
+  return p_outcomes;
 end
 $$;
 comment on function rules.record_answers(core.call[], core.outcome[]) is 'Records the final answers of a group.';

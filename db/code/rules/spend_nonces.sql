@@ -1,4 +1,4 @@
--- The calls (ordinals) of a group whose nonces are spent now for the first time in 11 minutes (twice the
+-- Spends the nonces of a group. The calls (ordinals) whose nonces were spent before, in the last 11 minutes (twice the
 -- timestamp window and a little). Two at the same moment: the advisory lock lets one win at once, so that
 -- nobody waits for the other's commit. Two in one group: the first wins.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
@@ -21,15 +21,18 @@ begin
 
   -- nearly always all of them
   if v_spent = cardinality(p_calls) then
-    return array(select generate_series(1, v_spent));
+    return '{}';
   end if;
   return array(
-    select min(c.ordinal)
-    from unnest(p_calls) c
-    join core.nonce n
+    select c.ordinal
+    from (
+      select a.ordinal, a.tenant_id, a.credential_id, a.nonce,
+             row_number() over (partition by a.credential_id, a.nonce order by a.ordinal) as place
+      from unnest(p_calls) a
+      where a.caller_id is not null and a.nonce is not null) c
+    left join core.nonce n
       on n.tenant_id = c.tenant_id and n.credential_id = c.credential_id and n.nonce = c.nonce and n.seen_at = v_now
-    where c.caller_id is not null
-    group by n.credential_id, n.nonce);
+    where c.place > 1 or n.nonce is null);
 end
 $$;
-comment on function rules.spend_nonces(core.call[]) is 'Spends the nonces of a group: the calls whose nonces were unspent.';
+comment on function rules.spend_nonces(core.call[]) is 'Spends the nonces of a group: the calls whose nonces were spent before.';

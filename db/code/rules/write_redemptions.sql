@@ -1,20 +1,29 @@
 -- Writes what was granted: the redemptions, as LOCKED or at once REDEEMED, the coupons' states, and for what is redeemed
 -- the events and ledger entries. All in one statement, because that is when the tables look whether it agrees.
-create or replace function rules.write_redemptions(p_decisions core.decision[], p_status text) returns void
+-- Gives all decisions back.
+create or replace function rules.write_redemptions(p_decisions core.decision[], p_status text) returns core.decision[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_decision  core.decision;
+  v_decision    core.decision;
+  v_is_granted  boolean := false;
 begin
   foreach v_decision in array p_decisions loop
-    if (v_decision.terms).lapsed_id is not null then
-      perform rules.lapse_lock(
-        (v_decision.call).tenant_id, (v_decision.terms).lapsed_id, (v_decision.terms).granted_at);
+    if (v_decision.terms).redemption_id is not null then
+      v_is_granted := true;
+      if (v_decision.terms).lapsed_id is not null then
+        perform rules.lapse_lock(
+          (v_decision.call).tenant_id, (v_decision.terms).lapsed_id, (v_decision.terms).granted_at);
+      end if;
     end if;
   end loop;
+  if not v_is_granted then
+    return p_decisions;
+  end if;
 
   with granted as (
     select (d.call).tenant_id, (d.call).caller_id, (d.call).request_id, (d.call).args, (d.terms).*
-    from unnest(p_decisions) d),
+    from unnest(p_decisions) d
+    where (d.terms).redemption_id is not null),
   written as (
     insert into core.redemption
       (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status, currency,
@@ -41,6 +50,7 @@ begin
   set status = p_status, status_at = g.granted_at
   from granted g
   where c.tenant_id = g.tenant_id and c.coupon_id = g.coupon_id;
+  return p_decisions;
 end
 $$;
-comment on function rules.write_redemptions(core.decision[], text) is 'Writes granted locks or redemptions.';
+comment on function rules.write_redemptions(core.decision[], text) is 'Writes the granted ones of locks or redemptions.';
