@@ -1,6 +1,7 @@
 // The only file that knows the driver. It hides what surprises in it:
 // - a pool sends one statement at a time on a connection (max_pipeline 0), so that no call waits
 //   behind another one's row lock, and a stray BEGIN fails at once;
+// - a pool of several connections takes turns among them, so each connection is a driver of its own (pool.ts);
 // - it has no deadline of its own: statement_timeout bounds the server, callers bound the rest;
 // - its end() may never return, so ours has a hard timer;
 // - to learn the types of arrays it runs a query of its own at each connect, and when the server goes
@@ -10,6 +11,7 @@
 import postgres from 'postgres'
 import { type Config, ConfigError } from './config.ts'
 import { type Address, findEmbedded } from './embedded.ts'
+import { createPool } from './pool.ts'
 
 export type { Address } from './embedded.ts'
 
@@ -46,8 +48,14 @@ export interface Session extends Database {
 
 const endDeadlineMs = 3_000
 
+/** Up to `max` connections (10), opened when they are needed. */
 export function connect(address: Address, options: Options): Database {
-  return wrap(open(address, options, { max: options.max ?? 10 }))
+  return createPool({
+    max: options.max ?? 10,
+    open: (onLost) => wrap(open(address, options, { max: 1, onclose: onLost })),
+    // The driver keeps the last words of a server that went away, and would tell them to the first statement after.
+    isSpent: (error) => (error as { code?: unknown }).code === 'CONNECTION_CLOSED',
+  })
 }
 
 export function openSession(address: Address, options: Options): Session {
