@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 
 const [hyphen, digit0, letterA] = [0x2d, 0x30, 0x61];
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
+// What ten bits are.
+const pairs = Array.from({ length: 1024 }, (_, bits) => alphabet[bits >> 5]! + alphabet[bits & 31]!);
 
 export function newId(prefix: string, now: number = Date.now()): string {
   const bytes = randomBytes(16);
@@ -22,9 +24,9 @@ export function externalId(prefix: string, uuid: string): string {
     if (code === hyphen) continue;
     bits = (bits << 4) | (code < letterA ? code - digit0 : code - letterA + 10);
     count += 4;
-    if (count < 5) continue;
-    count -= 5;
-    text += alphabet[bits >> count];
+    if (count < 10) continue;
+    count -= 10;
+    text += pairs[bits >> count];
     bits &= (1 << count) - 1;
   }
   return text;

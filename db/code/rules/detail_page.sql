@@ -1,6 +1,6 @@
 -- Lines of detail.csv, in the order of posting, behind p_after. A pure function of the postings and of rows that
 -- never change, so the file has the same bytes whenever it is made. Ids of
--- rows are given as they are: whoever writes the file gives them their outside form.
+-- rows are given as they are, and times as microseconds since 1970: whoever writes the file gives them their outside form.
 create or replace function rules.detail_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_after int, p_limit int,
   out number int, out fields text[])
@@ -12,7 +12,8 @@ begin atomic
     v.reversal_id::text, r.coupon_id::text, b.external_id, t.external_id, m.external_id,
     r.store, r.terminal, r.order_id, rules.amount(r.order_minor, u.decimals, 'major')::text,
     rules.amount(l.amount_minor, u.decimals, 'major')::text, l.currency,
-    rules.iso_time(l.occurred_at), rules.iso_time(l.recorded_at)]
+    (date_part('epoch', l.occurred_at) * 1000000)::bigint::text,
+    (date_part('epoch', l.recorded_at) * 1000000)::bigint::text]
   from core.posting p
   join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
   join core.currency u on u.currency = l.currency
