@@ -14,9 +14,9 @@ grant select on all tables in schema report to coupon_report, coupon_admin;
 grant execute on all functions in schema report to coupon_report, coupon_admin;
 
 -- A view reads tables as its owner but calls functions as its reader: these
--- are pure, or read as their owner. (rules.external_id calls rules.base32_pairs.)
+-- are pure, or read as their owner.
 grant execute on function
-  rules.external_id(text, uuid), rules.base32_pairs(), rules.internal_id(text, text),
+  rules.external_id(text, uuid), rules.internal_id(text, text),
   rules.amount(bigint, int, text), rules.sum_up_day(int, int, date),
   rules.effective_status(text, timestamptz, timestamptz, boolean, text, timestamptz)
 to coupon_report, coupon_admin;

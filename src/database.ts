@@ -54,7 +54,7 @@ export function connect(address: Address, options: Options): Database {
     max: options.max ?? 10,
     open: (onLost) => wrap(open(address, options, { max: 1, onclose: onLost })),
     // The driver keeps the last words of a server that went away, and would tell them to the first statement after.
-    isSpent: (error) => (error as { code?: unknown }).code === 'CONNECTION_CLOSED',
+    isSpent: (error) => /^(CONNECTION_CLOSED|ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code)),
   })
 }
 
@@ -154,8 +154,8 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     connect_timeout: 5,
     fetch_types: false,
     types: arrayTypes,
-    // The driver's own pause grows to 20 s, long after the database is back.
-    backoff: () => 0.2,
+    // The driver's own pause grows to 20 s, long after the database is back. After an orderly end there is none.
+    backoff: (retries: number) => (retries === 0 ? 0 : 0.2),
     onnotice: () => {},
     connection: {
       application_name: name,

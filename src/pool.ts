@@ -16,7 +16,8 @@ export type PoolParts = {
 export function createPool({ max, open, isSpent }: PoolParts): Database {
   const places = Array.from({ length: max }, () => openAt({ isLost: false } as Place));
   const idle = [...places];
-  const waiting: ((place: Place) => void)[] = [];
+  const waiting: PromiseWithResolvers<Place>[] = [];
+  let isEnded = false;
 
   function openAt(place: Place): Place {
     place.database = open(() => noteLost(place));
@@ -30,12 +31,20 @@ export function createPool({ max, open, isSpent }: PoolParts): Database {
   }
 
   function turn(): Promise<Place> {
-    return new Promise((resolve) => waiting.push(resolve));
+    const one = Promise.withResolvers<Place>();
+    waiting.push(one);
+    return one.promise;
+  }
+
+  function noteFailed(place: Place, error: unknown): void {
+    if (isEnded || !isSpent(error)) return;
+    void place.database.end();
+    openAt(place);
   }
 
   function giveBack(place: Place): void {
     const next = waiting.shift();
-    if (next !== undefined) next(place);
+    if (next !== undefined) next.resolve(place);
     else if (place.isLost) idle.unshift(place);
     else idle.push(place);
   }
@@ -48,10 +57,7 @@ export function createPool({ max, open, isSpent }: PoolParts): Database {
         place.isLost = false;
         return rows;
       } catch (error) {
-        if (isSpent(error)) {
-          void place.database.end();
-          openAt(place);
-        }
+        noteFailed(place, error);
         throw error;
       } finally {
         giveBack(place);
@@ -61,13 +67,17 @@ export function createPool({ max, open, isSpent }: PoolParts): Database {
       const place = idle.pop() ?? (await turn());
       try {
         yield* place.database.blocks<T>(text, params, size);
+        place.isLost = false;
+      } catch (error) {
+        noteFailed(place, error);
+        throw error;
       } finally {
         giveBack(place);
       }
     },
     async end() {
-      // What waits is refused by a driver that has ended.
-      for (const next of waiting.splice(0)) next(places[0]!);
+      isEnded = true;
+      for (const one of waiting.splice(0)) one.reject(Object.assign(new Error("the connections have ended"), { code: "CONNECTION_ENDED" }));
       await Promise.all(places.map(({ database }) => database.end()));
     },
   };

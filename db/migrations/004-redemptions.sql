@@ -162,10 +162,6 @@ create trigger redemption_transition_is_legal
 before update on core.redemption
 for each row execute function core.check_redemption_change();
 
--- Coupon, redemption and ledger tell the same story. A statement that writes some of it is looked at when it ends, all
--- rows at once; so a new redemption comes in one statement with its coupon's status, its event and its ledger entry. What
--- changes later in several statements is looked at again at commit: then it is security definer, because by then the
--- function that wrote is over and the session's own role may read no table.
 -- Asked for few coupons. As a part of the plan below it would cost each redemption.
 create function core.has_no_live_redemption_any_more(p_tenant_id int, p_coupon_id uuid, p_status text) returns boolean
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -184,6 +180,10 @@ $$;
 comment on function core.has_no_live_redemption_any_more(int, uuid, text) is
   'Whether a coupon without a live redemption may be REDEEMED (it was reversed) or VOIDED (it was voided).';
 
+-- Coupon, redemption and ledger tell the same story. A statement that writes some of it is looked at when it ends, all
+-- rows at once; so a new redemption comes in one statement with its coupon's status, its event and its ledger entry. What
+-- changes later in several statements is looked at again at commit: then it is security definer, because by then the
+-- function that wrote is over and the session's own role may read no table.
 create function core.check_coupons() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan

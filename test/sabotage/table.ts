@@ -49,7 +49,7 @@ export const sabotages: Sabotage[] = [
 
   // requests and their outcome
   {
-    name: "nonce", edits: [edit("db/code/gate/perform.sql", "when v_call.nonce is not null and not v_call.ordinal = any (v_fresh) then", "when false then")],
+    name: "nonce", edits: [edit("db/code/gate/perform.sql", "elsif v_call.ordinal = any (v_reused) then", "elsif false then")],
     tests: ["test/races/groups.test.ts", "test/races/request.test.ts"],
   },
   { name: "fields that stand twice in a body", edits: [edit("src/json.ts", "  scan(text);\n", "")], tests: ["test/fuzz/body.test.ts"] },
@@ -78,7 +78,7 @@ export const sabotages: Sabotage[] = [
   },
   {
     name: "group hand-back of a second call of a request_id", behind: "the record's primary key, which fails the group",
-    edits: [edit("db/code/rules/claim_requests.sql", "if v_name = any (v_names) or coalesce(v_key = any (v_names), false) then", "if false then")],
+    edits: [edit("db/code/rules/claim_requests.sql", "if v_names && array[v_name, v_key] then", "if false then")],
     tests: ["test/races/groups.test.ts"],
   },
   { name: "tag check of a code", behind: "the look-up of its hash, as NOT_FOUND", edits: [edit("src/code.ts", "return difference === 0;", "return true;")], tests: ["test/http/code.test.ts", "test/http/order.test.ts"] },

@@ -1,4 +1,4 @@
--- Spends the nonces of a group. The calls (ordinals) whose nonces were spent before, in the last 11 minutes (twice the
+-- Spends the nonces of a group, and gives the calls (ordinals) that are not the first with theirs in 11 minutes (twice the
 -- timestamp window and a little). Two at the same moment: the advisory lock lets one win at once, so that
 -- nobody waits for the other's commit. Two in one group: the first wins.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
@@ -35,4 +35,4 @@ begin
     where c.place > 1 or n.nonce is null);
 end
 $$;
-comment on function rules.spend_nonces(core.call[]) is 'Spends the nonces of a group: the calls whose nonces were spent before.';
+comment on function rules.spend_nonces(core.call[]) is 'Spends the nonces of a group, and gives the calls that are not the first with theirs.';
