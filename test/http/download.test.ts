@@ -21,6 +21,8 @@ const lineOf = (number: number): Line => ({ number, fields: Array.from({ length:
   if (field === 0) return "2026-01-31";
   // Ids of rows.
   if (field === 1 || (field >= 3 && field <= 5)) return `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`;
+  // Times.
+  if (field >= 15) return String(1_767_225_600_000_000 + number);
   return `field ${field} of ${number}`;
 }) });
 const pageOf = (rows: number) => async (after: number, limit: number) =>

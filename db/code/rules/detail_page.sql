@@ -8,7 +8,7 @@ returns setof record
 language sql stable
 begin atomic
   select p.number, array[
-    to_char(p.business_date, 'YYYY-MM-DD'), l.entry_id::text, l.entry_type, r.redemption_id::text,
+    p.business_date::text, l.entry_id::text, l.entry_type, r.redemption_id::text,
     v.reversal_id::text, r.coupon_id::text, b.external_id, t.external_id, m.external_id,
     r.store, r.terminal, r.order_id, rules.amount(r.order_minor, u.decimals, 'major')::text,
     rules.amount(l.amount_minor, u.decimals, 'major')::text, l.currency,

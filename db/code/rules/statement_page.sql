@@ -1,11 +1,11 @@
 -- Lines of a closed statement's file behind p_after, to be streamed page by page. The settings keep a page to what it
--- shows: else a plan that hashes whole tables is chosen now and then, at four times the cost.
+-- shows: else a plan that hashes whole tables is chosen now and then, at four times the cost. Dates are written in ISO 8601.
 create or replace function rules.statement_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text, p_after int, p_limit int,
   out number int, out fields text[])
 returns setof record
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp set datestyle = 'ISO' set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 begin
   if p_kind = 'detail' then
