@@ -71,7 +71,7 @@ async function insertBare(stage: Stage, count: number): Promise<number> {
   await session.rows(
     "update core.batch b set minted_count = b.total_count, status = 'COMPLETED', completed_at = clock_timestamp() where b.external_id = $1", [batch]);
   await session.rows(
-    `select rules.write_event(b.tenant_id, rules.new_id(), 'batch.generated', b.maker_id, b.batch_id, null, null, clock_timestamp())
+    `select rules.write_event(b.tenant_id, rules.new_id(), 'batch.generated', b.maker_id, b.batch_id, null, clock_timestamp())
      from core.batch b where b.external_id = $1`, [batch]);
   const committed = await timed(() => session.run("commit"));
   await session.end();
