@@ -26,7 +26,7 @@ async function render(lines: Line[]): Promise<string> {
 
 t.test("whatever stands in store, terminal and order_id comes back from RFC 4180 as it was, a formula behind an apostrophe", async () => {
   await fc.assert(fc.asyncProperty(fc.array(places, { minLength: 1, maxLength: 5 }), async (all) => {
-    const other = (name: string) => (/^(entry|redemption|coupon)_id$/.test(name) ? uuid : name === "discount_amount" ? "-5.00" : name === "reversal_id" ? null : "x");
+    const other = (name: string) => (/^(entry|redemption|coupon)_id$/.test(name) ? uuid : name === "discount_amount" ? "-5.00" : name === "reversal_id" ? null : name.endsWith("_at") ? "1767225600123999" : "x");
     const lines = all.map((given, index) => ({
       number: index + 1,
       fields: columns.detail.map((name) => (["store", "terminal", "order_id"].includes(name) ? (given[name as keyof typeof given] ?? null) : other(name))),
@@ -41,6 +41,7 @@ t.test("whatever stands in store, terminal and order_id comes back from RFC 4180
         if (back !== (isFormula(sent) ? `'${sent}` : sent) || isFormula(back)) throw new Error(`${name} ${JSON.stringify(sent)} came back as ${JSON.stringify(back)}`);
       }
       if (read[index]!["discount_amount"] !== "-5.00") throw new Error("an amount was taken for a text");
+      if (read[index]!["recorded_at"] !== "2026-01-01T00:00:00.123Z") throw new Error("a time is not cut to milliseconds");
     }
   }), { numRuns: 1_000 });
 });
