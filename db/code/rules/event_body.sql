@@ -9,9 +9,7 @@ begin
       rules.external_id('evt', p_event.event_id), p_event.event_type, rules.external_id('cpn', p_event.coupon_id),
       coalesce('"' || rules.external_id('red', case p_event.event_type
         when 'coupon.redeemed' then p_event.event_id
-        when 'coupon.reversed' then (
-          select v.redemption_id
-          from core.reversal v where v.tenant_id = p_event.tenant_id and v.reversal_id = p_event.event_id)
+        when 'coupon.reversed' then core.reversed_redemption(p_event.tenant_id, p_event.event_id)
       end) || '"', 'null'),
       rules.iso_time(p_event.occurred_at), rules.iso_time(p_event.recorded_at));
   end if;
