@@ -159,7 +159,7 @@ create trigger coupon_transition_is_legal
 before update on core.coupon
 for each row execute function core.check_coupon_change();
 
--- One look at the whole chunk, so that minting pays once a statement and not once a row.
+-- One look at the whole chunk, and at its batch, so that minting pays once a statement and not once a row.
 create function core.check_minted_numbers() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -169,9 +169,12 @@ begin
   end if;
   if exists (
     select
-    from new_coupon n
+    from (
+      select c.tenant_id, c.batch_id, min(c.number) as first_number, max(c.number) as last_number
+      from new_coupon c
+      group by c.tenant_id, c.batch_id) n
     left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
-    where n.number not between 1 and b.total_count or b.status is distinct from 'PENDING')
+    where n.first_number < 1 or n.last_number > b.total_count or b.status is distinct from 'PENDING')
   then
     raise exception 'coupons are minted into a pending batch, from 1 up to its total_count'
       using errcode = 'check_violation', constraint = 'number_is_within_batch';

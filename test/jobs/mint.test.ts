@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import t, { type Test } from "tap";
 import { batchKey, lookupHash, makeCode } from "../../src/code.ts";
-import { connect, type Database } from "../../src/database.ts";
+import { connect, openSession, type Database } from "../../src/database.ts";
 import { createMinter, type DueBatch } from "../../src/tasks/mint.ts";
 import { exportCodes } from "../../src/codes.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -94,6 +94,24 @@ t.test("a chunk that comes late or twice changes nothing", async (t) => {
   t.match(await mintChunk(4, 2), [{ minted_count: 5, is_complete: true }]);
   t.match(await mintChunk(4, 2), [{ minted_count: 5, is_complete: true }], "after the end");
   await checkComplete(t, service, id, 5);
+});
+
+t.test("the commit of the last chunk waits for the disk, and only that one", async (t) => {
+  const service = await startService(t);
+  const id = await submit(service, 4);
+  const { tenant_id, batch_id } = await find(service, id);
+  const session = openSession(service.address, { name: "coupon test worker", role: "coupon_worker" });
+  t.teardown(() => session.end());
+  await session.run("set synchronous_commit = on");
+  const waitsAfter = async (first: number) => {
+    await session.run("begin");
+    await session.rows("select from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[])", [tenant_id, batch_id, randomUUID(), first, `{${randomUUID()},${randomUUID()}}`]);
+    const [row] = await session.rows<{ waits: string }>("select current_setting('synchronous_commit') as waits");
+    await session.run("commit");
+    return row!.waits;
+  };
+  t.strictSame([await waitsAfter(1), await waitsAfter(3)], ["off", "on"]);
+  await checkComplete(t, service, id, 4);
 });
 
 t.test("a worker that is asked to stop ends its chunk and gives the lease back", async (t) => {

@@ -6,6 +6,10 @@
 -- ten million. Then nothing is written and collided names the numbers; the worker draws their codes again with
 -- the next p_attempts.
 --
+-- Only the commit of the last chunk waits for the disk, and the log is written in order, so whoever is told that a batch is
+-- complete finds all of it after any crash. A chunk that a crash takes away takes its count along, and what was done on top
+-- of it, which stands behind it in the log; it is minted again.
+--
 -- event_seq: the last number that any event has taken. When it moves between two chunks, others are at work.
 create or replace function jobs.mint_chunk(
   p_tenant_id int, p_batch_id int, p_holder uuid, p_first_number int, p_lookup_hashes uuid[],
@@ -50,7 +54,9 @@ begin
       mint_holder = case when is_complete then null else p_holder end,
       mint_lease_until = case when is_complete then null else v_now + interval '30 seconds' end
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
-  if is_complete then
+  if not is_complete then
+    perform set_config('synchronous_commit', 'off', true);
+  else
     perform rules.write_event(
       p_tenant_id, rules.new_id(), 'batch.generated', v_batch.maker_id, p_batch_id, null, v_now);
   end if;
