@@ -85,8 +85,9 @@ export function createMinter({ database, keys, stopping }: { database: SteadyDat
       const last = Math.min(first + size - 1, claim.last_number);
       const hashes: string[] = [];
       for (let number = first; number <= last; number += 1) {
-        hashes.push(draw(number, 0));
+        // The first turn sends the chunk before.
         if (hashes.length % hashesPerTurn === 0) await nextTurn();
+        hashes.push(draw(number, 0));
       }
       return { first, last, hashes };
     }
