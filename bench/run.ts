@@ -1,4 +1,4 @@
-// npm run bench [-- NAME…]: measures the service on this machine, prints tables, and writes bench/results.json.
+// npm run bench [-- NAME…]: measures the service on this machine, prints tables, and writes a file of the results.
 // Every bench ends with a look at report.invariants; a broken law, or a wrong answer, is exit code 1.
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -30,7 +30,6 @@ const benches: Record<string, Bench> = { mint: benchMint, expire: benchExpire, f
 const onOneStage = [...rateNames, "fixed", "single", "held"] as const;
 const byNameOnly = new Set(["flat", "idle", "floods"]);
 const names = [...onOneStage, ...Object.keys(benches)];
-const resultsFile = path.join(import.meta.dirname, "results.json");
 
 await runProgram(async () => {
   const wanted = process.argv.slice(2);
@@ -51,11 +50,11 @@ await runProgram(async () => {
     const add = (name: string, report: Report): void => {
       printTable(name, report.figures);
       reports[name] = report;
-      writeFileSync(resultsFile, `${JSON.stringify({ at: new Date(), machine, settings: { ...settings, databaseUrl: undefined }, reports }, null, 2)}\n`);
+      writeFileSync(settings.resultsFile, `${JSON.stringify({ at: new Date(), machine, settings: { ...settings, databaseUrl: undefined, resultsFile: undefined }, reports }, null, 2)}\n`);
     };
     await runOnOneStage(chosen, server, settings, add);
     for (const [name, bench] of Object.entries(benches)) if (chosen.includes(name)) add(name, await bench(server, settings));
-    console.log(`\n${path.relative(process.cwd(), resultsFile)} written`);
+    console.log(`\n${path.relative(process.cwd(), settings.resultsFile)} written`);
   } finally {
     await end();
   }

@@ -1,4 +1,5 @@
 // What a run of the benches can be told: names on the command line, sizes in the environment.
+import path from "node:path";
 
 export const settingsText = `npm run bench [-- NAME…]
 
@@ -16,7 +17,8 @@ export const settingsText = `npm run bench [-- NAME…]
   BENCH_FLAT          coupons of the small and the large table of flat (100000,10000000)
   BENCH_REDEMPTIONS   in the large table of flat (1000000)
   BENCH_IDLE_SECONDS  without load, of idle (60)
-  BENCH_LOAD_SECONDS  under load, of idle (600)`;
+  BENCH_LOAD_SECONDS  under load, of idle (600)
+  BENCH_RESULTS       the file of the results (bench/results.json)`;
 
 export type Settings = ReturnType<typeof readSettings>;
 
@@ -28,6 +30,7 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
   if (more.length > 0) throw new Error("BENCH_FLAT is two numbers: 100000,10000000");
   return {
     databaseUrl: read("BENCH_DATABASE_URL"),
+    resultsFile: read("BENCH_RESULTS") ?? path.join(import.meta.dirname, "results.json"),
     seconds: count("BENCH_SECONDS", 5),
     rounds: count("BENCH_ROUNDS", 5),
     coupons: count("BENCH_COUPONS", 300_000),

@@ -1,0 +1,32 @@
+// Every bench in small: it runs to its end, its answers are right, and no law is broken after it. The figures say nothing here:
+// other test files run beside.
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
+import t from "tap";
+import { root } from "../support/copy.ts";
+
+type Results = { reports: Record<string, { figures: { name: string; value: number; unit: string }[] }> };
+
+const names = [
+  "floor", "floor-one-statement", "function", "http", "http-lock-confirm", "http-query", "fixed", "single", "held",
+  "mint", "expire", "feed", "webhooks", "statement", "flat", "idle", "floods",
+];
+const sizes = {
+  BENCH_SECONDS: "1", BENCH_ROUNDS: "1", BENCH_COUPONS: "40000", BENCH_MINT: "5000", BENCH_EXPIRE: "500", BENCH_EVENTS: "2000",
+  BENCH_ENTRIES: "3000", BENCH_FLAT: "3000,9000", BENCH_REDEMPTIONS: "3000", BENCH_IDLE_SECONDS: "1", BENCH_LOAD_SECONDS: "4",
+};
+
+t.test("every bench runs to its end and measures something", { timeout: 300_000 }, async (t) => {
+  const file = path.join(t.testdir(), "results.json");
+  const { stdout } = await promisify(execFile)(process.execPath, ["bench/run.ts", ...names], {
+    cwd: root, env: { ...process.env, ...sizes, BENCH_RESULTS: file },
+  });
+  t.comment(stdout);
+  const { reports } = JSON.parse(readFileSync(file, "utf8")) as Results;
+  const measured = Object.entries(reports).flatMap(([bench, { figures }]) => figures.map((figure) => ({ bench, ...figure })));
+  t.strictSame(Object.keys(reports).sort(), ["rates", ...names.slice(names.indexOf("fixed"))].sort());
+  t.strictSame(measured.filter(({ value }) => typeof value !== "number"), [], "each figure is a number");
+  t.strictSame(measured.filter(({ unit, value }) => unit === "/s" && !(value > 0)), [], "each rate is of something");
+});
