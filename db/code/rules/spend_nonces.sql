@@ -1,6 +1,7 @@
 -- Spends the nonces of a group, and gives the calls (ordinals) that are not the first with theirs in 11 minutes (twice the
 -- timestamp window and a little). Two at the same moment: the advisory lock lets one win at once, so that
--- nobody waits for the other's commit. Two in one group: the first wins.
+-- nobody waits for the other's commit. Two in one group: the first wins. Which rows are ours is told by who wrote
+-- them: another transaction can have read the same microsecond. So this is not for savepoints: there all would be spent.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -31,7 +32,10 @@ begin
       from unnest(p_calls) a
       where a.caller_id is not null and a.nonce is not null) c
     left join core.nonce n
-      on n.tenant_id = c.tenant_id and n.credential_id = c.credential_id and n.nonce = c.nonce and n.seen_at = v_now
+      on n.tenant_id = c.tenant_id
+         and n.credential_id = c.credential_id
+         and n.nonce = c.nonce
+         and n.xmin = pg_current_xact_id()::xid
     where c.place > 1 or n.nonce is null);
 end
 $$;
