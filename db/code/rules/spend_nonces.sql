@@ -5,11 +5,10 @@
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_now    timestamptz := clock_timestamp();
   v_spent  int;
 begin
   insert into core.nonce as n (tenant_id, credential_id, nonce, seen_at)
-  select distinct on (c.credential_id, c.nonce) c.tenant_id, c.credential_id, c.nonce, v_now
+  select distinct on (c.credential_id, c.nonce) c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
   from unnest(p_calls) c
   where c.caller_id is not null
     and c.nonce is not null
