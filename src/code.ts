@@ -8,7 +8,7 @@
 // its keyed lookup hash. Two numbers can meet in one code (55 bits): the lookup hash is unique, so minting sees it
 // and draws the code of that number again with the next attempt.
 import { createHmac, type KeyObject } from "node:crypto";
-import { crockford, deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
+import { crockford, crockfordPairs, deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
 
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;
@@ -90,8 +90,6 @@ function bitsAt(digest: string, at: number): number {
 }
 
 // Two characters at a time.
-const pairs = Array.from({ length: 1024 }, (_, bits) => crockford[bits >>> 5]! + crockford[bits & 31]!);
-
 function pair(bits: number, shift: number): string {
-  return pairs[(bits >>> shift) & 1023]!;
+  return crockfordPairs[(bits >>> shift) & 1023]!;
 }

@@ -1,10 +1,9 @@
 // External ids in the TypeID form: prefix, underscore, the 26 characters of a UUIDv7 in lower-case Crockford Base32.
 import { randomBytes } from "node:crypto";
+import { crockfordPairs } from "./keys.ts";
 
 const [hyphen, digit0, letterA] = [0x2d, 0x30, 0x61];
-const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
-// What ten bits are.
-const pairs = Array.from({ length: 1024 }, (_, bits) => alphabet[bits >> 5]! + alphabet[bits & 31]!);
+const pairs = crockfordPairs.map((pair) => pair.toLowerCase());
 
 export function newId(prefix: string, now: number = Date.now()): string {
   const bytes = randomBytes(16);

@@ -10,6 +10,8 @@ import { join } from "node:path";
 import { ConfigError } from "./config.ts";
 
 export const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+// What ten bits are in it.
+export const crockfordPairs = Array.from({ length: 1024 }, (_, bits) => crockford[bits >>> 5]! + crockford[bits & 31]!);
 
 // One purpose, one key: what leaks about one says nothing about another.
 export type SubKeys = { master: KeyObject; tag: KeyObject; lookup: KeyObject; seal: KeyObject; request: KeyObject };

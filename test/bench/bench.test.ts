@@ -18,7 +18,7 @@ const sizes = {
 
 t.setTimeout(600_000);
 
-t.test("every bench runs to its end and measures something", async (t) => {
+t.test("each of these benches runs to its end and measures something", async (t) => {
   const file = path.join(t.testdir(), "results.json");
   const { stdout } = await promisify(execFile)(process.execPath, ["bench/run.ts", ...names], {
     cwd: root, env: { ...process.env, ...sizes, BENCH_RESULTS: file },
