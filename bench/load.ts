@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { sign } from "../src/signature.ts";
 import { openConnection, type Connection, type Taken } from "./connection.ts";
 import { cpuSecondsSince, serveJobs } from "./helper.ts";
+import { openPacer, sharedNow } from "./pacer.ts";
 
 // expected: how the body of the answer begins.
 export type Ask = { method: "POST" | "GET"; target: string; body: string; expected: string };
@@ -33,6 +34,7 @@ const hungAfterMs = 10_000;
 
 serveJobs<LoadJob, LoadResult>(async (job) => {
   const chains = job.chains.map((chain) => chain.map((ask) => prepareShot(job, ask)));
+  const pacer = job.perSecond === undefined ? null : await openPacer();
   let failAll: (error: Error) => void = () => {};
   const connections = await Promise.all(Array.from({ length: job.connections }, () => openConnection(job.url, (error) => failAll(error))));
   return async () => {
@@ -43,13 +45,14 @@ serveJobs<LoadJob, LoadResult>(async (job) => {
     } finally {
       clearTimeout(timer);
       for (const connection of connections) connection.end();
+      await pacer?.end();
     }
   };
 
   async function run({ perSecond, seconds }: LoadJob, shots: Shot[][], free: Connection[]): Promise<LoadResult> {
     const before = process.cpuUsage();
     const latencies = (shots[0] ?? []).map(() => [] as number[]);
-    const startAt = performance.now();
+    const startAt = sharedNow();
     const endAt = startAt + seconds * 1_000;
     let begun = 0;
 
@@ -59,7 +62,7 @@ serveJobs<LoadJob, LoadResult>(async (job) => {
         const sendStep = (step: number, since: number): void => {
           const { bytes, expected } = chain[step]!;
           connection.send(bytes, expected, (taken) => {
-            const now = performance.now();
+            const now = sharedNow();
             if (!isGood(taken)) return failAll(new Error(`answered ${taken.status} ${taken.text()}`));
             latencies[step]!.push(now - since);
             if (step + 1 < chain.length) sendStep(step + 1, now);
@@ -70,32 +73,33 @@ serveJobs<LoadJob, LoadResult>(async (job) => {
       });
 
     async function closedLoop(connection: Connection): Promise<void> {
-      while (begun < shots.length && performance.now() < endAt) await sendChain(connection, shots[begun++]!, performance.now());
+      while (begun < shots.length && sharedNow() < endAt) await sendChain(connection, shots[begun++]!, sharedNow());
     }
 
-    async function openLoop(perMs: number): Promise<void> {
-      const count = Math.min(shots.length, Math.floor(seconds * 1_000 * perMs));
+    // Each tick sends what is due; without a free connection it goes with the next answer.
+    async function openLoop(everyMs: number): Promise<void> {
+      const count = Math.min(shots.length, Math.floor((seconds * 1_000) / everyMs));
       const idle = [...free];
-      let wake = (): void => {};
-      const give = async (connection: Connection, number: number): Promise<void> => {
-        await sendChain(connection, shots[number]!, startAt + number / perMs);
-        idle.push(connection);
-        wake();
+      const ended = Promise.withResolvers<void>();
+      const sendDue = (): void => {
+        while (begun < count && idle.length > 0 && startAt + begun * everyMs <= sharedNow()) void give(idle.pop()!, begun++);
+        if (begun === count && idle.length === free.length) ended.resolve();
       };
-      while (begun < count) {
-        const earlyMs = startAt + begun / perMs - performance.now();
-        if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, Math.max(1, Math.floor(earlyMs))));
-        else if (idle.length === 0) await new Promise<void>((resolve) => { wake = resolve; });
-        else void give(idle.pop()!, begun++);
-      }
-      while (idle.length < free.length) await new Promise<void>((resolve) => { wake = resolve; });
+      const give = async (connection: Connection, number: number): Promise<void> => {
+        await sendChain(connection, shots[number]!, startAt + number * everyMs);
+        idle.push(connection);
+        sendDue();
+      };
+      pacer!.start({ startAt, everyMs, count }, sendDue);
+      sendDue();
+      await ended.promise;
     }
 
     if (perSecond === undefined) await Promise.all(free.map(closedLoop));
-    else await openLoop(perSecond / 1_000);
+    else await openLoop(1_000 / perSecond);
     return {
       count: begun,
-      seconds: (performance.now() - startAt) / 1_000,
+      seconds: (sharedNow() - startAt) / 1_000,
       cpuSeconds: cpuSecondsSince(before),
       latencies: latencies.map((list) => Float64Array.from(list)),
     };

@@ -1,0 +1,35 @@
+// Ticks each time a request of an open loop is due. A thread of its own that sleeps in Atomics.wait and wakes within about
+// 0.1 ms: node's timers wake half a millisecond late in the middle and up to two, which would count as time of the service.
+import { once } from "node:events";
+import { isMainThread, parentPort, Worker } from "node:worker_threads";
+
+// Milliseconds of a clock that all threads share.
+export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+type Pace = { startAt: number; everyMs: number; count: number };
+export type Pacer = { start(pace: Pace, tick: () => void): void; end(): Promise<void> };
+
+export async function openPacer(): Promise<Pacer> {
+  const thread = new Worker(new URL(import.meta.url));
+  await once(thread, "online");
+  return {
+    start(pace, tick) {
+      thread.on("message", tick);
+      thread.postMessage(pace);
+    },
+    async end() {
+      await thread.terminate();
+    },
+  };
+}
+
+if (!isMainThread) {
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  parentPort!.on("message", ({ startAt, everyMs, count }: Pace) => {
+    for (let number = 0; number < count; number += 1) {
+      const earlyMs = startAt + number * everyMs - sharedNow();
+      if (earlyMs > 0) Atomics.wait(cell, 0, 0, earlyMs);
+      parentPort!.postMessage(null);
+    }
+  });
+}
