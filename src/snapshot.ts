@@ -27,11 +27,23 @@ export async function snapshotTables(address: Address): Promise<string> {
   try {
     // With nothing on the path every name in a definition comes out qualified.
     await session.run(`set search_path = ''`)
-    const parts = [...await listTypes(session), ...await listSequences(session), ...await listTables(session)]
+    const parts = [...await listDomains(session), ...await listTypes(session), ...await listSequences(session), ...await listTables(session)]
     return [head, ...parts].join('\n')
   } finally {
     await session.end()
   }
+}
+
+async function listDomains(session: Session): Promise<string[]> {
+  const domains = await session.rows<{ line: string }>(
+    `select format('create domain core.%I as %s%s;', t.typname, format_type(t.typbasetype, t.typtypmod),
+       (select string_agg(format(E'\\n  constraint %I %s', c.conname, pg_get_constraintdef(c.oid)), '' order by c.conname collate "C")
+        from pg_constraint c where c.contypid = t.oid and c.contype = 'c')) as line
+     from pg_type t
+     where t.typnamespace = 'core'::regnamespace and t.typtype = 'd'
+     order by t.typname collate "C"`,
+  )
+  return domains.map(({ line }) => `${line}\n`)
 }
 
 async function listTypes(session: Session): Promise<string[]> {

@@ -30,6 +30,20 @@ create table core.code_version (
 comment on table core.code_version is 'Which db/code is loaded: sha256 over its files; and which was before.';
 comment on column core.code_version.is_current is 'False: what was loaded before. Programs of that version still find all they call.';
 
+-- What a column of a busy table may hold is said in its type where it can be: the checks of a type are kept ready
+-- by a session, those of a table are read anew for each statement that writes.
+create domain core.client_key as text
+  constraint client_key_is_1_to_128_characters check (length(value) between 1 and 128);
+comment on domain core.client_key is 'What a client chose to know a request by: request_id or idempotency-key.';
+
+create domain core.finite_time as timestamptz
+  constraint time_is_finite check (isfinite(value));
+comment on domain core.finite_time is 'A moment, and not "infinity": everything ends.';
+
+create domain core.minor_units as bigint
+  constraint amount_is_not_negative check (value >= 0);
+comment on domain core.minor_units is 'An amount of money in minor units of its currency, never negative.';
+
 create type core.call as (
   ordinal          int,
   tenant_id        int,

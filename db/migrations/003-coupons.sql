@@ -12,11 +12,11 @@ create table core.template (
   discount_minor      bigint,
   discount_percent    numeric(7,4),
   max_discount_minor  bigint,
-  min_order_minor     bigint,
+  min_order_minor     core.minor_units,
   skus                text[],
   is_for_all_merchants boolean     not null,
-  valid_from          timestamptz  not null,
-  valid_to            timestamptz  not null,
+  valid_from          core.finite_time not null,
+  valid_to            core.finite_time not null,
   lock_ttl_seconds    int          not null default 900,
   after_reversal      text         not null default 'consumed',
   created_at          timestamptz  not null default now(),
@@ -34,7 +34,6 @@ create table core.template (
   constraint fixed_discount_is_positive check (discount_minor > 0),
   constraint percent_is_within_0_and_100 check (discount_percent > 0 and discount_percent <= 100),
   constraint max_discount_is_positive check (max_discount_minor > 0),
-  constraint min_order_is_not_negative check (min_order_minor >= 0),
   constraint skus_are_not_empty check (cardinality(skus) > 0),
   constraint template_validity_is_forward check (valid_from < valid_to),
   constraint lock_ttl_is_1_second_to_7_days check (lock_ttl_seconds between 1 and 604800),
@@ -65,13 +64,13 @@ create table core.batch (
   status            text         not null default 'PENDING',
   total_count       int          not null,
   minted_count      int          not null default 0,
-  valid_from        timestamptz  not null,
-  valid_to          timestamptz  not null,
+  valid_from        core.finite_time not null,
+  valid_to          core.finite_time not null,
   key_version       text         not null,
   salt              bytea,
   caller_id         int          not null,
-  request_id        text         not null,
-  idempotency_key   text,
+  request_id        core.client_key not null,
+  idempotency_key   core.client_key,
   body_hash         bytea        not null,
   mint_holder       uuid,
   mint_lease_until  timestamptz,
@@ -103,6 +102,10 @@ comment on column core.batch.mint_lease_until is 'A worker is minting until then
 
 create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';
 
+create domain core.coupon_status as text
+  constraint coupon_status_is_known check (value in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED'));
+comment on domain core.coupon_status is 'As last written; what counts at a moment is the effective status (report.coupon).';
+
 create table core.coupon (
   tenant_id     int          not null,
   batch_id      int          not null,
@@ -110,16 +113,15 @@ create table core.coupon (
   code_attempt  smallint     not null default 0,
   coupon_id     uuid         not null,
   lookup_hash   uuid         not null,
-  valid_from    timestamptz  not null,
-  valid_to      timestamptz  not null,
+  valid_from    core.finite_time not null,
+  valid_to      core.finite_time not null,
   created_at    timestamptz  not null,
   status_at     timestamptz  not null,
-  status        text         not null default 'ISSUED',
+  status        core.coupon_status not null default 'ISSUED',
   primary key (tenant_id, coupon_id),
   constraint code_is_unique_in_tenant unique (tenant_id, lookup_hash),
   constraint number_is_unique_in_batch unique (tenant_id, batch_id, number),
-  constraint coupon_status_is_known check (status = any ('{ISSUED, LOCKED, REDEEMED, EXPIRED, VOIDED}')),
-  constraint coupon_validity_is_forward check (valid_from < valid_to and isfinite(valid_from) and isfinite(valid_to))
+  constraint coupon_validity_is_forward check (valid_from < valid_to)
 ) with (fillfactor = 85);
 comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
 comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';

@@ -1,13 +1,29 @@
 -- Money: redemptions, their reversals, the ledger, and the events that tell of them.
 -- In the tables that grow with each redemption, columns that are aligned to eight bytes come first: nothing is padded.
--- Their check constraints are short, lists in them one constant: PostgreSQL reads the stored tree of each anew for each
+-- Their check constraints are short, the longer ones a call: PostgreSQL reads the stored tree of each anew for each
 -- statement that writes.
+
+create function core.status_agrees_with_times(
+  p_status text, p_lock_expires_at timestamptz, p_redeemed_at timestamptz, p_ended_at timestamptz)
+returns boolean
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  return case
+    when p_redeemed_at is not null then p_status = case when p_ended_at is null then 'REDEEMED' else 'REVERSED' end
+    when p_lock_expires_at is null then false
+    when p_ended_at is null then p_status = 'LOCKED'
+    else p_status in ('CANCELLED', 'LAPSED')
+  end;
+end
+$$;
+comment on function core.status_agrees_with_times(text, timestamptz, timestamptz, timestamptz) is
+  'Check: what a redemption has become agrees with when; a lock has an end.';
 
 create table core.redemption (
   tenant_id        int          not null,
   merchant_id      int          not null,
-  discount_minor   bigint       not null,
-  order_minor      bigint,
+  discount_minor   core.minor_units not null,
+  order_minor      core.minor_units,
   started_at       timestamptz  not null,
   lock_expires_at  timestamptz,
   redeemed_at      timestamptz,
@@ -15,22 +31,15 @@ create table core.redemption (
   redemption_id    uuid         not null,
   coupon_id        uuid         not null,
   caller_id        int          not null,
-  lock_request_id  text         not null,
+  lock_request_id  core.client_key not null,
   status           text         not null,
   currency         text         not null,
   store            text,
   terminal         text,
   order_id         text,
   primary key (redemption_id, tenant_id),
-  constraint status_agrees_with_times check (status = any (
-    case
-      when redeemed_at is null and ended_at is null then '{LOCKED}'::text[]
-      when ended_at is null then '{REDEEMED}'
-      when redeemed_at is null then '{CANCELLED, LAPSED}'
-      else '{REVERSED}'
-    end)),
-  constraint lock_has_an_end check (redeemed_at is not null or lock_expires_at is not null),
-  constraint discount_is_not_negative check (discount_minor >= 0),
+  constraint status_agrees_with_times
+    check (core.status_agrees_with_times(status, lock_expires_at, redeemed_at, ended_at)),
   constraint discount_is_within_order check (discount_minor <= order_minor)
 ) with (fillfactor = 90);
 comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
@@ -78,6 +87,21 @@ comment on table core.voiding is 'Why and by whom a coupon was voided. No mercha
 -- number: the sequencer tells by that id when a missing number can no longer appear.
 create sequence core.event_seq as bigint cache 1;
 
+create function core.event_is_of_its_type(p_event_type text, p_coupon_id uuid, p_batch_id int, p_business_date date)
+returns boolean
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  return num_nonnulls(p_coupon_id, p_batch_id, p_business_date) = 1 and case
+    when p_coupon_id is not null
+      then p_event_type in ('coupon.redeemed', 'coupon.reversed', 'coupon.expired', 'coupon.voided')
+    when p_batch_id is not null then p_event_type in ('batch.generated', 'allocation.completed')
+    else p_event_type = 'reconciliation.ready'
+  end;
+end
+$$;
+comment on function core.event_is_of_its_type(text, uuid, int, date) is
+  'Check: an event is of one thing, a coupon, a batch or a day, and of a type that such a thing has.';
+
 create table core.event (
   tenant_id      int          not null,
   party_id       int          not null,
@@ -92,13 +116,8 @@ create table core.event (
   event_type     text         not null,
   primary key (tenant_id, event_id),
   unique (event_seq),
-  constraint event_is_of_one_thing check (num_nonnulls(coupon_id, batch_id, business_date) = 1),
-  constraint event_is_of_its_type check (event_type = any (
-    case
-      when coupon_id is not null then '{coupon.redeemed, coupon.reversed, coupon.expired, coupon.voided}'::text[]
-      when batch_id is not null then '{batch.generated, allocation.completed}'
-      else '{reconciliation.ready}'
-    end))
+  constraint event_is_of_its_type
+    check (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
 comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
 comment on column core.event.event_id is
@@ -108,6 +127,10 @@ comment on column core.event.party_id is 'Whom it is for: maker or distributor.'
 
 alter sequence core.event_seq owned by core.event.event_seq;
 
+create domain core.entry_type as text
+  constraint entry_type_is_known check (value in ('REDEMPTION', 'REVERSAL'));
+comment on domain core.entry_type is 'What a movement of money is. Its sign follows: core.check_ledger.';
+
 create table core.ledger_entry (
   tenant_id       int          not null,
   distributor_id  int          not null,
@@ -115,15 +138,9 @@ create table core.ledger_entry (
   occurred_at     timestamptz  not null,
   recorded_at     timestamptz  not null,
   entry_id        uuid         not null,
-  entry_type      text         not null,
+  entry_type      core.entry_type not null,
   currency        text         not null,
-  primary key (tenant_id, entry_id),
-  constraint amount_agrees_with_entry_type check (entry_type = any (
-    case
-      when amount_minor > 0 then '{REDEMPTION}'::text[]
-      when amount_minor < 0 then '{REVERSAL}'
-      else '{REDEMPTION, REVERSAL}'
-    end))
+  primary key (tenant_id, entry_id)
 );
 comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
 comment on column core.ledger_entry.entry_id is

@@ -1,19 +1,20 @@
 -- What the gate remembers: answers given, nonces seen, locks cancelled before they came; and the audit.
 
+create domain core.final_status as smallint
+  constraint outcome_is_final check (value in (200, 404, 409, 422));
+comment on domain core.final_status is 'The HTTP status of an answer that stays: done, or a judgement of the business.';
+
 create table core.request (
   tenant_id        int          not null,
   caller_id        int          not null,
   recorded_at      timestamptz  not null,
-  http_status      smallint     not null,
+  http_status      core.final_status not null,
   body_hash        bytea        not null,
-  request_id       text         not null,
-  idempotency_key  text,
+  request_id       core.client_key not null,
+  idempotency_key  core.client_key,
   operation        text         not null,
   response         text         not null,
-  primary key (tenant_id, caller_id, request_id),
-  constraint request_id_is_1_to_128_characters check (length(request_id) <@ '[1, 128]'::int4range),
-  constraint idempotency_key_is_1_to_128_characters check (length(idempotency_key) <@ '[1, 128]'::int4range),
-  constraint outcome_is_final check (http_status = any ('{200, 404, 409, 422}'))
+  primary key (tenant_id, caller_id, request_id)
 );
 comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
@@ -37,7 +38,7 @@ create table core.lock_cancellation (
   tenant_id        int          not null,
   caller_id        int          not null,
   coupon_id        uuid         not null,
-  lock_request_id  text         not null,
+  lock_request_id  core.client_key not null,
   recorded_at      timestamptz  not null,
   primary key (tenant_id, coupon_id, caller_id, lock_request_id),
   foreign key (tenant_id, coupon_id) references core.coupon

@@ -26,6 +26,11 @@ const told = (key: string) => `
 const reversalOf = (key: string) => `
   insert into core.reversal select tenant_id, '00000000-0000-7000-8000-000000000001', redemption_id, 0, null, now() from core.redemption where ${red(key)}`;
 
+// A lock redeemed, with a ledger entry of this amount.
+const written = (key: string, amount: number) => `
+  update core.redemption set status = 'REDEEMED', redeemed_at = now() where ${red(key)};
+  update core.coupon set status = 'REDEEMED' where ${of(key)}; ${told(key)}; ${entry("REDEMPTION", key, "null", amount)}`;
+
 // By what it is refused, what is tried, and how.
 export const cases: [by: string, tried: string, sql: () => string][] = [
   // coupons
@@ -54,6 +59,8 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["coupon_identity_is_fixed", "another number", coupon("issued", "number = 99")],
   ["coupon_status_is_known", "a state that is none", () => newCoupon(`'{"status": "USED"}'`)],
   ["coupon_validity_is_forward", "an end before the beginning", coupon("issued", "valid_to = valid_from")],
+  ["time_is_finite", "a coupon that never ends", coupon("issued", "valid_to = 'infinity'")],
+  ["time_is_finite", "a batch that never ends", batch("allocated", "valid_to = 'infinity'")],
   ["number_is_within_batch", "number 0", () => newCoupon(`'{"number": 0}'`)],
   ["number_is_within_batch", "one coupon more than the batch has", () => newCoupon(`'{"number": 4}'`)],
   ["number_is_within_batch", "a coupon for a completed batch", () => newCoupon(`'{"number": 2, "batch_id": ${id["completed"]}}'`)],
@@ -77,12 +84,13 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["redemption_agrees_with_the_ledger", "a reversal that is in no ledger", redemption("redeemed", "status = 'REVERSED', ended_at = now()")],
   ["ledger_agrees_with_the_redemption", "money for a lock", () => `${told("locked")}; ${entry("REDEMPTION", "locked", "null", 500)}`],
   ["each_movement_is_told", "money that no event tells of", () => entry("REDEMPTION", "locked", "null", 500)],
-  ["ledger_agrees_with_the_redemption", "less than was granted", () => `update core.redemption set status = 'REDEEMED', redeemed_at = now() where ${red("locked")}; update core.coupon set status = 'REDEEMED' where ${of("locked")}; ${told("locked")}; ${entry("REDEMPTION", "locked", "null", 499)}`],
+  ["ledger_agrees_with_the_redemption", "less than was granted", () => written("locked", 499)],
   ["redemption_agrees_with_the_ledger", "a reversal of a redemption that stays", () => reversalOf("redeemed")],
   ["redemption_agrees_with_the_ledger", "a reversal of a lock", () => reversalOf("cancelled")],
-  ["amount_agrees_with_entry_type", "a negative redemption", () => entry("REDEMPTION", "locked", "null", -500)],
-  ["amount_agrees_with_entry_type", "a reversal that costs as much again", () => entry("REVERSAL", "reversed", "gen_random_uuid()", 500)],
-  ["amount_agrees_with_entry_type", "another kind of entry", () => entry("CORRECTION", "locked", "null", 5)],
+  ["ledger_agrees_with_the_redemption", "a negative redemption", () => written("locked", -500)],
+  ["ledger_agrees_with_the_redemption", "a reversal that costs as much again",
+    () => `${reversalOf("redeemed")}; update core.redemption set status = 'REVERSED', ended_at = now() where ${red("redeemed")}; ${told("redeemed").replace("redemption_id, 'coupon.redeemed'", "'00000000-0000-7000-8000-000000000001', 'coupon.reversed'")}; ${entry("REVERSAL", "redeemed", "'00000000-0000-7000-8000-000000000001'", 500)}`],
+  ["entry_type_is_known", "another kind of entry", () => entry("CORRECTION", "locked", "null", 5)],
   ["ledger_entry_pkey", "a second entry for one redemption", () => entry("REDEMPTION", "redeemed", "null", 500)],
   ["redemption_is_reversed_once", "a second reversal", () => reversalOf("reversed")],
   ["each_movement_is_told", "an entry of a distributor that is not told",
@@ -114,10 +122,10 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["ledger_is_immutable", "the ledger truncated", () => "truncate core.ledger_entry cascade"],
   ["status_agrees_with_times", "a state that is none", () => copy("redemption", red("cancelled"), `jsonb_build_object('redemption_id', gen_random_uuid(), 'status', 'DONE', 'ended_at', null)`)],
   ["status_agrees_with_times", "a redemption that was cancelled", () => copy("redemption", red("redeemed"), `jsonb_build_object('redemption_id', gen_random_uuid(), 'status', 'CANCELLED', 'ended_at', now())`)],
-  ["lock_has_an_end", "a lock without an end", redemption("locked", "lock_expires_at = null")],
+  ["status_agrees_with_times", "a lock without an end", redemption("locked", "lock_expires_at = null")],
   ["status_agrees_with_times", "redeemed without a time", redemption("locked", "status = 'REDEEMED'")],
   ["status_agrees_with_times", "a live lock that has ended", redemption("locked", "ended_at = now()")],
-  ["discount_is_not_negative", "a negative discount", () => copy("redemption", red("cancelled"), `jsonb_build_object('redemption_id', gen_random_uuid(), 'discount_minor', -1)`)],
+  ["amount_is_not_negative", "a negative discount", () => copy("redemption", red("cancelled"), `jsonb_build_object('redemption_id', gen_random_uuid(), 'discount_minor', -1)`)],
   ["discount_is_within_order", "a discount beyond the order", () => copy("redemption", red("cancelled"), `jsonb_build_object('redemption_id', gen_random_uuid(), 'order_minor', 499)`)],
   ["redemption_is_kept", "a redemption deleted", () => `delete from core.redemption where ${red("cancelled")}`],
   ["reversal_is_kept", "a reversal changed", row("reversal", "reason = 'another'")],
@@ -125,7 +133,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["voiding_agrees_with_its_coupon", "a voiding of a coupon that stays ISSUED", () => `insert into core.voiding select tenant_id, coupon_id, null, 0, null, now() from core.coupon where ${of("issued")}`],
   ["event_is_immutable", "an event changed", row("event", "occurred_at = now()")],
   ["event_is_immutable", "events deleted", () => "delete from core.event"],
-  ["event_is_of_one_thing", "an event of a batch and a coupon", () => copy("event", "coupon_id is not null", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999, 'batch_id', 1)`)],
+  ["event_is_of_its_type", "an event of a batch and a coupon", () => copy("event", "coupon_id is not null", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999, 'batch_id', 1)`)],
   ["event_is_of_its_type", "a batch that was redeemed", () => copy("event", "batch_id is not null", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999, 'event_type', 'coupon.redeemed')`)],
   ["event_is_of_its_type", "an event that is none", () => copy("event", "true", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999, 'event_type', 'coupon.sold')`)],
   ["event_is_for_whom_it_concerns", "a redemption told that is none", () => copy("event", "event_type = 'coupon.redeemed'", `jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999)`)],
@@ -162,7 +170,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["fixed_discount_is_positive", "nothing off", unused("discount_minor = 0")],
   ["percent_is_within_0_and_100", "more than everything off", unused("discount_type = 'percent', discount_minor = null, discount_percent = 100.01")],
   ["max_discount_is_positive", "at most nothing", unused("discount_type = 'percent', discount_minor = null, discount_percent = 1, max_discount_minor = 0")],
-  ["min_order_is_not_negative", "a negative minimum", unused("min_order_minor = -1")],
+  ["amount_is_not_negative", "a negative minimum", unused("min_order_minor = -1")],
   ["skus_are_not_empty", "a list of no skus", unused("skus = '{}'")],
   ["template_validity_is_forward", "an end before the beginning", unused("valid_to = valid_from")],
   ["lock_ttl_is_1_second_to_7_days", "a lock for ever", unused("lock_ttl_seconds = 604801")],
@@ -223,8 +231,8 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["previous_secret_has_its_time", "an old secret without a time", row("webhook", "sealed_previous_secret = '\\x00', rotated_at = null")],
   // the gate, and facts
   ["outcome_is_final", "an answer that is none", () => copy("request", "true", `'{"request_id": "new", "idempotency_key": null, "http_status": 503}'`)],
-  ["request_id_is_1_to_128_characters", "a request without an id", () => copy("request", "true", `'{"request_id": "", "idempotency_key": null}'`)],
-  ["idempotency_key_is_1_to_128_characters", "a key that is too long", () => copy("request", "true", `jsonb_build_object('request_id', 'new', 'idempotency_key', repeat('x', 129))`)],
+  ["client_key_is_1_to_128_characters", "a request without an id", () => copy("request", "true", `'{"request_id": "", "idempotency_key": null}'`)],
+  ["client_key_is_1_to_128_characters", "a key that is too long", () => copy("request", "true", `jsonb_build_object('request_id', 'new', 'idempotency_key', repeat('x', 129))`)],
   ["idempotency_key_is_used_once", "a key used twice", () => copy("request", "idempotency_key is not null", `'{"request_id": "new"}'`)],
   ["request_is_final", "an answer changed", row("request", "response = '{}'")],
   ["request_is_final", "all answers truncated", () => "truncate core.request"],
