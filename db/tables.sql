@@ -170,8 +170,9 @@ create table core.coupon (
   constraint coupon_validity_is_forward CHECK (((valid_from)::timestamp with time zone < (valid_to)::timestamp with time zone))
 ) with (fillfactor=85);
 CREATE TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_coupons();
+CREATE TRIGGER coupon_identity_is_fixed BEFORE UPDATE OF tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, created_at ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_identity();
 CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
+CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE OF status ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
 CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EACH ROW WHEN (((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)) EXECUTE FUNCTION core.note_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
 comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
@@ -472,7 +473,8 @@ CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT O
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
-CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
+CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
+CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
 comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
 comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
 comment on column core.redemption.ended_at is 'When it was reversed, cancelled, or found lapsed.';

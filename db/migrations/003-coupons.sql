@@ -130,9 +130,8 @@ comment on column core.coupon.code_attempt is 'How often the code was drawn agai
 comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
 comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
 
--- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked by the statement
--- (core.check_coupons).
-create function core.check_coupon_change() returns trigger
+-- Identity is looked at by a trigger of its own, which fires for statements that name one of these columns: a redemption names none.
+create function core.check_coupon_identity() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if (new.tenant_id, new.batch_id, new.number, new.code_attempt, new.coupon_id, new.lookup_hash, new.created_at)
@@ -142,6 +141,20 @@ begin
     raise exception 'coupon %: its identity is fixed', old.coupon_id
       using errcode = 'check_violation', constraint = 'coupon_identity_is_fixed';
   end if;
+  return new;
+end
+$$;
+comment on function core.check_coupon_identity() is 'Trigger: identity of a coupon is fixed.';
+
+create trigger coupon_identity_is_fixed
+before update of tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, created_at on core.coupon
+for each row execute function core.check_coupon_identity();
+
+-- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked by the statement
+-- (core.check_coupons).
+create function core.check_coupon_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
   if new.status <> old.status
      and old.status || ' to ' || new.status <> all ('{
        ISSUED to LOCKED, ISSUED to REDEEMED, ISSUED to VOIDED, ISSUED to EXPIRED,
@@ -155,10 +168,10 @@ begin
   return new;
 end
 $$;
-comment on function core.check_coupon_change() is 'Trigger: identity of a coupon is fixed and its transitions are legal.';
+comment on function core.check_coupon_change() is 'Trigger: transitions of a coupon are legal.';
 
 create trigger coupon_transition_is_legal
-before update on core.coupon
+before update of status on core.coupon
 for each row execute function core.check_coupon_change();
 
 -- One look at the whole chunk, and at its batch, so that minting pays once a statement and not once a row.

@@ -148,7 +148,7 @@ comment on column core.ledger_entry.entry_id is
 comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
 comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
 
-create function core.check_redemption_change() returns trigger
+create function core.check_redemption_terms() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if (new.tenant_id, new.redemption_id, new.coupon_id, new.merchant_id, new.caller_id, new.lock_request_id,
@@ -161,6 +161,19 @@ begin
     raise exception 'redemption %: what was granted is fixed', old.redemption_id
       using errcode = 'check_violation', constraint = 'redemption_terms_are_fixed';
   end if;
+  return new;
+end
+$$;
+comment on function core.check_redemption_terms() is 'Trigger: terms of a redemption are fixed, and when it was redeemed.';
+
+create trigger redemption_terms_are_fixed
+before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor,
+  order_minor, store, terminal, order_id, started_at, redeemed_at on core.redemption
+for each row execute function core.check_redemption_terms();
+
+create function core.check_redemption_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
   if new.status <> old.status and not (case old.status
        when 'LOCKED' then new.status in ('REDEEMED', 'CANCELLED', 'LAPSED')
        when 'REDEEMED' then new.status = 'REVERSED'
@@ -173,10 +186,10 @@ begin
   return new;
 end
 $$;
-comment on function core.check_redemption_change() is 'Trigger: terms of a redemption are fixed and its transitions are legal.';
+comment on function core.check_redemption_change() is 'Trigger: transitions of a redemption are legal.';
 
 create trigger redemption_transition_is_legal
-before update on core.redemption
+before update of status on core.redemption
 for each row execute function core.check_redemption_change();
 
 -- Asked for few coupons. As a part of the plan below it would cost each redemption.

@@ -122,6 +122,23 @@ t.test("no named rule of the tables is left untried", async (t) => {
   t.match(await attempt("update core.party set time_zone = 'Mars/Base'"), { message: 'time zone "Mars/Base" not recognized' });
 });
 
+// Of a granted redemption and of a coupon all is fixed but its course. The triggers fire for the columns they name.
+t.test("a column of a coupon or a redemption is fixed, or it is part of its course", async (t) => {
+  const fixed = [
+    { table: "coupon", where: `coupon_id = '${id["redeemed"]}'`, by: "coupon_identity_is_fixed", course: ["status", "status_at", "valid_from", "valid_to"] },
+    { table: "redemption", where: `redemption_id = '${id["redeemed_red"]}'`, by: "redemption_terms_are_fixed", course: ["ended_at", "lock_expires_at", "status"] },
+  ];
+  for (const { table, where, by, course } of fixed) {
+    const columns = await session.rows<{ name: string; other: string }>(
+      `select a.attname as name, case coalesce(nullif(t.typbasetype, 0), t.oid)::regtype::text
+         when 'uuid' then 'gen_random_uuid()' when 'text' then $$'other'$$ when 'timestamp with time zone' then $$timestamptz '2001-01-01'$$ else a.attname || ' + 1' end as other
+       from pg_attribute a join pg_type t on t.oid = a.atttypid
+       where a.attrelid = ('core.' || $1)::regclass and a.attnum > 0 and not a.attisdropped and a.attname <> all ($2)`, [table, course]);
+    t.ok(columns.length >= 7);
+    for (const { name, other } of columns) t.equal((await attempt(`update core.${table} set ${name} = ${other} where ${where}`))?.by, by, `${table}.${name}`);
+  }
+});
+
 t.test("each trigger is needed: without it alone, what it refuses happens", async (t) => {
   const triggers = await session.rows<{ name: string; table: string; raises: string[] }>(
     `select g.tgname as name, c.relname as table, array(select m[1] from ${raised} m) || g.tgname::text as raises

@@ -20,8 +20,8 @@ declare
   v_answer    core.answer;
   v_reads     core.call[];
   v_writes    core.call[];
+  v_claims    record;
   v_outcome   core.outcome;
-  v_claimed   core.call[];
   v_outcomes  core.outcome[];
 begin
   -- who calls, and whether for the first time
@@ -46,16 +46,11 @@ begin
 
   -- what is a retry is answered as before, the rest is new and ours
   if v_writes is not null then
-    foreach v_outcome in array rules.claim_requests(v_writes) loop
-      if (v_outcome.answer).http_status is null then
-        v_claimed := v_claimed || v_calls[v_outcome.ordinal];
-      else
-        v_outcomes := v_outcomes || v_outcome;
-      end if;
-    end loop;
-  end if;
-  if v_claimed is not null then
-    v_outcomes := v_outcomes || rules.record_answers(v_calls, rules.operate(v_claimed));
+    v_claims := rules.claim_requests(v_writes);
+    v_outcomes := v_outcomes || v_claims.outcomes;
+    if cardinality(v_claims.claimed) > 0 then
+      v_outcomes := v_outcomes || rules.record_answers(v_calls, rules.operate(v_claims.claimed));
+    end if;
   end if;
   if v_reads is not null then
     v_outcomes := v_outcomes || rules.operate(v_reads);
