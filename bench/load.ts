@@ -34,9 +34,9 @@ const hungAfterMs = 10_000;
 
 serveJobs<LoadJob, LoadResult>(async (job) => {
   const chains = job.chains.map((chain) => chain.map((ask) => prepareShot(job, ask)));
-  const pacer = job.perSecond === undefined ? null : await openPacer();
   let failAll: (error: Error) => void = () => {};
   const connections = await Promise.all(Array.from({ length: job.connections }, () => openConnection(job.url, (error) => failAll(error))));
+  const pacer = job.perSecond === undefined ? null : await openPacer();
   return async () => {
     const timer = setTimeout(() => failAll(new Error("an answer did not come within 10 s")), job.seconds * 1_000 + hungAfterMs);
     try {
@@ -77,8 +77,9 @@ serveJobs<LoadJob, LoadResult>(async (job) => {
     }
 
     // Each tick sends what is due; without a free connection it goes with the next answer.
-    async function openLoop(everyMs: number): Promise<void> {
-      const count = Math.min(shots.length, Math.floor((seconds * 1_000) / everyMs));
+    async function openLoop(perSecond: number): Promise<void> {
+      const everyMs = 1_000 / perSecond;
+      const count = Math.min(shots.length, Math.round(seconds * perSecond));
       const idle = [...free];
       const ended = Promise.withResolvers<void>();
       const sendDue = (): void => {
@@ -96,7 +97,7 @@ serveJobs<LoadJob, LoadResult>(async (job) => {
     }
 
     if (perSecond === undefined) await Promise.all(free.map(closedLoop));
-    else await openLoop(1_000 / perSecond);
+    else await openLoop(perSecond);
     return {
       count: begun,
       seconds: (sharedNow() - startAt) / 1_000,

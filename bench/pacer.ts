@@ -27,8 +27,8 @@ if (!isMainThread) {
   const cell = new Int32Array(new SharedArrayBuffer(4));
   parentPort!.on("message", ({ startAt, everyMs, count }: Pace) => {
     for (let number = 0; number < count; number += 1) {
-      const earlyMs = startAt + number * everyMs - sharedNow();
-      if (earlyMs > 0) Atomics.wait(cell, 0, 0, earlyMs);
+      const dueAt = startAt + number * everyMs;
+      while (sharedNow() < dueAt) Atomics.wait(cell, 0, 0, dueAt - sharedNow());
       parentPort!.postMessage(null);
     }
   });

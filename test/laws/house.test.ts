@@ -38,8 +38,10 @@ t.test('a file makes the one function that its name says, replaceable and with a
   t.match(checkCodeFile(file(good.replace(/comment on[^]*/, ''))), [/has no comment on rules\.half/])
 })
 
-t.test('migrations call no replaceable code', async (t) => {
+t.test('migrations call no replaceable code, and add no column that would rewrite its table', async (t) => {
   t.equal(applyLaws(file('alter table core.x add check (rules.half(a) > 1);', 'db/migrations/009-x.sql'), migrationLaws).length, 1)
+  t.equal(applyLaws(file('alter table core.x add column y core.minor_units;', 'db/migrations/009-x.sql'), migrationLaws).length, 1)
+  t.equal(applyLaws(file('alter table core.x add column y bigint;', 'db/migrations/009-x.sql'), migrationLaws).length, 0)
 })
 
 t.test('TypeScript: environment, driver and transactions stay where they belong', async (t) => {

@@ -39,6 +39,7 @@ export const sqlLaws: Law[] = [
 
 export const migrationLaws: Law[] = [
   { says: 'tables never depend on replaceable code', pattern: new RegExp(`\\b(${codeSchemas.join('|')})\\.\\w`) },
+  { says: 'a column that is added has a base type: PostgreSQL rewrites the table for a domain', pattern: /\badd\s+(column\s+)?\w+\s+core\.\w/i },
 ]
 
 export function readFiles(folder: string, extension: string): SourceFile[] {

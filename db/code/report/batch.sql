@@ -1,7 +1,7 @@
 create or replace view report.batch as
 select t.external_id as tenant, b.external_id as batch, b.status, b.total_count, b.minted_count,
        x.external_id as template, m.external_id as maker, d.external_id as distributor,
-       b.valid_from, b.valid_to, b.key_version, b.mint_lease_until, b.created_at, b.completed_at, b.allocated_at,
+       b.valid_from::timestamptz, b.valid_to::timestamptz, b.key_version, b.mint_lease_until, b.created_at, b.completed_at, b.allocated_at,
        b.codes_destroyed_at
 from core.batch b
 join core.tenant t using (tenant_id)

@@ -1,5 +1,5 @@
 create or replace view report.ledger as
-select t.external_id as tenant, rules.external_id('led', l.entry_id) as entry, l.entry_type,
+select t.external_id as tenant, rules.external_id('led', l.entry_id) as entry, l.entry_type::text,
        rules.external_id('red', r.redemption_id) as redemption,
        rules.external_id('rvs', v.reversal_id) as reversal,
        rules.external_id('cpn', r.coupon_id) as coupon, b.external_id as batch, x.external_id as template,

@@ -2,7 +2,7 @@ create or replace view report.redemption as
 select t.external_id as tenant, rules.external_id('red', r.redemption_id) as redemption,
        case when r.status = 'LOCKED' and r.lock_expires_at <= clock_timestamp() then 'LAPSED' else r.status end as status,
        r.status as stored_status, rules.external_id('cpn', r.coupon_id) as coupon, m.external_id as merchant,
-       p.external_id as caller, r.lock_request_id,
+       p.external_id as caller, r.lock_request_id::text,
        rules.amount(r.discount_minor, c.decimals, 'major') as discount_amount,
        rules.amount(r.order_minor, c.decimals, 'major') as order_amount, r.currency,
        r.store, r.terminal, r.order_id, r.started_at, r.lock_expires_at, r.redeemed_at, r.ended_at,

@@ -10,7 +10,7 @@ select t.external_id as tenant, x.external_id as template, x.name, m.external_id
          join core.merchant h on h.tenant_id = s.tenant_id and h.merchant_id = s.merchant_id
          where s.tenant_id = x.tenant_id and s.template_id = x.template_id
          order by h.external_id) end as merchants,
-       x.valid_from, x.valid_to, x.lock_ttl_seconds, x.after_reversal, x.created_at
+       x.valid_from::timestamptz, x.valid_to::timestamptz, x.lock_ttl_seconds, x.after_reversal, x.created_at
 from core.template x
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)
