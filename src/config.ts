@@ -52,20 +52,21 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   // An empty value counts as absent: that is what compose files make of a variable that is not set.
   const read = (name: string): string | null => env[name]?.trim() || null
+  const count = countsOf(read)
 
   return {
-    port: readPort('PORT', read('PORT') ?? '8080'),
+    port: count('PORT', 8080, 0, 65_535),
     host: read('HOST') ?? '127.0.0.1',
     databaseUrl: readDatabaseUrl(read('DATABASE_URL')),
     dataDir: path.resolve(read('DATA_DIR') ?? '.data'),
     masterKeyText: read('COUPON_MASTER_KEY'),
     webhookAllow: readCidrs(read('WEBHOOK_ALLOW') ?? ''),
-    requestRetentionDays: readDays('REQUEST_RETENTION_DAYS', read('REQUEST_RETENTION_DAYS') ?? '90'),
-    deliveryLogRetentionDays: readDays('DELIVERY_LOG_RETENTION_DAYS', read('DELIVERY_LOG_RETENTION_DAYS') ?? '30'),
-    feedRetentionDays: readDays('FEED_RETENTION_DAYS', read('FEED_RETENTION_DAYS') ?? '400'),
+    requestRetentionDays: count('REQUEST_RETENTION_DAYS', 90, 1, 36_500),
+    deliveryLogRetentionDays: count('DELIVERY_LOG_RETENTION_DAYS', 30, 1, 36_500),
+    feedRetentionDays: count('FEED_RETENTION_DAYS', 400, 1, 36_500),
     logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info'),
     limits: readLimits(read),
-    metricsPort: readMetricsPort(read('METRICS_PORT')),
+    metricsPort: read('METRICS_PORT') === null ? null : count('METRICS_PORT', 0, 0, 65_535),
     metricsHost: read('METRICS_HOST') ?? '127.0.0.1',
   }
 }
@@ -73,7 +74,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 export const defaultLimits: Limits = readLimits(() => null)
 
 function readLimits(read: (name: string) => string | null): Limits {
-  const count = (name: string, usual: number, least: number, most: number): number => readCount(name, read(name) ?? String(usual), least, most)
+  const count = countsOf(read)
   const requestsPerSecond = count('RATE_LIMIT', 0, 0, 1_000_000)
   const limits = {
     bodyBytes: count('MAX_BODY_BYTES', 65_536, 1_024, 1_048_576),
@@ -93,30 +94,15 @@ function readLimits(read: (name: string) => string | null): Limits {
   return limits
 }
 
-function readCount(name: string, text: string, least: number, most: number): number {
-  const count = Number(text)
-  if (!/^\d{1,7}$/.test(text) || count < least || count > most) {
-    throw new ConfigError(`${name} must be a number from ${least} to ${most}, not "${text}"`)
+function countsOf(read: (name: string) => string | null) {
+  return (name: string, usual: number, least: number, most: number): number => {
+    const text = read(name) ?? String(usual)
+    const count = Number(text)
+    if (!/^\d{1,7}$/.test(text) || count < least || count > most) {
+      throw new ConfigError(`${name} must be a number from ${least} to ${most}, not "${text}"`)
+    }
+    return count
   }
-  return count
-}
-
-const readMetricsPort = (text: string | null): number | null => text === null ? null : readPort('METRICS_PORT', text)
-
-function readPort(name: string, text: string): number {
-  const port = Number(text)
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) {
-    throw new ConfigError(`${name} must be a number from 0 to 65535, not "${text}"`)
-  }
-  return port
-}
-
-function readDays(name: string, text: string): number {
-  const days = Number(text)
-  if (!/^\d{1,5}$/.test(text) || days < 1 || days > 36_500) {
-    throw new ConfigError(`${name} must be a number of days from 1 to 36500, not "${text}"`)
-  }
-  return days
 }
 
 function readDatabaseUrl(text: string | null): string | null {
