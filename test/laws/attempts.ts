@@ -23,8 +23,10 @@ const entry = (type: string, key: string, reversal: string, amount: number) => `
 const told = (key: string) => `
   insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
   select tenant_id, redemption_id, 'coupon.redeemed', ${id["distributor"]}, coupon_id, now(), now() from core.redemption where ${red(key)}`;
+const reversalId = "00000000-0000-7000-8000-000000000001";
 const reversalOf = (key: string) => `
-  insert into core.reversal select tenant_id, '00000000-0000-7000-8000-000000000001', redemption_id, 0, null, now() from core.redemption where ${red(key)}`;
+  insert into core.reversal select tenant_id, '${reversalId}', redemption_id, 0, null, now() from core.redemption where ${red(key)}`;
+const toldReversal = (key: string) => told(key).replace("redemption_id, 'coupon.redeemed'", `'${reversalId}', 'coupon.reversed'`);
 
 // A lock redeemed, with a ledger entry of this amount.
 const written = (key: string, amount: number) => `
@@ -89,7 +91,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["redemption_agrees_with_the_ledger", "a reversal of a lock", () => reversalOf("cancelled")],
   ["ledger_agrees_with_the_redemption", "a negative redemption", () => written("locked", -500)],
   ["ledger_agrees_with_the_redemption", "a reversal that costs as much again",
-    () => `${reversalOf("redeemed")}; update core.redemption set status = 'REVERSED', ended_at = now() where ${red("redeemed")}; ${told("redeemed").replace("redemption_id, 'coupon.redeemed'", "'00000000-0000-7000-8000-000000000001', 'coupon.reversed'")}; ${entry("REVERSAL", "redeemed", "'00000000-0000-7000-8000-000000000001'", 500)}`],
+    () => `${reversalOf("redeemed")}; update core.redemption set status = 'REVERSED', ended_at = now() where ${red("redeemed")}; ${toldReversal("redeemed")}; ${entry("REVERSAL", "redeemed", `'${reversalId}'`, 500)}`],
   ["entry_type_is_known", "another kind of entry", () => entry("CORRECTION", "locked", "null", 5)],
   ["ledger_entry_pkey", "a second entry for one redemption", () => entry("REDEMPTION", "redeemed", "null", 500)],
   ["redemption_is_reversed_once", "a second reversal", () => reversalOf("reversed")],
@@ -102,7 +104,7 @@ export const cases: [by: string, tried: string, sql: () => string][] = [
   ["event_is_for_whom_it_concerns", "an event for another party", () => told("locked").replace(`'coupon.redeemed', ${id["distributor"]}`, "'coupon.redeemed', 2147483647")],
   ["event_is_for_whom_it_concerns", "an event of another coupon's redemption", () => told("locked").replace("coupon_id, now()", `'${id["issued"]}', now()`)],
   ["event_is_for_whom_it_concerns", "an event of another coupon's reversal",
-    () => `${reversalOf("redeemed")}; ${told("redeemed").replace("redemption_id, 'coupon.redeemed'", "'00000000-0000-7000-8000-000000000001', 'coupon.reversed'").replace("coupon_id, now()", `'${id["issued"]}', now()`)}`],
+    () => `${reversalOf("redeemed")}; ${toldReversal("redeemed").replace("coupon_id, now()", `'${id["issued"]}', now()`)}`],
   ["event_is_for_whom_it_concerns", "an event of no coupon", () => told("locked").replace("coupon_id, now()", "gen_random_uuid(), now()")],
   ["event_is_for_whom_it_concerns", "an event of no batch", () => copy("event", "batch_id is not null", "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 888888888, 'batch_id', 2147483647)")],
   ["event_is_for_whom_it_concerns", "an event of a day for nobody", () => copy("event", "business_date is not null", "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 888888888, 'party_id', 2147483647)")],
