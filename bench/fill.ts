@@ -39,7 +39,7 @@ const fillBlock = `
     where c.tenant_id = $1 and c.batch_id = $2 and c.number > $3 and c.number <= $4 and c.number % $5 = 0 and c.status = 'ISSUED'),
   used as (
     update core.coupon c
-    set status = 'REDEEMED', status_at = g.now
+    set status = 'REDEEMED'
     from granted g
     where c.tenant_id = $1 and c.coupon_id = g.coupon_id),
   redeemed as (
@@ -55,8 +55,8 @@ const fillBlock = `
     from granted g),
   entered as (
     insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-    select $1, g.redemption_id, 'REDEMPTION', g.distributor_id, 500, 'EUR', g.now, g.now
+      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
+    select $1, g.redemption_id, 'REDEMPTION', g.distributor_id, 500, 'EUR', g.now
     from granted g),
   answered as (
     insert into core.request (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at)

@@ -62,9 +62,9 @@ async function insertBare(stage: Stage, count: number): Promise<number> {
   };
   await session.run("begin");
   const inserted = await timed(() => session.rows(
-    `insert into core.coupon (tenant_id, batch_id, number, coupon_id, lookup_hash, valid_from, valid_to, created_at, status_at)
+    `insert into core.coupon (tenant_id, batch_id, number, coupon_id, lookup_hash, valid_from, valid_to, created_at)
      select b.tenant_id, b.batch_id, n, ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid(),
-            b.valid_from, b.valid_to, now(), now()
+            b.valid_from, b.valid_to, now()
      from core.batch b
      cross join generate_series(1, $2::int) n
      where b.external_id = $1`, [batch, count]));

@@ -162,7 +162,6 @@ create table core.coupon (
   valid_from core.finite_time not null,
   valid_to core.finite_time not null,
   created_at timestamp with time zone not null,
-  status_at timestamp with time zone not null,
   status core.coupon_status not null default 'ISSUED'::text,
   constraint coupon_pkey PRIMARY KEY (tenant_id, coupon_id),
   constraint code_is_unique_in_tenant UNIQUE (tenant_id, lookup_hash),
@@ -342,7 +341,6 @@ create table core.ledger_entry (
   tenant_id integer not null,
   distributor_id integer not null,
   amount_minor bigint not null,
-  occurred_at timestamp with time zone not null,
   recorded_at timestamp with time zone not null,
   entry_id uuid not null,
   entry_type core.entry_type not null,
@@ -351,7 +349,7 @@ create table core.ledger_entry (
 );
 CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
+comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order, when it happened) is in the redemption or the reversal, which keep it fixed.';
 comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
 comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
 comment on column core.ledger_entry.entry_id is 'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters. Which redemption a reversal ends is in core.reversal.';

@@ -116,7 +116,6 @@ create table core.coupon (
   valid_from    core.finite_time not null,
   valid_to      core.finite_time not null,
   created_at    timestamptz  not null,
-  status_at     timestamptz  not null,
   status        core.coupon_status not null default 'ISSUED',
   primary key (tenant_id, coupon_id),
   constraint code_is_unique_in_tenant unique (tenant_id, lookup_hash),

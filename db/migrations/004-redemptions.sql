@@ -135,14 +135,13 @@ create table core.ledger_entry (
   tenant_id       int          not null,
   distributor_id  int          not null,
   amount_minor    bigint       not null,
-  occurred_at     timestamptz  not null,
   recorded_at     timestamptz  not null,
   entry_id        uuid         not null,
   entry_type      core.entry_type not null,
   currency        text         not null,
   primary key (tenant_id, entry_id)
 );
-comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order) is in the redemption, which keeps it fixed.';
+comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order, when it happened) is in the redemption or the reversal, which keep it fixed.';
 comment on column core.ledger_entry.entry_id is
   'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters. Which redemption a reversal ends is in core.reversal.';
 comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';

@@ -113,8 +113,11 @@ function outcomeOf({ play, operation, coupon, status, answer, story }: Omit<Succ
   const told = (type: string, of: string | null) => ({ type, party: play.distributor, redemption: of });
   const expired = status === "EXPIRED" ? [told("coupon.expired", null)] : [];
   switch (operation) {
-    case "lock":
-      return { story: { ...story, status, redemptions: [...redemptions, "LOCKED"] }, tables: ["coupon", "redemption"] };
+    case "lock": {
+      // A coupon whose lock has lapsed is written LOCKED already.
+      const tables = status === story.status ? ["redemption"] : ["coupon", "redemption"];
+      return { story: { ...story, status, redemptions: [...redemptions, "LOCKED"] }, tables };
+    }
     case "redeem":
     case "confirm": {
       const now = operation === "redeem" ? [...redemptions, "REDEEMED"] : redemptions.with(-1, "REDEEMED");

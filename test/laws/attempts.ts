@@ -17,8 +17,8 @@ const copyOf = (table: string, patch: string) => () => copy(table, "true", `'${p
 const live = (key: string, status: string) => copy("redemption", red(key), `jsonb_build_object('redemption_id', gen_random_uuid(), 'status', '${status}', 'redeemed_at', ${status === "REDEEMED" ? "now()" : "null"}, 'ended_at', null)`);
 const newCoupon = (change: string) => copy("coupon", of("issued"), `jsonb_build_object('coupon_id', gen_random_uuid(), 'lookup_hash', gen_random_uuid(), 'batch_id', ${id["pending"]}, 'number', 1) || ${change}`);
 const entry = (type: string, key: string, reversal: string, amount: number) => `
-  insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-  select tenant_id, coalesce(${reversal}, redemption_id), '${type}', ${id["distributor"]}, ${amount}, currency, now(), now()
+  insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
+  select tenant_id, coalesce(${reversal}, redemption_id), '${type}', ${id["distributor"]}, ${amount}, currency, now()
   from core.redemption where ${red(key)}`;
 const told = (key: string) => `
   insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)

@@ -125,7 +125,7 @@ t.test("no named rule of the tables is left untried", async (t) => {
 // Of a granted redemption and of a coupon all is fixed but its course. The triggers fire for the columns they name.
 t.test("a column of a coupon or a redemption is fixed, or it is part of its course", async (t) => {
   const fixed = [
-    { table: "coupon", where: `coupon_id = '${id["redeemed"]}'`, by: "coupon_identity_is_fixed", course: ["status", "status_at", "valid_from", "valid_to"] },
+    { table: "coupon", where: `coupon_id = '${id["redeemed"]}'`, by: "coupon_identity_is_fixed", course: ["status", "valid_from", "valid_to"] },
     { table: "redemption", where: `redemption_id = '${id["redeemed_red"]}'`, by: "redemption_terms_are_fixed", course: ["ended_at", "lock_expires_at", "status"] },
   ];
   for (const { table, where, by, course } of fixed) {

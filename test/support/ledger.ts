@@ -18,7 +18,7 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          join core.coupon c on c.tenant_id = b.tenant_id and c.batch_id = b.batch_id and c.status = 'ISSUED'
          where b.external_id = $1),
        coupon as (
-         update core.coupon c set status = 'REDEEMED', status_at = x.at from chosen x where (c.tenant_id, c.coupon_id) = (x.tenant_id, x.coupon_id)),
+         update core.coupon c set status = 'REDEEMED' from chosen x where (c.tenant_id, c.coupon_id) = (x.tenant_id, x.coupon_id)),
        redemption as (
          insert into core.redemption
            (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status, currency, discount_minor, order_minor,
@@ -43,8 +43,8 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          select tenant_id, entry_id, event_type, distributor_id, coupon_id, at, at from movement),
        entry as (
          insert into core.ledger_entry
-           (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
-         select tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, at, at from movement)
+           (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
+         select tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, at from movement)
        select count(*)::int as entries from movement`,
       [batch, merchant],
     );

@@ -13,8 +13,7 @@ begin
   end if;
   update core.coupon c
   set valid_to = p_valid_to,
-      status = case when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then 'ISSUED' else c.status end,
-      status_at = case when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then clock_timestamp() else c.status_at end
+      status = case when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then 'ISSUED' else c.status end
   where c.tenant_id = v_coupon.tenant_id and c.coupon_id = v_coupon.coupon_id;
   perform rules.write_audit(v_coupon.tenant_id, 'extend_coupon', p_coupon, v_reason,
     jsonb_build_object('status', v_coupon.status, 'valid_to_before', v_coupon.valid_to, 'valid_to', p_valid_to));

@@ -42,7 +42,7 @@ begin
   set status = 'REDEEMED', redeemed_at = v_now
   where r.tenant_id = p_call.tenant_id and r.redemption_id = v_lock.redemption_id;
   update core.coupon c
-  set status = 'REDEEMED', status_at = v_now
+  set status = 'REDEEMED'
   where c.tenant_id = p_call.tenant_id and c.coupon_id = v_lock.coupon_id;
   perform rules.post_movement(v_lock, null, v_batch.distributor_id, v_now);
 

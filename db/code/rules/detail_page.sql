@@ -12,7 +12,7 @@ begin atomic
     v.reversal_id::text, r.coupon_id::text, b.external_id, t.external_id, m.external_id,
     r.store, r.terminal, r.order_id, rules.amount(r.order_minor, u.decimals, 'major')::text,
     rules.amount(l.amount_minor, u.decimals, 'major')::text, l.currency,
-    (date_part('epoch', l.occurred_at) * 1000000)::bigint::text,
+    (date_part('epoch', coalesce(v.reversed_at, r.redeemed_at)) * 1000000)::bigint::text,
     (date_part('epoch', l.recorded_at) * 1000000)::bigint::text]
   from core.posting p
   join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id

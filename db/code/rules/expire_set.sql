@@ -5,7 +5,7 @@ returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   update core.coupon c
-  set status = 'EXPIRED', status_at = p_now
+  set status = 'EXPIRED'
   where c.tenant_id = p_tenant_id and c.coupon_id = any (p_coupons);
   insert into core.event
     (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)

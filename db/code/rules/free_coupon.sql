@@ -8,7 +8,7 @@ declare
   v_is_expired  boolean := p_coupon.valid_to <= p_now;
 begin
   update core.coupon c
-  set status = case when v_is_expired then 'EXPIRED' else 'ISSUED' end, status_at = p_now
+  set status = case when v_is_expired then 'EXPIRED' else 'ISSUED' end
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;
   if v_is_expired then
     perform rules.write_event(

@@ -12,12 +12,12 @@ begin
     p_redemption.tenant_id, v_entry_id, case when v_is_reversal then 'coupon.reversed' else 'coupon.redeemed' end,
     p_distributor_id, null, p_redemption.coupon_id, p_occurred_at);
   insert into core.ledger_entry
-    (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+    (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
   values
     (p_redemption.tenant_id, v_entry_id, case when v_is_reversal then 'REVERSAL' else 'REDEMPTION' end,
      p_distributor_id,
      case when v_is_reversal then -p_redemption.discount_minor else p_redemption.discount_minor end,
-     p_redemption.currency, p_occurred_at, clock_timestamp());
+     p_redemption.currency, clock_timestamp());
 end
 $$;
 comment on function rules.post_movement(core.redemption, uuid, int, timestamptz) is

@@ -41,13 +41,13 @@ begin
     where p_status = 'REDEEMED'),
   entered as (
     insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, occurred_at, recorded_at)
+      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
     select g.tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.discount_minor, g.currency,
-           g.granted_at, clock_timestamp()
+           clock_timestamp()
     from granted g
     where p_status = 'REDEEMED')
   update core.coupon c
-  set status = p_status, status_at = g.granted_at
+  set status = p_status
   from granted g
   where c.tenant_id = g.tenant_id and c.coupon_id = g.coupon_id;
   return p_decisions;

@@ -7,7 +7,7 @@ begin
   insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
   values (p_coupon.tenant_id, p_coupon.coupon_id, p_merchant_id, p_caller_id, p_reason, p_voided_at);
   update core.coupon c
-  set status = 'VOIDED', status_at = p_voided_at
+  set status = 'VOIDED'
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;
   perform rules.write_event(
     p_coupon.tenant_id, rules.new_id(), 'coupon.voided', p_distributor_id, null, p_coupon.coupon_id, p_voided_at);
