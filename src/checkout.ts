@@ -1,55 +1,54 @@
 // What this checkout says the database should be: its migrations and its code.
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
 
-import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import path from 'node:path'
-
-export const databaseFolder = path.resolve(import.meta.dirname, '../db')
+export const databaseFolder = path.resolve(import.meta.dirname, "../db");
 
 /** Each schema may use those before it. */
-export const codeSchemas = ['rules', 'api', 'gate', 'jobs', 'admin', 'report']
+export const codeSchemas = ["rules", "api", "gate", "jobs", "admin", "report"];
 
 export interface CodeFile {
-  schema: string
+  schema: string;
   /** The function or view that the file makes. */
-  name: string
+  name: string;
   /** From the root of the project, as messages show it. */
-  path: string
-  text: string
+  path: string;
+  text: string;
 }
 
-export const readScript = (name: string): string => readFileSync(path.join(databaseFolder, name), 'utf8')
+export const readScript = (name: string): string => readFileSync(path.join(databaseFolder, name), "utf8");
 
 /** Names as `001-subject`, in order. */
 export function listMigrations(): string[] {
-  return readdirSync(path.join(databaseFolder, 'migrations'))
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => file.slice(0, -'.ts'.length))
-    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+  return readdirSync(path.join(databaseFolder, "migrations"))
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => file.slice(0, -".ts".length))
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
 export function listCode(): CodeFile[] {
   // git keeps no empty folders, so a schema may have none yet.
-  const schemas = codeSchemas.filter((schema) => existsSync(path.join(databaseFolder, 'code', schema)))
+  const schemas = codeSchemas.filter((schema) => existsSync(path.join(databaseFolder, "code", schema)));
   return schemas.flatMap((schema) =>
-    readdirSync(path.join(databaseFolder, 'code', schema))
-      .filter((file) => file.endsWith('.sql'))
+    readdirSync(path.join(databaseFolder, "code", schema))
+      .filter((file) => file.endsWith(".sql"))
       .sort()
       .map((file) => ({
         schema,
-        name: file.slice(0, -'.sql'.length),
+        name: file.slice(0, -".sql".length),
         path: `db/code/${schema}/${file}`,
         text: readScript(`code/${schema}/${file}`),
       })),
-  )
+  );
 }
 
 /** `code` covers all that a migrate puts in place besides the migrations, other packages' schemas too. */
 export function expectedVersion(): { migration: string; code: string } {
-  const hash = createHash('sha256')
-  for (const { path: file, text } of listCode()) hash.update(`${file}\0${text}\0`)
-  hash.update(`${readScript('roles.sql')}\0${readScript('grants.sql')}\0`)
-  const manifest = JSON.parse(readScript('../package.json')) as { dependencies: Record<string, string> }
-  hash.update(`graphile-worker ${manifest.dependencies['graphile-worker']}`)
-  return { migration: listMigrations().at(-1) ?? '', code: hash.digest('hex') }
+  const hash = createHash("sha256");
+  for (const { path: file, text } of listCode()) hash.update(`${file}\0${text}\0`);
+  hash.update(`${readScript("roles.sql")}\0${readScript("grants.sql")}\0`);
+  const manifest = JSON.parse(readScript("../package.json")) as { dependencies: Record<string, string> };
+  hash.update(`graphile-worker ${manifest.dependencies["graphile-worker"]}`);
+  return { migration: listMigrations().at(-1) ?? "", code: hash.digest("hex") };
 }

@@ -1,138 +1,137 @@
 // Every setting of the service. Nothing else reads the environment, so this file is the list of
 // what an operator can set, and a wrong value is refused here, before anything has started.
-
-import net from 'node:net'
-import path from 'node:path'
+import net from "node:net";
+import path from "node:path";
 
 export interface Config {
-  port: number
-  host: string
+  port: number;
+  host: string;
   /** null: the embedded server of `dataDir`. */
-  databaseUrl: string | null
-  dataDir: string
+  databaseUrl: string | null;
+  dataDir: string;
   /** Not parsed here: only programs that use keys load them. */
-  masterKeyText: string | null
+  masterKeyText: string | null;
   /** CIDRs that webhooks may reach although they are private. */
-  webhookAllow: string[]
-  requestRetentionDays: number
-  deliveryLogRetentionDays: number
-  feedRetentionDays: number
-  logLevel: string
-  limits: Limits
+  webhookAllow: string[];
+  requestRetentionDays: number;
+  deliveryLogRetentionDays: number;
+  feedRetentionDays: number;
+  logLevel: string;
+  limits: Limits;
   /** null: no metrics. */
-  metricsPort: number | null
-  metricsHost: string
+  metricsPort: number | null;
+  metricsHost: string;
 }
 
 /** What one process takes on. All of it is per process: n of them take n times as much. */
 export interface Limits {
-  bodyBytes: number
-  headerBytes: number
-  headersTimeoutSeconds: number
+  bodyBytes: number;
+  headerBytes: number;
+  headersTimeoutSeconds: number;
   /** From the first byte of a request to the last of its body. */
-  requestTimeoutSeconds: number
-  keepAliveTimeoutSeconds: number
-  connections: number
+  requestTimeoutSeconds: number;
+  keepAliveTimeoutSeconds: number;
+  connections: number;
   /** Requests that are worked on at the same time. */
-  openRequests: number
+  openRequests: number;
   /** Of one credential; null: as many as it likes. */
-  requestsPerSecond: number | null
-  requestBurst: number
+  requestsPerSecond: number | null;
+  requestBurst: number;
   /** Codes that a credential may get wrong; null: as many as it likes. */
-  unknownCodesPerMinute: number | null
+  unknownCodesPerMinute: number | null;
 }
 
 /** A setting is wrong. The message is one line for the operator and never holds a secret value. */
 export class ConfigError extends Error {
-  override name = 'ConfigError'
+  override name = "ConfigError";
 }
 
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   // An empty value counts as absent: that is what compose files make of a variable that is not set.
-  const read = (name: string): string | null => env[name]?.trim() || null
-  const count = countsOf(read)
+  const read = (name: string): string | null => env[name]?.trim() || null;
+  const count = countsOf(read);
 
   return {
-    port: count('PORT', 8080, 0, 65_535),
-    host: read('HOST') ?? '127.0.0.1',
-    databaseUrl: readDatabaseUrl(read('DATABASE_URL')),
-    dataDir: path.resolve(read('DATA_DIR') ?? '.data'),
-    masterKeyText: read('COUPON_MASTER_KEY'),
-    webhookAllow: readCidrs(read('WEBHOOK_ALLOW') ?? ''),
-    requestRetentionDays: count('REQUEST_RETENTION_DAYS', 90, 1, 36_500),
-    deliveryLogRetentionDays: count('DELIVERY_LOG_RETENTION_DAYS', 30, 1, 36_500),
-    feedRetentionDays: count('FEED_RETENTION_DAYS', 400, 1, 36_500),
-    logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info'),
+    port: count("PORT", 8080, 0, 65_535),
+    host: read("HOST") ?? "127.0.0.1",
+    databaseUrl: readDatabaseUrl(read("DATABASE_URL")),
+    dataDir: path.resolve(read("DATA_DIR") ?? ".data"),
+    masterKeyText: read("COUPON_MASTER_KEY"),
+    webhookAllow: readCidrs(read("WEBHOOK_ALLOW") ?? ""),
+    requestRetentionDays: count("REQUEST_RETENTION_DAYS", 90, 1, 36_500),
+    deliveryLogRetentionDays: count("DELIVERY_LOG_RETENTION_DAYS", 30, 1, 36_500),
+    feedRetentionDays: count("FEED_RETENTION_DAYS", 400, 1, 36_500),
+    logLevel: readLogLevel(read("LOG_LEVEL") ?? "info"),
     limits: readLimits(read),
-    metricsPort: read('METRICS_PORT') === null ? null : count('METRICS_PORT', 0, 0, 65_535),
-    metricsHost: read('METRICS_HOST') ?? '127.0.0.1',
-  }
+    metricsPort: read("METRICS_PORT") === null ? null : count("METRICS_PORT", 0, 0, 65_535),
+    metricsHost: read("METRICS_HOST") ?? "127.0.0.1",
+  };
 }
 
-export const defaultLimits: Limits = readLimits(() => null)
+export const defaultLimits: Limits = readLimits(() => null);
 
 function readLimits(read: (name: string) => string | null): Limits {
-  const count = countsOf(read)
-  const requestsPerSecond = count('RATE_LIMIT', 0, 0, 1_000_000)
+  const count = countsOf(read);
+  const requestsPerSecond = count("RATE_LIMIT", 0, 0, 1_000_000);
   const limits = {
-    bodyBytes: count('MAX_BODY_BYTES', 65_536, 1_024, 1_048_576),
-    headerBytes: count('MAX_HEADER_BYTES', 16_384, 1_024, 65_536),
-    headersTimeoutSeconds: count('HEADERS_TIMEOUT_SECONDS', 10, 1, 300),
-    requestTimeoutSeconds: count('REQUEST_TIMEOUT_SECONDS', 30, 1, 300),
-    keepAliveTimeoutSeconds: count('KEEP_ALIVE_TIMEOUT_SECONDS', 65, 1, 3_600),
-    connections: count('MAX_CONNECTIONS', 5_000, 1, 1_000_000),
-    openRequests: count('MAX_OPEN_REQUESTS', 2_000, 1, 1_000_000),
+    bodyBytes: count("MAX_BODY_BYTES", 65_536, 1_024, 1_048_576),
+    headerBytes: count("MAX_HEADER_BYTES", 16_384, 1_024, 65_536),
+    headersTimeoutSeconds: count("HEADERS_TIMEOUT_SECONDS", 10, 1, 300),
+    requestTimeoutSeconds: count("REQUEST_TIMEOUT_SECONDS", 30, 1, 300),
+    keepAliveTimeoutSeconds: count("KEEP_ALIVE_TIMEOUT_SECONDS", 65, 1, 3_600),
+    connections: count("MAX_CONNECTIONS", 5_000, 1, 1_000_000),
+    openRequests: count("MAX_OPEN_REQUESTS", 2_000, 1, 1_000_000),
     requestsPerSecond: requestsPerSecond || null,
-    requestBurst: count('RATE_LIMIT_BURST', requestsPerSecond || 1, 1, 1_000_000),
-    unknownCodesPerMinute: count('UNKNOWN_CODE_LIMIT', 60, 0, 1_000_000) || null,
-  }
+    requestBurst: count("RATE_LIMIT_BURST", requestsPerSecond || 1, 1, 1_000_000),
+    unknownCodesPerMinute: count("UNKNOWN_CODE_LIMIT", 60, 0, 1_000_000) || null,
+  };
   if (limits.headersTimeoutSeconds > limits.requestTimeoutSeconds) {
-    throw new ConfigError('HEADERS_TIMEOUT_SECONDS must not be more than REQUEST_TIMEOUT_SECONDS, which it is a part of')
+    throw new ConfigError("HEADERS_TIMEOUT_SECONDS must not be more than REQUEST_TIMEOUT_SECONDS, which it is a part of");
   }
-  return limits
+  return limits;
 }
 
 function countsOf(read: (name: string) => string | null) {
   return (name: string, usual: number, least: number, most: number): number => {
-    const text = read(name) ?? String(usual)
-    const count = Number(text)
+    const text = read(name) ?? String(usual);
+    const count = Number(text);
     if (!/^\d{1,7}$/.test(text) || count < least || count > most) {
-      throw new ConfigError(`${name} must be a number from ${least} to ${most}, not "${text}"`)
+      throw new ConfigError(`${name} must be a number from ${least} to ${most}, not "${text}"`);
     }
-    return count
-  }
+    return count;
+  };
 }
 
 function readDatabaseUrl(text: string | null): string | null {
   // A URL with a unix socket has no host (postgres://user@/db?host=/run/postgresql).
-  const isUrl = text === null || URL.canParse(text.replace(/^(\w+:\/\/(?:[^/@]*@)?)\//, '$1host/'))
+  const isUrl = text === null || URL.canParse(text.replace(/^(\w+:\/\/(?:[^/@]*@)?)\//, "$1host/"));
   if (text !== null && (!isUrl || !/^postgres(ql)?:\/\//.test(text))) {
     // The value is not repeated: it may hold a password.
-    throw new ConfigError('DATABASE_URL must be a URL that begins with postgres://')
+    throw new ConfigError("DATABASE_URL must be a URL that begins with postgres://");
   }
-  return text
+  return text;
 }
 
 function readCidrs(text: string): string[] {
-  const cidrs = text.split(/[\s,]+/).filter((part) => part !== '')
+  const cidrs = text.split(/[\s,]+/).filter((part) => part !== "");
   for (const cidr of cidrs) {
-    const [address = '', bits = '', ...rest] = cidr.split('/')
-    const version = net.isIP(address)
+    const [address = "", bits = "", ...rest] = cidr.split("/");
+    const version = net.isIP(address);
     const isValid =
       version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) &&
-      Number(bits) <= (version === 4 ? 32 : 128)
+      Number(bits) <= (version === 4 ? 32 : 128);
     if (!isValid) {
-      throw new ConfigError(`WEBHOOK_ALLOW must list CIDRs such as 10.0.0.0/8, not "${cidr}"`)
+      throw new ConfigError(`WEBHOOK_ALLOW must list CIDRs such as 10.0.0.0/8, not "${cidr}"`);
     }
   }
-  return cidrs
+  return cidrs;
 }
 
 function readLogLevel(text: string): string {
   if (!logLevels.includes(text)) {
-    throw new ConfigError(`LOG_LEVEL must be one of ${logLevels.join(', ')}, not "${text}"`)
+    throw new ConfigError(`LOG_LEVEL must be one of ${logLevels.join(", ")}, not "${text}"`);
   }
-  return text
+  return text;
 }

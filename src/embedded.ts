@@ -4,32 +4,31 @@
 // lose data. So a tiny shell stands between them, in a session of its own where neither Ctrl-C nor a
 // kill of our process group reaches it. It holds the reading end of a pipe from us: when we end, the
 // pipe closes, and it stops the server in good order.
-
-import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, closeSync, openSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
-import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { makeCluster } from './cluster.ts'
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, closeSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { makeCluster } from "./cluster.ts";
 import {
   EmbeddedError, type Home, dataFolder, findBinaries, findHome, logFile, makeEnterable, makeHome,
   makeSocketFolder, serverEnv, socketFolder,
-} from './home.ts'
-import { findPostmaster, inspectProcess, isStaleLock } from './postmaster.ts'
+} from "./home.ts";
+import { findPostmaster, inspectProcess, isStaleLock } from "./postmaster.ts";
 
 /** How to reach a database. `host` is a host name or the folder of a unix socket. */
 export type Address =
   | { host: string; port: number; user: string; database: string; password?: string }
-  | { url: string }
+  | { url: string };
 
 export interface Embedded {
-  address: Address
+  address: Address;
   /** Where the server really lives: log and data. */
-  folder: string
-  stop(): Promise<void>
+  folder: string;
+  stop(): Promise<void>;
 }
 
 /** The name by which the shell is known again. */
-const supervisorName = 'coupon-postgres'
+const supervisorName = "coupon-postgres";
 
 // Background jobs of a shell get /dev/null as their stdin, hence the detour over descriptor 3.
 const supervisor = `
@@ -43,29 +42,29 @@ const supervisor = `
   status=$?
   kill $watcher 2>/dev/null
   exit $status
-`
+`;
 
 const settings: Record<string, string> = {
-  listen_addresses: '',
-  unix_socket_permissions: '0700',
-  max_connections: '100',
-  shared_buffers: '256MB',
-  timezone: 'UTC',
-  log_timezone: 'UTC',
-  log_checkpoints: 'off',
+  listen_addresses: "",
+  unix_socket_permissions: "0700",
+  max_connections: "100",
+  shared_buffers: "256MB",
+  timezone: "UTC",
+  log_timezone: "UTC",
+  log_checkpoints: "off",
   // No value of ours may reach the log: no statements, no parameters, no "failing row contains".
-  log_statement: 'none',
-  log_min_error_statement: 'panic',
-  log_parameter_max_length: '0',
-  log_parameter_max_length_on_error: '0',
-  log_error_verbosity: 'terse',
-}
+  log_statement: "none",
+  log_min_error_statement: "panic",
+  log_parameter_max_length: "0",
+  log_parameter_max_length_on_error: "0",
+  log_error_verbosity: "terse",
+};
 
 /** The address of the server that runs for this DATA_DIR, for commands beside `npm start`. */
 export async function findEmbedded(dataDir: string): Promise<Address | null> {
-  const home = findHome(dataDir)
-  const postmaster = home && findPostmaster(dataFolder(home))
-  return postmaster?.status === 'ready' ? addressOf(postmaster.socketFolder, postmaster.port) : null
+  const home = findHome(dataDir);
+  const postmaster = home && findPostmaster(dataFolder(home));
+  return postmaster?.status === "ready" ? addressOf(postmaster.socketFolder, postmaster.port) : null;
 }
 
 /**
@@ -73,40 +72,40 @@ export async function findEmbedded(dataDir: string): Promise<Address | null> {
  * `more` are settings on top of ours.
  */
 export async function startEmbedded(dataDir: string, more: Record<string, string> = {}): Promise<Embedded> {
-  let home = makeHome(dataDir)
-  await waitForOldServer(home)
-  home = makeEnterable(home, dataDir)
-  const binaries = findBinaries(home)
-  await makeCluster(home, binaries)
-  const sockets = makeSocketFolder(home)
-  const all = { ...settings, ...more, port: '5432', unix_socket_directories: sockets }
-  const args = ['-D', dataFolder(home), ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
-  const launchServer = (): Promise<ChildProcess> => launch(home, path.join(binaries, 'bin/postgres'), args)
+  let home = makeHome(dataDir);
+  await waitForOldServer(home);
+  home = makeEnterable(home, dataDir);
+  const binaries = findBinaries(home);
+  await makeCluster(home, binaries);
+  const sockets = makeSocketFolder(home);
+  const all = { ...settings, ...more, port: "5432", unix_socket_directories: sockets };
+  const args = ["-D", dataFolder(home), ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])];
+  const launchServer = (): Promise<ChildProcess> => launch(home, path.join(binaries, "bin/postgres"), args);
 
-  let shell = await launchServer()
-  let isStopping = false
-  void keepRunning()
+  let shell = await launchServer();
+  let isStopping = false;
+  void keepRunning();
   return {
     address: addressOf(sockets, 5432),
     folder: home.folder,
     async stop() {
-      isStopping = true
-      await stopShell(shell)
+      isStopping = true;
+      await stopShell(shell);
     },
-  }
+  };
 
   async function keepRunning(): Promise<void> {
     for (let pause = 250; ; pause = Math.min(pause * 2, 5_000)) {
-      await exitOf(shell)
-      if (isStopping) return
-      await sleep(pause)
-      if (isStopping) return
+      await exitOf(shell);
+      if (isStopping) return;
+      await sleep(pause);
+      if (isStopping) return;
       try {
-        await waitForOldServer(home)
-        shell = await launchServer()
+        await waitForOldServer(home);
+        shell = await launchServer();
         // Somebody asked for the end while the server was on its way up.
-        if (isStopping) await stopShell(shell)
-        else pause = 250
+        if (isStopping) await stopShell(shell);
+        else pause = 250;
       } catch {
         // The reason is in the server's log; the next round tries again.
       }
@@ -115,7 +114,7 @@ export async function startEmbedded(dataDir: string, more: Record<string, string
 }
 
 function addressOf(sockets: string, port: number): Address {
-  return { host: sockets, port, user: 'postgres', database: 'coupon' }
+  return { host: sockets, port, user: "postgres", database: "coupon" };
 }
 
 /**
@@ -123,80 +122,80 @@ function addressOf(sockets: string, port: number): Address {
  * whose shell was killed too stands on its own: end it. One that somebody uses is refused.
  */
 async function waitForOldServer(home: Home): Promise<void> {
-  const data = dataFolder(home)
-  const beganAt = Date.now()
-  let isAsked = false
+  const data = dataFolder(home);
+  const beganAt = Date.now();
+  let isAsked = false;
   for (;;) {
-    const old = findPostmaster(data)
-    if (old === null) break
-    const waited = Date.now() - beganAt
-    if (old.status !== 'stopping' && !isAsked && waited > 2_000) {
+    const old = findPostmaster(data);
+    if (old === null) break;
+    const waited = Date.now() - beganAt;
+    if (old.status !== "stopping" && !isAsked && waited > 2_000) {
       if (inspectProcess(inspectProcess(old.pid)?.parent ?? 0)?.args.includes(supervisorName)) {
-        throw new EmbeddedError(`the database in ${data} is in use: another program of this service runs with this DATA_DIR`)
+        throw new EmbeddedError(`the database in ${data} is in use: another program of this service runs with this DATA_DIR`);
       }
-      process.kill(old.pid, 'SIGINT')
-      isAsked = true
+      process.kill(old.pid, "SIGINT");
+      isAsked = true;
     }
-    if (waited > 60_000) throw new EmbeddedError(`the old server in ${data} (process ${old.pid}) does not end`)
-    await sleep(20)
+    if (waited > 60_000) throw new EmbeddedError(`the old server in ${data} (process ${old.pid}) does not end`);
+    await sleep(20);
   }
-  for (const lock of [path.join(data, 'postmaster.pid'), path.join(socketFolder(home), '.s.PGSQL.5432.lock')]) {
+  for (const lock of [path.join(data, "postmaster.pid"), path.join(socketFolder(home), ".s.PGSQL.5432.lock")]) {
     // Seen twice, as a server that starts in this moment writes its file in two steps.
-    if (isStaleLock(lock, data) && (await sleep(100), isStaleLock(lock, data))) rmSync(lock, { force: true })
+    if (isStaleLock(lock, data) && (await sleep(100), isStaleLock(lock, data))) rmSync(lock, { force: true });
   }
 }
 
 async function launch(home: Home, postgres: string, args: string[]): Promise<ChildProcess> {
-  const log = openLog(home)
-  const shell = spawn('/bin/sh', ['-c', supervisor, supervisorName, postgres, ...args], {
-    ...home.user, cwd: home.folder, env: serverEnv, detached: true, stdio: ['pipe', 'pipe', log],
-  })
-  closeSync(log)
+  const log = openLog(home);
+  const shell = spawn("/bin/sh", ["-c", supervisor, supervisorName, postgres, ...args], {
+    ...home.user, cwd: home.folder, env: serverEnv, detached: true, stdio: ["pipe", "pipe", log],
+  });
+  closeSync(log);
   // A shell that is gone already: its end is seen by `exit`.
-  shell.stdin!.on('error', () => {})
-  let hasEnded = false
-  void exitOf(shell).then(() => { hasEnded = true })
-  let pidText = ''
-  shell.stdout!.on('data', (chunk) => { pidText += chunk })
+  shell.stdin!.on("error", () => {});
+  let hasEnded = false;
+  void exitOf(shell).then(() => { hasEnded = true; });
+  let pidText = "";
+  shell.stdout!.on("data", (chunk) => { pidText += chunk; });
 
   for (;;) {
-    await sleep(10)
-    if (hasEnded) break
-    const postmaster = findPostmaster(dataFolder(home))
-    if (postmaster?.status === 'ready' && postmaster.pid === Number(pidText)) {
+    await sleep(10);
+    if (hasEnded) break;
+    const postmaster = findPostmaster(dataFolder(home));
+    if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
       // Neither the shell nor its pipes keep us alive: our end is its signal.
-      shell.unref()
-      for (const stream of [shell.stdin, shell.stdout]) (stream as unknown as { unref(): void }).unref()
-      return shell
+      shell.unref();
+      for (const stream of [shell.stdin, shell.stdout]) (stream as unknown as { unref(): void }).unref();
+      return shell;
     }
   }
-  if (findPostmaster(dataFolder(home)) !== null) await waitForOldServer(home)
-  throw new EmbeddedError(`the database server did not start. The end of ${logFile(home)}:\n${lastLines(home)}`)
+  if (findPostmaster(dataFolder(home)) !== null) await waitForOldServer(home);
+  throw new EmbeddedError(`the database server did not start. The end of ${logFile(home)}:\n${lastLines(home)}`);
 }
 
 async function stopShell(shell: ChildProcess): Promise<void> {
-  shell.ref()
-  shell.stdin!.end()
+  shell.ref();
+  shell.stdin!.end();
   // A shutdown waits for a checkpoint; a caller in a hurry leaves us, and the shell goes on.
-  await exitOf(shell)
+  await exitOf(shell);
 }
 
 function exitOf(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) resolve()
-    else child.once('exit', () => resolve())
-  })
+    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) resolve();
+    else child.once("exit", () => resolve());
+  });
 }
 
 /** One generation is kept: what the server says is little, as it logs no statements. */
 function openLog(home: Home): number {
-  const file = logFile(home)
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  if (size > 10_000_000) renameSync(file, `${file}.1`)
-  const log = openSync(file, 'a', 0o600)
-  chmodSync(file, 0o600)
-  return log
+  const file = logFile(home);
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > 10_000_000) renameSync(file, `${file}.1`);
+  const log = openSync(file, "a", 0o600);
+  chmodSync(file, 0o600);
+  return log;
 }
 
 const lastLines = (home: Home): string =>
-  readFileSync(logFile(home), 'utf8').trimEnd().split('\n').slice(-5).join('\n')
+  readFileSync(logFile(home), "utf8").trimEnd().split("\n").slice(-5).join("\n");

@@ -6,86 +6,85 @@
 // Tills go on meanwhile. A lock that somebody has for long, a psql session or a report, is not waited
 // for: whoever waits for the lock of a whole table has everybody behind him wait too. So a wait is cut
 // off after a moment, all is undone, and it begins anew a little later.
+import { setTimeout as sleep } from "node:timers/promises";
+import { expectedVersion, listMigrations, readScript } from "./checkout.ts";
+import { readConfig } from "./config.ts";
+import { type Address, type Session, openSession, poolUrl, resolveAddress, sqlState } from "./database.ts";
+import { dropRoutines, loadCode, runScript } from "./loader.ts";
+import { begin, runMigrationFiles } from "./migrations.ts";
+import { isProgram, runProgram } from "./program.ts";
 
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expectedVersion, listMigrations, readScript } from './checkout.ts'
-import { readConfig } from './config.ts'
-import { type Address, type Session, openSession, poolUrl, resolveAddress, sqlState } from './database.ts'
-import { dropRoutines, loadCode, runScript } from './loader.ts'
-import { begin, runMigrationFiles } from './migrations.ts'
-import { isProgram, runProgram } from './program.ts'
+export { expectedVersion } from "./checkout.ts";
+export type { MigrationClient } from "./migrations.ts";
 
-export { expectedVersion } from './checkout.ts'
-export type { MigrationClient } from './migrations.ts'
-
-type Log = (line: string) => void
+type Log = (line: string) => void;
 
 /** "coupon" in ASCII: the advisory lock of everybody who changes the schema. */
-const lockKey = '109324429684590'
+const lockKey = "109324429684590";
 
 /** How long we try. Then somebody has to look who holds the lock. */
-const giveUpAfterMs = 60_000
+const giveUpAfterMs = 60_000;
 
 export async function migrate(address: Address, log: Log = () => {}): Promise<void> {
-  const session = openSession(address, { name: 'coupon migrate' })
+  const session = openSession(address, { name: "coupon migrate" });
   try {
-    await checkServer(session)
-    await takeLock(session, log)
-    const applied = await readApplied(session)
-    refuseNewer(applied)
-    const expected = expectedVersion()
+    await checkServer(session);
+    await takeLock(session, log);
+    const applied = await readApplied(session);
+    refuseNewer(applied);
+    const expected = expectedVersion();
     if (applied.migrations.at(-1) === expected.migration && applied.code === expected.code) {
-      log('database is up to date')
-      return
+      log("database is up to date");
+      return;
     }
-    await makeRoles(session)
-    await migrateWorker(address)
-    const { said, left } = await changeInTime(session, expected.code, log)
-    await dropLeft(session, left)
-    log(said)
+    await makeRoles(session);
+    await migrateWorker(address);
+    const { said, left } = await changeInTime(session, expected.code, log);
+    await dropLeft(session, left);
+    log(said);
   } finally {
-    await session.end()
+    await session.end();
   }
 }
 
 async function checkServer(session: Session): Promise<void> {
   const [server] = await session.rows<{ version: number; encoding: string }>(
-    `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding`,
-  )
-  if (server!.version < 150_000) throw new Error('PostgreSQL 15 or newer is needed')
-  if (server!.encoding !== 'UTF8') throw new Error(`the database must have the encoding UTF8, not ${server!.encoding}`)
+    "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding",
+  );
+  if (server!.version < 150_000) throw new Error("PostgreSQL 15 or newer is needed");
+  if (server!.encoding !== "UTF8") throw new Error(`the database must have the encoding UTF8, not ${server!.encoding}`);
 }
 
 async function takeLock(session: Session, log: Log): Promise<void> {
-  const [first] = await session.rows<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [lockKey])
-  if (first!.is_mine) return
-  log('waiting for another migrate')
-  await session.rows('select pg_advisory_lock($1)', [lockKey])
+  const [first] = await session.rows<{ is_mine: boolean }>("select pg_try_advisory_lock($1) as is_mine", [lockKey]);
+  if (first!.is_mine) return;
+  log("waiting for another migrate");
+  await session.rows("select pg_advisory_lock($1)", [lockKey]);
 }
 
 interface Applied {
-  migrations: string[]
-  code: string | null
+  migrations: string[];
+  code: string | null;
 }
 
 async function readApplied(session: Session): Promise<Applied> {
   const exists = await session.rows(
     `select from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = 'core' and c.relname = 'migration'`,
-  )
-  if (exists.length === 0) return { migrations: [], code: null }
-  await session.run('begin; set local role coupon_owner')
-  const migrations = await session.rows<{ name: string }>('select name from core.migration order by position')
-  const code = await session.rows<{ sha256: string }>('select sha256 from core.code_version where is_current')
-  await session.run('commit')
-  return { migrations: migrations.map(({ name }) => name), code: code[0]?.sha256 ?? null }
+  );
+  if (exists.length === 0) return { migrations: [], code: null };
+  await session.run("begin; set local role coupon_owner");
+  const migrations = await session.rows<{ name: string }>("select name from core.migration order by position");
+  const code = await session.rows<{ sha256: string }>("select sha256 from core.code_version where is_current");
+  await session.run("commit");
+  return { migrations: migrations.map(({ name }) => name), code: code[0]?.sha256 ?? null };
 }
 
 function refuseNewer(applied: Applied): void {
-  const known = listMigrations()
-  const unknown = applied.migrations.filter((name) => !known.includes(name))
+  const known = listMigrations();
+  const unknown = applied.migrations.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    throw new Error(`the database is newer than this checkout, which does not know its migration ${unknown.join(', ')}`)
+    throw new Error(`the database is newer than this checkout, which does not know its migration ${unknown.join(", ")}`);
   }
 }
 
@@ -93,10 +92,10 @@ function refuseNewer(applied: Applied): void {
 async function makeRoles(session: Session): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await runScript(session, readScript('roles.sql'), 'db/roles.sql')
+      return await runScript(session, readScript("roles.sql"), "db/roles.sql");
     } catch (error) {
-      const isClash = ['42710', '23505', 'XX000'].includes(sqlState((error as Error).cause) ?? '')
-      if (!isClash || attempt === 10) throw error
+      const isClash = ["42710", "23505", "XX000"].includes(sqlState((error as Error).cause) ?? "");
+      if (!isClash || attempt === 10) throw error;
     }
   }
 }
@@ -104,44 +103,44 @@ async function makeRoles(session: Session): Promise<void> {
 /** As coupon_worker, so that everything in its schema is its own: row security lets only the owner in. */
 async function migrateWorker(address: Address): Promise<void> {
   // Loaded here only: serve needs this module's version, not the library.
-  const { Logger, runMigrations } = await import('graphile-worker')
-  const logger = new Logger(() => () => {})
-  await runMigrations({ connectionString: poolUrl(address, 'coupon_worker'), logger })
+  const { Logger, runMigrations } = await import("graphile-worker");
+  const logger = new Logger(() => () => {});
+  await runMigrations({ connectionString: poolUrl(address, "coupon_worker"), logger });
 }
 
 interface Change {
-  said: string
-  left: string[]
+  said: string;
+  left: string[];
 }
 
 /** Again and again, until no lock is in the way. */
 async function changeInTime(session: Session, codeHash: string, log: Log): Promise<Change> {
-  const deadline = performance.now() + giveUpAfterMs
+  const deadline = performance.now() + giveUpAfterMs;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await change(session, (await readApplied(session)).migrations, codeHash)
+      return await change(session, (await readApplied(session)).migrations, codeHash);
     } catch (error) {
       // lock_not_available, deadlock_detected
-      const isLocked = ['55P03', '40P01'].includes(sqlState((error as Error).cause ?? error) ?? '')
-      if (!isLocked || performance.now() > deadline) throw error
-      await session.run('rollback; reset role; reset search_path')
-      if (attempt === 1) log('a lock is in the way: trying again')
-      await sleep(100 + Math.random() * 400)
+      const isLocked = ["55P03", "40P01"].includes(sqlState((error as Error).cause ?? error) ?? "");
+      if (!isLocked || performance.now() > deadline) throw error;
+      await session.run("rollback; reset role; reset search_path");
+      if (attempt === 1) log("a lock is in the way: trying again");
+      await sleep(100 + Math.random() * 400);
     }
   }
 }
 
 async function change(session: Session, applied: string[], codeHash: string): Promise<Change> {
-  await session.run(begin)
-  const fresh = await runMigrationFiles(session, applied)
-  const { count, left } = await loadCode(session)
-  await runScript(session, readScript('grants.sql'), 'db/grants.sql')
-  await recordCode(session, codeHash)
-  await session.run('commit')
+  await session.run(begin);
+  const fresh = await runMigrationFiles(session, applied);
+  const { count, left } = await loadCode(session);
+  await runScript(session, readScript("grants.sql"), "db/grants.sql");
+  await recordCode(session, codeHash);
+  await session.run("commit");
   const said = fresh.length > 0
     ? `migrated: ${fresh.length} migrations, ${count} functions and views`
-    : `no new migration, ${count} functions and views loaded`
-  return { said, left }
+    : `no new migration, ${count} functions and views loaded`;
+  return { said, left };
 }
 
 /**
@@ -149,31 +148,31 @@ async function change(session: Session, applied: string[], codeHash: string): Pr
  * before leaves them to the next one.
  */
 async function dropLeft(session: Session, left: string[]): Promise<void> {
-  if (left.length === 0) return
-  const deadline = performance.now() + 5_000
-  const running = `select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()`
-  const listRunning = async (): Promise<string[]> => (await session.rows<{ id: string }>(running)).map(({ id }) => id)
-  const before = new Set(await listRunning())
-  while ((await listRunning()).some((id) => before.has(id)) && performance.now() < deadline) await sleep(20)
-  await session.run(begin)
-  await dropRoutines(session, left)
-  await session.run('commit')
+  if (left.length === 0) return;
+  const deadline = performance.now() + 5_000;
+  const running = "select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()";
+  const listRunning = async (): Promise<string[]> => (await session.rows<{ id: string }>(running)).map(({ id }) => id);
+  const before = new Set(await listRunning());
+  while ((await listRunning()).some((id) => before.has(id)) && performance.now() < deadline) await sleep(20);
+  await session.run(begin);
+  await dropRoutines(session, left);
+  await session.run("commit");
 }
 
 /** The version before is kept beside it; who goes back to it is there as if nothing had been. */
 async function recordCode(session: Session, codeHash: string): Promise<void> {
-  const isBack = (await session.rows('select from core.code_version where sha256 = $1', [codeHash])).length > 0
-  await session.rows('delete from core.code_version where $1 or not is_current', [isBack])
-  await session.rows('update core.code_version set is_current = false')
-  await session.rows('insert into core.code_version (sha256) values ($1)', [codeHash])
+  const isBack = (await session.rows("select from core.code_version where sha256 = $1", [codeHash])).length > 0;
+  await session.rows("delete from core.code_version where $1 or not is_current", [isBack]);
+  await session.rows("update core.code_version set is_current = false");
+  await session.rows("insert into core.code_version (sha256) values ($1)", [codeHash]);
 }
 
 if (isProgram(import.meta)) {
   await runProgram(async () => {
-    if (process.argv.includes('--snapshot')) {
-      const { writeSnapshot } = await import('./snapshot.ts')
-      return writeSnapshot(migrate)
+    if (process.argv.includes("--snapshot")) {
+      const { writeSnapshot } = await import("./snapshot.ts");
+      return writeSnapshot(migrate);
     }
-    await migrate(await resolveAddress(readConfig()), console.log)
-  })
+    await migrate(await resolveAddress(readConfig()), console.log);
+  });
 }

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
-import type { MigrationClient } from '../../src/migrate.ts'
+import { readFileSync } from "node:fs";
+import type { MigrationClient } from "../../src/migrate.ts";
 
 export const up = (client: MigrationClient): Promise<void> =>
-  client.run(readFileSync(new URL('./002-parties.sql', import.meta.url), 'utf8'), '002-parties.sql')
+  client.run(readFileSync(new URL("./002-parties.sql", import.meta.url), "utf8"), "002-parties.sql");
 export const down = (): never => {
-  throw new Error('migrations only go forward: restore a backup instead')
-}
+  throw new Error("migrations only go forward: restore a backup instead");
+};

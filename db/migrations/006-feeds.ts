@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
-import type { MigrationClient } from '../../src/migrate.ts'
+import { readFileSync } from "node:fs";
+import type { MigrationClient } from "../../src/migrate.ts";
 
 export const up = (client: MigrationClient): Promise<void> =>
-  client.run(readFileSync(new URL('./006-feeds.sql', import.meta.url), 'utf8'), '006-feeds.sql')
+  client.run(readFileSync(new URL("./006-feeds.sql", import.meta.url), "utf8"), "006-feeds.sql");
 export const down = (): never => {
-  throw new Error('migrations only go forward: restore a backup instead')
-}
+  throw new Error("migrations only go forward: restore a backup instead");
+};

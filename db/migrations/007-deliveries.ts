@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
-import type { MigrationClient } from '../../src/migrate.ts'
+import { readFileSync } from "node:fs";
+import type { MigrationClient } from "../../src/migrate.ts";
 
 export const up = (client: MigrationClient): Promise<void> =>
-  client.run(readFileSync(new URL('./007-deliveries.sql', import.meta.url), 'utf8'), '007-deliveries.sql')
+  client.run(readFileSync(new URL("./007-deliveries.sql", import.meta.url), "utf8"), "007-deliveries.sql");
 export const down = (): never => {
-  throw new Error('migrations only go forward: restore a backup instead')
-}
+  throw new Error("migrations only go forward: restore a backup instead");
+};

@@ -1,26 +1,25 @@
 // `npm run check`: types, linter, house laws. All of them run, so that one round shows everything.
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+import { runProgram } from "../../src/program.ts";
+import { findBreaches } from "./laws.ts";
 
-import { spawnSync } from 'node:child_process'
-import path from 'node:path'
-import { runProgram } from '../../src/program.ts'
-import { findBreaches } from './laws.ts'
-
-const root = path.resolve(import.meta.dirname, '../..')
+const root = path.resolve(import.meta.dirname, "../..");
 
 function runTool(name: string, args: string[]): boolean {
-  console.log(`${name} ${args.join(' ')}`)
-  return spawnSync(path.join(root, 'node_modules/.bin', name), args, { cwd: root, stdio: 'inherit' }).status === 0
+  console.log(`${name} ${args.join(" ")}`);
+  return spawnSync(path.join(root, "node_modules/.bin", name), args, { cwd: root, stdio: "inherit" }).status === 0;
 }
 
 function checkLaws(): boolean {
-  console.log('house laws')
-  const breaches = findBreaches()
-  for (const breach of breaches) console.error(breach)
-  return breaches.length === 0
+  console.log("house laws");
+  const breaches = findBreaches();
+  for (const breach of breaches) console.error(breach);
+  return breaches.length === 0;
 }
 
 await runProgram(async () => {
-  const results = [runTool('tsc', ['--noEmit']), runTool('oxlint', ['--deny-warnings']), checkLaws()]
-  console.log(results.every(Boolean) ? 'all checks passed' : 'some checks failed')
-  process.exit(results.every(Boolean) ? 0 : 1)
-})
+  const results = [runTool("tsc", ["--noEmit"]), runTool("oxlint", ["--deny-warnings"]), checkLaws()];
+  console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");
+  process.exit(results.every(Boolean) ? 0 : 1);
+});

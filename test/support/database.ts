@@ -1,108 +1,107 @@
 // Databases for tests. Each test file takes a clone of the template that run.ts has migrated, so no
 // file sees what another one did. When it is dropped, the laws of the system are looked at: whatever
 // a test did, none is broken.
-
-import { type Address, type Database, connect, openSession } from '../../src/database.ts'
-import { migrate } from '../../src/migrate.ts'
+import { type Address, type Database, connect, openSession } from "../../src/database.ts";
+import { migrate } from "../../src/migrate.ts";
 
 export interface TestDatabase {
-  address: Address
-  name: string
-  drop(): Promise<void>
+  address: Address;
+  name: string;
+  drop(): Promise<void>;
 }
 
 export interface Options {
   /** For tests that corrupt rows on purpose. */
-  mayBreakLaws?: boolean
+  mayBreakLaws?: boolean;
 }
 
 /** A migrated database without any tenant. */
 export async function createDatabase(options: Options = {}): Promise<TestDatabase> {
-  const { template } = readRun()
+  const { template } = readRun();
   // Copying files takes a tenth of the time that writing all pages through the log takes.
-  return create(`template "${template}" strategy file_copy`, options)
+  return create(`template "${template}" strategy file_copy`, options);
 }
 
 /** A database in which nobody has migrated yet. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
-  return create(`template template0 encoding 'UTF8'`, { mayBreakLaws: true })
+  return create("template template0 encoding 'UTF8'", { mayBreakLaws: true });
 }
 
 async function create(options: string, { mayBreakLaws = false }: Options): Promise<TestDatabase> {
-  const { server, prefix } = readRun()
-  const name = `${prefix}${process.pid}_${(count += 1)}`
-  await asAdmin(server, (admin) => admin.rows(`create database "${name}" ${options}`))
-  const address = addressOf(server, name)
+  const { server, prefix } = readRun();
+  const name = `${prefix}${process.pid}_${(count += 1)}`;
+  await asAdmin(server, (admin) => admin.rows(`create database "${name}" ${options}`));
+  const address = addressOf(server, name);
   return {
     name,
     address,
     async drop() {
-      const broken = mayBreakLaws ? [] : await findBrokenLaws(address)
-      await asAdmin(server, (admin) => admin.rows(`drop database if exists "${name}" with (force)`))
+      const broken = mayBreakLaws ? [] : await findBrokenLaws(address);
+      await asAdmin(server, (admin) => admin.rows(`drop database if exists "${name}" with (force)`));
       // Thrown in a teardown it fails the test.
-      if (broken.length > 0) throw new Error(`laws broken in the end: ${broken.join('; ')}`)
+      if (broken.length > 0) throw new Error(`laws broken in the end: ${broken.join("; ")}`);
     },
-  }
+  };
 }
 
 /** After the sequencer has come to the end, so that its laws are looked at in every test. */
 async function findBrokenLaws(address: Address): Promise<string[]> {
-  const session = openSession(address, { name: 'coupon test laws' })
+  const session = openSession(address, { name: "coupon test laws" });
   try {
     // Compiling the view takes longer than reading a test's few rows.
-    await session.run('set jit = off')
+    await session.run("set jit = off");
     for (;;) {
-      const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>('select * from jobs.sequence_events(10000)')
-      if (step!.is_drained || step!.sequenced === 0) break
+      const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>("select * from jobs.sequence_events(10000)");
+      if (step!.is_drained || step!.sequenced === 0) break;
     }
     // As the worker does: else the view is planned for empty tables, and takes minutes where a test wrote much.
-    await session.rows('select jobs.analyze_grown()')
+    await session.rows("select jobs.analyze_grown()");
     return (await session.rows<{ found: string }>(
-      `select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20`)).map(({ found }) => found)
+      "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20")).map(({ found }) => found);
   } finally {
-    await session.end()
+    await session.end();
   }
 }
 
-let count = 0
+let count = 0;
 
 /** Set by run.ts, because every test file is a process of its own. */
 function readRun(): { server: Address; prefix: string; template: string } {
-  const text = process.env['COUPON_TEST_RUN']
-  if (text === undefined) throw new Error('start tests with: npm test -- test/some/file.test.ts')
-  return JSON.parse(text) as ReturnType<typeof readRun>
+  const text = process.env["COUPON_TEST_RUN"];
+  if (text === undefined) throw new Error("start tests with: npm test -- test/some/file.test.ts");
+  return JSON.parse(text) as ReturnType<typeof readRun>;
 }
 
 /** The same server, another database. */
 export function addressOf(server: Address, database: string): Address {
-  return 'url' in server
+  return "url" in server
     ? { url: server.url.replace(/^(\w+:\/\/[^/]*\/)[^?]*/, `$1${database}`) }
-    : { ...server, database }
+    : { ...server, database };
 }
 
 export async function asAdmin<T>(server: Address, act: (admin: Database) => Promise<T>): Promise<T> {
-  const admin = connect(server, { name: 'coupon test', max: 1 })
+  const admin = connect(server, { name: "coupon test", max: 1 });
   try {
-    return await act(admin)
+    return await act(admin);
   } finally {
-    await admin.end()
+    await admin.end();
   }
 }
 
 /** A migrated database, of which those of the tests are made. */
 export async function makeTemplate(server: Address, prefix: string): Promise<string> {
-  const name = `${prefix}template`
+  const name = `${prefix}template`;
   await asAdmin(server, (admin) =>
-    admin.rows(`create database "${name}" template template0 encoding 'UTF8'`))
-  await migrate(addressOf(server, name))
-  return name
+    admin.rows(`create database "${name}" template template0 encoding 'UTF8'`));
+  await migrate(addressOf(server, name));
+  return name;
 }
 
 /** Also those whose test was killed before it could drop its own. */
 export async function dropDatabases(server: Address, prefix: string): Promise<void> {
   await asAdmin(server, async (admin) => {
     const left = await admin.rows<{ datname: string }>(
-      'select datname from pg_database where starts_with(datname, $1)', [prefix])
-    for (const { datname } of left) await admin.rows(`drop database "${datname}" with (force)`)
-  })
+      "select datname from pg_database where starts_with(datname, $1)", [prefix]);
+    for (const { datname } of left) await admin.rows(`drop database "${datname}" with (force)`);
+  });
 }

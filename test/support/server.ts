@@ -1,47 +1,46 @@
 // The one database server of a test run: the one that TEST_DATABASE_URL names, else a container
 // where Docker runs, else the embedded one.
-
-import { spawnSync } from 'node:child_process'
-import type { Address } from '../../src/database.ts'
-import { startScratch } from '../../src/scratch.ts'
+import { spawnSync } from "node:child_process";
+import type { Address } from "../../src/database.ts";
+import { startScratch } from "../../src/scratch.ts";
 
 export interface TestServer {
-  name: string
+  name: string;
   /** Of a database from which others can be made. */
-  address: Address
-  stop(): Promise<void>
+  address: Address;
+  stop(): Promise<void>;
 }
 
 export async function startServer(): Promise<TestServer> {
-  const url = process.env['TEST_DATABASE_URL']
-  if (url) return { name: 'TEST_DATABASE_URL', address: { url }, stop: async () => {} }
+  const url = process.env["TEST_DATABASE_URL"];
+  if (url) return { name: "TEST_DATABASE_URL", address: { url }, stop: async () => {} };
   if (isDockerRunning()) {
     try {
-      return await startContainer()
+      return await startContainer();
     } catch (error) {
-      console.log(`no container (${(error as Error).message.split('\n')[0]}): taking the embedded server`)
+      console.log(`no container (${(error as Error).message.split("\n")[0]}): taking the embedded server`);
     }
   }
-  const { address, stop } = await startScratch()
-  return { name: 'embedded PostgreSQL 18', address, stop }
+  const { address, stop } = await startScratch();
+  return { name: "embedded PostgreSQL 18", address, stop };
 }
 
 const isDockerRunning = (): boolean =>
-  spawnSync('docker', ['info'], { stdio: 'ignore', timeout: 5_000 }).status === 0
+  spawnSync("docker", ["info"], { stdio: "ignore", timeout: 5_000 }).status === 0;
 
 async function startContainer(): Promise<TestServer> {
-  const { GenericContainer, Wait } = await import('testcontainers')
-  const container = await new GenericContainer('postgres:18')
-    .withEnvironment({ POSTGRES_PASSWORD: 'test', POSTGRES_DB: 'coupon' })
-    .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
+  const { GenericContainer, Wait } = await import("testcontainers");
+  const container = await new GenericContainer("postgres:18")
+    .withEnvironment({ POSTGRES_PASSWORD: "test", POSTGRES_DB: "coupon" })
+    .withCommand(["postgres", "-c", "fsync=off", "-c", "max_connections=300"])
     .withExposedPorts(5432)
     // The image starts the server twice: once to prepare it, unreachable from outside.
     .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))
     .withStartupTimeout(120_000)
-    .start()
+    .start();
   return {
-    name: 'postgres:18 in a container',
+    name: "postgres:18 in a container",
     address: { url: `postgres://postgres:test@${container.getHost()}:${container.getMappedPort(5432)}/coupon` },
-    stop: async () => { await container.stop() },
-  }
+    stop: async () => { await container.stop(); },
+  };
 }
