@@ -33,6 +33,6 @@ begin
   revoke all on schema public from public;
   execute format('grant connect on database %I to coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin', current_database());
   execute format('grant create, temporary on database %I to coupon_owner', current_database());
-  execute format('grant create on database %I to coupon_worker', current_database());
+  execute format('revoke create on database %I from coupon_worker', current_database());
 end
 $grants$;

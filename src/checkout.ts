@@ -43,12 +43,10 @@ export function listCode(): CodeFile[] {
   );
 }
 
-/** `code` covers all that a migrate puts in place besides the migrations, other packages' schemas too. */
+/** `code` covers all that a migrate puts in place besides the migrations. */
 export function expectedVersion(): { migration: string; code: string } {
   const hash = createHash("sha256");
   for (const { path: file, text } of listCode()) hash.update(`${file}\0${text}\0`);
-  hash.update(`${readScript("roles.sql")}\0${readScript("grants.sql")}\0`);
-  const manifest = JSON.parse(readScript("../package.json")) as { dependencies: Record<string, string> };
-  hash.update(`graphile-worker ${manifest.dependencies["graphile-worker"]}`);
+  hash.update(`${readScript("roles.sql")}\0${readScript("worker.sql")}\0${readScript("grants.sql")}\0`);
   return { migration: listMigrations().at(-1) ?? "", code: hash.digest("hex") };
 }

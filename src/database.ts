@@ -92,7 +92,7 @@ export async function resolveAddress(config: Pick<Config, "databaseUrl" | "dataD
 
 /** For the one library that brings its own driver: a connection string that acts as `role`. */
 export function poolUrl(address: Address, role: string): string {
-  const options = `options=${encodeURIComponent(`-c role=${role}`)}&application_name=${role}`;
+  const options = `options=${encodeURIComponent(`-c role=${role} -c search_path=pg_catalog,pg_temp`)}&application_name=${role}`;
   if ("url" in address) return `${address.url}${address.url.includes("?") ? "&" : "?"}${options}`;
   const { host, port, user, database, password } = address;
   const login = [user, password].filter((part) => part !== undefined).map(encodeURIComponent).join(":");
@@ -159,6 +159,8 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     connection: {
       application_name: name,
       TimeZone: "UTC",
+      // Whatever schema somebody was able to make: our statements do not look into it.
+      search_path: "pg_catalog, pg_temp",
       // Our statements are short: compiling them, or sharing them out, takes longer than running them.
       jit: "off",
       max_parallel_workers_per_gather: "0",

@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expectedVersion, listMigrations, readScript } from "./checkout.ts";
 import { readConfig } from "./config.ts";
-import { type Address, type Session, openSession, poolUrl, resolveAddress, sqlState } from "./database.ts";
+import { type Address, type Session, openSession, resolveAddress, sqlState } from "./database.ts";
 import { dropRoutines, loadCode, runScript } from "./loader.ts";
 import { begin, runMigrationFiles } from "./migrations.ts";
 import { isProgram, runProgram } from "./program.ts";
@@ -38,7 +38,7 @@ export async function migrate(address: Address, log: Log = () => {}): Promise<vo
       return;
     }
     await makeRoles(session);
-    await migrateWorker(address);
+    await runScript(session, readScript("worker.sql"), "db/worker.sql");
     const { said, left } = await changeInTime(session, expected.code, log);
     await dropLeft(session, left);
     log(said);
@@ -98,14 +98,6 @@ async function makeRoles(session: Session): Promise<void> {
       if (!isClash || attempt === 10) throw error;
     }
   }
-}
-
-/** As coupon_worker, so that everything in its schema is its own: row security lets only the owner in. */
-async function migrateWorker(address: Address): Promise<void> {
-  // Loaded here only: serve needs this module's version, not the library.
-  const { Logger, runMigrations } = await import("graphile-worker");
-  const logger = new Logger(() => () => {});
-  await runMigrations({ connectionString: poolUrl(address, "coupon_worker"), logger });
 }
 
 interface Change {

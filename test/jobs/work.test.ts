@@ -1,8 +1,9 @@
 // The worker as a program: graphile-worker carries wake-up calls, and losing them or their carrier loses nothing.
 import { setTimeout as sleep } from "node:timers/promises";
+import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
 import { readConfig } from "../../src/config.ts";
-import { connect } from "../../src/database.ts";
+import { connect, poolUrl } from "../../src/database.ts";
 import { createLog } from "../../src/log.ts";
 import { createPruner } from "../../src/tasks/prune.ts";
 import { startTicker } from "../../src/ticker.ts";
@@ -71,6 +72,7 @@ t.test("a job that a killed worker left locked stands in nobody's way", async (t
   const id = await submit(service, 10);
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => login.end());
+  await runMigrations({ connectionString: poolUrl(service.address, "coupon_worker") });
   await login.rows(
     `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id)) from jobs.due_mint(1)`);
   await login.rows("update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), attempts = 1");

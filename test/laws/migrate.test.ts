@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { runMigrations } from "graphile-worker";
 import t from "tap";
 import { listCode, listMigrations } from "../../src/checkout.ts";
 import { type Address, openSession, poolUrl } from "../../src/database.ts";
@@ -162,9 +163,31 @@ t.test("a lock that somebody holds for long is not waited for: others go on, and
   t.strictSame((await asOwner<{ migration: string }>(address, "select migration from gate.version()"))[0]!.migration, expectedVersion().migration);
 });
 
+t.test("migrate, who may be a superuser, runs nothing that somebody else made", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const login = openSession(address, { name: "coupon test" });
+  t.teardown(() => login.end());
+  // Named as the login, as a schema that stands first in a usual search_path; and in what the worker owns.
+  await login.run(`
+    do $$ begin execute format('create schema %I; grant usage on schema %1$I to public', session_user); end $$;
+    set search_path = "$user", pg_catalog;
+    create table ran (what text);
+    create function trap(what text) returns boolean language plpgsql as $$ begin execute 'insert into ran values ($1)' using what; return true; end $$;
+    create function pg_try_advisory_lock(text) returns boolean language sql return trap('lock');
+    create function format(text, name) returns text language sql return trap('format')::text;
+    alter table graphile_worker.migrations rename to migrations_real;
+    create view graphile_worker.migrations as select * from graphile_worker.migrations_real where trap('view');
+    alter view graphile_worker.migrations owner to coupon_worker`);
+  await asOwner(address, "update core.code_version set sha256 = 'another' where is_current");
+  await migrate(address);
+  t.strictSame([...await login.rows("select what from ran")], []);
+});
+
 t.test("graphile-worker owns its schema through the role of the worker", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
+  await runMigrations({ connectionString: poolUrl(address, "coupon_worker") });
   const owners = await asOwner<{ owner: string }>(address, `
     select distinct pg_get_userbyid(c.relowner) as owner from pg_class c
     where c.relnamespace = (select oid from pg_namespace where nspname = 'graphile_worker')`);
