@@ -69,6 +69,14 @@ const rules: Rule[] = [
     [{ order: 3 }, "1.00", 100], // 99.9999 cents
     [{ order: 0.01 }, "0.00", 0],
     [{ order: 0.02 }, "0.01", 1], // 0.666666 cents
+    [{ order: "999999905000.03" }, "333332968333.37", 33_333_296_833_337], // …337.499999 cents: as a quotient it would be …337.5
+  ] },
+  { name: "99.9999 % EUR", currency: "EUR", discount: { type: "percent", percent: 99.9999 }, cases: [
+    [{ order: "10200005000.01" }, "10199994800.00", 1_019_999_480_000],
+    [{ order: "999999905000.01" }, "999998905000.10", 99_999_890_500_010], // …010.499999 cents
+  ] },
+  { name: "33.3333 % KWD", currency: "KWD", discount: { type: "percent", percent: 33.3333 }, cases: [
+    [{ order: "3031000500.003" }, "1010332489.667", 1_010_332_489_667],
   ] },
   { name: "100 % EUR", currency: "EUR", discount: { type: "percent", percent: 100 }, cases: [
     [{ order: 12.34 }, "12.34", 1234],

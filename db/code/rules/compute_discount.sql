@@ -32,7 +32,7 @@ begin
     discount_minor := least(
       case p_template.discount_type
         when 'fixed' then p_template.discount_minor
-        else round(v_eligible * p_template.discount_percent / 100)
+        else round(v_eligible * p_template.discount_percent * 0.01)  -- a quotient has few decimals where numbers are long
       end,
       p_template.max_discount_minor, v_eligible, p_order_minor);
   end if;
