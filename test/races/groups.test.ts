@@ -1,6 +1,7 @@
 // Calls that meet in one group, as gate.perform gets it: what would have to wait for another call of the group is handed back
 // (status 0), and nothing of it is written.
 import t from "tap";
+import { openSession } from "../../src/database.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { makeStock, openTill, type Stock } from "../support/writers.ts";
 
@@ -9,7 +10,7 @@ let stock: Stock;
 let till: Awaited<ReturnType<typeof openTill>>;
 t.before(async () => {
   service = await startService(t);
-  stock = await makeStock(service, { again: 20, once: 0 });
+  stock = await makeStock(service, { again: 30, once: 0 });
   till = await openTill(service);
   t.teardown(() => till.session.end());
 });
@@ -57,6 +58,31 @@ t.test("a revoked credential, a read and an unknown merchant do not disturb the 
     redeem(nextCoupon(), { credential_id: 2147483647 }), { operation: "query", args: { coupon, merchant } },
     { operation: "redeem", args: { coupon: nextCoupon(), merchant: "mch_none" } }, redeem(coupon), { operation: "refuse", args: {} },
   ]), ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, 0]);
+});
+
+t.test("what a psql session holds beside the coupon is not waited for either: that call is handed back, the others are done", async (t) => {
+  const [confirmed, cancelled, redeemed, taken, voided, unused] = Array.from({ length: 6 }, nextCoupon) as [string, string, string, string, string, string];
+  const lockOf = (coupon: string) => ({ coupon, merchant, lock_request_id: `lock-${coupon}` });
+  const lock = (coupon: string) => ({ ...redeem(coupon, { request_id: `lock-${coupon}` }), operation: "lock" });
+  const granted = await till.send([lock(confirmed), lock(cancelled), lock(taken), lock(voided), redeem(redeemed)], false);
+  const { redemption } = JSON.parse(granted[4]!.body) as { redemption: string };
+  await service.owner.rows(
+    "update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)", [[`lock-${taken}`, `lock-${voided}`]]);
+  const calls = [
+    { operation: "confirm", args: lockOf(confirmed) }, { operation: "cancel", args: lockOf(cancelled) }, { operation: "reverse", args: { redemption } },
+    redeem(taken), { operation: "void", args: { coupon: voided, merchant } },
+  ];
+  const others = [{ operation: "void", args: { coupon: unused, merchant } }, redeem(nextCoupon())];
+  const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => psql.end());
+  await psql.run("begin");
+  await psql.rows("select from core.redemption for update");
+  await psql.rows("select from core.merchant for update");
+  t.strictSame(await answers([...calls, ...others]), [0, 0, 0, 0, 0, 200, 200]);
+  const [lapsed] = await service.owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count");
+  t.equal(lapsed!.count, 0, "nor by the job");
+  await psql.run("rollback");
+  t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
 });
 
 t.test("an error undoes the whole group", async (t) => {

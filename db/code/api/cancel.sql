@@ -4,6 +4,7 @@ create or replace function api.cancel(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_held     record;
+  v_found    record;
   v_coupon   core.coupon;
   v_lock     core.redemption;
   v_now      timestamptz;
@@ -17,10 +18,14 @@ begin
   if v_held.coupon_id is null then
     return rules.refuse_unknown(p_call, 'coupon');
   end if;
+  v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
+  if v_found.is_busy then
+    return (0, null::text);
+  end if;
 
   -- decide
   v_now := clock_timestamp();
-  v_lock := rules.find_lock(p_call, v_held.coupon_id);
+  v_lock := v_found.redemption;
   v_refusal := rules.check_lock(p_call, v_lock, v_now);
   if v_lock.redemption_id is null then
     insert into core.lock_cancellation (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)

@@ -5,6 +5,7 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
   v_held         record;
+  v_found        record;
   v_batch        core.batch;
   v_lock         core.redemption;
   v_now          timestamptz;
@@ -21,10 +22,14 @@ begin
   if v_held.coupon_id is null then
     return rules.refuse_unknown(p_call, 'coupon');
   end if;
+  v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
+  if v_found.is_busy then
+    return (0, null::text);
+  end if;
 
   -- decide
   v_now := clock_timestamp();
-  v_lock := rules.find_lock(p_call, v_held.coupon_id);
+  v_lock := v_found.redemption;
   v_batch := rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
   if v_lock.merchant_id is distinct from v_merchant_id then
     return rules.refuse(p_call, case

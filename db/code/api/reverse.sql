@@ -9,6 +9,7 @@ declare
   v_coupon       core.coupon;
   v_batch        core.batch;
   v_held         record;
+  v_found        record;
   v_now          timestamptz;
 begin
   -- lock rows: the coupon, as always; then the redemption is read again
@@ -27,8 +28,11 @@ begin
   if v_held.is_busy then
     return (0, null::text);
   end if;
-  select r.* into v_redemption
-  from core.redemption r where r.tenant_id = p_call.tenant_id and r.redemption_id = v_id;
+  v_found := rules.hold_redemption(p_call, v_id);
+  if v_found.is_busy then
+    return (0, null::text);
+  end if;
+  v_redemption := v_found.redemption;
   select c.* into v_coupon
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
 

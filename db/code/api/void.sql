@@ -41,6 +41,9 @@ begin
   end if;
 
   -- write
+  if (rules.hold_redemption(p_call, v_lock.redemption_id)).is_busy then
+    return (0, null::text);
+  end if;
   perform rules.lapse_lock(p_call.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(
     v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason', v_now);

@@ -51,6 +51,11 @@ begin
       select r.* into v_lock
       from core.redemption r
       where r.coupon_id = (v_case.coupon).coupon_id and r.tenant_id = (v_case.coupon).tenant_id and r.status = 'LOCKED';
+      if v_refusal.http_status is null and v_lock.lock_expires_at <= v_now
+         and (rules.hold_redemption(v_case.call, v_lock.redemption_id)).is_busy
+      then
+        v_refusal := (0, null);
+      end if;
     end if;
 
     -- the amounts, then everything that may speak against it

@@ -1,0 +1,25 @@
+-- Locks a redemption's row for the rest of the transaction and gives it as it is then. Its coupon's row is held by then, so
+-- only a psql session that took the redemption first can be in the way. is_busy: one is, and this call may not wait; it
+-- has to be handed back. Nothing is locked where there is no redemption (null).
+create or replace function rules.hold_redemption(
+  p_call core.call, p_redemption_id uuid, out redemption core.redemption, out is_busy boolean)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  is_busy := false;
+  if p_redemption_id is null then
+    return;
+  elsif p_call.may_wait then
+    select r.* into redemption
+    from core.redemption r
+    where r.tenant_id = p_call.tenant_id and r.redemption_id = p_redemption_id
+    for no key update;
+    return;
+  end if;
+  select r.* into redemption
+  from core.redemption r
+  where r.tenant_id = p_call.tenant_id and r.redemption_id = p_redemption_id
+  for no key update skip locked;
+  is_busy := not found;
+end
+$$;
+comment on function rules.hold_redemption(core.call, uuid) is 'Locks the row of a redemption whose coupon is held.';
