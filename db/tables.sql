@@ -265,8 +265,8 @@ CASE
     WHEN (pg_current_xact_id() IS NOT NULL) THEN nextval('core.event_seq'::regclass)
     ELSE NULL::bigint
 END,
-  occurred_at timestamp with time zone not null,
-  recorded_at timestamp with time zone not null,
+  occurred_at core.finite_time not null,
+  recorded_at core.finite_time not null,
   event_id uuid not null,
   coupon_id uuid,
   batch_id integer,
@@ -341,7 +341,7 @@ create table core.ledger_entry (
   tenant_id integer not null,
   distributor_id integer not null,
   amount_minor bigint not null,
-  recorded_at timestamp with time zone not null,
+  recorded_at core.finite_time not null,
   entry_id uuid not null,
   entry_type core.entry_type not null,
   currency text not null,
@@ -378,7 +378,7 @@ create table core.merchant (
   constraint merchant_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint merchant_external_id_is_well_formed CHECK ((external_id ~ '^mch_[a-z0-9]{1,40}$'::text))
 );
-CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.merchant FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
+CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.merchant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.merchant_id <> old.merchant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER merchant_is_kept BEFORE DELETE ON core.merchant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.merchant is 'A place that redeems. Belongs to one party; delegates may act for it.';
 
@@ -424,7 +424,7 @@ create table core.party (
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL))
 );
-CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
+CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.party is 'A company inside a tenant: maker, distributor, merchant operator, or all three.';
 comment on column core.party.time_zone is 'IANA name; the business day of a distributor is a local day here.';
@@ -448,10 +448,10 @@ create table core.redemption (
   merchant_id integer not null,
   discount_minor core.minor_units not null,
   order_minor core.minor_units,
-  started_at timestamp with time zone not null,
-  lock_expires_at timestamp with time zone,
-  redeemed_at timestamp with time zone,
-  ended_at timestamp with time zone,
+  started_at core.finite_time not null,
+  lock_expires_at core.finite_time,
+  redeemed_at core.finite_time,
+  ended_at core.finite_time,
   redemption_id uuid not null,
   coupon_id uuid not null,
   caller_id integer not null,
@@ -463,7 +463,7 @@ create table core.redemption (
   order_id text,
   constraint redemption_pkey PRIMARY KEY (redemption_id, tenant_id),
   constraint discount_is_within_order CHECK (((discount_minor)::bigint <= (order_minor)::bigint)),
-  constraint status_agrees_with_times CHECK (core.status_agrees_with_times(status, lock_expires_at, redeemed_at, ended_at))
+  constraint status_agrees_with_times CHECK (core.status_agrees_with_times(status, (started_at)::timestamp with time zone, (lock_expires_at)::timestamp with time zone, (redeemed_at)::timestamp with time zone, (ended_at)::timestamp with time zone))
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
@@ -471,7 +471,7 @@ CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT O
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
-CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
+CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
 comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
 comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
@@ -506,7 +506,7 @@ create table core.reversal (
   redemption_id uuid not null,
   caller_id integer not null,
   reason text,
-  reversed_at timestamp with time zone not null,
+  reversed_at core.finite_time not null,
   constraint reversal_pkey PRIMARY KEY (reversal_id, tenant_id),
   constraint redemption_is_reversed_once UNIQUE (redemption_id, tenant_id),
   constraint reversal_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id)
@@ -626,7 +626,7 @@ END),
   constraint template_external_id_is_well_formed CHECK ((external_id ~ '^tpl_[a-z0-9]{1,40}$'::text)),
   constraint template_validity_is_forward CHECK (((valid_from)::timestamp with time zone < (valid_to)::timestamp with time zone))
 );
-CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.template FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
+CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.template FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.template_id <> old.template_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER template_is_kept BEFORE DELETE ON core.template FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER template_with_batches_keeps_its_terms BEFORE UPDATE ON core.template FOR EACH ROW EXECUTE FUNCTION core.check_template_change();
 comment on table core.template is 'The rule from which batches are made. What it says of money is fixed once it has a batch.';
@@ -657,7 +657,7 @@ create table core.tenant (
   constraint tenant_external_id_is_well_formed CHECK ((external_id ~ '^ten_[a-z0-9]{1,40}$'::text)),
   constraint variant_is_known CHECK ((variant = ANY (ARRAY['A'::text, 'B'::text])))
 );
-CREATE TRIGGER external_id_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN ((new.external_id <> old.external_id)) EXECUTE FUNCTION core.keep_external_id();
+CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER tenant_is_kept BEFORE DELETE ON core.tenant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER variant_and_unit_are_fixed_in_use BEFORE UPDATE ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.keep_tenant_fixed();
 comment on table core.tenant is 'Isolation boundary: nothing crosses it, and its key is first in every key.';
@@ -680,10 +680,9 @@ create table core.voiding (
   merchant_id integer,
   caller_id integer not null,
   reason text,
-  voided_at timestamp with time zone not null,
+  voided_at core.finite_time not null,
   constraint voiding_pkey PRIMARY KEY (tenant_id, coupon_id),
-  constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id),
-  constraint voiding_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id)
+  constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();

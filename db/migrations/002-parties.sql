@@ -120,7 +120,8 @@ create function core.check_credential_party() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'UPDATE'
-     and ((new.tenant_id, new.access_key, new.party_id) is distinct from (old.tenant_id, old.access_key, old.party_id)
+     and ((new.tenant_id, new.credential_id, new.access_key, new.party_id)
+          is distinct from (old.tenant_id, old.credential_id, old.access_key, old.party_id)
           or (old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at))
   then
     raise exception 'credential %: whom it stands for is fixed, and revoked is for good', old.access_key
@@ -142,14 +143,16 @@ create trigger party_is_given_exactly_in_variant_b
 before insert or update on core.credential
 for each row execute function core.check_credential_party();
 
+-- For update: a credential that another session is just making holds the tenant's row by its reference.
 create function core.keep_tenant_fixed() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.variant, new.amount_unit) is distinct from (old.variant, old.amount_unit)
-     and exists (select from core.credential c where c.tenant_id = old.tenant_id)
-  then
-    raise exception 'tenant %: variant and amount_unit are fixed once it has credentials', old.external_id
-      using errcode = 'check_violation', constraint = 'variant_and_unit_are_fixed_in_use';
+  if (new.variant, new.amount_unit) is distinct from (old.variant, old.amount_unit) then
+    perform from core.tenant t where t.tenant_id = old.tenant_id for update;
+    if exists (select from core.credential c where c.tenant_id = old.tenant_id) then
+      raise exception 'tenant %: variant and amount_unit are fixed once it has credentials', old.external_id
+        using errcode = 'check_violation', constraint = 'variant_and_unit_are_fixed_in_use';
+    end if;
   end if;
   return new;
 end
@@ -160,22 +163,26 @@ create trigger variant_and_unit_are_fixed_in_use
 before update on core.tenant
 for each row execute function core.keep_tenant_fixed();
 
--- Statements and events name things by the ids their writer chose; what was written must stay true.
-create function core.keep_external_id() returns trigger
+-- Redemptions and ledger entries name rows by their keys, without a foreign key; statements and events by the ids their
+-- writer chose. What was written must stay true.
+create function core.keep_identity() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  raise exception 'external_id % is fixed', old.external_id
-    using errcode = 'check_violation', constraint = 'external_id_is_fixed';
+  raise exception '% %: key, tenant and external_id are fixed', tg_table_name, old.external_id
+    using errcode = 'check_violation', constraint = 'identity_is_fixed';
 end
 $$;
-comment on function core.keep_external_id() is 'Trigger: an external id never changes.';
+comment on function core.keep_identity() is 'Trigger: a key and an external id never change.';
 
-create trigger external_id_is_fixed before update on core.tenant
-for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
-create trigger external_id_is_fixed before update on core.party
-for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
-create trigger external_id_is_fixed before update on core.merchant
-for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
+create trigger identity_is_fixed before update on core.tenant
+for each row when (new.tenant_id <> old.tenant_id or new.external_id <> old.external_id)
+execute function core.keep_identity();
+create trigger identity_is_fixed before update on core.party
+for each row when (new.tenant_id <> old.tenant_id or new.party_id <> old.party_id or new.external_id <> old.external_id)
+execute function core.keep_identity();
+create trigger identity_is_fixed before update on core.merchant
+for each row when (new.tenant_id <> old.tenant_id or new.merchant_id <> old.merchant_id or new.external_id <> old.external_id)
+execute function core.keep_identity();
 
 create trigger tenant_is_kept before delete on core.tenant
 for each statement execute function core.refuse_change();

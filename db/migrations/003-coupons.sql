@@ -232,7 +232,8 @@ create trigger batch_transition_is_legal
 before update on core.batch
 for each row execute function core.check_batch_change();
 
--- Coupons live by their template: what it says of money is fixed with the first batch.
+-- Coupons live by their template: what it says of money is fixed with the first batch. For update: a batch that another
+-- session is just submitting holds the template's row by its reference.
 create function core.check_template_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -241,11 +242,13 @@ begin
      is distinct from
      (old.tenant_id, old.maker_id, old.currency, old.discount_type, old.discount_minor, old.discount_percent,
       old.max_discount_minor, old.min_order_minor, old.skus, old.after_reversal)
-     and exists (select from core.batch b where b.tenant_id = old.tenant_id and b.template_id = old.template_id)
   then
-    raise exception 'template %: maker, currency, discount, minimum, skus and after_reversal are fixed once it has a batch',
-      old.external_id
-      using errcode = 'check_violation', constraint = 'template_with_batches_keeps_its_terms';
+    perform from core.template t where t.tenant_id = old.tenant_id and t.template_id = old.template_id for update;
+    if exists (select from core.batch b where b.tenant_id = old.tenant_id and b.template_id = old.template_id) then
+      raise exception 'template %: maker, currency, discount, minimum, skus and after_reversal are fixed once it has a batch',
+        old.external_id
+        using errcode = 'check_violation', constraint = 'template_with_batches_keeps_its_terms';
+    end if;
   end if;
   return new;
 end
@@ -258,8 +261,9 @@ for each row execute function core.check_template_change();
 
 create index batch_of_template on core.batch (tenant_id, template_id);
 
-create trigger external_id_is_fixed before update on core.template
-for each row when (new.external_id <> old.external_id) execute function core.keep_external_id();
+create trigger identity_is_fixed before update on core.template
+for each row when (new.tenant_id <> old.tenant_id or new.template_id <> old.template_id or new.external_id <> old.external_id)
+execute function core.keep_identity();
 
 create trigger template_is_kept before delete on core.template
 for each statement execute function core.refuse_change();

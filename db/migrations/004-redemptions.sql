@@ -4,11 +4,13 @@
 -- statement that writes.
 
 create function core.status_agrees_with_times(
-  p_status text, p_lock_expires_at timestamptz, p_redeemed_at timestamptz, p_ended_at timestamptz)
+  p_status text, p_started_at timestamptz, p_lock_expires_at timestamptz, p_redeemed_at timestamptz,
+  p_ended_at timestamptz)
 returns boolean
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
   return case
+    when p_lock_expires_at - p_started_at > interval '7 days' then false
     when p_redeemed_at is not null then p_status = case when p_ended_at is null then 'REDEEMED' else 'REVERSED' end
     when p_lock_expires_at is null then false
     when p_ended_at is null then p_status = 'LOCKED'
@@ -16,18 +18,18 @@ begin
   end;
 end
 $$;
-comment on function core.status_agrees_with_times(text, timestamptz, timestamptz, timestamptz) is
-  'Check: what a redemption has become agrees with when; a lock has an end.';
+comment on function core.status_agrees_with_times(text, timestamptz, timestamptz, timestamptz, timestamptz) is
+  'Check: what a redemption has become agrees with when; a lock has an end, within 7 days.';
 
 create table core.redemption (
   tenant_id        int          not null,
   merchant_id      int          not null,
   discount_minor   core.minor_units not null,
   order_minor      core.minor_units,
-  started_at       timestamptz  not null,
-  lock_expires_at  timestamptz,
-  redeemed_at      timestamptz,
-  ended_at         timestamptz,
+  started_at       core.finite_time not null,
+  lock_expires_at  core.finite_time,
+  redeemed_at      core.finite_time,
+  ended_at         core.finite_time,
   redemption_id    uuid         not null,
   coupon_id        uuid         not null,
   caller_id        int          not null,
@@ -39,7 +41,7 @@ create table core.redemption (
   order_id         text,
   primary key (redemption_id, tenant_id),
   constraint status_agrees_with_times
-    check (core.status_agrees_with_times(status, lock_expires_at, redeemed_at, ended_at)),
+    check (core.status_agrees_with_times(status, started_at, lock_expires_at, redeemed_at, ended_at)),
   constraint discount_is_within_order check (discount_minor <= order_minor)
 ) with (fillfactor = 90);
 comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
@@ -62,7 +64,7 @@ create table core.reversal (
   redemption_id  uuid         not null,
   caller_id      int          not null,
   reason         text,
-  reversed_at    timestamptz  not null,
+  reversed_at    core.finite_time not null,
   primary key (reversal_id, tenant_id),
   constraint redemption_is_reversed_once unique (redemption_id, tenant_id),
   foreign key (tenant_id, redemption_id) references core.redemption (tenant_id, redemption_id)
@@ -76,10 +78,9 @@ create table core.voiding (
   merchant_id  int,
   caller_id    int          not null,
   reason       text,
-  voided_at    timestamptz  not null,
+  voided_at    core.finite_time not null,
   primary key (tenant_id, coupon_id),
-  foreign key (tenant_id, coupon_id) references core.coupon,
-  foreign key (tenant_id, merchant_id) references core.merchant
+  foreign key (tenant_id, coupon_id) references core.coupon
 );
 comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
 
@@ -107,8 +108,8 @@ create table core.event (
   party_id       int          not null,
   event_seq      bigint       not null default (
     case when pg_current_xact_id() is not null then nextval('core.event_seq') end),
-  occurred_at    timestamptz  not null,
-  recorded_at    timestamptz  not null,
+  occurred_at    core.finite_time not null,
+  recorded_at    core.finite_time not null,
   event_id       uuid         not null,
   coupon_id      uuid,
   batch_id       int,
@@ -135,7 +136,7 @@ create table core.ledger_entry (
   tenant_id       int          not null,
   distributor_id  int          not null,
   amount_minor    bigint       not null,
-  recorded_at     timestamptz  not null,
+  recorded_at     core.finite_time not null,
   entry_id        uuid         not null,
   entry_type      core.entry_type not null,
   currency        text         not null,
@@ -156,6 +157,7 @@ begin
      (old.tenant_id, old.redemption_id, old.coupon_id, old.merchant_id, old.caller_id, old.lock_request_id,
       old.currency, old.discount_minor, old.order_minor, old.store, old.terminal, old.order_id, old.started_at)
      or (old.redeemed_at is not null and new.redeemed_at is distinct from old.redeemed_at)
+     or (old.ended_at is not null and new.ended_at is distinct from old.ended_at)
   then
     raise exception 'redemption %: what was granted is fixed', old.redemption_id
       using errcode = 'check_violation', constraint = 'redemption_terms_are_fixed';
@@ -163,11 +165,11 @@ begin
   return new;
 end
 $$;
-comment on function core.check_redemption_terms() is 'Trigger: terms of a redemption are fixed, and when it was redeemed.';
+comment on function core.check_redemption_terms() is 'Trigger: terms of a redemption are fixed, and when it was redeemed and ended.';
 
 create trigger redemption_terms_are_fixed
 before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor,
-  order_minor, store, terminal, order_id, started_at, redeemed_at on core.redemption
+  order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at on core.redemption
 for each row execute function core.check_redemption_terms();
 
 create function core.check_redemption_change() returns trigger
@@ -244,7 +246,8 @@ after update on core.coupon
 referencing new table as new_coupon
 for each statement execute function core.check_coupons();
 
--- The other way round is checked with the coupon; a voided coupon never comes back.
+-- The other way round is checked with the coupon; a voided coupon never comes back. The merchant has no foreign key, so that
+-- who holds a merchant's row keeps no till waiting; merchants are never deleted.
 create function core.check_voiding() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -255,11 +258,16 @@ begin
   then
     raise exception 'coupon % has a voiding and is not VOIDED', new.coupon_id
       using errcode = 'check_violation', constraint = 'voiding_agrees_with_its_coupon';
+  elsif new.merchant_id is not null and not exists (
+    select from core.merchant m where m.tenant_id = new.tenant_id and m.merchant_id = new.merchant_id)
+  then
+    raise exception 'the voiding of coupon % has no merchant', new.coupon_id
+      using errcode = 'foreign_key_violation', constraint = 'voiding_is_at_a_merchant';
   end if;
   return null;
 end
 $$;
-comment on function core.check_voiding() is 'Deferred trigger: a coupon with a voiding is VOIDED.';
+comment on function core.check_voiding() is 'Deferred trigger: a coupon with a voiding is VOIDED; its merchant is there.';
 
 create constraint trigger voiding_agrees_with_its_coupon
 after insert on core.voiding
@@ -290,7 +298,7 @@ begin
   end if;
 
   select r.status, r.discount_minor, r.coupon_id, c.status as coupon_status, live.status as live,
-         entry.amount_minor as entered, v.reversal_id, back.amount_minor as returned
+         entry.amount_minor as entered, v.reversal_id, v.reversed_at = r.ended_at as ended_then, back.amount_minor as returned
     into v_is
   from core.redemption r
   join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
@@ -319,7 +327,7 @@ begin
   end if;
   if (case v_is.status
        when 'REDEEMED' then v_is.entered = v_is.discount_minor and v_is.reversal_id is null
-       when 'REVERSED' then v_is.entered = v_is.discount_minor and v_is.returned = -v_is.discount_minor
+       when 'REVERSED' then v_is.entered = v_is.discount_minor and v_is.returned = -v_is.discount_minor and v_is.ended_then
        else v_is.entered is null and v_is.reversal_id is null
      end) is not true
   then
@@ -359,23 +367,36 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
-  c_hint   constant text := 'Write the coupon''s status, the event and the ledger entry in the same statement.';
-  v_wrong  record;
+  c_hint     constant text := 'Write the coupon''s status, the event and the ledger entry in the same statement.';
+  v_is_held  boolean := false;
+  v_wrong    record;
 begin
-  select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id, e.amount_minor as entered into v_wrong
-  from new_redemption n
-  left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
-  left join core.merchant m on m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id
-  left join core.ledger_entry e on e.tenant_id = n.tenant_id and e.entry_id = n.redemption_id
-  where m.merchant_id is null
-     or (case n.status
-          when 'LOCKED' then c.status = 'LOCKED' and e.amount_minor is null
-          when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor
-          else c.coupon_id is not null
-        end) is not true;
-  if not found then
-    return null;
-  elsif v_wrong.coupon_status is null or v_wrong.merchant_id is null then
+  -- Who wrote a coupon's row in this transaction holds it: nearly always that is who writes the redemption. Else it is
+  -- taken now, before somebody else changes it, and looked at again.
+  loop
+    select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id, e.amount_minor as entered into v_wrong
+    from new_redemption n
+    left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
+    left join core.merchant m on m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id
+    left join core.ledger_entry e on e.tenant_id = n.tenant_id and e.entry_id = n.redemption_id
+    where m.merchant_id is null
+       or (not v_is_held and c.xmin <> pg_current_xact_id()::xid)
+       or (case n.status
+            when 'LOCKED' then c.status = 'LOCKED' and e.amount_minor is null
+            when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor
+            else c.coupon_id is not null
+          end) is not true;
+    if not found then
+      return null;
+    end if;
+    exit when v_is_held;
+    perform
+    from new_redemption n
+    join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
+    for no key update of c;
+    v_is_held := true;
+  end loop;
+  if v_wrong.coupon_status is null or v_wrong.merchant_id is null then
     raise exception 'redemption % has no coupon or no merchant', v_wrong.redemption_id
       using errcode = 'foreign_key_violation', constraint = 'redemption_is_of_a_coupon_at_a_merchant';
   elsif v_wrong.coupon_status <> v_wrong.status then
@@ -466,6 +487,7 @@ begin
        and e.event_type = case n.entry_type when 'REDEMPTION' then 'coupon.redeemed' else 'coupon.reversed' end
        and e.party_id = n.distributor_id
   where e.event_id is null
+     or n.recorded_at > clock_timestamp() + interval '1 day'
      or (n.currency = r.currency and case n.entry_type
           when 'REDEMPTION' then r.status in ('REDEEMED', 'REVERSED') and n.amount_minor = r.discount_minor
           else r.status = 'REVERSED' and n.amount_minor = -r.discount_minor
@@ -483,7 +505,7 @@ begin
 end
 $$;
 comment on function core.check_ledger() is
-  'Trigger: a ledger entry is what its redemption calls for, and its distributor is told of it.';
+  'Trigger: a ledger entry is what its redemption calls for, not of the future, and its distributor is told of it.';
 
 create trigger ledger_agrees_with_the_redemption
 after insert on core.ledger_entry

@@ -58,10 +58,10 @@ t.test("one DATA_DIR through a hard life", async (t) => {
   chmodSync(dataDir, 0o711);
   t.teardown(() => rmSync(dataDir, { recursive: true, force: true }));
   const keepsData = async (t: Test, address: Address): Promise<void> => {
-    t.strictSame(await ask(address, "select value from kept"), [{ value: 1 }], "the data are there");
+    t.strictSame(await ask(address, "select value from public.kept"), [{ value: 1 }], "the data are there");
   };
   let holder = await hold(dataDir);
-  await ask(holder.address, "create table kept as select 1 as value");
+  await ask(holder.address, "create table public.kept as select 1 as value");
 
   await t.test("a command beside it finds its database; another start is refused", async (t) => {
     t.strictSame(await resolveAddress({ databaseUrl: null, dataDir }), holder.address);
@@ -121,9 +121,9 @@ t.test("in a folder that only root can enter, the data live elsewhere", { skip: 
   t.teardown(() => rmSync(holder.folder, { recursive: true, force: true }));
   t.ok(lstatSync(path.join(dataDir, "postgres")).isSymbolicLink());
   t.equal(realpathSync(path.join(dataDir, "postgres")), holder.folder);
-  await ask(holder.address, "create table kept as select 1 as value");
+  await ask(holder.address, "create table public.kept as select 1 as value");
   await end(holder, "SIGTERM");
   holder = await hold(dataDir);
-  t.strictSame(await ask(holder.address, "select value from kept"), [{ value: 1 }]);
+  t.strictSame(await ask(holder.address, "select value from public.kept"), [{ value: 1 }]);
   t.equal(await end(holder, "SIGTERM"), 0);
 });

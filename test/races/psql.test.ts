@@ -87,3 +87,52 @@ t.test("of two psql sessions that give one coupon a live lock by hand, the secon
   await Promise.all([first.end(), second.end()]);
   t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["CANCELLED", "LOCKED"] });
 });
+
+t.test("a live redemption written by hand holds its coupon, also where the coupon is REDEEMED already", async (t) => {
+  const { code, id } = await makeCoupon();
+  const redeemed = await redeem(code);
+  await a.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption: redeemed.json.redemption });
+  const [coupon] = await service.owner.rows<{ key: string }>("select rules.internal_id('cpn', $1)::text as key", [id]);
+  const redeemByHand = `
+    with written as (
+      insert into core.redemption
+      select (jsonb_populate_record(r, jsonb_build_object('redemption_id', rules.new_id(), 'status', 'REDEEMED', 'ended_at', null))).*
+      from core.redemption r where r.coupon_id = '${coupon!.key}' returning *),
+    concerned as (
+      select w.*, b.distributor_id from written w join core.coupon c using (tenant_id, coupon_id) join core.batch b using (tenant_id, batch_id)),
+    told as (
+      insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+      select tenant_id, redemption_id, 'coupon.redeemed', distributor_id, coupon_id, now(), now() from concerned)
+    insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
+    select tenant_id, redemption_id, 'REDEMPTION', distributor_id, discount_minor, currency, now() from concerned`;
+  const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
+  await first.run(`begin; ${redeemByHand}`);
+  const attempt = second.run(`update core.coupon set status = 'ISSUED' where coupon_id = '${coupon!.key}'`).then(() => "done", (error: { constraint_name: string }) => error.constraint_name);
+  await untilWaiting(service, 1).finally(() => first.run("commit"));
+  t.equal(await attempt, "coupon_agrees_with_its_redemptions");
+  await Promise.all([first.end(), second.end()]);
+  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED", "REDEEMED"] });
+  t.strictSame(await findBrokenLaws(service.owner), []);
+});
+
+t.test("what is fixed in use waits for a first use that is under way", async (t) => {
+  await service.apply({ tenants: [
+    { id: "ten_a", name: "A", variant: "A", templates: [{ id: "tpl_new", name: "new", maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 }, valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" }] },
+    { id: "ten_new", name: "new", variant: "A" },
+  ] });
+  const uses: [string, string, string][] = [
+    ["template_with_batches_keeps_its_terms", "update core.template set discount_minor = 9900 where external_id = 'tpl_new'",
+      `insert into core.batch (tenant_id, external_id, template_id, maker_id, distributor_id, total_count, valid_from, valid_to, key_version, salt, caller_id, request_id, body_hash, created_at)
+       select tenant_id, 'bat_new', template_id, maker_id, maker_id, 1, valid_from, valid_to, '1', 'salt', 0, 'new', 'hash', now() from core.template where external_id = 'tpl_new'`],
+    ["variant_and_unit_are_fixed_in_use", "update core.tenant set amount_unit = 'minor' where external_id = 'ten_new'",
+      "insert into core.credential (tenant_id, access_key, sealed_secret, secret_hash) select tenant_id, 'ak_new', 'sealed', 'hash' from core.tenant where external_id = 'ten_new'"],
+  ];
+  for (const [by, change, use] of uses) {
+    const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
+    await first.run(`begin; ${use}`);
+    const attempt = second.run(change).then(() => "done", (error: { constraint_name: string }) => error.constraint_name);
+    await untilWaiting(service, 1).finally(() => first.run("commit"));
+    t.equal(await attempt, by);
+    await Promise.all([first.end(), second.end()]);
+  }
+});

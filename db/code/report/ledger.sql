@@ -6,7 +6,7 @@ select t.external_id as tenant, rules.external_id('led', l.entry_id) as entry, l
        m.external_id as merchant, d.external_id as distributor, r.store, r.terminal, r.order_id,
        rules.amount(r.order_minor, c.decimals, 'major') as order_amount,
        rules.amount(l.amount_minor, c.decimals, 'major') as discount_amount, l.currency,
-       coalesce(v.reversed_at, r.redeemed_at) as occurred_at, l.recorded_at, l.tenant_id, l.entry_id as entry_key
+       coalesce(v.reversed_at, r.redeemed_at)::timestamptz as occurred_at, l.recorded_at::timestamptz, l.tenant_id, l.entry_id as entry_key
 from core.ledger_entry l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)

@@ -5,7 +5,7 @@ select t.external_id as tenant, rules.external_id('red', r.redemption_id) as red
        p.external_id as caller, r.lock_request_id::text,
        rules.amount(r.discount_minor, c.decimals, 'major') as discount_amount,
        rules.amount(r.order_minor, c.decimals, 'major') as order_amount, r.currency,
-       r.store, r.terminal, r.order_id, r.started_at, r.lock_expires_at, r.redeemed_at, r.ended_at,
+       r.store, r.terminal, r.order_id, r.started_at::timestamptz, r.lock_expires_at::timestamptz, r.redeemed_at::timestamptz, r.ended_at::timestamptz,
        rules.external_id('rvs', v.reversal_id) as reversal, v.reason as reversal_reason,
        r.tenant_id, r.redemption_id as redemption_key, r.coupon_id as coupon_key
 from core.redemption r

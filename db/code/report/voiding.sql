@@ -1,6 +1,6 @@
 create or replace view report.voiding as
 select t.external_id as tenant, rules.external_id('cpn', v.coupon_id) as coupon, m.external_id as merchant,
-       p.external_id as caller, v.reason, v.voided_at
+       p.external_id as caller, v.reason, v.voided_at::timestamptz
 from core.voiding v
 join core.tenant t using (tenant_id)
 left join core.merchant m using (tenant_id, merchant_id)
