@@ -46,7 +46,7 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
   const [found] = await stage.owner.rows<{ expired: number; told: number; largest: number }>(
     `select (select count(*)::int from core.coupon c where c.status = 'EXPIRED') as expired,
             (select count(distinct e.coupon_id)::int from core.event e where e.event_type = 'coupon.expired') as told,
-            (select max(s.count)::int from (select count(*) from core.event e where e.event_type = 'coupon.expired' group by e.occurred_at) s) as largest`);
+            (select max(s.count)::int from (select count(*) from core.event e where e.event_type = 'coupon.expired' group by e.xmin::text) s) as largest`);
   await worker.stop();
   await stage.close();
   const [before, beside] = [quantile(joined(without), 0.99), quantile(joined(during), 0.99)];

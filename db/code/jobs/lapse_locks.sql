@@ -1,5 +1,6 @@
 -- Writes down locks that are past their end, at most p_limit: they counted as gone already. The coupon goes back to
--- ISSUED, or to EXPIRED, which is then told. Coupons that somebody holds are left for the next time.
+-- ISSUED, or to EXPIRED, which is then told. Those of which somebody holds
+-- the coupon or the redemption are left for the next time.
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -8,6 +9,7 @@ declare
   v_due     timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
   v_coupon  core.coupon;
   v_now     timestamptz;
+  v_end     timestamptz;
   v_done    int := 0;
 begin
   for v_coupon in
@@ -17,7 +19,7 @@ begin
     where r.status = 'LOCKED' and r.lock_expires_at <= v_due
     order by r.lock_expires_at
     limit p_limit
-    for no key update of c skip locked
+    for no key update of c, r skip locked
   loop
     v_now := clock_timestamp();
     update core.redemption r
@@ -25,10 +27,11 @@ begin
     where r.tenant_id = v_coupon.tenant_id
       and r.coupon_id = v_coupon.coupon_id
       and r.status = 'LOCKED'
-      and r.lock_expires_at <= v_now;
+      and r.lock_expires_at <= v_now
+    returning r.lock_expires_at into v_end;
     if found then
       perform rules.free_coupon(
-        v_coupon, (rules.batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_now);
+        v_coupon, (rules.batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_end);
       v_done := v_done + 1;
     end if;
   end loop;

@@ -20,8 +20,7 @@ begin
     for no key update of c skip locked
   loop
     if v_row.status = 'ISSUED' then
-      perform rules.expire_set(
-        v_row.tenant_id, v_row.distributor_id, clock_timestamp(), array[v_row.coupon_id]);
+      perform rules.expire_set(v_row.tenant_id, v_row.distributor_id, array[v_row.coupon_id]);
     end if;
     delete from core.coupon_extension x
     where x.tenant_id = v_row.tenant_id and x.coupon_id = v_row.coupon_id and x.valid_to <= v_due;

@@ -36,7 +36,7 @@ begin
            order by h.number) as coupons
     into v_found
   from reached r;
-  perform rules.expire_set(p_batch.tenant_id, p_batch.distributor_id, p_now, v_found.coupons);
+  perform rules.expire_set(p_batch.tenant_id, p_batch.distributor_id, v_found.coupons);
   return v_found.reached;
 end
 $$;

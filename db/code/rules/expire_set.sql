@@ -1,16 +1,17 @@
--- Makes held coupons EXPIRED and writes an event for each.
-create or replace function rules.expire_set(
-  p_tenant_id int, p_distributor_id int, p_now timestamptz, p_coupons uuid[])
-returns void
+-- Makes held coupons EXPIRED and writes an event for each. That happened at the end of their validity, however late
+-- this job is: everybody who asked was told so from then on.
+create or replace function rules.expire_set(p_tenant_id int, p_distributor_id int, p_coupons uuid[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  update core.coupon c
-  set status = 'EXPIRED'
-  where c.tenant_id = p_tenant_id and c.coupon_id = any (p_coupons);
+  with expired as (
+    update core.coupon c
+    set status = 'EXPIRED'
+    where c.tenant_id = p_tenant_id and c.coupon_id = any (p_coupons)
+    returning c.coupon_id, c.valid_to)
   insert into core.event
     (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-  select p_tenant_id, rules.new_id(), 'coupon.expired', p_distributor_id, u.coupon_id, p_now, clock_timestamp()
-  from unnest(p_coupons) u (coupon_id);
+  select p_tenant_id, rules.new_id(), 'coupon.expired', p_distributor_id, x.coupon_id, x.valid_to, clock_timestamp()
+  from expired x;
 end
 $$;
-comment on function rules.expire_set(int, int, timestamptz, uuid[]) is 'Makes coupons EXPIRED.';
+comment on function rules.expire_set(int, int, uuid[]) is 'Makes coupons EXPIRED.';
