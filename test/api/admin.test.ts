@@ -6,6 +6,7 @@ import { createDatabase } from "../support/database.ts";
 import { readStory } from "../support/look.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { holdCoupon } from "../support/underway.ts";
 import { readState } from "../support/state.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
@@ -46,7 +47,7 @@ async function isRefused(t: Test, by: string, name: string, ...args: unknown[]):
 
 // The usual refusals of a patch whose last argument is the reason.
 async function refusesNonsense(t: Test, name: string, args: string[], unknown: Record<number, string[]>): Promise<void> {
-  for (const reason of [null, "", "  "]) await isRefused(t, "CP400", name, ...args, reason);
+  for (const reason of [null, "", "  ", "\t\u00a0\n", "x".repeat(1_001)]) await isRefused(t, "CP400", name, ...args, reason);
   for (const [index, values] of Object.entries(unknown)) {
     for (const value of values) await isRefused(t, "CP404", name, ...args.with(Number(index), value), "why");
   }
@@ -71,6 +72,28 @@ t.test("void_coupon voids an unused coupon, released or not, on behalf of nobody
     t.equal((await shown(code)).status, "VOIDED");
     await isRefused(t, "CP409", "void_coupon", "ten_a", id, "again");
   }
+});
+
+t.test("void_batch voids what is unused, released or not, and passes over the rest", async (t) => {
+  for (const isReleased of [true, false]) {
+    const batch = await service.makeBatch(a(), "tpl_fixed", 5, { isReleased });
+    const [redeemed, locked, held, ...unused] = batch.couponIds as [string, string, string, ...string[]];
+    await refusesNonsense(t, "void_batch", ["ten_a", batch.id], { 0: strangers[0], 1: ["bat_none", ""] });
+    if (isReleased) {
+      await call("/v1/coupons/redeem", { coupon: batch.codes[0] });
+      await call("/v1/coupons/lock", { coupon: batch.codes[1] });
+    }
+    const letGo = await holdCoupon(service, held);
+    t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), isReleased ? 2 : 4);
+    await isAudited(t, { action: "void_batch", target: batch.id, reason: "key stolen", tenant: "ten_a" }, { voided: isReleased ? 2 : 4 });
+    await letGo();
+    t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 1, "the one that was held");
+    t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 0);
+    for (const id of [held, ...unused]) t.match(await readStory(service.owner, id), { status: "VOIDED", events: [{ type: "coupon.voided", party: "pty_a" }] });
+    t.match(await readStory(service.owner, redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
+    t.match(await readStory(service.owner, locked), { status: isReleased ? "LOCKED" : "VOIDED" });
+  }
+  t.equal(await patch("void_batch", "ten_a", (await service.makeBatch(a(), "tpl_past", 2)).id, "over"), 0);
 });
 
 t.test("void_coupon leaves what is in use or over", async (t) => {
@@ -125,7 +148,7 @@ t.test("extend_coupon brings an expired coupon back, and refuses an end that is 
   while ((await step()) > 0);
   t.match(await readStory(service.owner, id), { status: "EXPIRED" });
   await isRefused(t, "coupon_validity_is_forward", "extend_coupon", "ten_a", id, "2019-01-01", "before its beginning");
-  await isRefused(t, "23502", "extend_coupon", "ten_a", id, null, "no end");
+  await isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
   // The interface has no way to write it.
   const error = await admin.rows("select admin.extend_coupon('ten_a', $1, 'infinity', 'for ever')", [id]).catch((reason: unknown) => reason);
   t.match(error, { constraint_name: "time_is_finite" }, "an end that is never");

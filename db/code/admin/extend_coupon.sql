@@ -8,7 +8,9 @@ declare
   v_reason  text := rules.check_reason(p_reason);
   v_coupon  core.coupon := rules.admin_coupon(p_tenant, p_coupon);
 begin
-  if v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
+  if p_valid_to is null then
+    raise exception 'an extension needs an end' using errcode = 'CP400';
+  elsif v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
     raise exception 'coupon % is %: nothing to extend', p_coupon, v_coupon.status using errcode = 'CP409';
   end if;
   update core.coupon c

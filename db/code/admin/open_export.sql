@@ -16,7 +16,7 @@ begin
       using errcode = 'CP409';
   elsif v_batch.status = 'PENDING' then
     raise exception '% is still being minted', p_batch using errcode = 'CP409';
-  elsif v_batch.status = 'COMPLETED' and not p_is_unreleased then
+  elsif v_batch.status = 'COMPLETED' and p_is_unreleased is not true then
     raise exception '% is not released: allocate it first, or ask with --unreleased', p_batch
       using errcode = 'CP409';
   end if;

@@ -1,8 +1,10 @@
 create or replace function rules.check_reason(p_reason text) returns text
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
-  if coalesce(trim(p_reason), '') = '' then
+  if coalesce(p_reason, '') !~ '[[:alnum:]]' then
     raise exception 'a patch needs a reason' using errcode = 'CP400';
+  elsif length(p_reason) > 1000 then
+    raise exception 'the reason is longer than 1000 characters' using errcode = 'CP400';
   end if;
   return trim(p_reason);
 end

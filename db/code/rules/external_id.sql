@@ -8,7 +8,7 @@ create or replace function rules.external_id(p_prefix text, p_id uuid) returns t
 language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
   a       constant bytea := convert_to(regexp_replace('0123456789abcdefghjkmnpqrstvwxyz', '(.)',
-    regexp_replace('0123456789abcdefghjkmnpqrstvwxyz', '(.)', '\\1\1', 'g'), 'g'), 'UTF8');
+    regexp_replace('0123456789abcdefghjkmnpqrstvwxyz', '(.)', E'\\\\1\\1', 'g'), 'g'), 'UTF8');
   v_bits  bit(128) := ('x' || replace(p_id::text, '-', ''))::bit(128);
   v_part  bigint := substring(v_bits, 1, 8)::bigint;
   v_text  bytea := substr(a, (v_part << 1)::int + 1, 2);
