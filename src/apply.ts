@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { readConfig } from "./config.ts";
 import { connect, resolveAddress, sqlDetail, sqlState, type Database } from "./database.ts";
 import { listIssues } from "./issues.ts";
+import { findAmbiguity } from "./json.ts";
 import { loadMasterKeys, type MasterKeys } from "./keys.ts";
 import type { Issue } from "./problem.ts";
 import { isProgram, messageOf, runProgram } from "./program.ts";
@@ -105,13 +106,17 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
 
 async function readDocument(file: string): Promise<unknown> {
   const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  let document: unknown;
   try {
-    return JSON.parse(content);
+    document = JSON.parse(content);
   } catch (error) {
     // JSON.parse quotes a piece of the text, which may be a secret: only the place is repeated.
     const place = /at position \d+( \(line \d+ column \d+\))?/.exec(messageOf(error))?.[0] ?? "at its end";
     throw new Error(`${file}: not JSON ${place}`);
   }
+  const wrong = findAmbiguity(content);
+  if (wrong !== null) throw new Error(`${file}: ${wrong}`);
+  return document;
 }
 
 if (isProgram(import.meta)) {

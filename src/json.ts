@@ -24,13 +24,15 @@ function parse(bytes: Uint8Array): unknown {
     // The parser's own message quotes the text around the error, and a code may be in it.
     throw refuse("is not JSON");
   }
-  scan(text);
+  const wrong = findAmbiguity(text);
+  if (wrong !== null) throw refuse(wrong);
   return value;
 }
 
-// Walks over text that JSON.parse has accepted, so it needs no grammar: strings and brackets are enough. Each open
-// object has the set of its field names on the stack, each array null.
-function scan(text: string): void {
+// What JSON.parse takes and others read differently or cannot store, if anything. Walks over text that JSON.parse has
+// accepted, so it needs no grammar: strings and brackets are enough. Each open object has the set of its field names on
+// the stack, each array null.
+export function findAmbiguity(text: string): string | null {
   const open: (Set<string> | null)[] = [];
   for (let at = 0; at < text.length; at += 1) {
     const character = text.charCodeAt(at);
@@ -41,16 +43,17 @@ function scan(text: string): void {
       const end = endOfString(text, at);
       const raw = text.slice(at, end + 1);
       const value = raw.includes("\\") ? (JSON.parse(raw) as string) : raw;
-      if (value.includes("\u0000") || !value.isWellFormed()) throw refuse("holds \\u0000 or half of a surrogate pair");
+      if (value.includes("\u0000") || !value.isWellFormed()) return "holds \\u0000 or half of a surrogate pair";
       const fields = open.at(-1);
       if (fields && isFollowedByColon(text, end)) {
         const name = raw.includes("\\") ? JSON.stringify(value) : raw;
-        if (fields.has(name)) throw refuse("has the same field twice");
+        if (fields.has(name)) return "has the same field twice";
         fields.add(name);
       }
       at = end;
     }
   }
+  return null;
 }
 
 function endOfString(text: string, start: number): number {

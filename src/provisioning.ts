@@ -64,7 +64,7 @@ const tenant = z
         z.strictObject({
           id: party,
           name: text(200),
-          time_zone: timeZone.default("UTC"),
+          time_zone: timeZone.optional(),
           webhook: z.strictObject({ url: webhookUrl, secret: webhookSecret.optional() }).optional(),
         }),
       ),

@@ -63,6 +63,15 @@ t.test("a generated secret is shown once and signs; applying the file again chan
   t.match(await service.apply(document), { changed: 0 }, "also with given secrets");
 });
 
+t.test("a time zone that is left out stays as it is, and is UTC for a new party", async (t) => {
+  const service = await startService(t);
+  const parties = (more: object) => acme({ parties: [{ id: "pty_maker", name: "Maker", ...more }, { id: "pty_shop", name: "Shop" }] });
+  await service.apply(parties({ time_zone: "Asia/Tokyo" }));
+  t.match(await service.apply(parties({})), { changed: 0 });
+  t.strictSame([...await service.owner.rows("select p.external_id as party, p.time_zone from core.party p join core.tenant t using (tenant_id) where t.external_id = 'ten_acme' order by 1")],
+    [{ party: "pty_maker", time_zone: "Asia/Tokyo" }, { party: "pty_shop", time_zone: "UTC" }]);
+});
+
 t.test("a secret given later takes the place of the generated one", async (t) => {
   const service = await startService(t);
   await service.apply(acme());

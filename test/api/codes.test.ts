@@ -84,4 +84,5 @@ t.test("applying from standard input prints JSON, a wrong file prints its fields
   t.match(refused, { code: 1, stdout: "", stderr: /^tenants\.0\.name: .*\ntenants\.0\.variant: .*\n$/ });
   const secret = "a secret of more than thirty-two characters";
   t.match(await runProgram(service, "apply", ["-"], `{"secret": "${secret}" x`), { code: 1, stdout: "", stderr: /^-: not JSON at position 5\d[^\n]*\n$/ });
+  t.match(await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), { code: 1, stdout: "", stderr: "-: has the same field twice\n" });
 });

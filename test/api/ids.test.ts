@@ -1,6 +1,7 @@
 // One id has one outside form, whoever writes it: the database in answers, the service in files. And back.
 import { randomUUID } from "node:crypto";
 import t from "tap";
+import { openSession } from "../../src/database.ts";
 import { externalId } from "../../src/id.ts";
 import { tenants } from "../support/provisioning.ts";
 import { startService } from "../support/service.ts";
@@ -13,7 +14,7 @@ const known = new Map([
 ]);
 
 t.test("ids are written alike in SQL and here, and read back", async (t) => {
-  const { owner } = await startService(t, { tenants: structuredClone(tenants) });
+  const { owner, address } = await startService(t, { tenants: structuredClone(tenants) });
   const uuids = [...known.keys(), ...Array.from({ length: 500 }, () => randomUUID())];
   const rows = await owner.rows<{ id: string; back: string }>(
     `select x.id, rules.internal_id('red', x.id)::text as back
@@ -21,4 +22,8 @@ t.test("ids are written alike in SQL and here, and read back", async (t) => {
   t.strictSame(rows.map(({ id }) => id), uuids.map((uuid) => externalId("red", uuid)));
   t.strictSame(rows.map(({ back }) => back), uuids);
   for (const [index, text] of [...known.values()].entries()) t.equal(rows[index]!.id, `red_${text}`);
+  const old = openSession(address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => old.end());
+  await old.run("set standard_conforming_strings = off");
+  t.strictSame([...await old.rows("select rules.external_id('red', $1) as id", [uuids[0]])], [{ id: rows[0]!.id }], "whatever a session takes for a string");
 });

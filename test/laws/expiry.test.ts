@@ -194,3 +194,21 @@ t.test("two workers at once tell of each coupon once", async (t: Test) => {
   const lapsed = await service.owner.rows("select from core.redemption where status = 'LOCKED' and lock_expires_at <= now()");
   t.equal(lapsed.length, 0);
 });
+
+t.test("an expiry happened at the end of the validity, or when the coupon was free again, however late it is written", async (t) => {
+  const batch = await make("tpl_live", 3);
+  const [, lapsed, cancelled] = batch.couponIds as [string, string, string];
+  await lock(batch.codes[1]!);
+  const lockId = await lock(batch.codes[2]!);
+  await end(batch, "clock_timestamp() - interval '1 hour'");
+  await psql.rows("update core.redemption set lock_expires_at = clock_timestamp() - interval '10 minutes' where coupon_id = rules.internal_id('cpn', $1)", [lapsed]);
+  await expire();
+  await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
+  const told = await service.owner.rows<{ coupon: string; then: string }>(
+    `select e.coupon, case e.occurred_at when c.valid_to then 'valid_to' when r.lock_expires_at then 'lock' when r.ended_at then 'cancel' end as then
+     from report.event e
+     join report.coupon c using (tenant_id, coupon_key)
+     left join report.redemption r using (tenant_id, coupon_key)
+     where e.event_type = 'coupon.expired' and c.batch = $1`, [batch.id]);
+  t.strictSame(Object.fromEntries(told.map((row) => [row.coupon, row.then])), { [batch.couponIds[0]!]: "valid_to", [lapsed]: "lock", [cancelled]: "cancel" });
+});

@@ -31,6 +31,22 @@ export const sabotages: Sabotage[] = [
     ],
     tests: ["test/races/coupon.test.ts"],
   },
+  {
+    name: "a held redemption is not waited for in a group", edits: [edit("db/code/rules/hold_redemption.sql", "  for no key update skip locked;", "  for no key update;")],
+    tests: ["test/races/groups.test.ts"],
+  },
+  {
+    name: "a live redemption by hand holds its coupon", edits: [edit("db/migrations/004-redemptions.sql", "(not v_is_held and c.xmin <> pg_current_xact_id()::xid)", "false")],
+    tests: ["test/races/psql.test.ts"],
+  },
+  {
+    name: "what is fixed in use waits for a first use under way",
+    edits: [
+      edit("db/migrations/002-parties.sql", "    perform from core.tenant t where t.tenant_id = old.tenant_id for update;\n", ""),
+      edit("db/migrations/003-coupons.sql", "    perform from core.template t where t.tenant_id = old.tenant_id and t.template_id = old.template_id for update;\n", ""),
+    ],
+    tests: ["test/races/psql.test.ts"],
+  },
   { name: "unique index: one live redemption a coupon", behind: "the row lock, for whoever takes it", edits: uniqueIndex, tests: ["test/races/psql.test.ts"] },
   {
     name: "a new redemption is in the ledger", edits: [edit("db/migrations/004-redemptions.sql", "when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor", "when 'REDEEMED' then c.status = 'REDEEMED'")],
@@ -144,7 +160,7 @@ export const sabotages: Sabotage[] = [
   { name: "what programs call stays for a version", edits: [edit("src/loader.ts", "!names.has(`${schema}.${name}`) && note !== retired)", "false)")], tests: ["test/laws/migrate.test.ts"] },
   {
     name: "what calls under way look for stays until they are over",
-    edits: [edit("src/loader.ts", "  await session.run('rollback to savepoint trial')\n", ""), edit("src/loader.ts", "  return routines\n", "  return []\n")],
+    edits: [edit("src/loader.ts", "  await session.run(\"rollback to savepoint trial\");\n", ""), edit("src/loader.ts", "  return routines;\n", "  return [];\n")],
     tests: ["test/laws/migrate.test.ts"],
   },
   {

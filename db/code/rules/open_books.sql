@@ -1,5 +1,6 @@
--- The business days of a distributor begin with the local day of its first allocation. In Variant A all
--- distributors share one list by date, so a new one begins after the dates that were listed already.
+-- The business days of a distributor begin with the local day of its first allocation, or of its first movement where a
+-- batch was released by hand. In Variant A all distributors share one list by date, so a new one begins after the
+-- dates that were listed already.
 create or replace function rules.open_books(p_seqs bigint[]) returns void
 language sql volatile
 begin atomic
@@ -13,7 +14,7 @@ begin atomic
             where s.tenant_id = e.tenant_id))
   from core.event e
   join core.party p on p.tenant_id = e.tenant_id and p.party_id = e.party_id
-  where e.event_seq = any (p_seqs) and e.event_type = 'allocation.completed'
+  where e.event_seq = any (p_seqs) and e.event_type in ('allocation.completed', 'coupon.redeemed', 'coupon.reversed')
   group by e.tenant_id, e.party_id
   on conflict do nothing;
 end;

@@ -1,17 +1,8 @@
 -- Puts ledger entries on business days: the local day on which they were recorded, or the first open one when
--- that is closed already. A distributor without books gets them with its first entry at the latest.
+-- that is closed already. The books are open by then.
 create or replace function rules.post_entries(p_seqs bigint[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  insert into core.ledger_book (tenant_id, party_id, open_on)
-  select l.tenant_id, l.distributor_id, min(rules.local_date(l.recorded_at, p.time_zone))
-  from core.event e
-  join core.ledger_entry l on l.tenant_id = e.tenant_id and l.entry_id = e.event_id
-  join core.party p on p.tenant_id = l.tenant_id and p.party_id = l.distributor_id
-  where e.event_seq = any (p_seqs)
-  group by l.tenant_id, l.distributor_id
-  on conflict do nothing;
-
   with dated as (
     select l.tenant_id, l.distributor_id, l.entry_id, e.event_seq,
            greatest(rules.local_date(l.recorded_at, p.time_zone), b.open_on) as business_date
