@@ -1,11 +1,10 @@
 // A program that holds an embedded server as `npm start` does, for tests that kill it.
-
-import { startEmbedded } from '../../src/embedded.ts'
-import { onStop, runProgram } from '../../src/program.ts'
+import { startEmbedded } from "../../src/embedded.ts";
+import { onStop, runProgram } from "../../src/program.ts";
 
 await runProgram(async () => {
-  const { address, folder, stop } = await startEmbedded(process.argv[2]!)
-  onStop(stop)
-  setInterval(() => {}, 60_000)
-  console.log(JSON.stringify({ address, folder }))
-})
+  const { address, folder, stop } = await startEmbedded(process.argv[2]!);
+  onStop(stop);
+  setInterval(() => {}, 60_000);
+  console.log(JSON.stringify({ address, folder }));
+});
