@@ -1,6 +1,6 @@
 -- Writes down locks that are past their end, at most p_limit: they counted as gone already. The coupon goes back to
--- ISSUED, or to EXPIRED, which is then told. Those of which somebody holds
--- the coupon or the redemption are left for the next time.
+-- ISSUED, or to EXPIRED, which is then told. Those of which somebody holds the coupon or the redemption are left
+-- for the next time.
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan

@@ -1,4 +1,5 @@
--- Parties, and where they want their events. A time zone that is left out stays; a new party's is UTC. A changed webhook secret keeps the one before: both sign for 24 h.
+-- Parties, and where they want their events. A time zone that is left out stays; a new party's is UTC. A
+-- changed webhook secret keeps the one before: both sign for 24 h.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
