@@ -16,9 +16,9 @@ grant execute on all functions in schema report to coupon_report, coupon_admin;
 -- A view reads tables as its owner but calls functions as its reader: these
 -- are pure, or read as their owner.
 grant execute on function
-  rules.external_id(text, uuid), rules.internal_id(text, text),
-  rules.amount(bigint, int, text), rules.sum_up_day(int, int, date),
-  rules.effective_status(text, timestamptz, timestamptz, boolean, text, timestamptz)
+  rules.format_id(text, uuid), rules.parse_id(text, text),
+  rules.format_amount(bigint, int, text), rules.summarize_day(int, int, date),
+  rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz)
 to coupon_report, coupon_admin;
 
 grant usage on schema admin to coupon_admin;

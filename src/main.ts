@@ -1,13 +1,13 @@
 // npm start: everything in one process, on an embedded PostgreSQL in DATA_DIR (or the one of DATABASE_URL).
-import { readConfig, type Config } from "./config.ts";
-import { connect, type Address } from "./database.ts";
-import { demoFile, loadDemoTenants, readDemoSecrets } from "./demo-tenants.ts";
-import { startEmbedded } from "./embedded.ts";
-import { loadMasterKeys, type MasterKeys } from "./keys.ts";
-import { createLog } from "./log.ts";
-import { startMetrics } from "./metrics.ts";
-import { migrate } from "./migrate.ts";
-import { onStop, runProgram } from "./program.ts";
+import { readConfig, type Config } from "./common/config.ts";
+import { connect, type Address } from "./database/connect.ts";
+import { demoFile, loadDemoTenants, readDemoSecrets } from "./commands/demo-tenants.ts";
+import { startEmbedded } from "./embedded/server.ts";
+import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
+import { createLog } from "./common/log.ts";
+import { startMetrics } from "./common/metrics-server.ts";
+import { migrate } from "./migration/migrate.ts";
+import { onStop, runProgram } from "./common/program.ts";
 import { serve } from "./serve.ts";
 import { work } from "./work.ts";
 

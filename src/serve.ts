@@ -1,16 +1,16 @@
 // npm run serve: the HTTP side. Many of these may run beside each other; none keeps anything that matters.
 import { toNodeHandler } from "h3";
-import { createApp } from "./app.ts";
-import { defaultLimits, readConfig, type Config } from "./config.ts";
-import { connect, resolveAddress, type Address } from "./database.ts";
-import { connectionCount, createGate } from "./gate.ts";
-import { loadMasterKeys, type MasterKeys } from "./keys.ts";
-import { createLog, type Logger } from "./log.ts";
-import { startMetrics, type Metrics } from "./metrics.ts";
-import { observeServe } from "./metrics-serve.ts";
-import { expectedVersion } from "./migrate.ts";
-import { isProgram, onStop, runProgram } from "./program.ts";
-import { listen, type Handler, type Listening, type Refused } from "./server.ts";
+import { createApp } from "./http/app.ts";
+import { defaultLimits, readConfig, type Config } from "./common/config.ts";
+import { connect, resolveAddress, type Address } from "./database/connect.ts";
+import { connectionCount, createGate } from "./gate/gate.ts";
+import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
+import { createLog, type Logger } from "./common/log.ts";
+import { startMetrics, type Metrics } from "./common/metrics-server.ts";
+import { observeServe } from "./http/metrics.ts";
+import { expectedVersion } from "./migration/migrate.ts";
+import { isProgram, onStop, runProgram } from "./common/program.ts";
+import { listen, type Handler, type Listening, type Refused } from "./http/listener.ts";
 
 const askWithinMs = 2_000;
 
@@ -29,7 +29,7 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
   // A database that lacks something of this program is not ready for it. One that went on to the next version is: until the
   // one after that, all that this program calls is still there (db/README.md, "Changing it").
   const readiness = async (deadline: number) => {
-    const { migration, code } = await gate.version(deadline);
+    const { migration, code } = await gate.readVersion(deadline);
     return migration >= expected.migration && code.split(" ").includes(expected.code);
   };
   const { host, port, limits = defaultLimits } = config;
@@ -47,7 +47,7 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
     throw error;
   }
   observed?.show({ openRequests: () => load.openRequests, connections: listening.connections, gate: gate.load });
-  metrics?.watch({ program: "serve", ask: async () => void (await gate.version(performance.now() + askWithinMs)) });
+  metrics?.watch({ program: "serve", ask: async () => void (await gate.readVersion(performance.now() + askWithinMs)) });
   return {
     url: listening.url,
     async stop() {

@@ -5,25 +5,25 @@
 // the lease in our table has run out the ticker adds the same job again, and a locked job of that name gives
 // the name up. At most 60 s of lease and one tick pass until somebody goes on.
 import { Logger as GraphileLogger, makeWorkerUtils, run, type Runner, type SharedOptions, type TaskList } from "graphile-worker";
-import { createAddressRule } from "./addresses.ts";
-import { readConfig, type Config } from "./config.ts";
-import { connect, poolUrl, resolveAddress, type Address } from "./database.ts";
-import { loadMasterKeys, type MasterKeys } from "./keys.ts";
-import { createLog, type Logger } from "./log.ts";
-import { startMetrics, type Metrics } from "./metrics.ts";
-import { observeWork } from "./metrics-work.ts";
-import { isProgram, onStop, runProgram } from "./program.ts";
-import { keepRunner } from "./runner.ts";
-import { keepAnswering } from "./steady.ts";
-import { createChecker } from "./tasks/check.ts";
-import { createCloser } from "./tasks/close.ts";
-import { createDeliverer, deliveryPlaces, type Subscriber } from "./tasks/deliver.ts";
-import { createExpirer } from "./tasks/expire.ts";
-import { createMinter, type DueBatch } from "./tasks/mint.ts";
-import { createPruner, createRetention } from "./tasks/prune.ts";
-import { createSequencer } from "./tasks/sequence.ts";
-import { startTicker } from "./ticker.ts";
-import { createSender } from "./webhook.ts";
+import { createAddressRule } from "./worker/address-rule.ts";
+import { readConfig, type Config } from "./common/config.ts";
+import { connect, poolUrl, resolveAddress, type Address } from "./database/connect.ts";
+import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
+import { createLog, type Logger } from "./common/log.ts";
+import { startMetrics, type Metrics } from "./common/metrics-server.ts";
+import { observeWork } from "./worker/metrics.ts";
+import { isProgram, onStop, runProgram } from "./common/program.ts";
+import { keepRunner } from "./worker/job-runner.ts";
+import { keepAnswering } from "./database/reconnecting.ts";
+import { createChecker } from "./worker/tasks/check.ts";
+import { createCloser } from "./worker/tasks/close.ts";
+import { createDeliverer, deliveryPlaces, type Subscriber } from "./worker/tasks/deliver.ts";
+import { createExpirer } from "./worker/tasks/expire.ts";
+import { createMinter, type DueBatch } from "./worker/tasks/mint.ts";
+import { createPruner, createRetention } from "./worker/tasks/prune.ts";
+import { createSequencer } from "./worker/tasks/sequence.ts";
+import { startTicker } from "./worker/ticker.ts";
+import { createSender } from "./worker/webhook-sender.ts";
 
 const role = "coupon_worker";
 // graphile-worker's cron is UTC and by the minute; what is due is decided in SQL.
@@ -85,7 +85,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
       },
     }),
     startTicker({ name: "expire", everyMs: 1_000, log, tick: expire }),
-    startTicker({ name: "analyze", everyMs: 1_000, log, tick: () => database.rows("select jobs.analyze_grown()") }),
+    startTicker({ name: "analyze", everyMs: 1_000, log, tick: () => database.rows("select jobs.analyze_grown_tables()") }),
     startTicker({ name: "close", everyMs: 1_000, log, tick: closer.closeDays }),
     startTicker({ name: "statements", everyMs: 1_000, log, tick: closer.finishStatements }),
     // A second one, so that a large statement stands in no other's way.

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { MigrationClient } from "../../src/migrate.ts";
+import type { MigrationClient } from "../../src/migration/migrate.ts";
 
 export const up = (client: MigrationClient): Promise<void> =>
   client.run(readFileSync(new URL("./001-schemas.sql", import.meta.url), "utf8"), "001-schemas.sql");

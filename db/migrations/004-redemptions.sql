@@ -417,14 +417,14 @@ referencing new table as new_redemption
 for each statement execute function core.check_redemptions();
 
 -- Asked for reversals only. As a join of the plans below it would cost each redemption.
-create function core.reversed_redemption(p_tenant_id int, p_reversal_id uuid) returns uuid
+create function core.find_reversed_redemption(p_tenant_id int, p_reversal_id uuid) returns uuid
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   return (
     select v.redemption_id from core.reversal v where v.tenant_id = p_tenant_id and v.reversal_id = p_reversal_id);
 end
 $$;
-comment on function core.reversed_redemption(int, uuid) is 'The redemption that a reversal ended.';
+comment on function core.find_reversed_redemption(int, uuid) is 'The redemption that a reversal ended.';
 
 create function core.check_events() returns trigger
 language plpgsql volatile
@@ -441,7 +441,7 @@ begin
     on r.tenant_id = n.tenant_id
        and r.redemption_id = case n.event_type
          when 'coupon.redeemed' then n.event_id
-         when 'coupon.reversed' then core.reversed_redemption(n.tenant_id, n.event_id)
+         when 'coupon.reversed' then core.find_reversed_redemption(n.tenant_id, n.event_id)
        end
   where (case
       when n.business_date is not null then exists (
@@ -479,7 +479,7 @@ begin
   left join core.redemption r
     on r.tenant_id = n.tenant_id
        and r.redemption_id = case n.entry_type
-         when 'REDEMPTION' then n.entry_id else core.reversed_redemption(n.tenant_id, n.entry_id)
+         when 'REDEMPTION' then n.entry_id else core.find_reversed_redemption(n.tenant_id, n.entry_id)
        end
   left join core.event e
     on e.tenant_id = n.tenant_id

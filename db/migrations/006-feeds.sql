@@ -86,7 +86,7 @@ create table core.sequencer (
   looked_with  pg_snapshot,
   constraint sequencer_has_one_row check (is_only)
 );
-comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.be_sequencer).';
+comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.try_sequencer_lock).';
 comment on column core.sequencer.feed_base is 'Feeds begin behind this position: no cursor that was lost with a restore is above it.';
 comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
 comment on column core.sequencer.looked_with is

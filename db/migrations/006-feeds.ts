@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { MigrationClient } from "../../src/migrate.ts";
+import type { MigrationClient } from "../../src/migration/migrate.ts";
 
 export const up = (client: MigrationClient): Promise<void> =>
   client.run(readFileSync(new URL("./006-feeds.sql", import.meta.url), "utf8"), "006-feeds.sql");

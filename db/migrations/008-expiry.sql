@@ -16,7 +16,7 @@ create table core.coupon_extension (
 comment on table core.coupon_extension is 'Coupons whose valid_to was patched: the expiry job looks for them one by one. Kept by a trigger.';
 create index coupon_extension_by_end on core.coupon_extension (valid_to);
 
-create function core.note_extension() returns trigger
+create function core.record_extension() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.coupon_extension (tenant_id, coupon_id, valid_to)
@@ -25,10 +25,10 @@ begin
   return null;
 end
 $$;
-comment on function core.note_extension() is 'Trigger: a patched valid_to is noted for the expiry job.';
+comment on function core.record_extension() is 'Trigger: a patched valid_to is noted for the expiry job.';
 create trigger extension_is_noted
 after update of valid_to on core.coupon
-for each row when (new.valid_to <> old.valid_to) execute function core.note_extension();
+for each row when (new.valid_to <> old.valid_to) execute function core.record_extension();
 comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
 comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';
 comment on column core.feed.last_position is 'Of the newest event; 0: none yet.';

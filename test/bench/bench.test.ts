@@ -10,17 +10,17 @@ import { root } from "../support/copy.ts";
 type Results = { reports: Record<string, { figures: { name: string; value: number; unit: string }[] }> };
 
 // Those that know tables and functions of the database.
-const names = ["function", "http", "fixed", "mint", "expire", "feed", "webhooks", "statement", "flat"];
+const names = ["function", "http", "fixed", "mint", "expire", "feed", "webhooks", "statement", "scale"];
 const sizes = {
   BENCH_SECONDS: "1", BENCH_ROUNDS: "1", BENCH_COUPONS: "20000", BENCH_MINT: "5000", BENCH_EXPIRE: "500", BENCH_EVENTS: "2000",
-  BENCH_ENTRIES: "3000", BENCH_FLAT: "3000,9000", BENCH_REDEMPTIONS: "3000",
+  BENCH_ENTRIES: "3000", BENCH_SCALE: "3000,9000", BENCH_REDEMPTIONS: "3000",
 };
 
 t.setTimeout(600_000);
 
 t.test("each of these benches runs to its end and measures something", async (t) => {
   const file = path.join(t.testdir(), "results.json");
-  const { stdout } = await promisify(execFile)(process.execPath, ["bench/run.ts", ...names], {
+  const { stdout } = await promisify(execFile)(process.execPath, ["test/bench/run.ts", ...names], {
     cwd: root, env: { ...process.env, ...sizes, BENCH_RESULTS: file },
   });
   t.comment(stdout);

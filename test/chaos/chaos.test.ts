@@ -1,10 +1,10 @@
 // The short form of `npm run chaos`: a few faults under load, with serve, work and PostgreSQL as processes of their own; and whether
 // its checker sees what it is there for.
 import t from "tap";
-import { check, type Findings } from "../../chaos/checker.ts";
-import { playChaos, type Report } from "../../chaos/chaos.ts";
-import { outcomeOf, type Entry, type History } from "../../chaos/history.ts";
-import { openStage, type Stage } from "../../chaos/stage.ts";
+import { check, type Findings } from "./checker.ts";
+import { playChaos, type Report } from "./chaos.ts";
+import { outcomeOf, type Entry, type History } from "./history.ts";
+import { openStage, type Stage } from "./environment.ts";
 
 const seed = 20_261_121;
 const perSecond = 60;

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { findUndocumented, isRecorded } from "../support/documented.ts";
-import { changedTables } from "../support/look.ts";
+import { changedTables } from "../support/inspect.ts";
 import type { Reply } from "../support/client.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { readState } from "../support/state.ts";

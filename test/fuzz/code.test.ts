@@ -1,8 +1,8 @@
 // Codes, generated: what people type and mistype.
 import fc from "fast-check";
 import t from "tap";
-import { batchKey, checkCode, makeCode, normalizeCode } from "../../src/code.ts";
-import { crockford } from "../../src/keys.ts";
+import { batchKey, checkCode, makeCode, normalizeCode } from "../../src/crypto/coupon-code.ts";
+import { crockford } from "../../src/crypto/keys.ts";
 import { keys } from "../support/stub.ts";
 
 const key = batchKey(keys, "1", Buffer.alloc(16, 3));

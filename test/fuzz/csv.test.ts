@@ -1,7 +1,7 @@
 // The free texts of a detail.csv, generated: they come back as they were sent, and run nowhere.
 import fc from "fast-check";
 import t from "tap";
-import { columns, renderFile, type Line } from "../../src/statement.ts";
+import { columns, renderFile, type Line } from "../../src/common/statement-csv.ts";
 import { readCsv } from "../support/csv.ts";
 
 const uuid = "01890a5d-ac96-774b-bcce-b302099a8057";

@@ -1,7 +1,7 @@
 // Cursors, generated: made up, or one that a page gave with something changed in it.
 import fc from "fast-check";
 import t from "tap";
-import { keepBooks } from "../support/books.ts";
+import { keepBooks } from "../support/business-days.ts";
 import { findUndocumented } from "../support/documented.ts";
 import { newRequestId, startService } from "../support/service.ts";
 

@@ -1,7 +1,7 @@
 // The front door, generated: request lines and headers as bytes, near what is right or nothing like it.
 import fc from "fast-check";
 import t from "tap";
-import { sign } from "../../src/signature.ts";
+import { sign } from "../../src/crypto/request-signature.ts";
 import { sendBytes } from "../support/client.ts";
 import { findUndocumented } from "../support/documented.ts";
 import { bodies, secret, startStub } from "../support/stub.ts";

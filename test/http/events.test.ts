@@ -1,6 +1,6 @@
 // GET /v1/events: a feed in pages. What is in a page is the sequencer's doing (test/jobs); here is how it is read.
 import t from "tap";
-import { keepBooks } from "../support/books.ts";
+import { keepBooks } from "../support/business-days.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import type { Client } from "../support/client.ts";
 
@@ -29,10 +29,10 @@ async function pullAll(by: Client, limit: number): Promise<{ events: Event[]; pa
   }
 }
 
-// Whole bodies as rules.event_body makes them, in the order of events of a party (of the tenant in Variant A).
+// Whole bodies as rules.render_event makes them, in the order of events of a party (of the tenant in Variant A).
 async function bodiesOf(service: Running, tenant: string, party?: string): Promise<string[]> {
   const rows = await service.owner.rows<{ body: string }>(
-    `select rules.event_body(e) as body from core.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
+    `select rules.render_event(e) as body from core.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
      where t.external_id = $1 and p.external_id = coalesce($2, p.external_id) and e.coupon_id is not null order by e.event_seq`,
     [tenant, party ?? null],
   );
@@ -58,7 +58,7 @@ t.test("Variant A has one feed for the tenant, whoever the distributor is", asyn
   t.strictSame(page.json.events.map(({ event_type }: Event) => event_type), ["coupon.redeemed", "coupon.redeemed", "coupon.reversed", "coupon.voided"]);
   t.match(page.json.events[2], { coupon_id: first.couponIds[0], redemption_id: r1, event_id: /^evt_/ });
   t.equal(page.json.events[3].redemption_id, null);
-  t.equal(page.text, `{"events":[${(await bodiesOf(service, "ten_a")).join(",")}],"next_cursor":"${page.json.next_cursor}"}`, "each as rules.event_body has it; no batch events");
+  t.equal(page.text, `{"events":[${(await bodiesOf(service, "ten_a")).join(",")}],"next_cursor":"${page.json.next_cursor}"}`, "each as rules.render_event has it; no batch events");
   t.strictSame((await service.as("ak_a_second").get("/v1/events")).json, page.json, "whichever credential of the tenant asks");
   t.strictSame((await service.as("ak_a_stranger").get("/v1/events")).json.events, [], "another tenant has its own");
 });
@@ -72,7 +72,7 @@ t.test("Variant B has a feed for each distributor", async (t) => {
   const created = await maker.post("/v1/batches", { request_id: newRequestId(), template: "tpl_b", total_count: 1, distributor: "pty_maker" });
   await service.mint();
   await maker.post("/v1/batches/allocate", { request_id: newRequestId(), batch: created.json.batch.external_id });
-  const [row] = await service.owner.rows<{ coupon_id: string }>("select rules.external_id('cpn', coupon_id) as coupon_id from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1", [created.json.batch.external_id]);
+  const [row] = await service.owner.rows<{ coupon_id: string }>("select rules.format_id('cpn', coupon_id) as coupon_id from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1", [created.json.batch.external_id]);
   await service.admin.rows("select admin.void_coupon('ten_b', $1, 'to have an event of another distributor')", [row!.coupon_id]);
   await sequence();
   const own = await dist.get("/v1/events");

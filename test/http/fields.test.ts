@@ -1,6 +1,6 @@
 // The shape of requests: what is 400, what reaches the database, and that a refusal never repeats what came.
 import t from "tap";
-import { lookupHash } from "../../src/code.ts";
+import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { bodies, code, keys, startStub } from "../support/stub.ts";
 
 const long = (length: number) => "x".repeat(length);

@@ -2,18 +2,18 @@
 import { readFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import t, { type Test } from "tap";
-import { defaultLimits, readConfig, ConfigError } from "../../src/config.ts";
-import { connect, openSession, type Address } from "../../src/database.ts";
-import { createLog } from "../../src/log.ts";
-import { startMetrics, type Metrics } from "../../src/metrics.ts";
-import { routes } from "../../src/routes.ts";
+import { defaultLimits, readConfig, ConfigError } from "../../src/common/config.ts";
+import { connect, openSession, type Address } from "../../src/database/connect.ts";
+import { createLog } from "../../src/common/log.ts";
+import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
+import { routes } from "../../src/http/router.ts";
 import { serve } from "../../src/serve.ts";
-import { createChecker } from "../../src/tasks/check.ts";
-import { createSequencer } from "../../src/tasks/sequence.ts";
-import { observeWork } from "../../src/metrics-work.ts";
-import { keepAnswering } from "../../src/steady.ts";
+import { createChecker } from "../../src/worker/tasks/check.ts";
+import { createSequencer } from "../../src/worker/tasks/sequence.ts";
+import { observeWork } from "../../src/worker/metrics.ts";
+import { keepAnswering } from "../../src/database/reconnecting.ts";
 import { work } from "../../src/work.ts";
-import { createClient } from "../../src/client.ts";
+import { createClient } from "../../src/commands/client.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { untilLapsed } from "../support/arrange.ts";
 import { document, secretOf } from "../support/provisioning.ts";
@@ -118,7 +118,7 @@ t.test("the background shows what waits in the database, and for how long", asyn
   await service.owner.rows(
     `insert into core.ledger_book (tenant_id, party_id, open_on)
      select p.tenant_id, p.party_id, current_date - 3 from core.party p where p.external_id = 'pty_other'`);
-  const [row] = await service.owner.rows<Record<string, number>>("select * from jobs.read_figures()");
+  const [row] = await service.owner.rows<Record<string, number>>("select * from jobs.read_metrics()");
   t.match(row, { feed_waiting: 4, mint_batches: 1, mint_coupons: "1000", day_overdue: 1, statement_waiting: 0, webhook_disabled: 0 });
   t.ok(row!["feed_lag"]! > 0 && row!["feed_lag"]! < 60, `the events wait ${row!["feed_lag"]} s`);
   t.ok(row!["lock_lag"]! > 0 && row!["lock_lag"]! < 60);
@@ -139,7 +139,7 @@ t.test("the figures read little, whatever lies in the tables", async (t) => {
     "select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows from pg_stat_xact_user_tables s where s.schemaname = 'core'"))[0]!;
   await session.run("begin");
   const before = await read();
-  await session.rows("select * from jobs.read_figures()");
+  await session.rows("select * from jobs.read_metrics()");
   const after = await read();
   await session.run("rollback");
   t.ok(after.rows - before.rows < 20, `${after.rows - before.rows} rows`);

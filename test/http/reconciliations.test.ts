@@ -2,11 +2,11 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import t from "tap";
-import { columns } from "../../src/statement.ts";
-import { daySeconds, keepBooks, manyDistributors, noonOffset, setZone, zoneOf } from "../support/books.ts";
+import { columns } from "../../src/common/statement-csv.ts";
+import { daySeconds, keepBooks, manyDistributors, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import type { Client } from "../support/client.ts";
 import { parseCsv, readCsv } from "../support/csv.ts";
-import { findBrokenLaws } from "../support/look.ts";
+import { findBrokenLaws } from "../support/inspect.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
 

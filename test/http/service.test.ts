@@ -3,8 +3,8 @@ import t from "tap";
 import { newRequestId, startService } from "../support/service.ts";
 import { sendPlain } from "../support/client.ts";
 import { secretOf, tenants } from "../support/provisioning.ts";
-import { createClient } from "../../src/client.ts";
-import { connect } from "../../src/database.ts";
+import { createClient } from "../../src/commands/client.ts";
+import { connect } from "../../src/database/connect.ts";
 
 const lockPath = "/v1/coupons/lock";
 const redeemPath = "/v1/coupons/redeem";
@@ -110,10 +110,10 @@ t.test("what waits for a row waits alone, and in time", async (t) => {
   const ids = Array.from({ length: 10 }, newRequestId);
   // Somebody in psql holds the row for longer than a request may take.
   const held = service.owner.rows(
-    "with held as (select from core.coupon c where rules.external_id('cpn', c.coupon_id) = $1 for update) select pg_sleep(5) from held",
+    "with held as (select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update) select pg_sleep(5) from held",
     [couponIds[0]],
   );
-  const isFree = "select from core.coupon c where rules.external_id('cpn', c.coupon_id) = $1 for update skip locked";
+  const isFree = "select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update skip locked";
   while ((await service.owner.rows(isFree, [couponIds[0]])).length === 1);
   const startedAt = performance.now();
   const waiting = Promise.all(ids.map((id) => lock(codes[0]!, id)));

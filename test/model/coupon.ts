@@ -1,6 +1,6 @@
 // A coupon of the model: its states, what was told of it, and what time and a DBA do to it. Time comes as a patch: a lock
 // is past its end, or an end of validity has moved. So nothing in here has a clock.
-import type { Variant } from "../../src/gate.ts";
+import type { Variant } from "../../src/gate/gate.ts";
 import { kindOf, validFrom, validTo, type KindName } from "./kinds.ts";
 
 export type Redemption = {

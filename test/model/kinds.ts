@@ -1,6 +1,6 @@
 // Who and what takes part in a run of the model: templates with different terms, callers with different rights. One table
 // for both sides: the service is provisioned from it, and the model judges by it.
-import type { Variant } from "../../src/gate.ts";
+import type { Variant } from "../../src/gate/gate.ts";
 import { secretOf } from "../support/provisioning.ts";
 
 // What a coupon is worth. Amounts in minor units, percents in ten-thousandths of one.

@@ -1,5 +1,5 @@
 // What a run has left in the database, beside what the model thinks is there.
-import type { Database } from "../../src/database.ts";
+import type { Database } from "../../src/database/connect.ts";
 import { statusOf, type Coupon } from "./coupon.ts";
 import { kindOf, type Cast } from "./kinds.ts";
 import { toDecimal } from "./worth.ts";
@@ -14,9 +14,9 @@ export async function lastEvent(owner: Database): Promise<string> {
 export async function compareRows(owner: Database, cast: Cast, coupons: Coupon[], since: string): Promise<string | null> {
   const [rows] = await owner.rows<{ statuses: string[]; redemptions: string[]; entries: string[]; events: string[] }>(
     `with coupon as materialized (
-       select c.tenant_id, c.coupon_id, rules.external_id('cpn', c.coupon_id) as id, c.status
+       select c.tenant_id, c.coupon_id, rules.format_id('cpn', c.coupon_id) as id, c.status
        from unnest($1::text[]) u (id) join core.tenant t on t.external_id = $3
-       join core.coupon c on c.tenant_id = t.tenant_id and c.coupon_id = rules.internal_id('cpn', u.id)),
+       join core.coupon c on c.tenant_id = t.tenant_id and c.coupon_id = rules.parse_id('cpn', u.id)),
      redemption as materialized (
        select r.* from coupon c join core.redemption r on r.tenant_id = c.tenant_id and r.coupon_id = c.coupon_id)
      select
@@ -29,7 +29,7 @@ export async function compareRows(owner: Database, cast: Cast, coupons: Coupon[]
                select r.redemption_id from redemption r union all
                select x.reversal_id from redemption r join core.reversal x on x.tenant_id = r.tenant_id and x.redemption_id = r.redemption_id))
              order by 1) as entries,
-       array(select concat_ws(' ', c.id, e.event_type, rules.event_body(e)::json ->> 'redemption_id')
+       array(select concat_ws(' ', c.id, e.event_type, rules.render_event(e)::json ->> 'redemption_id')
              from core.event e join coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
              where e.event_seq > $2 order by e.event_seq) as events`,
     [coupons.map(({ id }) => id), since, cast.tenant],

@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util";
 import { dropDatabases, makeTemplate } from "../support/database.ts";
 import { startServer } from "../support/server.ts";
-import { runProgram } from "../../src/program.ts";
+import { runProgram } from "../../src/common/program.ts";
 import { search, type Plan } from "./search.ts";
 import { compareTotals } from "./totals.ts";
 import { openWorld } from "./world.ts";

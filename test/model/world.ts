@@ -4,17 +4,17 @@
 // Half a million calls are too many for HTTP. So most runs go straight to the gate, as a process of the service does: the
 // route's own reading (shape, code, body hash), groups, lanes, gate.perform. What that leaves out is node, h3 and the
 // signature; one run in five has them.
-import { createGate, connectionCount, type CredentialRow } from "../../src/gate.ts";
-import { connect, sqlState, type Database } from "../../src/database.ts";
-import { batchKey, makeCode } from "../../src/code.ts";
-import { createLog } from "../../src/log.ts";
-import { Problem, toAnswer } from "../../src/problem.ts";
-import { findRequestId, parseInput, readCall } from "../../src/read.ts";
-import { routes } from "../../src/routes.ts";
-import { createExpirer } from "../../src/tasks/expire.ts";
+import { createGate, connectionCount, type CredentialRow } from "../../src/gate/gate.ts";
+import { connect, sqlState, type Database } from "../../src/database/connect.ts";
+import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
+import { createLog } from "../../src/common/log.ts";
+import { Problem, toAnswer } from "../../src/common/problem.ts";
+import { findRequestId, parseInput, readCall } from "../../src/http/read-call.ts";
+import { routes } from "../../src/http/router.ts";
+import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import { randomBytes } from "node:crypto";
-import { newId } from "../../src/id.ts";
-import { noonOffset, setZone, zoneOf } from "../support/books.ts";
+import { newId } from "../../src/common/id.ts";
+import { noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { startService, type Running, type Teardown } from "../support/service.ts";
 import type { Coupon, Minted, Patch } from "./coupon.ts";
 import { casts, document, kindNames, kindOf, validFrom, validTo, type Cast, type KindName } from "./kinds.ts";
@@ -108,7 +108,7 @@ export async function openWorld(t: Teardown, variant: "A" | "B", batchSize: numb
     work() {
       isNextWaiting ??= working.then(async () => {
         isNextWaiting = null;
-        working = expire().then(() => worker.rows("select jobs.analyze_grown()"));
+        working = expire().then(() => worker.rows("select jobs.analyze_grown_tables()"));
         await working;
       });
       return isNextWaiting;
@@ -122,10 +122,10 @@ async function patchCoupon({ owner, admin }: { owner: Database; admin: Database 
     case "lapse":
       await owner.rows(
         `update core.redemption r set lock_expires_at = clock_timestamp()
-         where r.coupon_id = rules.internal_id('cpn', $1) and r.status = 'LOCKED' and r.lock_expires_at > clock_timestamp()`, [coupon]);
+         where r.coupon_id = rules.parse_id('cpn', $1) and r.status = 'LOCKED' and r.lock_expires_at > clock_timestamp()`, [coupon]);
       return;
     case "begin":
-      await owner.rows("update core.coupon c set valid_from = $2 where c.coupon_id = rules.internal_id('cpn', $1)", [coupon, validFrom.usual]);
+      await owner.rows("update core.coupon c set valid_from = $2 where c.coupon_id = rules.parse_id('cpn', $1)", [coupon, validFrom.usual]);
       return;
     case "extend": return void (await admin.rows("select admin.extend_coupon($1, $2, $3, 'model')", [tenant, coupon, end]));
     case "release": return void (await admin.rows("select admin.release_lock($1, $2, 'model')", [tenant, coupon]));

@@ -1,6 +1,6 @@
 // `npm run rehearse`: upgrade, backup and restore as in the tests, with more data and for longer.
 import { spawnSync } from "node:child_process";
-import { runProgram } from "../../src/program.ts";
+import { runProgram } from "../../src/common/program.ts";
 
 await runProgram(async () => {
   const { status } = spawnSync("npm", ["test", "--", "test/operations", "--timeout=1200", "--reporter=tap", ...process.argv.slice(2)], {

@@ -1,9 +1,9 @@
 // A rolling upgrade while tills are at work: the next version's migrate, then its programs beside the old ones, then the old ones go.
 import t from "tap";
-import { openSession } from "../../src/database.ts";
-import { migrate } from "../../src/migrate.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { migrate } from "../../src/migration/migrate.ts";
 import { sendPlain } from "../support/client.ts";
-import { findBrokenLaws } from "../support/look.ts";
+import { findBrokenLaws } from "../support/inspect.ts";
 import { makeNextVersion } from "../support/next-version.ts";
 import { codeOf, startIn, untilSaid } from "../support/program.ts";
 import { newRequestId, startService } from "../support/service.ts";

@@ -7,13 +7,13 @@
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { runProgram } from "../../src/program.ts";
+import { runProgram } from "../../src/common/program.ts";
 import { change, check, copyCheckout, root, type Edit } from "../support/copy.ts";
 import { readResults } from "./results.ts";
 import { sabotages, type Sabotage } from "./table.ts";
 
 // Mints, releases, exports and redeems: if this is green, the service runs.
-const smoke = "test/api/codes.test.ts";
+const smoke = "test/commands/codes.test.ts";
 // A guard that is missing may leave a test waiting for ever.
 const longestMs = 600_000;
 

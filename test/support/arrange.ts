@@ -1,5 +1,5 @@
 // Coupons in every state, brought there by the service itself: calls, provisioning and patches, no row by hand.
-import type { Operation, State, Variant } from "../api/states.ts";
+import type { Operation, State, Variant } from "../db/api/states.ts";
 import type { Client } from "./client.ts";
 import { newRequestId, type Running } from "./service.ts";
 

@@ -1,8 +1,8 @@
 // `npm run check`: types, linter, house laws. All of them run, so that one round shows everything.
 import { spawnSync } from "node:child_process";
 import path from "node:path";
-import { runProgram } from "../../src/program.ts";
-import { findBreaches } from "./laws.ts";
+import { runProgram } from "../../src/common/program.ts";
+import { findBreaches } from "./project-rules.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 

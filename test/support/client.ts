@@ -2,7 +2,7 @@
 import { request as send, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { createClient, exchange, type Client, type ClientOptions, type Reply } from "../../src/client.ts";
+import { createClient, exchange, type Client, type ClientOptions, type Reply } from "../../src/commands/client.ts";
 
 export type { Client, Reply };
 

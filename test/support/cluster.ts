@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Test } from "tap";
-import { openSession, type Address } from "../../src/database.ts";
-import { startEmbedded, type Embedded } from "../../src/embedded.ts";
+import { openSession, type Address } from "../../src/database/connect.ts";
+import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
 import { urlOf } from "./program.ts";
 
 export function makeFolder(t: Test): string {

@@ -1,7 +1,7 @@
 // A program that dies of an error that nobody caught, and of the worst kind: the driver's, which carries the values of a
 // statement and of a row. Its arguments: exception or rejection, and the value.
-import { connect } from "../../src/database.ts";
-import { runProgram } from "../../src/program.ts";
+import { connect } from "../../src/database/connect.ts";
+import { runProgram } from "../../src/common/program.ts";
 
 await runProgram(async () => {
   const [how, value] = process.argv.slice(2);

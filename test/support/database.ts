@@ -1,8 +1,8 @@
 // Databases for tests. Each test file takes a clone of the template that run.ts has migrated, so no
 // file sees what another one did. When it is dropped, the laws of the system are looked at: whatever
 // a test did, none is broken.
-import { type Address, type Database, connect, openSession } from "../../src/database.ts";
-import { migrate } from "../../src/migrate.ts";
+import { type Address, type Database, connect, openSession } from "../../src/database/connect.ts";
+import { migrate } from "../../src/migration/migrate.ts";
 
 export interface TestDatabase {
   address: Address;
@@ -55,7 +55,7 @@ async function findBrokenLaws(address: Address): Promise<string[]> {
       if (step!.is_drained || step!.sequenced === 0) break;
     }
     // As the worker does: else the view is planned for empty tables, and takes minutes where a test wrote much.
-    await session.rows("select jobs.analyze_grown()");
+    await session.rows("select jobs.analyze_grown_tables()");
     return (await session.rows<{ found: string }>(
       "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20")).map(({ found }) => found);
   } finally {

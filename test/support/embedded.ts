@@ -1,6 +1,6 @@
 // A program that holds an embedded server as `npm start` does, for tests that kill it.
-import { startEmbedded } from "../../src/embedded.ts";
-import { onStop, runProgram } from "../../src/program.ts";
+import { startEmbedded } from "../../src/embedded/server.ts";
+import { onStop, runProgram } from "../../src/common/program.ts";
 
 await runProgram(async () => {
   const { address, folder, stop } = await startEmbedded(process.argv[2]!);

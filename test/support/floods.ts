@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { sign } from "../../src/signature.ts";
+import { sign } from "../../src/crypto/request-signature.ts";
 
 export type Target = { url: string; accessKey: string; secret: string };
 // Sockets that are held until they are let go.

@@ -1,6 +1,6 @@
 // Many ledger entries at once: a whole batch redeemed, each tenth redemption reversed, by one statement and past the
 // triggers, as no service would get there within a test. What it leaves is lawful: see findBrokenLaws.
-import { openSession } from "../../src/database.ts";
+import { openSession } from "../../src/database/connect.ts";
 import type { Running } from "./service.ts";
 
 export async function redeemWhole(service: Running, batch: string, merchant: string): Promise<number> {

@@ -22,21 +22,21 @@ export function makeNextVersion(): { folder: string; migrations: string[]; remov
     const file = path.join(folder, "db/migrations", name);
     writeFileSync(`${file}.sql`, text);
     writeFileSync(`${file}.ts`, `import { readFileSync } from "node:fs";
-import type { MigrationClient } from "../../src/migrate.ts";
+import type { MigrationClient } from "../../src/migration/migrate.ts";
 ${isOnline ? "export const isOnline = true;\n" : ""}export const up = (client: MigrationClient) => client.run(readFileSync(new URL("./${name}.sql", import.meta.url), "utf8"), "${name}.sql");
 export const down = () => {};
 `);
   }
   const call = "rules.find_lock(p_call, v_held.coupon_id)";
   change(folder, [
-    { file: "db/code/rules/find_lock.sql", find: "p_call core.call, p_coupon_id uuid)", replace: "p_call core.call, p_coupon_id uuid, p_now timestamptz)" },
-    { file: "db/code/rules/find_lock.sql", find: "find_lock(core.call, uuid)", replace: "find_lock(core.call, uuid, timestamptz)" },
+    { file: "db/code/rules/redemption/find_lock.sql", find: "p_call core.call, p_coupon_id uuid)", replace: "p_call core.call, p_coupon_id uuid, p_now timestamptz)" },
+    { file: "db/code/rules/redemption/find_lock.sql", find: "find_lock(core.call, uuid)", replace: "find_lock(core.call, uuid, timestamptz)" },
     { file: "db/code/api/confirm.sql", find: call, replace: call.replace(")", ", v_now)") },
     { file: "db/code/api/cancel.sql", find: call, replace: call.replace(")", ", v_now)") },
-    { file: "src/tasks/mint.ts", find: "jobs.release_mint(", replace: "jobs.return_mint(" },
+    { file: "src/worker/tasks/mint.ts", find: "jobs.release_batch(", replace: "jobs.return_batch(" },
   ]);
-  const old = path.join(folder, "db/code/jobs/release_mint.sql");
-  writeFileSync(path.join(folder, "db/code/jobs/return_mint.sql"), readFileSync(old, "utf8").replaceAll("release_mint", "return_mint"));
+  const old = path.join(folder, "db/code/jobs/release_batch.sql");
+  writeFileSync(path.join(folder, "db/code/jobs/return_batch.sql"), readFileSync(old, "utf8").replaceAll("release_batch", "return_batch"));
   rmSync(old);
   return { folder, migrations: Object.keys(migrations), remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

@@ -3,7 +3,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import type { Address } from "../../src/database.ts";
+import type { Address } from "../../src/database/connect.ts";
 import type { Running } from "./service.ts";
 
 export type Result = { code: number | null; stdout: string; stderr: string };

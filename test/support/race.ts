@@ -1,7 +1,7 @@
 // Calls that meet: they are made to wait for a row that somebody holds, and only when they really wait is it let go.
 import type { Reply } from "./client.ts";
 import type { Running } from "./service.ts";
-import { holdCoupon } from "./underway.ts";
+import { holdCoupon } from "./sessions.ts";
 
 export type Call = () => Promise<Reply>;
 type Release = () => Promise<unknown>;

@@ -55,9 +55,9 @@ export async function followSerially(service: Running, writing: Promise<unknown>
   let last = start;
   await readUntil(writing, async () => {
     const rows = await service.owner.rows<Event & { event_seq: string }>(
-      `select e.event_seq, rules.external_id('evt', e.event_id) as event_id, e.event_type,
-         rules.external_id('cpn', e.coupon_id) as coupon_id,
-         rules.external_id('red', coalesce(v.redemption_id, case e.event_type when 'coupon.redeemed' then e.event_id end)) as redemption_id
+      `select e.event_seq, rules.format_id('evt', e.event_id) as event_id, e.event_type,
+         rules.format_id('cpn', e.coupon_id) as coupon_id,
+         rules.format_id('red', coalesce(v.redemption_id, case e.event_type when 'coupon.redeemed' then e.event_id end)) as redemption_id
        from core.event e left join core.reversal v on v.reversal_id = e.event_id where e.event_seq > $1 and e.coupon_id is not null order by e.event_seq limit ${pageSize}`, [last]);
     reading.events.push(...rows);
     last = rows.at(-1)?.event_seq ?? last;

@@ -4,8 +4,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
-import type { Address } from "../../src/database.ts";
-import { runProgram } from "../../src/program.ts";
+import type { Address } from "../../src/database/connect.ts";
+import { runProgram } from "../../src/common/program.ts";
 import { dropDatabases, makeTemplate } from "./database.ts";
 import { startServer } from "./server.ts";
 

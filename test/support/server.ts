@@ -1,8 +1,8 @@
 // The one database server of a test run: the one that TEST_DATABASE_URL names, else a container
 // where Docker runs, else the embedded one.
 import { spawnSync } from "node:child_process";
-import type { Address } from "../../src/database.ts";
-import { startScratch } from "../../src/scratch.ts";
+import type { Address } from "../../src/database/connect.ts";
+import { startScratch } from "./scratch-server.ts";
 
 export interface TestServer {
   name: string;

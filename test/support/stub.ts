@@ -2,14 +2,14 @@
 import { Writable } from "node:stream";
 import { toNodeHandler } from "h3";
 import type { Test } from "tap";
-import { createApp } from "../../src/app.ts";
-import { defaultLimits, type Limits } from "../../src/config.ts";
-import type { Call, Gate, Outcome, Variant } from "../../src/gate.ts";
-import { batchKey, makeCode } from "../../src/code.ts";
-import { parseMasterKeys } from "../../src/keys.ts";
-import { createLog } from "../../src/log.ts";
-import { credentialPurpose, seal } from "../../src/seal.ts";
-import { listen, type Handler } from "../../src/server.ts";
+import { createApp } from "../../src/http/app.ts";
+import { defaultLimits, type Limits } from "../../src/common/config.ts";
+import type { Call, Gate, Outcome, Variant } from "../../src/gate/gate.ts";
+import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
+import { createLog } from "../../src/common/log.ts";
+import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
+import { listen, type Handler } from "../../src/http/listener.ts";
 import { client, type Client } from "./client.ts";
 
 export const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
@@ -57,7 +57,7 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
     async statementPage() {
       return [];
     },
-    async version() {
+    async readVersion() {
       return { migration: "1", code: "1" };
     },
     async end() {},
@@ -69,7 +69,7 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
       done();
     },
   });
-  const readiness = async (deadline: number) => (await gate.version(deadline)).migration === "1";
+  const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
   const limits = { ...defaultLimits, ...limited };
   const logger = createLog("debug", lines);
   const app = createApp({ gate, keys, log: logger, limits, readiness });

@@ -1,9 +1,9 @@
 // Distributors with webhooks, events for them, and a worker's hands to deliver these.
 import type { Test } from "tap";
-import { createAddressRule } from "../../src/addresses.ts";
-import { connect, type Database } from "../../src/database.ts";
-import { createDeliverer, type Subscriber } from "../../src/tasks/deliver.ts";
-import { createSender, newWebhookSecret } from "../../src/webhook.ts";
+import { createAddressRule } from "../../src/worker/address-rule.ts";
+import { connect, type Database } from "../../src/database/connect.ts";
+import { createDeliverer, type Subscriber } from "../../src/worker/tasks/deliver.ts";
+import { createSender, newWebhookSecret } from "../../src/worker/webhook-sender.ts";
 import { secretOf } from "./provisioning.ts";
 import { startService, type Running } from "./service.ts";
 
@@ -97,7 +97,7 @@ export async function listDeliveries({ service }: Subscribed): Promise<DeliveryR
     `select d.event, d.party, d.status, d.attempt_count, d.last_error, d.next_attempt_at <= clock_timestamp() as is_due,
             extract(epoch from d.next_attempt_at
               - (select max(a.attempted_at) from report.delivery_attempt a where a.event = d.event))::float as pause_seconds
-     from report.delivery d join core.event e on rules.external_id('evt', e.event_id) = d.event
+     from report.delivery d join core.event e on rules.format_id('evt', e.event_id) = d.event
      order by e.event_seq`);
   return rows.map((row) => ({ ...row }));
 }

@@ -1,7 +1,7 @@
 // Many writers of events at once, as processes of the service are: calls through gate.perform, in transactions that stay
 // open between write and commit, some of them rolled back.
 import { setTimeout as sleep } from "node:timers/promises";
-import { openSession } from "../../src/database.ts";
+import { openSession } from "../../src/database/connect.ts";
 import { newRequestId, type Running } from "./service.ts";
 
 // What the writers believe. A reversal that is under way lets another writer try to redeem: it waits for the row.

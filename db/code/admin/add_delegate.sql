@@ -4,7 +4,7 @@ returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_pair    record := rules.admin_delegate(p_tenant, p_merchant, p_party);
+  v_pair    record := rules.find_delegate_for_patch(p_tenant, p_merchant, p_party);
 begin
   insert into core.merchant_delegate (tenant_id, merchant_id, party_id)
   values (v_pair.tenant_id, v_pair.merchant_id, v_pair.party_id)

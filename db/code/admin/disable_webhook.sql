@@ -2,7 +2,7 @@ create or replace function admin.disable_webhook(p_tenant text, p_party text, p_
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
-  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+  v_webhook  core.webhook := rules.hold_webhook_for_patch(p_tenant, p_party);
 begin
   perform rules.disable_webhook(v_webhook.tenant_id, v_webhook.party_id, 'disabled: ' || v_reason);
   perform rules.write_audit(v_webhook.tenant_id, 'disable_webhook', p_party, v_reason);

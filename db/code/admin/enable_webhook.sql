@@ -3,7 +3,7 @@ create or replace function admin.enable_webhook(p_tenant text, p_party text, p_r
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
-  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+  v_webhook  core.webhook := rules.hold_webhook_for_patch(p_tenant, p_party);
 begin
   update core.webhook w
   set disabled_at = null, paused_until = null

@@ -6,7 +6,7 @@ returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_coupon  core.coupon := rules.admin_coupon(p_tenant, p_coupon);
+  v_coupon  core.coupon := rules.hold_coupon_for_patch(p_tenant, p_coupon);
 begin
   if p_valid_to is null then
     raise exception 'an extension needs an end' using errcode = 'CP400';

@@ -12,7 +12,7 @@ begin
   if not found then
     raise exception 'no batch %', p_batch using errcode = 'CP404';
   elsif v_batch.salt is null then
-    raise exception 'the codes of % were destroyed on %', p_batch, rules.iso_time(v_batch.codes_destroyed_at)
+    raise exception 'the codes of % were destroyed on %', p_batch, rules.format_time(v_batch.codes_destroyed_at)
       using errcode = 'CP409';
   elsif v_batch.status = 'PENDING' then
     raise exception '% is still being minted', p_batch using errcode = 'CP409';

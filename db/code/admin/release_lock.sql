@@ -5,7 +5,7 @@ returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_coupon  core.coupon := rules.admin_coupon(p_tenant, p_coupon);
+  v_coupon  core.coupon := rules.hold_coupon_for_patch(p_tenant, p_coupon);
   v_now     timestamptz := clock_timestamp();
   v_id      uuid;
 begin
@@ -18,10 +18,10 @@ begin
     raise exception 'coupon % is %: no lock to release', p_coupon, v_coupon.status using errcode = 'CP409';
   end if;
   perform rules.free_coupon(
-    v_coupon, (rules.batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_now);
+    v_coupon, (rules.find_batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_now);
   perform rules.write_audit(v_coupon.tenant_id, 'release_lock', p_coupon, v_reason,
-    jsonb_build_object('redemption', rules.external_id('red', v_id)));
-  return rules.external_id('red', v_id);
+    jsonb_build_object('redemption', rules.format_id('red', v_id)));
+  return rules.format_id('red', v_id);
 end
 $$;
 comment on function admin.release_lock(text, text, text) is 'Releases the live lock of a coupon.';

@@ -5,7 +5,7 @@ returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_pair    record := rules.admin_delegate(p_tenant, p_merchant, p_party);
+  v_pair    record := rules.find_delegate_for_patch(p_tenant, p_merchant, p_party);
 begin
   delete from core.merchant_delegate d
   where d.tenant_id = v_pair.tenant_id and d.merchant_id = v_pair.merchant_id and d.party_id = v_pair.party_id;

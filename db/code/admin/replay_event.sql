@@ -7,7 +7,7 @@ declare
 begin
   select e.* into v_event
   from core.tenant t
-  join core.event e on e.tenant_id = t.tenant_id and e.event_id = rules.internal_id('evt', p_event)
+  join core.event e on e.tenant_id = t.tenant_id and e.event_id = rules.parse_id('evt', p_event)
   join core.webhook w on w.tenant_id = e.tenant_id and w.party_id = e.party_id
   where t.external_id = p_tenant;
   if not found then

@@ -6,7 +6,7 @@ returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
-  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+  v_webhook  core.webhook := rules.hold_webhook_for_patch(p_tenant, p_party);
   v_events   uuid[];
 begin
   v_events := array(

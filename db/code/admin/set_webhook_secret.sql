@@ -6,7 +6,7 @@ returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
-  v_webhook  core.webhook := rules.admin_webhook(p_tenant, p_party);
+  v_webhook  core.webhook := rules.hold_webhook_for_patch(p_tenant, p_party);
 begin
   update core.webhook w
   set sealed_previous_secret = w.sealed_secret, rotated_at = clock_timestamp(),

@@ -13,7 +13,7 @@ begin
     and b.external_id = p_call.args ->> 'batch'
     and (p_call.variant = 'A' or b.maker_id = p_call.caller_id);
   if not found then
-    return rules.refuse_unknown(p_call, 'batch');
+    return rules.refuse_not_found(p_call, 'batch');
   end if;
   if not rules.hold_batch(p_call, v_batch.batch_id) then
     return (0, null::text);
@@ -33,10 +33,10 @@ begin
   set status = 'ALLOCATED', allocated_at = v_now
   where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
   perform rules.write_event(
-    p_call.tenant_id, rules.new_id(), 'allocation.completed', v_batch.distributor_id, v_batch.batch_id, null, v_now);
+    p_call.tenant_id, rules.make_id(), 'allocation.completed', v_batch.distributor_id, v_batch.batch_id, null, v_now);
 
   -- answer
-  return rules.batch_answer(p_call.tenant_id, v_batch.batch_id);
+  return rules.render_batch(p_call.tenant_id, v_batch.batch_id);
 end
 $$;
 comment on function api.allocate_batch(core.call) is 'POST /v1/batches/allocate';

@@ -16,7 +16,7 @@ begin
     return (0, null::text);
   end if;
   if v_held.coupon_id is null then
-    return rules.refuse_unknown(p_call, 'coupon');
+    return rules.refuse_not_found(p_call, 'coupon');
   end if;
   v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
   if v_found.is_busy then
@@ -43,11 +43,11 @@ begin
   select c.* into v_coupon
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_held.coupon_id;
   perform rules.free_coupon(
-    v_coupon, (rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id)).distributor_id, v_now);
+    v_coupon, (rules.find_batch_of_coupon(p_call.tenant_id, v_held.coupon_id)).distributor_id, v_now);
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","status":"CANCELLED"}',
-    rules.external_id('red', v_lock.redemption_id)));
+    rules.format_id('red', v_lock.redemption_id)));
 end
 $$;
 comment on function api.cancel(core.call) is 'POST /v1/coupons/cancel';

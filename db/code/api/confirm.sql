@@ -13,14 +13,14 @@ declare
 begin
   -- lock rows
   if v_merchant_id is null then
-    return rules.refuse_unknown(p_call, 'merchant');
+    return rules.refuse_not_found(p_call, 'merchant');
   end if;
   v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
   if v_held.is_busy then
     return (0, null::text);
   end if;
   if v_held.coupon_id is null then
-    return rules.refuse_unknown(p_call, 'coupon');
+    return rules.refuse_not_found(p_call, 'coupon');
   end if;
   v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
   if v_found.is_busy then
@@ -30,7 +30,7 @@ begin
   -- decide
   v_now := clock_timestamp();
   v_lock := v_found.redemption;
-  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
+  v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
   if v_lock.merchant_id is distinct from v_merchant_id then
     return rules.refuse(p_call, case
       when rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then 'LOCK_NOT_FOUND'
@@ -53,7 +53,7 @@ begin
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',
-    rules.external_id('red', v_lock.redemption_id)));
+    rules.format_id('red', v_lock.redemption_id)));
 end
 $$;
 comment on function api.confirm(core.call) is 'POST /v1/coupons/confirm';

@@ -15,7 +15,7 @@ begin
     and t.external_id = p_call.args ->> 'template'
     and (p_call.variant = 'A' or t.maker_id = p_call.caller_id);
   if not found then
-    return rules.refuse_unknown(p_call, 'template');
+    return rules.refuse_not_found(p_call, 'template');
   end if;
   v_distributor_id := coalesce(v_template.distributor_id, v_template.maker_id);
   if p_call.args ->> 'distributor' is not null then
@@ -23,7 +23,7 @@ begin
     from core.party p
     where p.tenant_id = p_call.tenant_id and p.external_id = p_call.args ->> 'distributor';
     if not found then
-      return rules.refuse_unknown(p_call, 'distributor');
+      return rules.refuse_not_found(p_call, 'distributor');
     end if;
   end if;
   select b.* into v_batch
@@ -38,7 +38,7 @@ begin
   limit 1;
   if found then
     return case
-      when v_batch.body_hash = p_call.body_hash then rules.batch_answer(p_call.tenant_id, v_batch.batch_id)
+      when v_batch.body_hash = p_call.body_hash then rules.render_batch(p_call.tenant_id, v_batch.batch_id)
       else rules.refuse(p_call, 'IDEMPOTENCY_KEY_REUSED')
     end;
   end if;
@@ -48,14 +48,14 @@ begin
     (tenant_id, external_id, template_id, maker_id, distributor_id, total_count, valid_from, valid_to,
      key_version, salt, caller_id, request_id, idempotency_key, body_hash, created_at)
   values
-    (p_call.tenant_id, rules.external_id('bat', rules.new_id()), v_template.template_id, v_template.maker_id,
+    (p_call.tenant_id, rules.format_id('bat', rules.make_id()), v_template.template_id, v_template.maker_id,
      v_distributor_id, (p_call.args ->> 'total_count')::int, v_template.valid_from, v_template.valid_to,
      p_call.args ->> 'key_version', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
      p_call.caller_id, p_call.request_id, p_call.idempotency_key, p_call.body_hash, clock_timestamp())
   returning * into v_batch;
 
   -- answer
-  return rules.batch_answer(p_call.tenant_id, v_batch.batch_id);
+  return rules.render_batch(p_call.tenant_id, v_batch.batch_id);
 end
 $$;
 comment on function api.create_batch(core.call) is 'POST /v1/batches';

@@ -1,4 +1,4 @@
--- Which file a download is: for the HTTP layer, which streams it by gate.statement_page. Variant A needs to know
+-- Which file a download is: for the HTTP layer, which streams it by gate.read_statement_page. Variant A needs to know
 -- which distributor is meant where several have that date. A date or kind that cannot be comes as null.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -17,7 +17,7 @@ begin
     and (p_call.args ->> 'distributor' is null or p.external_id = p_call.args ->> 'distributor')
   limit 1;
   if not found then
-    return rules.refuse_unknown(p_call, 'reconciliation');
+    return rules.refuse_not_found(p_call, 'reconciliation');
   elsif v_found.distributors > 1 then
     return rules.refuse(p_call, 'AMBIGUOUS_DISTRIBUTOR');
   end if;

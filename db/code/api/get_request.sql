@@ -5,12 +5,12 @@ begin
   return coalesce(
   (select (200, format(
      '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,"response":%s,"recorded_at":"%s"}}',
-     to_json(q.request_id), q.operation, q.http_status, q.response, rules.iso_time(q.recorded_at)))::core.answer
+     to_json(q.request_id), q.operation, q.http_status, q.response, rules.format_time(q.recorded_at)))::core.answer
    from core.request q
    where q.tenant_id = p_call.tenant_id
      and q.caller_id = p_call.caller_id
      and q.request_id = p_call.args ->> 'request_id'),
-  rules.refuse_unknown(p_call, 'request'));
+  rules.refuse_not_found(p_call, 'request'));
 end
 $$;
 comment on function api.get_request(core.call) is 'GET /v1/requests/{request_id}';

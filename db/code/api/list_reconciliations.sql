@@ -11,7 +11,7 @@ begin
     select s.*, p.external_id as distributor,
            count(*) over (partition by s.business_date) > 1 as is_shared,
            row_number() over (order by s.business_date, p.external_id) as row_in_list
-    from rules.visible_statements(p_call) s
+    from rules.list_visible_statements(p_call) s
     join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
     where s.business_date > v_after),
   page as (
@@ -20,9 +20,9 @@ begin
     where v.business_date <= (
       select max(x.business_date) from visible x where x.row_in_list <= v_limit))
   select '[' || coalesce(string_agg(
-           rules.statement_answer(p_call, g.distributor, g.business_date, g.closed_at, array[
-             rules.file_answer(g.business_date, 'detail', g.distributor, g.is_shared, g.entry_count, g.detail_bytes, g.detail_sha256),
-             rules.file_answer(g.business_date, 'summary', g.distributor, g.is_shared, g.summary_rows, g.summary_bytes, g.summary_sha256)]),
+           rules.render_statement(p_call, g.distributor, g.business_date, g.closed_at, array[
+             rules.render_file(g.business_date, 'detail', g.distributor, g.is_shared, g.entry_count, g.detail_bytes, g.detail_sha256),
+             rules.render_file(g.business_date, 'summary', g.distributor, g.is_shared, g.summary_rows, g.summary_bytes, g.summary_sha256)]),
            ',' order by g.row_in_list), '') || ']' as entries,
          max(g.business_date) as last
     into v_page

@@ -13,7 +13,7 @@ begin
   from core.sequencer s
   left join core.feed f on f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id;
   if v_cursor is not null then
-    v_after := rules.cursor_position(v_cursor);
+    v_after := rules.parse_cursor(v_cursor);
     if v_after is null or v_after > v_last then
       return rules.refuse_field(p_call, 'cursor', 'must be a next_cursor of an earlier page');
     end if;
@@ -27,7 +27,7 @@ begin
     order by f.position
     limit v_limit) e;
   return (200, format('{"events":%s,"next_cursor":"%s"}',
-    v_page.events, coalesce(rules.position_cursor(v_page.last), v_cursor, rules.position_cursor(0))));
+    v_page.events, coalesce(rules.format_cursor(v_page.last), v_cursor, rules.format_cursor(0))));
 end
 $$;
 comment on function api.pull_events(core.call) is 'GET /v1/events';

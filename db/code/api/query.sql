@@ -10,15 +10,15 @@ declare
   v_status       text;
 begin
   if v_merchant_id is null then
-    return rules.refuse_unknown(p_call, 'merchant');
+    return rules.refuse_not_found(p_call, 'merchant');
   end if;
   select c.* into v_coupon
   from core.coupon c
   where c.tenant_id = p_call.tenant_id and c.lookup_hash = (p_call.args ->> 'coupon')::uuid;
   if not found then
-    return rules.refuse_unknown(p_call, 'coupon');
+    return rules.refuse_not_found(p_call, 'coupon');
   end if;
-  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
+  v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
   if not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then
     return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
   end if;
@@ -31,11 +31,11 @@ begin
     and (r.status in ('REDEEMED', 'REVERSED') or (r.status = 'LOCKED' and r.lock_expires_at > v_now))
   order by r.started_at desc
   limit 1;
-  v_status := rules.effective_status(
+  v_status := rules.derive_status(
     v_coupon.status, v_coupon.valid_to, case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
     v_batch.status = 'ALLOCATED', p_call.variant, v_now);
   return (200, format('{"ok":true,"coupon":%s}',
-    rules.coupon_answer(p_call, v_coupon, v_batch, v_last, v_status)));
+    rules.render_coupon(p_call, v_coupon, v_batch, v_last, v_status)));
 end
 $$;
 comment on function api.query(core.call) is 'POST /v1/coupons/query';

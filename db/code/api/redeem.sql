@@ -9,8 +9,8 @@ begin
   foreach v_decision in array rules.write_redemptions(rules.decide_redemptions(p_calls), 'REDEEMED') loop
     if (v_decision.terms).redemption_id is not null then
       v_decision.refusal := (200, format('{"ok":true,"redemption":"%s","discount_amount":%s}',
-        rules.external_id('red', (v_decision.terms).redemption_id),
-        rules.amount((v_decision.terms).discount_minor, (v_decision.terms).decimals, (v_decision.call).amount_unit)));
+        rules.format_id('red', (v_decision.terms).redemption_id),
+        rules.format_amount((v_decision.terms).discount_minor, (v_decision.terms).decimals, (v_decision.call).amount_unit)));
     end if;
     v_outcomes := v_outcomes || ((v_decision.call).ordinal, v_decision.refusal, false)::core.outcome;
   end loop;

@@ -3,8 +3,8 @@
 create or replace function api.reverse(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_id           uuid := rules.internal_id('red', p_call.args ->> 'redemption');
-  v_reversal_id  uuid := rules.new_id();
+  v_id           uuid := rules.parse_id('red', p_call.args ->> 'redemption');
+  v_reversal_id  uuid := rules.make_id();
   v_redemption   core.redemption;
   v_coupon       core.coupon;
   v_batch        core.batch;
@@ -20,7 +20,7 @@ begin
     and r.redemption_id = v_id
     and rules.may_act_for(p_call, m.merchant_id, m.party_id);
   if not found then
-    return rules.refuse_unknown(p_call, 'redemption');
+    return rules.refuse_not_found(p_call, 'redemption');
   end if;
   select c.* into v_coupon
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
@@ -45,7 +45,7 @@ begin
   end if;
 
   -- write
-  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
+  v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
   perform rules.post_reversal(
     v_redemption, v_reversal_id, v_batch.distributor_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
   if (select t.after_reversal
@@ -57,7 +57,7 @@ begin
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","reversal":"%s","status":"REVERSED"}',
-    rules.external_id('red', v_id), rules.external_id('rvs', v_reversal_id)));
+    rules.format_id('red', v_id), rules.format_id('rvs', v_reversal_id)));
 end
 $$;
 comment on function api.reverse(core.call) is 'POST /v1/redemptions/reverse';

@@ -12,19 +12,19 @@ declare
 begin
   -- lock rows
   if v_merchant_id is null then
-    return rules.refuse_unknown(p_call, 'merchant');
+    return rules.refuse_not_found(p_call, 'merchant');
   end if;
   v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
   if v_held.is_busy then
     return (0, null::text);
   end if;
   if v_held.coupon_id is null then
-    return rules.refuse_unknown(p_call, 'coupon');
+    return rules.refuse_not_found(p_call, 'coupon');
   end if;
 
   -- decide
   v_now := clock_timestamp();
-  v_batch := rules.batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
+  v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
   if not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then
     return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
   end if;
@@ -33,7 +33,7 @@ begin
   select r.* into v_lock
   from core.redemption r
   where r.tenant_id = p_call.tenant_id and r.coupon_id = v_held.coupon_id and r.status = 'LOCKED';
-  if rules.effective_status(
+  if rules.derive_status(
        v_coupon.status, v_coupon.valid_to, v_lock.lock_expires_at, v_batch.status = 'ALLOCATED',
        p_call.variant, v_now) not in ('CREATED', 'ISSUED')
   then
@@ -50,7 +50,7 @@ begin
 
   -- answer
   return (200, format('{"ok":true,"coupon_id":"%s","status":"VOIDED"}',
-    rules.external_id('cpn', v_coupon.coupon_id)));
+    rules.format_id('cpn', v_coupon.coupon_id)));
 end
 $$;
 comment on function api.void(core.call) is 'POST /v1/coupons/void';

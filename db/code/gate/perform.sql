@@ -49,11 +49,11 @@ begin
     v_claims := rules.claim_requests(v_writes);
     v_outcomes := v_outcomes || v_claims.outcomes;
     if cardinality(v_claims.claimed) > 0 then
-      v_outcomes := v_outcomes || rules.record_answers(v_calls, rules.operate(v_claims.claimed));
+      v_outcomes := v_outcomes || rules.record_answers(v_calls, rules.run_operations(v_claims.claimed));
     end if;
   end if;
   if v_reads is not null then
-    v_outcomes := v_outcomes || rules.operate(v_reads);
+    v_outcomes := v_outcomes || rules.run_operations(v_reads);
   end if;
 
   foreach v_outcome in array v_outcomes loop

@@ -32,7 +32,7 @@ begin
       and d.next_attempt_at <= v_now
     order by d.next_attempt_at, d.event_seq
     limit p_limit)
-  select d.event_id, rules.external_id('evt', d.event_id), coalesce(f.body, rules.event_body(e)),
+  select d.event_id, rules.format_id('evt', d.event_id), coalesce(f.body, rules.render_event(e)),
          d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret,
          case when v_webhook.rotated_at > clock_timestamp() - interval '24 hours'
            then v_webhook.sealed_previous_secret end,

@@ -12,7 +12,7 @@ declare
   v_day   record;
   v_done  int := 0;
 begin
-  if not rules.be_sequencer() then
+  if not rules.try_sequencer_lock() then
     return 0;
   end if;
   select s.high_seq into strict v_high from core.sequencer s;
@@ -21,19 +21,19 @@ begin
     select
     from (
       select e.recorded_at from core.event e where e.event_seq > v_high order by e.event_seq limit 1000) w
-    where w.recorded_at < rules.settled_before(v_now))
+    where w.recorded_at < rules.compute_settled_time(v_now))
   or exists (
     select
     from core.event e
     where e.event_seq = any (array(select g.event_seq from core.event_gap g))
-      and e.recorded_at < rules.settled_before(v_now))
+      and e.recorded_at < rules.compute_settled_time(v_now))
   then
     return 0;
   end if;
   for v_day in
     select d.tenant_id, d.party_id, d.time_zone, d.business_date
     from (
-      select b.tenant_id, b.party_id, p.time_zone, rules.due_date(b.open_on, v_now, p.time_zone) as business_date
+      select b.tenant_id, b.party_id, p.time_zone, rules.find_due_date(b.open_on, v_now, p.time_zone) as business_date
       from core.ledger_book b
       join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
     where d.business_date is not null
@@ -42,7 +42,7 @@ begin
   loop
     perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);
     update core.ledger_book b
-    set open_on = rules.next_business_date(v_day.business_date, v_day.time_zone)
+    set open_on = rules.find_next_business_date(v_day.business_date, v_day.time_zone)
     where b.tenant_id = v_day.tenant_id and b.party_id = v_day.party_id;
     v_done := v_done + 1;
   end loop;

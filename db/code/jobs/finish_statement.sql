@@ -38,7 +38,7 @@ begin
   insert into core.event
     (tenant_id, event_id, event_type, party_id, business_date, occurred_at, recorded_at)
   values
-    (p_tenant_id, rules.new_id(), 'reconciliation.ready', p_distributor_id, p_business_date, v_now, v_now);
+    (p_tenant_id, rules.make_id(), 'reconciliation.ready', p_distributor_id, p_business_date, v_now, v_now);
   return true;
 end
 $$;

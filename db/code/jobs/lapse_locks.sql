@@ -31,7 +31,7 @@ begin
     returning r.lock_expires_at into v_end;
     if found then
       perform rules.free_coupon(
-        v_coupon, (rules.batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_end);
+        v_coupon, (rules.find_batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_end);
       v_done := v_done + 1;
     end if;
   end loop;

@@ -37,11 +37,11 @@ begin
     insert into core.coupon
       (tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, valid_from, valid_to, created_at)
     select p_tenant_id, p_batch_id, p_first_number + h.ordinality - 1,
-           coalesce(p_attempts[h.ordinality], 0), rules.new_id(), h.lookup_hash,
+           coalesce(p_attempts[h.ordinality], 0), rules.make_id(), h.lookup_hash,
            v_batch.valid_from, v_batch.valid_to, v_now
     from unnest(p_lookup_hashes) with ordinality h (lookup_hash, ordinality);
   exception when unique_violation then
-    collided := rules.find_collided(p_tenant_id, p_first_number, p_lookup_hashes);
+    collided := rules.find_collisions(p_tenant_id, p_first_number, p_lookup_hashes);
     return;
   end;
 
@@ -58,7 +58,7 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   else
     perform rules.write_event(
-      p_tenant_id, rules.new_id(), 'batch.generated', v_batch.maker_id, p_batch_id, null, v_now);
+      p_tenant_id, rules.make_id(), 'batch.generated', v_batch.maker_id, p_batch_id, null, v_now);
   end if;
 end
 $$;

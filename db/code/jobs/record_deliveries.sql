@@ -21,9 +21,9 @@ begin
   update core.delivery d
   set attempt_count = r.attempt,
       last_error = coalesce(r.error, 'HTTP ' || r.http_status),
-      parked_at = case when rules.retry_delay(r.attempt) is null then v_now end,
+      parked_at = case when rules.compute_retry_delay(r.attempt) is null then v_now end,
       next_attempt_at = greatest(
-        v_now + coalesce(rules.retry_delay(r.attempt), interval '0'),
+        v_now + coalesce(rules.compute_retry_delay(r.attempt), interval '0'),
         v_now + make_interval(secs => r.retry_after_seconds))
   from jsonb_to_recordset(p_results)
     r (event_id uuid, attempt int, http_status int, error text, is_taken boolean, retry_after_seconds int)

@@ -1,4 +1,4 @@
--- Gives a subscriber's place back. When it was served stays: due_webhooks takes those first that have waited longest.
+-- Gives a subscriber's place back. When it was served stays: list_due_webhooks takes those first that have waited longest.
 create or replace function jobs.release_webhook(p_tenant_id int, p_party_id int, p_holder uuid) returns void
 language sql volatile security definer
 begin atomic

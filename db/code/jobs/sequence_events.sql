@@ -1,7 +1,7 @@
 -- One step of the sequencer: gives up to p_limit committed events their place in their feeds, their ledger
 -- entries a business day, and their subscribers a delivery. is_drained: nothing that is visible was left over.
 --
--- One at a time (rules.be_sequencer): a second one finds the place taken and goes. Everything of a
+-- One at a time (rules.try_sequencer_lock): a second one finds the place taken and goes. Everything of a
 -- step is one transaction, so a step that is killed has not happened.
 --
 -- An event can commit later than one with a higher number. So a number that is missing below the highest one seen
@@ -21,11 +21,11 @@ begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a step of the sequencer is a transaction of its own'
       using errcode = 'active_sql_transaction',
-            hint = 'rules.note_gaps needs a transaction id that is drawn after the snapshot of the step.';
+            hint = 'rules.update_event_gaps needs a transaction id that is drawn after the snapshot of the step.';
   end if;
   sequenced := 0;
   is_drained := false;
-  if not rules.be_sequencer() then
+  if not rules.try_sequencer_lock() then
     return;
   end if;
   select s.high_seq, s.looked_with into strict v_high, v_looked_with from core.sequencer s;
@@ -60,7 +60,7 @@ begin
     into v_found;
 
   is_drained := v_found.is_drained;
-  perform rules.note_gaps(v_high, v_found.high, v_found.seqs, pg_snapshot_xmin(v_found.snapshot));
+  perform rules.update_event_gaps(v_high, v_found.high, v_found.seqs, pg_snapshot_xmin(v_found.snapshot));
   sequenced := cardinality(v_found.seqs);
   if sequenced > 0 then
     update core.sequencer s
@@ -68,7 +68,7 @@ begin
     perform rules.append_to_feeds(v_found.seqs);
     perform rules.open_books(v_found.seqs);
     perform rules.post_entries(v_found.seqs);
-    perform rules.address_deliveries(v_found.seqs);
+    perform rules.create_deliveries(v_found.seqs);
   end if;
 end
 $$;

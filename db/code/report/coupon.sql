@@ -1,10 +1,10 @@
--- To find one coupon quickly, ask by its key: where tenant_id = … and coupon_key = report.key('cpn_…').
+-- To find one coupon quickly, ask by its key: where tenant_id = … and coupon_key = report.parse_id('cpn_…').
 create or replace view report.coupon as
-select t.external_id as tenant, rules.external_id('cpn', c.coupon_id) as coupon,
-       rules.effective_status(
+select t.external_id as tenant, rules.format_id('cpn', c.coupon_id) as coupon,
+       rules.derive_status(
          c.status, c.valid_to, r.lock_expires_at, b.status = 'ALLOCATED', t.variant, clock_timestamp()) as status,
        c.status::text as stored_status, b.external_id as batch, c.number, x.external_id as template,
-       rules.external_id('red', r.redemption_id) as live_redemption, r.lock_expires_at::timestamptz,
+       rules.format_id('red', r.redemption_id) as live_redemption, r.lock_expires_at::timestamptz,
        c.valid_from::timestamptz, c.valid_to::timestamptz, c.created_at, c.tenant_id, c.coupon_id as coupon_key
 from core.coupon c
 join core.tenant t using (tenant_id)

@@ -1,5 +1,5 @@
 create or replace view report.delivery_attempt as
-select t.external_id as tenant, p.external_id as party, rules.external_id('evt', a.event_id) as event, a.attempt,
+select t.external_id as tenant, p.external_id as party, rules.format_id('evt', a.event_id) as event, a.attempt,
        a.http_status, a.error, a.duration_ms, a.attempted_at
 from core.delivery_attempt a
 join core.tenant t using (tenant_id)

@@ -16,7 +16,7 @@ sequenced as (
     and e.event_seq <= s.high_seq
     and not exists (select from core.event_gap g where g.event_seq = e.event_seq)),
 broken (law, tenant_id, subject) as (
-  select 'coupon and redemptions agree', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  select 'coupon and redemptions agree', c.tenant_id, rules.format_id('cpn', c.coupon_id)
   from core.coupon c
   left join core.redemption r
     on r.tenant_id = c.tenant_id and r.coupon_id = c.coupon_id and r.status in ('LOCKED', 'REDEEMED')
@@ -28,19 +28,19 @@ broken (law, tenant_id, subject) as (
     else r.status is not null
   end
   union all
-  select 'one live redemption a coupon', r.tenant_id, rules.external_id('cpn', r.coupon_id)
+  select 'one live redemption a coupon', r.tenant_id, rules.format_id('cpn', r.coupon_id)
   from core.redemption r
   where r.status in ('LOCKED', 'REDEEMED')
   group by r.tenant_id, r.coupon_id
   having count(*) > 1
   union all
-  select 'a redemption is of a coupon at a merchant', r.tenant_id, rules.external_id('red', r.redemption_id)
+  select 'a redemption is of a coupon at a merchant', r.tenant_id, rules.format_id('red', r.redemption_id)
   from core.redemption r
   left join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
   left join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id
   where c.coupon_id is null or m.merchant_id is null
   union all
-  select 'an event is for whom it concerns', e.tenant_id, rules.external_id('evt', e.event_id)
+  select 'an event is for whom it concerns', e.tenant_id, rules.format_id('evt', e.event_id)
   from core.event e
   left join core.coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
   left join core.batch b on b.tenant_id = e.tenant_id and b.batch_id = coalesce(e.batch_id, c.batch_id)
@@ -58,12 +58,12 @@ broken (law, tenant_id, subject) as (
       else e.party_id = b.distributor_id
     end) is not true
   union all
-  select 'a voided coupon has its voiding', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  select 'a voided coupon has its voiding', c.tenant_id, rules.format_id('cpn', c.coupon_id)
   from core.coupon c
   where (c.status = 'VOIDED') <> exists (
     select from core.voiding v where v.tenant_id = c.tenant_id and v.coupon_id = c.coupon_id)
   union all
-  select 'a redemption has its ledger entries', r.tenant_id, rules.external_id('red', r.redemption_id)
+  select 'a redemption has its ledger entries', r.tenant_id, rules.format_id('red', r.redemption_id)
   from core.redemption r
   left join (
     select l.tenant_id, coalesce(v.redemption_id, l.entry_id) as redemption_id, count(*) as entries, sum(l.amount_minor) as total,
@@ -80,32 +80,32 @@ broken (law, tenant_id, subject) as (
      or l.currency <> r.currency
      or l.other_currency <> r.currency
   union all
-  select 'a ledger entry has its redemption', l.tenant_id, rules.external_id('led', l.entry_id)
+  select 'a ledger entry has its redemption', l.tenant_id, rules.format_id('led', l.entry_id)
   from core.ledger_entry l
   left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
   left join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
   where r.redemption_id is null
      or (l.entry_type = 'REVERSAL') <> (v.reversal_id is not null)
   union all
-  select 'a reversal has its reversed redemption', v.tenant_id, rules.external_id('rvs', v.reversal_id)
+  select 'a reversal has its reversed redemption', v.tenant_id, rules.format_id('rvs', v.reversal_id)
   from core.reversal v
   left join core.redemption r on r.tenant_id = v.tenant_id and r.redemption_id = v.redemption_id
   where r.status is distinct from 'REVERSED'
   union all
-  select 'a movement is told', l.tenant_id, rules.external_id('led', l.entry_id)
+  select 'a movement is told', l.tenant_id, rules.format_id('led', l.entry_id)
   from core.ledger_entry l
   left join core.event e on e.tenant_id = l.tenant_id and e.event_id = l.entry_id
   where e.event_type is distinct from
         case l.entry_type when 'REDEMPTION' then 'coupon.redeemed' else 'coupon.reversed' end
      or e.party_id <> l.distributor_id
   union all
-  select 'a telling of money has its movement', e.tenant_id, rules.external_id('evt', e.event_id)
+  select 'a telling of money has its movement', e.tenant_id, rules.format_id('evt', e.event_id)
   from core.event e
   where e.event_type in ('coupon.redeemed', 'coupon.reversed')
     and not exists (
       select from core.ledger_entry l where l.tenant_id = e.tenant_id and l.entry_id = e.event_id)
   union all
-  select 'an expired or voided coupon is told', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  select 'an expired or voided coupon is told', c.tenant_id, rules.format_id('cpn', c.coupon_id)
   from core.coupon c
   where c.status in ('EXPIRED', 'VOIDED')
     and not exists (
@@ -136,7 +136,7 @@ broken (law, tenant_id, subject) as (
     on e.tenant_id = b.tenant_id and e.batch_id = b.batch_id and e.event_type = k.event_type
   where coalesce(e.events, 0) <> (b.status = k.status or b.status = 'ALLOCATED')::int
   union all
-  select 'a coupon is released when it is used', c.tenant_id, rules.external_id('cpn', c.coupon_id)
+  select 'a coupon is released when it is used', c.tenant_id, rules.format_id('cpn', c.coupon_id)
   from core.coupon c
   join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
   where c.status in ('LOCKED', 'REDEEMED', 'EXPIRED') and b.status <> 'ALLOCATED'
@@ -152,7 +152,7 @@ broken (law, tenant_id, subject) as (
      or x.last_position > f.last_position
      or coalesce(x.last_position - x.first_position + 1, 0) - x.events not between 0 and f.skipped_count
   union all
-  select 'a feed is in the order of each coupon', f.tenant_id, rules.external_id('evt', f.event_id)
+  select 'a feed is in the order of each coupon', f.tenant_id, rules.format_id('evt', f.event_id)
   from (
     select x.tenant_id, x.event_id, e.event_seq,
            lag(e.event_seq) over (partition by x.tenant_id, e.coupon_id order by x.position) as seq_before
@@ -160,7 +160,7 @@ broken (law, tenant_id, subject) as (
     join core.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id) f
   where f.event_seq < f.seq_before
   union all
-  select 'a sequenced event is in its feed', e.tenant_id, rules.external_id('evt', e.event_id)
+  select 'a sequenced event is in its feed', e.tenant_id, rules.format_id('evt', e.event_id)
   from sequenced e
   left join feed f on f.tenant_id = e.tenant_id and f.party_id = e.party_id
   where (f.tenant_id is null or f.first_position = 1)
@@ -175,7 +175,7 @@ broken (law, tenant_id, subject) as (
     on e.tenant_id = f.tenant_id and e.party_id = f.party_id
   where coalesce(e.events, 0) <> f.counted
   union all
-  select 'a sequenced movement is posted', l.tenant_id, rules.external_id('led', l.entry_id)
+  select 'a sequenced movement is posted', l.tenant_id, rules.format_id('led', l.entry_id)
   from core.ledger_entry l
   join core.event e on e.tenant_id = l.tenant_id and e.event_id = l.entry_id
   cross join core.sequencer s
@@ -184,7 +184,7 @@ broken (law, tenant_id, subject) as (
     and not exists (
       select from core.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id)
   union all
-  select 'a posting is its distributor''s', p.tenant_id, rules.external_id('led', p.entry_id)
+  select 'a posting is its distributor''s', p.tenant_id, rules.format_id('led', p.entry_id)
   from core.posting p
   left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
   where l.distributor_id is distinct from p.distributor_id
@@ -204,7 +204,7 @@ broken (law, tenant_id, subject) as (
   from core.statement s
   where s.ready_at is not null and exists (
     (select x.merchant_id, x.template_id, x.currency, x.redemption_count, x.redemption_minor, x.reversal_count, x.reversal_minor
-     from rules.sum_up_day(s.tenant_id, s.distributor_id, s.business_date) x
+     from rules.summarize_day(s.tenant_id, s.distributor_id, s.business_date) x
      except
      select l.merchant_id, l.template_id, l.currency, l.redemption_count, l.redemption_minor, l.reversal_count, l.reversal_minor
      from core.statement_line l
@@ -215,7 +215,7 @@ broken (law, tenant_id, subject) as (
      where l.tenant_id = s.tenant_id and l.distributor_id = s.distributor_id and l.business_date = s.business_date
      except
      select x.merchant_id, x.template_id, x.currency, x.redemption_count, x.redemption_minor, x.reversal_count, x.reversal_minor
-     from rules.sum_up_day(s.tenant_id, s.distributor_id, s.business_date) x))
+     from rules.summarize_day(s.tenant_id, s.distributor_id, s.business_date) x))
   union all
   select 'days before the open one are closed', b.tenant_id, b.party_id || ' ' || p.business_date
   from core.ledger_book b
@@ -247,9 +247,9 @@ broken (law, tenant_id, subject) as (
     and not exists (
       select from core.redemption r
       where r.tenant_id = q.tenant_id
-        and r.redemption_id = rules.internal_id('red', q.response::jsonb ->> 'redemption'))
+        and r.redemption_id = rules.parse_id('red', q.response::jsonb ->> 'redemption'))
   union all
-  select 'a parked delivery was tried', d.tenant_id, rules.external_id('evt', d.event_id)
+  select 'a parked delivery was tried', d.tenant_id, rules.format_id('evt', d.event_id)
   from core.delivery d
   where d.attempt_count = 10 and d.parked_at is null)
 select b.law, t.external_id as tenant, b.subject

@@ -1,11 +1,11 @@
 create or replace view report.ledger as
-select t.external_id as tenant, rules.external_id('led', l.entry_id) as entry, l.entry_type::text,
-       rules.external_id('red', r.redemption_id) as redemption,
-       rules.external_id('rvs', v.reversal_id) as reversal,
-       rules.external_id('cpn', r.coupon_id) as coupon, b.external_id as batch, x.external_id as template,
+select t.external_id as tenant, rules.format_id('led', l.entry_id) as entry, l.entry_type::text,
+       rules.format_id('red', r.redemption_id) as redemption,
+       rules.format_id('rvs', v.reversal_id) as reversal,
+       rules.format_id('cpn', r.coupon_id) as coupon, b.external_id as batch, x.external_id as template,
        m.external_id as merchant, d.external_id as distributor, r.store, r.terminal, r.order_id,
-       rules.amount(r.order_minor, c.decimals, 'major') as order_amount,
-       rules.amount(l.amount_minor, c.decimals, 'major') as discount_amount, l.currency,
+       rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount,
+       rules.format_amount(l.amount_minor, c.decimals, 'major') as discount_amount, l.currency,
        coalesce(v.reversed_at, r.redeemed_at)::timestamptz as occurred_at, l.recorded_at::timestamptz, l.tenant_id, l.entry_id as entry_key
 from core.ledger_entry l
 join core.tenant t using (tenant_id)

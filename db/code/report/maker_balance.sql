@@ -1,9 +1,9 @@
 -- Running totals, entry by entry: the last row of a maker and currency is what stands now.
 create or replace view report.maker_balance as
 select t.external_id as tenant, o.external_id as maker, l.currency, l.recorded_at::timestamptz,
-       rules.external_id('led', l.entry_id) as entry, l.entry_type::text,
-       rules.amount(l.amount_minor, c.decimals, 'major') as amount,
-       rules.amount((sum(l.amount_minor) over running)::bigint, c.decimals, 'major') as balance
+       rules.format_id('led', l.entry_id) as entry, l.entry_type::text,
+       rules.format_amount(l.amount_minor, c.decimals, 'major') as amount,
+       rules.format_amount((sum(l.amount_minor) over running)::bigint, c.decimals, 'major') as balance
 from core.ledger_entry l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)

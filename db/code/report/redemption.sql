@@ -1,12 +1,12 @@
 create or replace view report.redemption as
-select t.external_id as tenant, rules.external_id('red', r.redemption_id) as redemption,
+select t.external_id as tenant, rules.format_id('red', r.redemption_id) as redemption,
        case when r.status = 'LOCKED' and r.lock_expires_at <= clock_timestamp() then 'LAPSED' else r.status end as status,
-       r.status as stored_status, rules.external_id('cpn', r.coupon_id) as coupon, m.external_id as merchant,
+       r.status as stored_status, rules.format_id('cpn', r.coupon_id) as coupon, m.external_id as merchant,
        p.external_id as caller, r.lock_request_id::text,
-       rules.amount(r.discount_minor, c.decimals, 'major') as discount_amount,
-       rules.amount(r.order_minor, c.decimals, 'major') as order_amount, r.currency,
+       rules.format_amount(r.discount_minor, c.decimals, 'major') as discount_amount,
+       rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount, r.currency,
        r.store, r.terminal, r.order_id, r.started_at::timestamptz, r.lock_expires_at::timestamptz, r.redeemed_at::timestamptz, r.ended_at::timestamptz,
-       rules.external_id('rvs', v.reversal_id) as reversal, v.reason as reversal_reason,
+       rules.format_id('rvs', v.reversal_id) as reversal, v.reason as reversal_reason,
        r.tenant_id, r.redemption_id as redemption_key, r.coupon_id as coupon_key
 from core.redemption r
 join core.tenant t using (tenant_id)

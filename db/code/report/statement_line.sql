@@ -1,9 +1,9 @@
 create or replace view report.statement_line as
 select t.external_id as tenant, d.external_id as distributor, l.business_date, l.number, m.external_id as merchant,
        x.external_id as template, l.currency, l.redemption_count,
-       rules.amount(l.redemption_minor, c.decimals, 'major') as redemption_amount, l.reversal_count,
-       rules.amount(l.reversal_minor, c.decimals, 'major') as reversal_amount,
-       rules.amount(l.redemption_minor + l.reversal_minor, c.decimals, 'major') as net_amount
+       rules.format_amount(l.redemption_minor, c.decimals, 'major') as redemption_amount, l.reversal_count,
+       rules.format_amount(l.reversal_minor, c.decimals, 'major') as reversal_amount,
+       rules.format_amount(l.redemption_minor + l.reversal_minor, c.decimals, 'major') as net_amount
 from core.statement_line l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)

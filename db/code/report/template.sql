@@ -1,9 +1,9 @@
 create or replace view report.template as
 select t.external_id as tenant, x.external_id as template, x.name, m.external_id as maker,
        d.external_id as distributor, x.currency, x.discount_type,
-       rules.amount(x.discount_minor, c.decimals, 'major') as discount_amount, x.discount_percent,
-       rules.amount(x.max_discount_minor, c.decimals, 'major') as max_discount_amount,
-       rules.amount(x.min_order_minor, c.decimals, 'major') as min_order_amount, x.skus,
+       rules.format_amount(x.discount_minor, c.decimals, 'major') as discount_amount, x.discount_percent,
+       rules.format_amount(x.max_discount_minor, c.decimals, 'major') as max_discount_amount,
+       rules.format_amount(x.min_order_minor, c.decimals, 'major') as min_order_amount, x.skus,
        case when not x.is_for_all_merchants then array(
          select h.external_id
          from core.template_merchant s

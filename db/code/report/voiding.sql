@@ -1,5 +1,5 @@
 create or replace view report.voiding as
-select t.external_id as tenant, rules.external_id('cpn', v.coupon_id) as coupon, m.external_id as merchant,
+select t.external_id as tenant, rules.format_id('cpn', v.coupon_id) as coupon, m.external_id as merchant,
        p.external_id as caller, v.reason, v.voided_at::timestamptz
 from core.voiding v
 join core.tenant t using (tenant_id)

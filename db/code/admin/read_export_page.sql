@@ -1,0 +1,14 @@
+-- lookup_hash lets the program that derives the codes see that it has the right key.
+create or replace function admin.read_export_page(
+  p_tenant_id int, p_batch_id int, p_after int, p_limit int,
+  out number int, out code_attempt smallint, out lookup_hash uuid, out coupon_id text)
+returns setof record
+language sql stable security definer
+begin atomic
+  select c.number, c.code_attempt, c.lookup_hash, rules.format_id('cpn', c.coupon_id)
+  from core.coupon c
+  where c.tenant_id = p_tenant_id and c.batch_id = p_batch_id and c.number > p_after
+  order by c.number
+  limit p_limit;
+end;
+comment on function admin.read_export_page(int, int, int, int) is 'Coupons of a batch by number, for the hand-over.';

@@ -1,0 +1,14 @@
+-- Closed days whose files were not measured yet: the earliest of each distributor, as days become ready in order.
+create or replace function jobs.list_due_statements(
+  p_limit int, out tenant_id int, out distributor_id int, out business_date date)
+returns setof record
+language sql stable security definer
+begin atomic
+  select s.tenant_id, s.distributor_id, min(s.business_date)
+  from core.statement s
+  where s.ready_at is null
+  group by s.tenant_id, s.distributor_id
+  order by 3, 1, 2
+  limit p_limit;
+end;
+comment on function jobs.list_due_statements(int) is 'Closed days whose files are to be rendered.';

@@ -1,0 +1,22 @@
+-- Subscribers with something due that nobody is delivering to, those first that were served the longest time ago.
+-- Not the moving clock, which an index cannot be asked for: many may wait for a later attempt.
+create or replace function jobs.list_due_webhooks(p_limit int, out tenant_id int, out party_id int)
+returns setof record
+language sql stable security definer
+begin atomic
+  select w.tenant_id, w.party_id
+  from core.webhook w
+  where w.disabled_at is null
+    and (w.lease_until is null or w.lease_until <= statement_timestamp())
+    and (w.paused_until is null or w.paused_until <= statement_timestamp())
+    and exists (
+      select
+      from core.delivery d
+      where d.tenant_id = w.tenant_id
+        and d.party_id = w.party_id
+        and d.parked_at is null
+        and d.next_attempt_at <= statement_timestamp())
+  order by w.lease_until nulls first
+  limit p_limit;
+end;
+comment on function jobs.list_due_webhooks(int) is 'Subscribers that wait for a worker.';

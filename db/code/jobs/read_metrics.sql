@@ -1,0 +1,64 @@
+-- What a dashboard is to show of the background work: one row, read by the worker for its metrics every few seconds at most.
+-- Whatever waits, it reads little: counts stop at 10,000, ages are the first row of an index. Lags are seconds, 0 when nothing waits.
+create or replace function jobs.read_metrics(
+  out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8, out webhook_disabled int,
+  out mint_batches int, out mint_coupons bigint, out mint_lag float8, out day_overdue int, out day_lag float8,
+  out statement_waiting int, out statement_lag float8, out lock_lag float8)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  v_now    timestamptz := clock_timestamp();
+  v_high   bigint;
+  v_since  timestamptz;
+begin
+  -- events that are committed and not in their feeds: behind the sequencer, or come late
+  select s.high_seq into strict v_high from core.sequencer s;
+  select count(*), min(w.recorded_at) into feed_waiting, v_since
+  from (
+    (select e.recorded_at from core.event e where e.event_seq > v_high order by e.event_seq limit 10000)
+    union all
+    select e.recorded_at
+    from core.event e
+    where e.event_seq = any (array(select g.event_seq from core.event_gap g order by g.event_seq limit 1000))) w;
+  feed_lag := coalesce(extract(epoch from v_now - v_since), 0);
+
+  select count(*) into delivery_waiting
+  from (select from core.delivery d where d.parked_at is null limit 10000) w;
+  -- of subscribers that can be served now, the delivery that has been due for longest
+  select count(*) filter (where w.disabled_at is not null),
+         coalesce(extract(epoch from v_now - min(f.next_attempt_at) filter (
+           where w.disabled_at is null and (w.paused_until is null or w.paused_until <= v_now))), 0)
+    into webhook_disabled, delivery_lag
+  from core.webhook w
+  left join lateral (
+    select d.next_attempt_at
+    from core.delivery d
+    where d.tenant_id = w.tenant_id and d.party_id = w.party_id and d.parked_at is null
+    order by d.next_attempt_at
+    limit 1) f on true;
+
+  select count(*), coalesce(sum(b.total_count - b.minted_count), 0), coalesce(extract(epoch from v_now - min(b.created_at)), 0)
+    into mint_batches, mint_coupons, mint_lag
+  from core.batch b
+  where b.status = 'PENDING';
+
+  -- one row a distributor; due since the end of its open day
+  select count(*), coalesce(extract(epoch from v_now - min((d.ended_on + 1)::timestamp at time zone d.time_zone)), 0)
+    into day_overdue, day_lag
+  from (
+    select rules.find_due_date(b.open_on, v_now, p.time_zone) as ended_on, p.time_zone
+    from core.ledger_book b
+    join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
+  where d.ended_on is not null;
+  select count(*), coalesce(extract(epoch from v_now - min(s.closed_at)), 0)
+    into statement_waiting, statement_lag
+  from (select t.closed_at from core.statement t where t.ready_at is null limit 10000) s;
+
+  select coalesce(extract(epoch from v_now - min(r.lock_expires_at)), 0) into lock_lag
+  from core.redemption r
+  where r.status = 'LOCKED' and r.lock_expires_at <= v_now;
+  delivery_lag := greatest(delivery_lag, 0);
+end
+$$;
+comment on function jobs.read_metrics() is 'What waits in the background, and for how long; for metrics.';

@@ -1,5 +1,0 @@
--- The key behind an outside id (cpn_…, red_…, rvs_…, evt_…, led_…), to ask the views by an indexed column.
-create or replace function report.key(p_external_id text) returns uuid
-language sql immutable parallel safe security definer
-return rules.internal_id(split_part(p_external_id, '_', 1), p_external_id);
-comment on function report.key(text) is 'The key behind an outside id.';

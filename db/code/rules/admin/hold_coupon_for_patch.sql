@@ -1,0 +1,18 @@
+-- The coupon of a patch, its row held, by the ids a DBA has at hand.
+create or replace function rules.hold_coupon_for_patch(p_tenant text, p_coupon text) returns core.coupon
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_coupon  core.coupon;
+begin
+  select c.* into v_coupon
+  from core.tenant t
+  join core.coupon c on c.tenant_id = t.tenant_id
+  where t.external_id = p_tenant and c.coupon_id = rules.parse_id('cpn', p_coupon)
+  for no key update of c;
+  if not found then
+    raise exception 'tenant % has no coupon %', p_tenant, p_coupon using errcode = 'CP404';
+  end if;
+  return v_coupon;
+end
+$$;
+comment on function rules.hold_coupon_for_patch(text, text) is 'The coupon of a patch, locked.';

@@ -1,0 +1,17 @@
+-- A UUIDv7 (RFC 9562): the milliseconds of the clock, then random bits. Written out because
+-- PostgreSQL has its own from 18 on only. Rows made one after the other lie side by side in an index.
+create or replace function rules.make_id() returns uuid
+language sql volatile parallel safe
+begin atomic
+  select encode(
+    set_bit(
+      set_bit(
+        overlay(
+          uuid_send(gen_random_uuid())
+          placing substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) from 3)
+          from 1 for 6),
+        52, 1),
+      53, 1),
+    'hex')::uuid;
+end;
+comment on function rules.make_id() is 'A new UUIDv7.';

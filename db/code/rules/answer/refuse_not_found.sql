@@ -1,0 +1,5 @@
+-- Absent and foreign are one answer.
+create or replace function rules.refuse_not_found(p_call core.call, p_resource text) returns core.answer
+language sql immutable
+return rules.refuse(p_call, 'NOT_FOUND', format('{"resource":"%s"}', p_resource)::json);
+comment on function rules.refuse_not_found(core.call, text) is '404 for a resource that is absent or foreign.';

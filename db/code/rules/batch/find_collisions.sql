@@ -1,0 +1,14 @@
+-- Which numbers of a chunk have a code that another coupon of the tenant has, or an earlier one of the chunk.
+create or replace function rules.find_collisions(p_tenant_id int, p_first_number int, p_lookup_hashes uuid[])
+returns int[]
+language sql stable
+return (
+  select array_agg((p_first_number + h.ordinality - 1)::int order by h.ordinality)
+  from (
+    select u.lookup_hash, u.ordinality,
+           row_number() over (partition by u.lookup_hash order by u.ordinality) as occurrence
+    from unnest(p_lookup_hashes) with ordinality u (lookup_hash, ordinality)) h
+  where h.occurrence > 1
+     or exists (
+       select from core.coupon c where c.tenant_id = p_tenant_id and c.lookup_hash = h.lookup_hash));
+comment on function rules.find_collisions(int, int, uuid[]) is 'Numbers of a chunk whose code is taken.';

@@ -1,0 +1,20 @@
+create or replace function rules.render_batch(p_tenant_id int, p_batch_id int) returns core.answer
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_answer  core.answer;
+begin
+  select 200, format(
+    '{"ok":true,"batch":{"external_id":"%s","status":"%s","total_count":%s,"minted_count":%s,'
+    '"maker_party_id":"%s","distributor_party_id":"%s","template_id":"%s","created_at":"%s"}}',
+    b.external_id, b.status, b.total_count, b.minted_count,
+    m.external_id, d.external_id, t.external_id, rules.format_time(b.created_at))
+    into v_answer
+  from core.batch b
+  join core.party m on m.tenant_id = b.tenant_id and m.party_id = b.maker_id
+  join core.party d on d.tenant_id = b.tenant_id and d.party_id = b.distributor_id
+  join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+  where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
+  return v_answer;
+end
+$$;
+comment on function rules.render_batch(int, int) is 'A batch as the interface shows it.';

@@ -1,0 +1,16 @@
+-- What a coupon is now, whether or not a job has written it: a lock past its end is gone, a coupon
+-- past valid_to is EXPIRED. A live lock outlasts valid_to: taken in time, it may still be confirmed.
+create or replace function rules.derive_status(
+  p_status text, p_valid_to timestamptz, p_lock_expires_at timestamptz, p_is_released boolean,
+  p_variant text, p_now timestamptz)
+returns text
+language sql immutable parallel safe
+return case
+  when p_status in ('VOIDED', 'REDEEMED', 'EXPIRED') then p_status
+  when p_status = 'LOCKED' and p_lock_expires_at > p_now then 'LOCKED'
+  when p_valid_to <= p_now then 'EXPIRED'
+  when not p_is_released and p_variant = 'B' then 'CREATED'
+  else 'ISSUED'
+end;
+comment on function rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz) is
+  'The status of a coupon as everybody sees it at a moment.';

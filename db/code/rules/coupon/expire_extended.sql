@@ -1,0 +1,32 @@
+-- Coupons whose valid_to was patched, one step. A coupon that cannot expire any more leaves the list; a locked one
+-- leaves it too, as it expires when its lock ends; one of a batch not yet released stays.
+create or replace function rules.expire_extended(p_limit int) returns int
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_due   timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
+  v_row   record;
+  v_done  int := 0;
+begin
+  for v_row in
+    select c.tenant_id, c.coupon_id, c.status, b.distributor_id
+    from core.coupon_extension x
+    join core.coupon c on c.tenant_id = x.tenant_id and c.coupon_id = x.coupon_id
+    join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+    where x.valid_to <= v_due
+      and c.valid_to <= v_due  -- of the held row, so looked at again when it was extended meanwhile
+      and b.status = 'ALLOCATED'
+    order by x.valid_to
+    limit p_limit
+    for no key update of c skip locked
+  loop
+    if v_row.status = 'ISSUED' then
+      perform rules.expire_coupons(v_row.tenant_id, v_row.distributor_id, array[v_row.coupon_id]);
+    end if;
+    delete from core.coupon_extension x
+    where x.tenant_id = v_row.tenant_id and x.coupon_id = v_row.coupon_id and x.valid_to <= v_due;
+    v_done := v_done + 1;
+  end loop;
+  return v_done;
+end
+$$;
+comment on function rules.expire_extended(int) is 'One step of expiry for coupons with an end of their own.';

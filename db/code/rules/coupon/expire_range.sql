@@ -1,0 +1,43 @@
+-- Makes the coupons of a batch EXPIRED that come behind p_after, up to number p_last. Gives how far it came: less
+-- than p_last when somebody holds a coupon; it and those behind it are left for the next time.
+--
+-- All are held, also those that are locked or redeemed: whoever is giving one back at this moment (cancel, reverse)
+-- may have read the clock before the end, and would leave it ISSUED behind our back.
+create or replace function rules.expire_range(
+  p_batch core.batch, p_after int, p_last int, p_now timestamptz)
+returns int
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_found  record;
+begin
+  with held as (
+    select c.number, c.coupon_id, c.status, c.valid_to
+    from core.coupon c
+    where c.tenant_id = p_batch.tenant_id
+      and c.batch_id = p_batch.batch_id
+      and c.number > p_after
+      and c.number <= p_last
+      and c.status not in ('EXPIRED', 'VOIDED')
+    for no key update skip locked),
+  reached as (
+    select coalesce(min(c.number) - 1, p_last) as number
+    from core.coupon c
+    where c.tenant_id = p_batch.tenant_id
+      and c.batch_id = p_batch.batch_id
+      and c.number > p_after
+      and c.number <= p_last
+      and c.status not in ('EXPIRED', 'VOIDED')
+      and c.number not in (select h.number from held h))
+  select r.number as reached,
+         array(
+           select h.coupon_id
+           from held h
+           where h.number <= r.number and h.status = 'ISSUED' and h.valid_to <= p_now
+           order by h.number) as coupons
+    into v_found
+  from reached r;
+  perform rules.expire_coupons(p_batch.tenant_id, p_batch.distributor_id, v_found.coupons);
+  return v_found.reached;
+end
+$$;
+comment on function rules.expire_range(core.batch, int, int, timestamptz) is 'Expires the coupons of a batch between two numbers.';

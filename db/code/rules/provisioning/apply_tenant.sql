@@ -1,0 +1,48 @@
+-- One tenant of a provisioning document. The row is held from here on, so that two provisionings of one tenant
+-- come one after the other; no key update, as each write of the tenant's calls refers to it.
+create or replace function rules.apply_tenant(
+  p_tenant jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_tenant  core.tenant;
+  v_step    record;
+begin
+  problems := '[]';
+  kept := '{"credentials": [], "webhooks": []}';
+  insert into core.tenant (external_id, name, variant, amount_unit)
+  values (p_tenant ->> 'id', p_tenant ->> 'name', p_tenant ->> 'variant', p_tenant ->> 'amount_unit')
+  on conflict (external_id) do nothing;
+  get diagnostics changed = row_count;
+  select t.* into v_tenant from core.tenant t where t.external_id = p_tenant ->> 'id' for no key update;
+  if v_tenant.variant <> p_tenant ->> 'variant' then
+    problems := rules.describe_problem(p_path || '.variant', 'cannot change: the tenant exists in variant ' || v_tenant.variant);
+    return;
+  elsif v_tenant.amount_unit <> p_tenant ->> 'amount_unit' then
+    problems := rules.describe_problem(p_path || '.amount_unit', 'cannot change: the tenant exists with ' || v_tenant.amount_unit);
+    return;
+  end if;
+  if v_tenant.name <> p_tenant ->> 'name' then
+    update core.tenant t set name = p_tenant ->> 'name' where t.tenant_id = v_tenant.tenant_id;
+    changed := 1;
+  end if;
+
+  v_step := rules.apply_parties(v_tenant, p_tenant -> 'parties');
+  changed := changed + v_step.changed;
+  kept := jsonb_set(kept, '{webhooks}', v_step.kept);
+  v_step := rules.apply_merchants(v_tenant.tenant_id, p_tenant -> 'merchants', p_path || '.merchants');
+  problems := problems || v_step.problems;
+  changed := changed + v_step.changed;
+  v_step := rules.apply_templates(v_tenant, p_tenant -> 'templates', p_path || '.templates');
+  problems := problems || v_step.problems;
+  changed := changed + v_step.changed;
+  v_step := rules.apply_credentials(v_tenant.tenant_id, p_tenant -> 'credentials', p_path || '.credentials');
+  problems := problems || v_step.problems;
+  changed := changed + v_step.changed;
+  kept := jsonb_set(kept, '{credentials}', v_step.kept);
+  if changed > 0 then
+    perform rules.write_audit(v_tenant.tenant_id, 'apply', v_tenant.external_id, null,
+      jsonb_build_object('changed', changed));
+  end if;
+end
+$$;
+comment on function rules.apply_tenant(jsonb, text) is 'Provisioning of one tenant.';

@@ -1,0 +1,97 @@
+-- All that lock and redeem decide before they write, for a group of calls: who may, in which state, for how much.
+-- Gives each a refusal or the terms of its grant. Locks the coupons' rows first, then reads what each needs in one
+-- statement.
+-- A second call for a coupon is handed back: what the first one does is not written yet.
+create or replace function rules.decide_redemptions(p_calls core.call[]) returns core.decision[]
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_held       uuid[] := rules.hold_coupons(p_calls);
+  v_now        timestamptz := clock_timestamp();
+  v_case       record;
+  v_lock       core.redemption;
+  v_amounts    record;
+  v_discount   record;
+  v_refusal    core.answer;
+  v_terms      core.grant_terms;
+  v_decisions  core.decision[];
+begin
+  for v_case in
+    select c as call, m.merchant_id, k as coupon, b.status as batch_status, b.distributor_id, t as template,
+           y.decimals, x.lock_request_id is not null as is_cancelled
+    from unnest(p_calls) c
+    left join core.merchant m
+      on m.tenant_id = c.tenant_id
+         and m.external_id = c.args ->> 'merchant'
+         and rules.may_act_for(c, m.merchant_id, m.party_id)
+    left join core.coupon k on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
+    left join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
+    left join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+    left join core.currency y on y.currency = t.currency
+    left join core.lock_cancellation x
+      on x.tenant_id = k.tenant_id
+         and x.coupon_id = k.coupon_id
+         and x.caller_id = c.caller_id
+         and x.lock_request_id = c.request_id
+  loop
+    -- who and what: the caller's merchant, the tenant's coupon, the merchant's store and terminal
+    v_refusal := null;
+    if v_case.merchant_id is null then
+      v_refusal := rules.refuse_not_found(v_case.call, 'merchant');
+    elsif (v_case.coupon).coupon_id is null then
+      v_refusal := rules.refuse_not_found(v_case.call, 'coupon');
+    elsif not (v_case.coupon).lookup_hash = any (v_held) then
+      v_refusal := (0, null);
+    elsif (v_case.call).variant = 'B' then
+      v_refusal := rules.check_place(v_case.call, v_case.merchant_id);
+    end if;
+    v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
+    v_terms := null;
+    v_lock := null;
+    if (v_case.coupon).status = 'LOCKED' then
+      select r.* into v_lock
+      from core.redemption r
+      where r.coupon_id = (v_case.coupon).coupon_id and r.tenant_id = (v_case.coupon).tenant_id and r.status = 'LOCKED';
+      if v_refusal.http_status is null and v_lock.lock_expires_at <= v_now
+         and (rules.hold_redemption(v_case.call, v_lock.redemption_id)).is_busy
+      then
+        v_refusal := (0, null);
+      end if;
+    end if;
+
+    -- the amounts, then everything that may speak against it
+    if v_refusal.http_status is null then
+      v_amounts := rules.read_amounts(v_case.call, (v_case.template).currency, v_case.decimals);
+      v_refusal := v_amounts.refusal;
+    end if;
+    if v_refusal.http_status is null then
+      v_refusal := rules.check_redeemable(
+        v_case.call, v_case.coupon, v_case.batch_status,
+        (v_case.template).is_for_all_merchants or rules.is_in_scope(
+          (v_case.call).tenant_id, (v_case.template).template_id, v_case.merchant_id),
+        v_case.is_cancelled, v_lock.lock_expires_at, v_now);
+    end if;
+    if v_refusal.http_status is null then
+      v_discount := rules.compute_discount(
+        v_case.template, v_amounts.order_minor, (v_case.call).args -> 'items', v_case.decimals,
+        (v_case.call).amount_unit);
+      if (v_case.call).args ->> 'currency' <> (v_case.template).currency then
+        v_refusal := rules.refuse(v_case.call, 'CURRENCY_MISMATCH');
+      elsif v_discount.code is not null then
+        v_refusal := rules.refuse(
+          v_case.call, v_discount.code,
+          case when v_discount.missing is not null then format('{"missing":"%s"}', v_discount.missing)::json end);
+      end if;
+    end if;
+    if v_refusal.http_status is null then
+      v_terms := (
+        rules.make_id(), (v_case.coupon).coupon_id, v_case.merchant_id, v_case.distributor_id, v_lock.redemption_id,
+        (v_case.template).currency, v_case.decimals, v_discount.discount_minor, v_amounts.order_minor, v_now,
+        v_now + make_interval(secs => (v_case.template).lock_ttl_seconds));
+    end if;
+    v_decisions := v_decisions || (v_case.call, v_refusal, v_terms)::core.decision;
+  end loop;
+  return v_decisions;
+end
+$$;
+comment on function rules.decide_redemptions(core.call[]) is
+  'What the locks and redeems of a group come to: refusals, or the terms of the grants.';

@@ -1,5 +1,0 @@
--- Absent and foreign are one answer.
-create or replace function rules.refuse_unknown(p_call core.call, p_resource text) returns core.answer
-language sql immutable
-return rules.refuse(p_call, 'NOT_FOUND', format('{"resource":"%s"}', p_resource)::json);
-comment on function rules.refuse_unknown(core.call, text) is '404 for a resource that is absent or foreign.';

@@ -1,0 +1,43 @@
+-- Redeems and locks of a group are done together, every other operation one call after the other.
+create or replace function rules.run_operations(p_calls core.call[]) returns core.outcome[]
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_call      core.call;
+  v_answer    core.answer;
+  v_redeems   core.call[];
+  v_locks     core.call[];
+  v_outcomes  core.outcome[];
+begin
+  foreach v_call in array p_calls loop
+    case v_call.operation
+      when 'redeem' then
+        v_redeems := v_redeems || v_call;
+        continue;
+      when 'lock' then
+        v_locks := v_locks || v_call;
+        continue;
+      when 'confirm' then v_answer := api.confirm(v_call);
+      when 'cancel' then v_answer := api.cancel(v_call);
+      when 'query' then v_answer := api.query(v_call);
+      when 'reverse' then v_answer := api.reverse(v_call);
+      when 'void' then v_answer := api.void(v_call);
+      when 'create_batch' then v_answer := api.create_batch(v_call);
+      when 'get_batch' then v_answer := api.get_batch(v_call);
+      when 'allocate_batch' then v_answer := api.allocate_batch(v_call);
+      when 'get_request' then v_answer := api.get_request(v_call);
+      when 'pull_events' then v_answer := api.pull_events(v_call);
+      when 'list_reconciliations' then v_answer := api.list_reconciliations(v_call);
+      when 'get_reconciliation' then v_answer := api.get_reconciliation(v_call);
+    end case;
+    v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
+  end loop;
+  if v_redeems is not null then
+    v_outcomes := v_outcomes || api.redeem(v_redeems);
+  end if;
+  if v_locks is not null then
+    v_outcomes := v_outcomes || api.lock(v_locks);
+  end if;
+  return v_outcomes;
+end
+$$;
+comment on function rules.run_operations(core.call[]) is 'Performs the calls of a group, by their operations.';

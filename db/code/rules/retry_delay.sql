@@ -1,7 +1,0 @@
--- How long to wait after so many attempts: the schedule of Standard Webhooks, each with up to 20 % more or less, so
--- that many failures do not come back at one moment. Null after the tenth: parked.
-create or replace function rules.retry_delay(p_attempt_count int) returns interval
-language sql volatile
-return (array['5 seconds', '5 minutes', '30 minutes', '2 hours', '5 hours', '10 hours', '14 hours', '20 hours',
-              '24 hours']::interval[])[p_attempt_count] * (0.8 + 0.4 * random());
-comment on function rules.retry_delay(int) is 'The pause before the next attempt.';

@@ -1,0 +1,137 @@
+// npm run apply -- FILE (or - for standard input)
+// Provisioning: creates or updates what FILE declares, all or nothing; applying it twice changes nothing. Prints
+// JSON; a secret is in it only when it was generated now, and cannot be shown again.
+// Secrets are sealed here, so that the database never sees one.
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import { readConfig } from "../common/config.ts";
+import { connect, resolveAddress, sqlDetail, sqlState, type Database } from "../database/connect.ts";
+import { listIssues } from "../http/issues.ts";
+import { findAmbiguity } from "../http/strict-json.ts";
+import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import type { Issue } from "../common/problem.ts";
+import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { provisioning, type Provisioning } from "./provisioning.ts";
+import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
+import { newWebhookSecret } from "../worker/webhook-sender.ts";
+
+export type Applied = {
+  changed: number;
+  tenants: unknown[];
+  generated_secrets: {
+    credentials: { access_key: string; secret: string }[];
+    webhooks: { tenant: string; party: string; secret: string }[];
+  };
+};
+
+// What is wrong with the file, by field.
+export class ApplyError extends Error {
+  readonly issues: Issue[];
+  constructor(issues: Issue[]) {
+    super(issues.map((issue) => `${issue.path}: ${issue.message}`).join("\n"));
+    this.issues = issues;
+  }
+}
+
+export async function apply(database: Database, keys: MasterKeys, file: unknown): Promise<Applied> {
+  const parsed = provisioning.safeParse(file);
+  if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
+  const { document, generated } = sealSecrets(keys, parsed.data);
+  const stored = await store(database, document);
+  // A generated secret of a credential that exists already was not stored: the old one goes on.
+  return {
+    changed: stored.changed,
+    tenants: stored.tenants,
+    generated_secrets: {
+      credentials: stored.credentials_kept_generated.map((access_key) => ({
+        access_key,
+        secret: generated.get(credentialPurpose(access_key))!,
+      })),
+      webhooks: stored.webhooks_kept_generated.map(({ tenant, party }) => ({
+        tenant,
+        party,
+        secret: generated.get(webhookPurpose(tenant, party))!,
+      })),
+    },
+  };
+}
+
+type Stored = {
+  changed: number;
+  tenants: unknown[];
+  credentials_kept_generated: string[];
+  webhooks_kept_generated: { tenant: string; party: string }[];
+};
+
+async function store(database: Database, document: unknown): Promise<Stored> {
+  try {
+    const [row] = await database.rows<{ answer: string }>("select admin.apply($1::text::jsonb)::text as answer", [JSON.stringify(document)]);
+    return JSON.parse(row!.answer) as Stored;
+  } catch (error) {
+    // The database judged the file: its issues stand in the detail, as paths like ours.
+    if (sqlState(error) !== "CP400") throw error;
+    throw new ApplyError(JSON.parse(sqlDetail(error)!) as Issue[]);
+  }
+}
+
+// The file with every secret sealed, and by purpose those that were generated here.
+function sealSecrets(keys: MasterKeys, file: Provisioning) {
+  const generated = new Map<string, string>();
+  const sealed = (purpose: string, given: string | undefined, generate: () => string) => {
+    const secret = given ?? generate();
+    if (given === undefined) generated.set(purpose, secret);
+    return {
+      sealed_secret: seal(keys, purpose, secret).toString("hex"),
+      secret_hash: hashSecret(keys, secret),
+      is_generated: given === undefined,
+    };
+  };
+  const tenants = file.tenants.map((tenant) => ({
+    ...tenant,
+    parties: tenant.parties.map((party) => ({
+      ...party,
+      webhook: party.webhook && {
+        url: party.webhook.url,
+        ...sealed(webhookPurpose(tenant.id, party.id), party.webhook.secret, newWebhookSecret),
+      },
+    })),
+    credentials: tenant.credentials.map(({ secret, ...credential }) => ({
+      ...credential,
+      ...sealed(credentialPurpose(credential.access_key), secret, () => randomBytes(32).toString("base64url")),
+    })),
+  }));
+  return { document: { tenants }, generated };
+}
+
+async function readDocument(file: string): Promise<unknown> {
+  const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  let document: unknown;
+  try {
+    document = JSON.parse(content);
+  } catch (error) {
+    // JSON.parse quotes a piece of the text, which may be a secret: only the place is repeated.
+    const place = /at position \d+( \(line \d+ column \d+\))?/.exec(messageOf(error))?.[0] ?? "at its end";
+    throw new Error(`${file}: not JSON ${place}`);
+  }
+  const wrong = findAmbiguity(content);
+  if (wrong !== null) throw new Error(`${file}: ${wrong}`);
+  return document;
+}
+
+if (isProgram(import.meta)) {
+  await runProgram(async () => {
+    const [file, ...rest] = process.argv.slice(2);
+    if (file === undefined || rest.length > 0) throw new Error("usage: npm run apply -- FILE (or - for standard input)");
+    const config = readConfig();
+    const document = await readDocument(file);
+    const address = await resolveAddress(config);
+    const keys = loadMasterKeys(config);
+    const database = connect(address, { name: "coupon apply", role: "coupon_admin", max: 1 });
+    try {
+      process.stdout.write(`${JSON.stringify(await apply(database, keys, document), null, 2)}\n`);
+    } finally {
+      await database.end();
+    }
+  });
+}

@@ -1,0 +1,65 @@
+// A signing client: what a partner would write, as small as it gets. Used by `npm run demo` and by the tests.
+import { randomBytes } from "node:crypto";
+import { request as send } from "node:http";
+import { sign } from "../crypto/request-signature.ts";
+
+export type ClientOptions = { url: string; accessKey: string; secret: string };
+export type CallOptions = { headers?: Record<string, string>; nonce?: string; timestamp?: string; idempotencyKey?: string };
+export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string; json: any };
+export type Client = {
+  // A string or bytes go out as they are, anything else as JSON.
+  post(target: string, body: unknown, options?: CallOptions): Promise<Reply>;
+  get(target: string, options?: CallOptions): Promise<Reply>;
+};
+
+export function createClient({ url, accessKey, secret }: ClientOptions): Client {
+  function call(method: string, target: string, body: Uint8Array, { headers, nonce, timestamp, idempotencyKey }: CallOptions = {}): Promise<Reply> {
+    const signed = {
+      method,
+      target,
+      body,
+      timestamp: timestamp ?? String(Math.floor(Date.now() / 1000)),
+      nonce: nonce ?? randomBytes(12).toString("base64url"),
+    };
+    return exchange(url, method, target, body, {
+      "x-svc-access-key": accessKey,
+      "x-svc-timestamp": signed.timestamp,
+      "x-svc-nonce": signed.nonce,
+      "x-svc-signature": sign(secret, signed),
+      ...(method === "POST" && { "content-type": "application/json" }),
+      ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+      ...headers,
+    });
+  }
+
+  return {
+    post: (target, body, options) => call("POST", target, toBytes(body), options),
+    get: (target, options) => call("GET", target, Buffer.alloc(0), options),
+  };
+}
+
+function toBytes(body: unknown): Uint8Array {
+  if (body instanceof Uint8Array) return body;
+  return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+}
+
+// node:http and not fetch: fetch rewrites the target (dots, escapes), and the signature is over what was sent.
+export function exchange(url: string, method: string, target: string, body: Uint8Array, headers: Record<string, string>): Promise<Reply> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const host = hostname.replace(/^\[|\]$/g, "");
+    const length = body.length > 0 || method === "POST" ? { "content-length": String(body.length) } : {};
+    const request = send({ host, port, method, path: target, headers: { ...length, ...headers } }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString("utf8");
+        const isJson = response.headers["content-type"]?.startsWith("application/json") && text !== "";
+        resolve({ status: response.statusCode!, headers: response.headers, text, json: isJson ? JSON.parse(text) : null });
+      });
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
+}

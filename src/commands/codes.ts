@@ -1,0 +1,98 @@
+// npm run codes -- bat_… [--unreleased] [--destroy]
+// Streams the codes of a batch as CSV (coupon_id,code) to standard output. The database knows no code: each is
+// derived here, again, from the master key, the batch's salt and the coupon's number, and goes to standard output
+// only. Who exported what is recorded before the first line. With --destroy the salt is deleted instead: after
+// that nobody can derive the codes again.
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+import { stringify } from "csv-stringify/sync";
+import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
+import { readConfig } from "../common/config.ts";
+import { connect, resolveAddress, type Database } from "../database/connect.ts";
+import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import { isProgram, runProgram } from "../common/program.ts";
+
+const pageSize = 5_000;
+const usage = "usage: npm run --silent codes -- BATCH [--unreleased] [--destroy]";
+
+type Export = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
+type Row = { number: number; code_attempt: number; lookup_hash: string; coupon_id: string };
+export type IssuedCode = { coupon_id: string; code: string };
+
+export async function* exportCodes(database: Database, keys: MasterKeys, batch: string, isUnreleased: boolean): AsyncGenerator<IssuedCode[]> {
+  const [opened] = await database.rows<Export>(
+    "select tenant_id, batch_id, salt, key_version, total_count from admin.open_export($1, $2)",
+    [batch, isUnreleased],
+  );
+  if (opened === undefined) throw new Error(`no export of ${batch}`);
+  const { tenant_id, batch_id, key_version, total_count } = opened;
+  const key = batchKey(keys, key_version, opened.salt);
+  let after = 0;
+  while (after < total_count) {
+    const page = await database.rows<Row>(
+      "select number, code_attempt, lookup_hash, coupon_id from admin.read_export_page($1, $2, $3, $4)",
+      [tenant_id, batch_id, after, pageSize],
+    );
+    const last = page.at(-1);
+    // A file that ends early looks like a whole one, so it must not end quietly.
+    if (last === undefined) throw new Error(`only ${after} of ${total_count} coupons found`);
+    yield page.map(({ number, code_attempt, lookup_hash, coupon_id }) => {
+      const code = makeCode(keys, key_version, key, number, code_attempt);
+      // Another master key under the same version gives codes that nobody can redeem: better none.
+      if (lookupHash(keys, code) !== lookup_hash) throw new Error("COUPON_MASTER_KEY is not the one that these coupons were minted with");
+      return { coupon_id, code };
+    });
+    after = last.number;
+  }
+}
+
+// The header comes with the first page: a refused export writes nothing.
+async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
+  let header = "coupon_id,code\n";
+  for await (const page of pages) {
+    await write(header + stringify(page, { columns: ["coupon_id", "code"] }));
+    header = "";
+  }
+}
+
+async function write(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+}
+
+if (isProgram(import.meta)) {
+  // A reader that stops early (head, a full disk further on) must not look like a bug of ours.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
+    process.exit(1);
+  });
+  await runProgram(async () => {
+    const { values, positionals } = readArguments();
+    const [batch, ...rest] = positionals;
+    if (batch === undefined || rest.length > 0 || (values.destroy && values.unreleased)) throw new Error(usage);
+    const config = readConfig();
+    const address = await resolveAddress(config);
+    const keys = loadMasterKeys(config);
+    const database = connect(address, { name: "coupon codes", role: "coupon_admin", max: 1 });
+    try {
+      if (values.destroy) {
+        await database.rows("select admin.destroy_codes($1)", [batch]);
+        console.error(`${batch}: salt deleted, its codes cannot be derived again`);
+      } else {
+        await writeCsv(exportCodes(database, keys, batch, values.unreleased));
+      }
+    } finally {
+      await database.end();
+    }
+  });
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: { unreleased: { type: "boolean", default: false }, destroy: { type: "boolean", default: false } },
+    });
+  } catch {
+    throw new Error(usage);
+  }
+}

@@ -1,0 +1,118 @@
+// npm run statements -- verify
+// Makes the files of every finished statement again, from the ledger, and compares them with what they were when their
+// days were closed: rows, bytes, sha256, and each summary with the sum of its details. Prints what differs; exit
+// code 1 when anything does.
+import { readConfig } from "../common/config.ts";
+import { connect, resolveAddress, type Database } from "../database/connect.ts";
+import { isProgram, runProgram } from "../common/program.ts";
+import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
+
+const usage = "usage: npm run --silent statements -- verify";
+const statementsPerPage = 100;
+
+type Row = {
+  tenant_id: number; distributor_id: number; business_date: string; tenant: string; distributor: string;
+  detail_rows: number; detail_bytes: string; detail_sha256: string;
+  summary_rows: number; summary_bytes: string; summary_sha256: string;
+};
+type Sums = Map<string, { redemption: [count: bigint, minor: bigint]; reversal: [count: bigint, minor: bigint] }>;
+export type Verdict = { statement: string; differences: string[] };
+
+export async function* verify(database: Database): AsyncGenerator<Verdict> {
+  let after: [number, number, string] = [0, 0, "0001-01-01"];
+  for (;;) {
+    const page = await database.rows<Row>(
+      `select tenant_id, distributor_id, business_date::text, tenant, distributor,
+              detail_rows, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256
+       from admin.list_statements($1, $2, $3::text::date, $4)`,
+      [...after, statementsPerPage],
+    );
+    for (const row of page) yield { statement: `${row.tenant} ${row.distributor} ${row.business_date}`, differences: await compare(database, row) };
+    const last = page.at(-1);
+    if (last === undefined) return;
+    after = [last.tenant_id, last.distributor_id, last.business_date];
+  }
+}
+
+async function compare(database: Database, row: Row): Promise<string[]> {
+  const [ledger, stated]: [Sums, Sums] = [new Map(), new Map()];
+  const measure = (kind: Kind, look: (line: Line) => void) =>
+    measureFile(kind, async (after, limit) => {
+      const lines = await database.rows<Line>(
+        "select number, to_json(fields) as fields from admin.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
+        [row.tenant_id, row.distributor_id, row.business_date, kind, after, limit],
+      );
+      lines.forEach(look);
+      return lines;
+    });
+  const detail = await measure("detail", (line) => addEntry(ledger, line));
+  const summary = await measure("summary", (line) => addLine(stated, line));
+  return [
+    ...differ("detail.csv", detail, { rows: row.detail_rows, bytes: Number(row.detail_bytes), sha256: row.detail_sha256 }),
+    ...differ("summary.csv", summary, { rows: row.summary_rows, bytes: Number(row.summary_bytes), sha256: row.summary_sha256 }),
+    ...differSums(ledger, stated),
+  ];
+}
+
+function differ(file: string, found: Measure, closed: Measure): string[] {
+  return (["rows", "bytes", "sha256"] as const)
+    .filter((what) => found[what] !== closed[what])
+    .map((what) => `${file} has ${what} ${found[what]}, had ${closed[what]} when it was finished`);
+}
+
+function differSums(ledger: Sums, stated: Sums): string[] {
+  const differences: string[] = [];
+  for (const key of new Set([...ledger.keys(), ...stated.keys()])) {
+    const [found, said] = [show(ledger.get(key)), show(stated.get(key))];
+    if (found !== said) differences.push(`summary.csv says ${said} for ${key}, the ledger ${found}`);
+  }
+  return differences;
+}
+
+const show = (sum: { redemption: bigint[]; reversal: bigint[] } | undefined) =>
+  sum === undefined ? "nothing" : `${sum.redemption.join("/")} redeemed and ${sum.reversal.join("/")} reversed (count/minor units)`;
+
+function addEntry(sums: Sums, { fields }: Line): void {
+  const field = reader("detail", fields);
+  const side = field("entry_type") === "REVERSAL" ? "reversal" : "redemption";
+  add(sums, field, side, 1n, toMinor(field("discount_amount")));
+}
+
+function addLine(sums: Sums, { fields }: Line): void {
+  const field = reader("summary", fields);
+  for (const side of ["redemption", "reversal"] as const) add(sums, field, side, BigInt(field(`${side}_count`)), toMinor(field(`${side}_amount`)));
+}
+
+type Field = (name: string) => string;
+function add(sums: Sums, field: Field, side: "redemption" | "reversal", count: bigint, minor: bigint): void {
+  const key = `${field("merchant_id")} ${field("template_id")} ${field("currency")}`;
+  const sum = sums.get(key) ?? { redemption: [0n, 0n], reversal: [0n, 0n] };
+  sum[side] = [sum[side][0] + count, sum[side][1] + minor];
+  sums.set(key, sum);
+}
+
+function reader(kind: Kind, fields: Line["fields"]): Field {
+  return (name) => fields[columns[kind].indexOf(name)] ?? "";
+}
+
+// Both files write a currency's amounts with its decimals, so the digits are minor units.
+const toMinor = (amount: string) => BigInt(amount.replace(".", ""));
+
+if (isProgram(import.meta)) {
+  await runProgram(async () => {
+    if (process.argv.slice(2).join(" ") !== "verify") throw new Error(usage);
+    const database = connect(await resolveAddress(readConfig()), { name: "coupon statements", role: "coupon_admin", max: 1 });
+    let [checked, wrong] = [0, 0];
+    try {
+      for await (const { statement, differences } of verify(database)) {
+        checked += 1;
+        if (differences.length > 0) wrong += 1;
+        for (const difference of differences) console.log(`${statement}: ${difference}`);
+      }
+    } finally {
+      await database.end();
+    }
+    console.log(`${checked} statements checked, ${wrong === 0 ? "all as they were" : `${wrong} not as they were`}`);
+    if (wrong > 0) process.exitCode = 1;
+  });
+}

@@ -1,0 +1,155 @@
+// npm run webhooks -- COMMAND: how deliveries go, and what an operator does about them. Each change is written to
+// the audit with its reason; what it does is a function of schema admin, for psql just as well.
+import { parseArgs } from "node:util";
+import { readConfig } from "../common/config.ts";
+import { connect, resolveAddress, type Database } from "../database/connect.ts";
+import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import { isProgram, runProgram } from "../common/program.ts";
+import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
+import { newWebhookSecret } from "../worker/webhook-sender.ts";
+
+const usage = `usage: npm run --silent webhooks -- COMMAND
+  status [TENANT [PARTY]]                     how deliveries to each subscriber go
+  parked [TENANT [PARTY]] [--limit N]         what was given up, the oldest first
+  log TENANT PARTY [--limit N]                what was tried in the last 30 days, the newest first
+  replay TENANT evt_… --reason WHY            send one event again, under the same webhook-id
+  replay TENANT PARTY FROM TO --reason WHY    what happened from FROM until TO, as 2026-01-31T00:00:00Z
+  replay TENANT PARTY --parked --reason WHY   everything that is parked
+  rotate TENANT PARTY --reason WHY            a new secret, printed once; the one before signs along for 24 h
+  enable TENANT PARTY --reason WHY            deliver again, after 410 or disable
+  disable TENANT PARTY --reason WHY           stop, and park what waits`;
+
+type Flags = { reason: string; isParked: boolean; limit: number };
+type Context = { database: Database; keys: () => MasterKeys };
+type Command = (context: Context, names: string[], flags: Flags) => Promise<string>;
+
+const commands: Record<string, Command> = {
+  async status({ database }, names) {
+    const [tenant, party] = take(names, 0, 2);
+    return table(await database.rows(
+      `select tenant, party, health, waiting, failing, parked, oldest_waiting_at, attempts_24h, failures_24h,
+              round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
+       from report.webhook_health
+       where tenant = coalesce($1, tenant) and party = coalesce($2, party)
+       order by tenant, party`,
+      [tenant ?? null, party ?? null],
+    ));
+  },
+
+  async parked({ database }, names, { limit }) {
+    const [tenant, party] = take(names, 0, 2);
+    return table(await database.rows(
+      `select tenant, party, event, event_type, recorded_at, attempt_count as attempts, parked_at, last_error
+       from report.delivery
+       where status = 'PARKED' and tenant = coalesce($1, tenant) and party = coalesce($2, party)
+       order by recorded_at, event
+       limit $3`,
+      [tenant ?? null, party ?? null, limit],
+    ));
+  },
+
+  async log({ database }, names, { limit }) {
+    return table(await database.rows(
+      `select attempted_at, event, attempt, http_status, duration_ms, error
+       from report.delivery_attempt
+       where tenant = $1 and party = $2
+       order by attempted_at desc, event
+       limit $3`,
+      [...take(names, 2, 2), limit],
+    ));
+  },
+
+  async replay({ database }, names, { reason, isParked }) {
+    const [tenant, target, from, to] = take(names, 2, 4);
+    const replay = async (sql: string, ...more: string[]) => {
+      const [row] = await database.rows<{ count: number }>(sql, [tenant, target, ...more, reason]);
+      return `${row!.count} to be sent again`;
+    };
+    if (target!.startsWith("evt_") && names.length === 2 && !isParked) {
+      await database.rows("select admin.replay_event($1, $2, $3)", [tenant, target, reason]);
+      return "1 to be sent again";
+    }
+    if (names.length === 2 && isParked) return replay("select admin.replay_parked($1, $2, $3) as count");
+    if (names.length !== 4 || isParked) throw new Error(usage);
+    return replay("select admin.replay_range($1, $2, $3::text::timestamptz, $4::text::timestamptz, $5) as count", readTime(from!), readTime(to!));
+  },
+
+  // The database never sees a secret, so it is made and sealed here.
+  async rotate({ database, keys }, names, { reason }) {
+    const [tenant, party] = take(names, 2, 2) as [string, string];
+    const secret = newWebhookSecret();
+    const sealed = seal(keys(), webhookPurpose(tenant, party), secret).toString("hex");
+    await database.rows("select admin.set_webhook_secret($1, $2, decode($3, 'hex'), decode($4, 'hex'), $5)", [tenant, party, sealed, hashSecret(keys(), secret), reason]);
+    return secret;
+  },
+
+  async enable({ database }, names, { reason }) {
+    await database.rows("select admin.enable_webhook($1, $2, $3)", [...take(names, 2, 2), reason]);
+    return "enabled: new events go out; for those that are parked, or happened meanwhile, see replay";
+  },
+
+  async disable({ database }, names, { reason }) {
+    await database.rows("select admin.disable_webhook($1, $2, $3)", [...take(names, 2, 2), reason]);
+    return "disabled";
+  },
+};
+
+// What the command says when it is done.
+export async function runCommand(context: Context, args: string[]): Promise<string> {
+  const { command, names, flags } = readArguments(args);
+  return command(context, names, flags);
+}
+
+function take(names: string[], min: number, max: number): string[] {
+  if (names.length < min || names.length > max) throw new Error(usage);
+  return names;
+}
+
+// Without a zone it would be read in the server's.
+function readTime(text: string): string {
+  if (!/^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(text) || Number.isNaN(Date.parse(text))) {
+    throw new Error(`${text}: not a time with a zone, as 2026-01-31T00:00:00Z`);
+  }
+  return text;
+}
+
+// Columns as wide as they must be. What a receiver said stands in it, so nothing that a terminal would obey.
+function table(rows: Record<string, unknown>[]): string {
+  if (rows.length === 0) return "none";
+  const cells = [Object.keys(rows[0]!), ...rows.map((row) => Object.values(row).map(show))];
+  const widths = cells[0]!.map((_, column) => Math.max(...cells.map((line) => line[column]!.length)));
+  return cells.map((line) => line.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()).join("\n");
+}
+
+function show(value: unknown): string {
+  if (value === null) return "-";
+  return (value instanceof Date ? value.toISOString() : String(value)).replace(/\p{C}/gu, "?");
+}
+
+function readArguments(args: string[]) {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { reason: { type: "string", default: "" }, parked: { type: "boolean", default: false }, limit: { type: "string", default: "100" } },
+    });
+    const limit = Number(values.limit);
+    const [name = "", ...names] = positionals;
+    if (!Number.isInteger(limit) || limit < 1 || !Object.hasOwn(commands, name)) throw new Error(usage);
+    return { command: commands[name]!, names, flags: { reason: values.reason, isParked: values.parked, limit } };
+  } catch {
+    throw new Error(usage);
+  }
+}
+
+if (isProgram(import.meta)) {
+  await runProgram(async () => {
+    const config = readConfig();
+    const database = connect(await resolveAddress(config), { name: "coupon webhooks", role: "coupon_admin", max: 1 });
+    try {
+      console.log(await runCommand({ database, keys: () => loadMasterKeys(config) }, process.argv.slice(2)));
+    } finally {
+      await database.end();
+    }
+  });
+}

@@ -1,0 +1,48 @@
+// Makes the data of the embedded server at its first start.
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
+import path from "node:path";
+import { EmbeddedError, type Home, dataFolder, serverEnv } from "./data-directory.ts";
+import { inspectProcess } from "./postmaster.ts";
+
+/** Made beside its place and moved there when complete: an interrupted first start leaves no half. */
+export async function makeCluster(home: Home, binaries: string): Promise<void> {
+  const data = dataFolder(home);
+  if (existsSync(path.join(data, "PG_VERSION"))) {
+    const theirs = readFileSync(path.join(data, "PG_VERSION"), "utf8").trim();
+    if (theirs !== "18") throw new EmbeddedError(`${data} is of PostgreSQL ${theirs}, this program brings 18: dump and load it`);
+    return;
+  }
+  for (const name of readdirSync(home.folder)) {
+    if (!name.startsWith("new-")) continue;
+    const maker = Number(name.slice("new-".length));
+    // In a container the next start often has the pid of the killed one.
+    const isAbandoned = maker === process.pid || inspectProcess(maker) === null;
+    if (isAbandoned) rmSync(path.join(home.folder, name), { recursive: true, force: true });
+  }
+  const unfinished = path.join(home.folder, `new-${process.pid}`);
+  await runServerProgram(home, path.join(binaries, "bin/initdb"), [
+    "-D", unfinished, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
+    "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--data-checksums", "--no-instructions",
+  ]);
+  await runServerProgram(home, path.join(binaries, "bin/postgres"),
+    ["--single", "-D", unfinished, "-c", "log_checkpoints=off", "postgres"], "create database coupon");
+  try {
+    renameSync(unfinished, data);
+  } catch (error) {
+    // Another start was faster; then its data are as good as ours.
+    rmSync(unfinished, { recursive: true, force: true });
+    if (!existsSync(path.join(data, "PG_VERSION"))) throw error;
+  }
+}
+
+/** Runs to the end; its complaint becomes our error. */
+async function runServerProgram(home: Home, program: string, args: string[], input = ""): Promise<void> {
+  const child = spawn(program, args, { ...home.user, cwd: home.folder, env: serverEnv, stdio: ["pipe", "ignore", "pipe"] });
+  let complaint = "";
+  child.stderr.on("data", (chunk) => { complaint += chunk; });
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  const code = await new Promise((resolve, reject) => child.once("close", resolve).once("error", reject));
+  if (code !== 0) throw new EmbeddedError(`${path.basename(program)} failed: ${complaint.trim()}`);
+}

@@ -1,0 +1,65 @@
+// Who sent this request. A missing or malformed header, an unknown key and a wrong signature are
+// the same answer, in about the same time: unknown keys are verified too, against a secret nobody has, and a
+// wrong signature asks the database just as an unknown key does.
+import { randomBytes } from "node:crypto";
+import type { Gate, Variant } from "../gate/gate.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
+import { Problem } from "../common/problem.ts";
+import { open, credentialPurpose } from "../crypto/seal.ts";
+import { isInWindow, readAuthHeaders, verify } from "../crypto/request-signature.ts";
+
+export type Credential = { accessKey: string; tenantId: number; credentialId: number; variant: Variant; secret: string };
+export type Received = { method: string; target: string; headers: Record<string, string | string[] | undefined>; body: Uint8Array };
+export type Caller = { credential: Credential; nonce: string };
+
+// A revoked credential is refused by the database at once, whatever is remembered here; this is for a secret that changed.
+const rememberMs = 3_000;
+const maxRemembered = 10_000;
+
+export function createAuthenticator({ gate, keys, now = Date.now }: { gate: Pick<Gate, "findCredential">; keys: MasterKeys; now?: () => number }) {
+  const nobody = randomBytes(32).toString("base64url");
+  const remembered = new Map<string, { credential: Credential; until: number }>();
+  const loading = new Map<string, Promise<Credential | null>>();
+
+  // Requests that miss the same key at once share one look-up.
+  function load(accessKey: string, deadline: number): Promise<Credential | null> {
+    const running = loading.get(accessKey) ?? loadOnce(accessKey, deadline).finally(() => loading.delete(accessKey));
+    loading.set(accessKey, running);
+    return running;
+  }
+
+  async function loadOnce(accessKey: string, deadline: number): Promise<Credential | null> {
+    const row = await gate.findCredential(accessKey, deadline);
+    remembered.delete(accessKey);
+    if (row === null) return null;
+    const secret = open(keys, credentialPurpose(accessKey), row.sealed_secret);
+    const credential = { accessKey, tenantId: row.tenant_id, credentialId: row.credential_id, variant: row.variant, secret };
+    // The oldest goes: a map keeps the order in which its entries came.
+    if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!);
+    remembered.set(accessKey, { credential, until: now() + rememberMs });
+    return credential;
+  }
+
+  function recall(accessKey: string): Credential | null {
+    const entry = remembered.get(accessKey);
+    return entry !== undefined && entry.until > now() ? entry.credential : null;
+  }
+
+  return async function authenticate(received: Received, deadline: number): Promise<Caller> {
+    const auth = readAuthHeaders(received.headers);
+    if (auth === null) throw new Problem("UNAUTHENTICATED");
+    const signed = { method: received.method, target: received.target, timestamp: auth.timestamp, nonce: auth.nonce, body: received.body };
+
+    let credential = recall(auth.accessKey);
+    if (credential === null || !verify(credential.secret, signed, auth.signature)) {
+      const stale = credential;
+      credential = await load(auth.accessKey, deadline);
+      const isSame = stale !== null && stale.secret === credential?.secret;
+      if (isSame || !verify(credential?.secret ?? nobody, signed, auth.signature)) throw new Problem("UNAUTHENTICATED");
+    }
+    // Only "nobody" signed with the secret that nobody has.
+    if (credential === null) throw new Problem("UNAUTHENTICATED");
+    if (!isInWindow(auth.timestamp, now())) throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });
+    return { credential, nonce: auth.nonce };
+  };
+}

@@ -1,0 +1,40 @@
+// The raw bytes of a request body, read by ourselves: the signature covers bytes, and h3's own readers either
+// replace invalid UTF-8 or count only what they have read.
+import type { IncomingMessage } from "node:http";
+import { invalid, Problem } from "../common/problem.ts";
+
+// Declared or chunked, a body over the limit is refused as soon as that is known. Node goes on to throw away what
+// still arrives, so that the caller gets to read the answer instead of a reset connection.
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
+    request.resume();
+    return Promise.reject(new Problem("PAYLOAD_TOO_LARGE"));
+  }
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    let isWhole = false;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+      else reject(new Problem("PAYLOAD_TOO_LARGE"));
+    });
+    request.on("end", () => {
+      isWhole = true;
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    });
+    // The caller is gone; nobody reads this answer, but the log line has its reason.
+    const cut = () => {
+      if (!isWhole) reject(invalid([{ path: "(body)", message: "the body ended early" }]));
+    };
+    request.on("error", cut);
+    request.on("close", cut);
+  });
+}
+
+// application/json, in UTF-8 if it names a charset, not compressed.
+export function isJson(request: IncomingMessage): boolean {
+  const type = request.headers["content-type"] ?? "";
+  const encoding = request.headers["content-encoding"] ?? "identity";
+  return /^application\/json\s*(;\s*charset\s*=\s*("utf-8"|utf-8)\s*)?;?\s*$/i.test(type) && /^identity$/i.test(encoding);
+}

@@ -1,0 +1,109 @@
+// The node server under the app: limits on what it reads, an answer for what is not HTTP, an orderly end.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Config, Limits } from "../common/config.ts";
+import { newId } from "../common/id.ts";
+import { toAnswer, invalid, Problem } from "../common/problem.ts";
+
+export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
+export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
+// What was answered here, and never came to the handler.
+export type Refused = { request_id: string; status: number; code: string };
+export type ListenParts = Pick<Config, "host" | "port"> & { limits: Limits; onRefused: (refused: Refused) => void; onDropped?: () => void };
+
+// Requests under way at the end have as long as an answer may take; then their connections are cut.
+const drainMs = 4_000;
+// Node looks only so often whether a head or a body is late. Its own 30 s would let a head take four times its time.
+const lookForLateMs = 1_000;
+// A connection on which a request or an answer stands still for so long is cut off.
+const stalledAfterMs = 60_000;
+
+export function listen(handler: Handler, parts: ListenParts): Promise<Listening> {
+  const server = createHttpServer(handler, parts);
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(parts.port, parts.host, () => {
+      server.off("error", reject);
+      const connections = () => new Promise<number>((count, fail) => server.getConnections((error, found) => (error === null ? count(found) : fail(error))));
+      resolve({ url: urlOf(server), connections, stop: () => close(server) });
+    });
+  });
+}
+
+function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: ListenParts): Server {
+  const options = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headersTimeoutSeconds * 1_000,
+    requestTimeout: limits.requestTimeoutSeconds * 1_000,
+    keepAliveTimeout: limits.keepAliveTimeoutSeconds * 1_000,
+    connectionsCheckingInterval: lookForLateMs,
+    // The handler's to refuse, with a body of the usual shape.
+    requireHostHeader: false,
+  };
+  const latest = new WeakMap<Socket, ServerResponse>();
+  const handle: Handler = (request, response) => {
+    latest.set(request.socket, response);
+    return handler(request, response);
+  };
+  const server = createServer(options, handle);
+  server.maxConnections = limits.connections;
+  server.timeout = stalledAfterMs;
+  if (onDropped !== undefined) server.on("drop", onDropped);
+  // Who asks before sending a large body is told no before it comes.
+  server.on("checkContinue", (request, response) => {
+    if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
+    handle(request, response);
+  });
+  // Another expectation than that may be ignored, and is.
+  server.on("checkExpectation", handle);
+  server.on("connect", (_, socket) => {
+    socket.on("error", () => socket.destroy());
+    onRefused(answerOn(socket as Socket, "404 Not Found", new Problem("ROUTE_NOT_FOUND")));
+    (socket as Socket).destroySoon();
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(latest.get(socket))) return void socket.destroy();
+    onRefused(refuseUnreadable(error, socket));
+  });
+  return server;
+}
+
+// Whether what could not be read may be answered now: whoever still waits for the answer to a whole request would take it for
+// that one, and believe that nothing was done.
+function isTurnOfUnreadable(latest: ServerResponse | undefined): boolean {
+  if (latest === undefined || latest.writableFinished) return true;
+  return latest.socket !== null && !latest.req.complete;
+}
+
+// What node could not read as HTTP never becomes a request; it gets an answer of the usual shape all the same.
+function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): Refused {
+  if (code === "HPE_HEADER_OVERFLOW") return answerOn(socket, "431 Request Header Fields Too Large", new Problem("PAYLOAD_TOO_LARGE"));
+  const problem = invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]);
+  return answerOn(socket, code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request", problem);
+}
+
+function answerOn(socket: Socket, status: string, problem: Problem): Refused {
+  const requestId = newId("req");
+  const { body } = toAnswer(problem, requestId);
+  socket.end(
+    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\ncache-control: no-store\r\n` +
+      `x-request-id: ${requestId}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  return { request_id: requestId, status: parseInt(status, 10), code: problem.code };
+}
+
+function urlOf(server: Server): string {
+  const { address, family, port } = server.address() as AddressInfo;
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+// New connections are refused at once. A kept-alive connection counts as idle only between two requests, so idle
+// ones are looked for again and again.
+async function close(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const idle = setInterval(() => server.closeIdleConnections(), 50);
+  const cut = setTimeout(() => server.closeAllConnections(), drainMs);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(cut);
+}

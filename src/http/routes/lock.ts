@@ -1,0 +1,11 @@
+import { redemptionArgs, redemptionSchema } from "./redemption-input.ts";
+import type { Route } from "../route.ts";
+
+export const lock: Route = {
+  operation: "lock",
+  method: "POST",
+  path: "/v1/coupons/lock",
+  isWrite: true,
+  schema: redemptionSchema,
+  args: redemptionArgs,
+};

@@ -1,0 +1,11 @@
+import { redemptionArgs, redemptionSchema } from "./redemption-input.ts";
+import type { Route } from "../route.ts";
+
+export const redeem: Route = {
+  operation: "redeem",
+  method: "POST",
+  path: "/v1/coupons/redeem",
+  isWrite: true,
+  schema: redemptionSchema,
+  args: redemptionArgs,
+};

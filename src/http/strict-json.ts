@@ -1,0 +1,73 @@
+// JSON of a request body, read more strictly than JSON.parse does: invalid UTF-8, a field that stands there twice
+// (each reader would take another one), and characters that PostgreSQL cannot store are refused.
+import { invalid } from "../common/problem.ts";
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export function parseObject(bytes: Uint8Array): Record<string, unknown> {
+  const value = parse(bytes);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw refuse("must be a JSON object");
+  return value as Record<string, unknown>;
+}
+
+function parse(bytes: Uint8Array): unknown {
+  let text: string;
+  try {
+    text = decoder.decode(bytes);
+  } catch {
+    throw refuse("is not UTF-8");
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text around the error, and a code may be in it.
+    throw refuse("is not JSON");
+  }
+  const wrong = findAmbiguity(text);
+  if (wrong !== null) throw refuse(wrong);
+  return value;
+}
+
+// What JSON.parse takes and others read differently or cannot store, if anything. Walks over text that JSON.parse has
+// accepted, so it needs no grammar: strings and brackets are enough. Each open object has the set of its field names on
+// the stack, each array null.
+export function findAmbiguity(text: string): string | null {
+  const open: (Set<string> | null)[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charCodeAt(at);
+    if (character === 0x7b) open.push(new Set());
+    else if (character === 0x5b) open.push(null);
+    else if (character === 0x7d || character === 0x5d) open.pop();
+    else if (character === 0x22) {
+      const end = endOfString(text, at);
+      const raw = text.slice(at, end + 1);
+      const value = raw.includes("\\") ? (JSON.parse(raw) as string) : raw;
+      if (value.includes("\u0000") || !value.isWellFormed()) return "holds \\u0000 or half of a surrogate pair";
+      const fields = open.at(-1);
+      if (fields && isFollowedByColon(text, end)) {
+        const name = raw.includes("\\") ? JSON.stringify(value) : raw;
+        if (fields.has(name)) return "has the same field twice";
+        fields.add(name);
+      }
+      at = end;
+    }
+  }
+  return null;
+}
+
+function endOfString(text: string, start: number): number {
+  let end = start + 1;
+  while (text.charCodeAt(end) !== 0x22) end += text.charCodeAt(end) === 0x5c ? 2 : 1;
+  return end;
+}
+
+function isFollowedByColon(text: string, end: number): boolean {
+  let at = end + 1;
+  while (text.charCodeAt(at) <= 0x20) at += 1;
+  return text.charCodeAt(at) === 0x3a;
+}
+
+function refuse(what: string) {
+  return invalid([{ path: "(body)", message: `the body ${what}` }]);
+}

@@ -1,0 +1,53 @@
+// What this checkout says the database should be: its migrations and its code.
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
+
+export const databaseFolder = path.resolve(import.meta.dirname, "../../db");
+
+/** Each schema may use those before it. */
+export const codeSchemas = ["rules", "api", "gate", "jobs", "admin", "report"];
+
+export interface CodeFile {
+  schema: string;
+  /** The function or view that the file makes. */
+  name: string;
+  /** From the root of the project, as messages show it. */
+  path: string;
+  text: string;
+}
+
+export const readScript = (name: string): string => readFileSync(path.join(databaseFolder, name), "utf8");
+
+/** Names as `001-subject`, in order. */
+export function listMigrations(): string[] {
+  return readdirSync(path.join(databaseFolder, "migrations"))
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => file.slice(0, -".ts".length))
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+export function listCode(): CodeFile[] {
+  return codeSchemas.flatMap((schema) => {
+    const folder = path.join(databaseFolder, "code", schema);
+    // git keeps no empty folders, so a schema may have none yet.
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".sql"))
+      .sort()
+      .map((file) => ({
+        schema,
+        name: path.basename(file, ".sql"),
+        path: `db/code/${schema}/${file}`,
+        text: readScript(`code/${schema}/${file}`),
+      }));
+  });
+}
+
+/** `code` covers all that a migrate puts in place besides the migrations. */
+export function expectedVersion(): { migration: string; code: string } {
+  const hash = createHash("sha256");
+  for (const { path: file, text } of listCode()) hash.update(`${file}\0${text}\0`);
+  hash.update(`${readScript("roles.sql")}\0${readScript("worker.sql")}\0${readScript("grants.sql")}\0`);
+  return { migration: listMigrations().at(-1) ?? "", code: hash.digest("hex") };
+}

@@ -1,0 +1,31 @@
+// Removes what need not be kept, in steps: nonces that can no longer be replayed, each minute; what is older than its
+// retention, each hour.
+import type { Config } from "../../common/config.ts";
+import { stepByStep } from "../throttle.ts";
+import type { SteadyDatabase } from "../../database/reconnecting.ts";
+
+const stepSize = 5_000;
+
+export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
+type Parts = { database: SteadyDatabase; stopping: AbortSignal };
+
+export function createPruner({ database, stopping }: Parts) {
+  return async function prune(): Promise<void> {
+    await stepByStep(() => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]), stopping);
+  };
+}
+
+export function createRetention({ database, stopping, retention }: Parts & { retention: Retention }) {
+  return async function retain(): Promise<void> {
+    const remove = (text: string, days: number) => stepByStep(() => count(database, text, [days, stepSize]), stopping);
+    await remove("select jobs.prune_requests($1, $2) as removed", retention.requestRetentionDays);
+    await remove("select jobs.prune_cancellations($1, $2) as removed", retention.requestRetentionDays);
+    await remove("select jobs.prune_attempts($1, $2) as removed", retention.deliveryLogRetentionDays);
+    await remove("select jobs.prune_feed($1, $2) as removed", retention.feedRetentionDays);
+  };
+}
+
+async function count(database: SteadyDatabase, text: string, params: unknown[]): Promise<number> {
+  const [row] = await database.rows<{ removed: number }>(text, params);
+  return row!.removed;
+}

@@ -1,0 +1,144 @@
+// The programs that are compared: floor and function in SQL, and what a till does over HTTP. A round of each takes as long.
+import { openSession } from "../../src/database/connect.ts";
+import type { Deck } from "./coupon-pool.ts";
+import { startHelper } from "./child-process.ts";
+import type { Ask, LoadJob, LoadResult } from "./load.ts";
+import { createHammer, warmSeconds, type Clock } from "./pgbench.ts";
+import type { Stage } from "./environment.ts";
+import { accessKey, secret } from "./tenant.ts";
+import { lockAndConfirm, queryAsk, redeemAsk, redeemCall, type Coupon } from "./requests.ts";
+
+export type Round = { count: number; seconds: number; loadCpuSeconds: number; latencies?: Float64Array[] };
+export type Contender = {
+  // Whether a round redeems as many coupons as it counts.
+  isRedeeming: boolean;
+  // Outside the time of the round: coupons are drawn, requests are signed.
+  prepare(seconds: number): Promise<(clock: Clock) => Promise<Round>>;
+  end(): void;
+};
+export type Loader = ReturnType<typeof startLoader>;
+
+const sqlConnections = 32;
+const httpConnections = 64;
+// Of the first round, when no rate is known yet.
+const firstRate = 4_000;
+const floorRows = 300_000;
+
+export const startLoader = () => startHelper<LoadJob, LoadResult>("load.ts");
+
+// A durable transaction of one update and one insert. As the field writes it (pgbench's own scripts): begin, update, insert,
+// commit. And as one statement, so without the round trips and statements that a transaction needs.
+export async function createFloor(stage: Stage, kind: "transaction" | "statement"): Promise<Contender> {
+  const schema = `floor_${kind}`;
+  const session = openSession(stage.address, { name: "coupon bench floor" });
+  await session.run(`
+    create schema ${schema};
+    create table ${schema}.stock (id int primary key, changes int not null, changed_at timestamptz not null, filler text not null) with (fillfactor = 85);
+    create table ${schema}.movement (movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
+    insert into ${schema}.stock select n, 0, now(), repeat('x', 60) from generate_series(1, ${floorRows}) n;
+    analyze ${schema}.stock;
+    grant usage on schema ${schema} to coupon_api;
+    grant select, insert, update on all tables in schema ${schema} to coupon_api`);
+  await session.end();
+  const anyRow = `(select 1 + floor(random() * ${floorRows})::int)`;
+  const update = `update ${schema}.stock s set changes = s.changes + 1, changed_at = clock_timestamp() where s.id = ${anyRow}`;
+  const insert = `insert into ${schema}.movement (id, moved_at)`;
+  const steps = kind === "transaction"
+    ? ["begin", update, `${insert} select ${anyRow}, clock_timestamp()`, "commit"]
+    : [`with changed as (${update} returning s.id) ${insert} select c.id, clock_timestamp() from changed c`];
+  const hammer = createHammer({ ...stage, role: "coupon_api", connections: sqlConnections });
+  return {
+    isRedeeming: false,
+    prepare: async (seconds) => (clock) => hammer.run(steps, seconds, clock),
+    end: () => hammer.end(),
+  };
+}
+
+// gate.perform with one redeem a transaction. The calls lie ready in a table, so that nothing but the function is paid for.
+export async function createFunction(stage: Stage, deck: Deck): Promise<Contender> {
+  const session = openSession(stage.address, { name: "coupon bench function" });
+  await session.run(`
+    create schema bench;
+    create table bench.call (n int primary key, tenant_id int not null, request_id text not null, calls jsonb not null);
+    create sequence bench.next;
+    grant usage on schema bench to coupon_api, coupon_owner;
+    grant select on bench.call to coupon_api, coupon_owner;
+    grant insert on bench.call to coupon_owner;
+    grant usage on sequence bench.next to coupon_api;
+    grant select on sequence bench.next to coupon_owner`);
+  await session.end();
+  const statement = `
+    select p.http_status, p.body, p.is_replay
+    from bench.call c, gate.perform(c.tenant_id, c.calls, false) p
+    where c.n = (select nextval('bench.next'))`;
+  const hammer = createHammer({ ...stage, role: "coupon_api", connections: sqlConnections });
+  let [queued, used, rate] = [0, 0, firstRate];
+
+  async function queue(coupons: Coupon[]): Promise<void> {
+    for (let at = 0; at < coupons.length; at += 1_000) {
+      const calls = coupons.slice(at, at + 1_000).map((coupon) => redeemCall(coupon, stage.credentialId, stage.keys));
+      await stage.owner.rows(
+        `insert into bench.call (n, tenant_id, request_id, calls)
+         select $1::int + c.ordinality, $2, c.value ->> 'request_id', jsonb_build_array(c.value)
+         from jsonb_array_elements($3::text::jsonb) with ordinality c`,
+        [queued, stage.tenantId, JSON.stringify(calls)],
+      );
+      queued += calls.length;
+    }
+  }
+
+  async function checkAnswers(count: number): Promise<void> {
+    const [row] = await stage.owner.rows<{ last: number; others: number }>(
+      `select (select last_value from bench.next)::int as last, count(*)::int as others
+       from bench.call c
+       left join core.request q on q.tenant_id = c.tenant_id and q.caller_id = 0 and q.request_id = c.request_id
+       where c.n > $1 and c.n <= $2 and q.http_status is distinct from 200`,
+      [used, used + count],
+    );
+    if (row!.last !== used + count || row!.last > queued) throw new Error(`function: ${count} calls made, ${row!.last - used} taken of ${queued - used}`);
+    if (row!.others > 0) throw new Error(`function: ${row!.others} of ${count} calls were not answered 200`);
+  }
+
+  return {
+    isRedeeming: true,
+    async prepare(seconds) {
+      await queue(await deck.draw(Math.max(0, enough(rate, warmSeconds + seconds + 1) - (queued - used))));
+      return async (clock) => {
+        const round = await hammer.run([statement], seconds, clock);
+        await checkAnswers(round.total);
+        used += round.total;
+        rate = round.count / round.seconds;
+        return round;
+      };
+    },
+    end: () => hammer.end(),
+  };
+}
+
+// most: coupons that a round may use, where they are few.
+export function createHttp(stage: Stage, deck: Deck, kind: "redeem" | "lock-confirm" | "query", most = Infinity): Contender {
+  const loader = startLoader();
+  const chainOf = { redeem: (coupon: Coupon): Ask[] => [redeemAsk(coupon)], "lock-confirm": lockAndConfirm, query: (coupon: Coupon) => [queryAsk(coupon)] }[kind];
+  let rate = firstRate;
+  return {
+    isRedeeming: kind !== "query",
+    async prepare(seconds) {
+      const coupons = await deck.draw(Math.min(most, enough(rate, seconds)));
+      const go = await loader.prepare({ url: stage.url, accessKey, secret, connections: httpConnections, seconds, chains: coupons.map(chainOf) });
+      return async (clock) => {
+        await clock.begin();
+        const { count, seconds: took, cpuSeconds, latencies } = await go();
+        await clock.end();
+        deck.giveBack(kind === "query" ? coupons : coupons.slice(count));
+        rate = count / took;
+        return { count, seconds: took, loadCpuSeconds: cpuSeconds, latencies };
+      };
+    },
+    end: () => loader.end(),
+  };
+}
+
+// So that time and not coupons ends a round.
+function enough(rate: number, seconds: number): number {
+  return Math.ceil(rate * seconds * 1.5) + 1_000;
+}

@@ -1,0 +1,54 @@
+// What was sent and what came of it. A call may be sent many times under its request_id; all answers that judge it must
+// be the same bytes. Times are of performance.now().
+import type { Call } from "./workload.ts";
+
+// endedAt: infinity while it is under way.
+export type Attempt = { sentAt: number; endedAt: number; status: number | null; code: string | null; text: string };
+// ok and refused: judged, which is for ever. turned away: never looked at by the database. unknown: it may have happened.
+export type Verdict = "ok" | "refused" | "turned away" | "unknown";
+export type Entry = { call: Call; body: Record<string, unknown>; attempts: Attempt[] };
+
+export type History = {
+  entries: Map<string, Entry>;
+  attempts: Attempt[];
+  // Milliseconds from `since` until calls were served again: from then on all of the calls of a second were judged. Null: not yet.
+  servedAfter(since: number): number | null;
+};
+
+const notFinal = new Set(["REQUEST_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED", "COUPON_CODE_INVALID", "ROUTE_NOT_FOUND"]);
+const steadyMs = 1_000;
+
+export function verdictOf({ status, code }: Attempt): Verdict {
+  if (status === 200) return "ok";
+  if (code === "REQUEST_IN_PROGRESS" || status === null || status === 429 || status >= 500) return "unknown";
+  return [404, 409, 422].includes(status) && !notFinal.has(code ?? "") ? "refused" : "turned away";
+}
+
+export function finalOf({ attempts }: Entry): Attempt | null {
+  return attempts.find((attempt) => ["ok", "refused"].includes(verdictOf(attempt))) ?? null;
+}
+
+// Once something may have happened, being turned away later says nothing.
+export function outcomeOf(entry: Entry): Verdict {
+  const final = finalOf(entry);
+  if (final !== null) return verdictOf(final);
+  return entry.attempts.some((attempt) => verdictOf(attempt) === "unknown") ? "unknown" : "turned away";
+}
+
+export function createHistory(): History {
+  const attempts: Attempt[] = [];
+  return {
+    entries: new Map(),
+    attempts,
+    servedAfter(since) {
+      const now = performance.now();
+      // What was sent just now may still be answered.
+      const sent = attempts.filter(({ sentAt, endedAt }) => sentAt >= since && (endedAt <= now || sentAt < now - steadyMs));
+      const lastBad = sent.reduce((last, attempt) => (verdictOf(attempt) === "unknown" ? Math.max(last, attempt.sentAt) : last), -Infinity);
+      const first = sent.reduce((least, { sentAt }) => (sentAt > lastBad ? Math.min(least, sentAt) : least), Infinity);
+      return now - first >= 2 * steadyMs ? first - since : null;
+    },
+  };
+}
+
+export const suffixOf = (externalId: string): string => externalId.slice(externalId.indexOf("_") + 1);

@@ -1,0 +1,78 @@
+import { mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import t from "tap";
+import { loadMasterKeys, parseMasterKeys } from "../../src/crypto/keys.ts";
+import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../../src/crypto/seal.ts";
+
+const one = randomBytes(32).toString("base64");
+const two = randomBytes(32).toString("base64");
+
+t.test("the setting is one key, or a list with the current one first", async (t) => {
+  t.match(parseMasterKeys(one), { current: "1", oldest: "1" });
+  t.match(parseMasterKeys(`2:${two}, 1:${one}`), { current: "2", oldest: "1" });
+  t.strictSame([...parseMasterKeys(`Z:${two},1:${one}`).versions.keys()], ["Z", "1"]);
+});
+
+t.test("a wrong setting is refused without showing it", async (t) => {
+  const bad = ["", "short", `${one}x`, randomBytes(31).toString("base64"), randomBytes(33).toString("base64"), `${one},${two}`, `1:${one},1:${two}`, `O:${one}`, `12:${one}`, `:${one}`, `2:${two},1:`, one.replace(/.$/, "!")];
+  for (const text of bad) {
+    try {
+      parseMasterKeys(text);
+      t.fail(`accepted ${text}`);
+    } catch (error) {
+      t.match((error as Error).message, /^COUPON_MASTER_KEY/);
+      t.notOk(text !== "" && (error as Error).message.includes(text));
+    }
+  }
+});
+
+t.test("beside the embedded server the key is made once, readable by its owner only", async (t) => {
+  const dataDir = join(mkdtempSync(join(t.testdir(), "data-")), "new");
+  const config = { masterKeyText: null, databaseUrl: null, dataDir };
+  const made = loadMasterKeys(config);
+  const path = join(dataDir, "master.key");
+  t.equal(statSync(path).mode & 0o777, 0o600);
+  t.strictSame(readdirSync(dataDir), ["master.key"]);
+  const text = readFileSync(path, "utf8");
+  t.equal(hashSecret(loadMasterKeys(config), "x"), hashSecret(made, "x"));
+  t.equal(readFileSync(path, "utf8"), text);
+});
+
+t.test("with DATABASE_URL the key must be set", async (t) => {
+  t.throws(() => loadMasterKeys({ masterKeyText: null, databaseUrl: "postgres://x", dataDir: "/nowhere" }), /COUPON_MASTER_KEY is required/);
+});
+
+t.test("a sealed secret opens for its purpose only, and never twice looks the same", async (t) => {
+  const keys = parseMasterKeys(one);
+  const secret = "a secret of at least thirty-two characters, ü";
+  const purpose = credentialPurpose("ak_1");
+  const sealed = seal(keys, purpose, secret);
+  t.equal(open(keys, purpose, sealed), secret);
+  t.equal(open(keys, purpose, new Uint8Array(sealed)), secret);
+  t.not(seal(keys, purpose, secret).toString("hex"), sealed.toString("hex"));
+  t.notOk(sealed.includes("secret"));
+  t.throws(() => open(keys, credentialPurpose("ak_2"), sealed));
+  t.throws(() => open(keys, webhookPurpose("ten_1", "pty_1"), sealed));
+  t.throws(() => open(parseMasterKeys(two), purpose, sealed));
+});
+
+t.test("a sealed secret with any one bit changed, or cut, does not open", async (t) => {
+  const keys = parseMasterKeys(`2:${two},1:${one}`);
+  const sealed = seal(keys, "p", "secret");
+  for (let bit = 0; bit < sealed.length * 8; bit += 1) {
+    const changed = Buffer.from(sealed);
+    changed[bit >> 3]! ^= 1 << (bit & 7);
+    t.throws(() => open(keys, "p", changed));
+  }
+  for (let length = 0; length < sealed.length; length += 1) t.throws(() => open(keys, "p", sealed.subarray(0, length)));
+});
+
+t.test("after a rotation what was sealed before still opens, and hashes stay the same", async (t) => {
+  const before = parseMasterKeys(one);
+  const after = parseMasterKeys(`2:${two},1:${one}`);
+  const sealed = seal(before, "p", "secret");
+  t.equal(open(after, "p", sealed), "secret");
+  t.equal(seal(after, "p", "secret")[0], "2".charCodeAt(0));
+  t.equal(hashSecret(after, "secret"), hashSecret(before, "secret"));
+});

@@ -1,0 +1,80 @@
+// The connections of a program: which of them is used, and what becomes of those that are lost.
+import { setImmediate } from "node:timers/promises";
+import t from "tap";
+import { connect, type Database } from "../../src/database/connect.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { until } from "../support/business-days.ts";
+
+let test: TestDatabase;
+let pool: Database;
+t.before(async () => {
+  test = await createDatabase();
+});
+t.beforeEach(() => {
+  pool = connect(test.address, { name: "coupon test connections", max: 3 });
+});
+t.afterEach(() => pool.end());
+t.teardown(() => test.drop());
+
+const nap = "select pg_backend_pid() as pid, pg_sleep(0.2)";
+const pidOf = async (text = "select pg_backend_pid() as pid"): Promise<number> => (await pool.rows<{ pid: number }>(text))[0]!.pid;
+const three = async (): Promise<number[]> => Promise.all([pidOf(nap), pidOf(nap), pidOf(nap)]);
+
+t.test("as many as are needed at once; alone, a statement goes where the one before went", async (t) => {
+  const first = await pidOf();
+  t.strictSame([await pidOf(), await pidOf()], [first, first]);
+  t.equal(new Set(await three()).size, 3);
+  const last = await pidOf();
+  for (let number = 0; number < 5; number += 1) t.equal(await pidOf(), last);
+});
+
+t.test("more statements than connections wait for their turn", async (t) => {
+  const pids = await Promise.all(Array.from({ length: 10 }, () => pidOf()));
+  t.equal(pids.length, 10);
+  t.ok(new Set(pids).size <= 3);
+});
+
+t.test("a statement that fails gives its connection back", async (t) => {
+  for (let number = 0; number < 5; number += 1) await t.rejects(pool.rows("select 1 / 0"), { code: "22012" });
+  t.equal(new Set(await three()).size, 3);
+});
+
+t.test("a connection that is lost under a statement fails that one and no other", async (t) => {
+  for (let number = 0; number < 5; number += 1) {
+    await t.rejects(pool.rows("select pg_terminate_backend(pg_backend_pid())"), { code: "CONNECTION_CLOSED" });
+    t.equal(new Set(await three()).size, 3);
+  }
+});
+
+t.test("a connection that was lost while it was idle costs no statement: another one is taken", async (t) => {
+  const open = await three();
+  const last = await pidOf();
+  const admin = connect(test.address, { name: "coupon test terminate", max: 1 });
+  await admin.rows("select pg_terminate_backend($1)", [last]);
+  await until(async () => (await admin.rows("select from pg_stat_activity where pid = $1", [last])).length === 0);
+  await admin.end();
+  const next = await pidOf();
+  t.ok(next !== last && open.includes(next));
+  t.equal(new Set(await three()).size, 3);
+});
+
+t.test("a cursor keeps its connection until it is left, also early", async (t) => {
+  const pids = new Set<number>();
+  for (let number = 0; number < 5; number += 1) {
+    for await (const rows of pool.blocks<{ pid: number }>("select pg_backend_pid() as pid from generate_series(1, 100)", [], 10)) {
+      pids.add(rows[0]!.pid);
+      t.not(await pidOf(), rows[0]!.pid);
+      break;
+    }
+  }
+  t.equal(pids.size, 1);
+});
+
+t.test("the end refuses what waits", async (t) => {
+  const busy = [pidOf(nap), pidOf(nap), pidOf(nap)];
+  const waiting = t.rejects(pidOf(), { code: "CONNECTION_ENDED" });
+  await setImmediate(); // the driver sends a statement in the next turn
+  await pool.end();
+  await Promise.all(busy);
+  await waiting;
+});

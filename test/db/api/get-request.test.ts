@@ -1,0 +1,115 @@
+// Which requests leave a record, and what a caller that lost its answer gets.
+import t from "tap";
+import { sendPlain, type Client, type Reply } from "../../support/client.ts";
+import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { readState } from "../../support/state.ts";
+import { begin, holdCoupon } from "../../support/sessions.ts";
+
+const redeemPath = "/v1/coupons/redeem";
+let service: Running;
+let a: Client;
+t.before(async () => {
+  service = await startService(t);
+  a = service.as("ak_a");
+});
+
+const coupons = async (count: number) => (await service.makeBatch(a, "tpl_fixed", count)).codes;
+const everything = () => readState(service.owner, { withRequests: true });
+const isReplay = (reply: Reply) => reply.headers["idempotent-replayed"] === "true";
+
+t.test("what was not judged is not recorded, and the id is free", async (t) => {
+  const codes = await coupons(12);
+  const huge = "x".repeat(70_000);
+  const wrongTag = (code: string) => code.slice(0, 15) + (code.endsWith("0") ? "1" : "0");
+  type Body = { request_id: string; coupon: string; merchant: string };
+  const attempts: [string, number, (body: Body) => Promise<Reply>][] = [
+    ["400: unknown field", 400, (body) => a.post(redeemPath, { ...body, extra: 1 })],
+    ["400: not JSON", 400, (body) => a.post(redeemPath, `${JSON.stringify(body)}}`)],
+    ["400: no code", 400, (body) => a.post(redeemPath, { ...body, coupon: "ABC" })],
+    ["400: more decimals than the currency", 400, (body) => a.post(redeemPath, { ...body, order_amount: 1.001 })],
+    ["400: bad idempotency-key", 400, (body) => a.post(redeemPath, body, { idempotencyKey: "x".repeat(129) })],
+    ["401: signature", 401, (body) => a.post(redeemPath, body, { headers: { "x-svc-signature": "0".repeat(64) } })],
+    ["401: timestamp", 401, (body) => a.post(redeemPath, body, { timestamp: String(Math.floor(Date.now() / 1000) - 301) })],
+    ["401: unsigned", 401, (body) => sendPlain(service.url, "POST", redeemPath, { "content-type": "application/json" }, JSON.stringify(body))],
+    ["404: route", 404, (body) => a.post("/v1/coupons/redeeem", body)],
+    ["405: method", 405, () => a.get(redeemPath)],
+    ["413", 413, (body) => a.post(redeemPath, JSON.stringify({ ...body, order_id: huge }))],
+    ["415", 415, (body) => a.post(redeemPath, body, { headers: { "content-type": "text/plain" } })],
+    ["422: COUPON_CODE_INVALID", 422, (body) => a.post(redeemPath, { ...body, coupon: wrongTag(body.coupon) })],
+  ];
+  codes.push(...(await coupons(attempts.length - codes.length)));
+  for (const [name, status, attempt] of attempts) {
+    const body = { request_id: newRequestId(), coupon: codes.pop()!, merchant: "mch_a" };
+    const before = await everything();
+    t.equal((await attempt(body)).status, status, name);
+    t.strictSame(await everything(), before, `${name}: nothing changed`);
+    t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404, `${name}: no record`);
+    const judged = await a.post(redeemPath, body);
+    t.ok(judged.status === 200 && !isReplay(judged), `${name}: the same id works then`);
+  }
+});
+
+t.test("while an equal request is under way the second waits for it, at most 2 s", async (t) => {
+  const [one, two, three] = await coupons(3) as [string, string, string];
+  const ids = [newRequestId(), newRequestId(), newRequestId()] as const;
+  const redeem = (request_id: string, coupon: string) => begin(service, "ak_a", "redeem", { request_id, coupon, merchant: "mch_a" });
+  const ends = [await redeem(ids[0], one), await redeem(ids[1], two), await redeem(ids[2], three)] as const;
+  const startedAt = performance.now();
+  const second = (request_id: string, coupon: string) => a.post(redeemPath, { request_id, coupon, merchant: "mch_a" });
+  const [answered, undone, tired] = [second(ids[0], one), second(ids[1], two), second(ids[2], three)];
+  const waiting = "select from pg_locks k join pg_database d on d.oid = k.database where d.datname = current_database() and not k.granted";
+  while ((await service.owner.rows(waiting)).length < 3);
+  await ends[0]("commit");
+  await ends[1]("rollback");
+  t.match(await answered, { status: 200, headers: { "idempotent-replayed": "true" } }, "the first's answer");
+  const performed = await undone;
+  t.ok(performed.status === 200 && !isReplay(performed), "nothing had happened, so it happens now");
+  t.match(await tired, { status: 409, json: { code: "REQUEST_IN_PROGRESS" } });
+  t.ok(performance.now() - startedAt < 3_500, "in time");
+  await ends[2]("commit");
+  t.match(await second(ids[2], three), { status: 200, headers: { "idempotent-replayed": "true" } }, "which is not recorded: the retry gets the answer");
+});
+
+t.test("after 503 nothing happened, and a retry with the same request_id is judged", async (t) => {
+  const { codes, couponIds } = await service.makeBatch(a, "tpl_fixed", 1);
+  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
+  const release = await holdCoupon(service, couponIds[0]!);
+  const before = await everything();
+  t.match(await a.post(redeemPath, body), { status: 503, json: { code: "UNAVAILABLE", request_id: body.request_id }, headers: { "retry-after": /^\d+$/ } });
+  t.strictSame(await everything(), before);
+  await release();
+  const retry = await a.post(redeemPath, body);
+  t.ok(retry.status === 200 && !isReplay(retry));
+});
+
+t.test("the outcome of a request can be asked for, by any id that it may have", async (t) => {
+  const [code] = await coupons(1);
+  const request_id = `${newRequestId()} ä/ö?#%2F "\\😀`;
+  const target = `/v1/requests/${encodeURIComponent(request_id)}`;
+  t.match(await a.get(target), { status: 404, json: { code: "NOT_FOUND", details: { resource: "request" } } });
+  for (const [id, body] of [[request_id, { coupon: code, merchant: "mch_a" }], [newRequestId(), { coupon: code, merchant: "mch_none" }]] as const) {
+    const first = await a.post(redeemPath, { request_id: id, ...body });
+    const { status, text, json } = await a.get(`/v1/requests/${encodeURIComponent(id)}`);
+    t.equal(status, 200);
+    t.ok(text.includes(`"response":${first.text}`), "the answer as it was given");
+    t.match(json, { ok: true, request: { request_id: id, operation: "redeem", http_status: first.status, recorded_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/ } });
+    t.strictSame(Object.keys(json.request), ["request_id", "operation", "http_status", "response", "recorded_at"]);
+  }
+});
+
+t.test("answer and effect are one transaction", async (t) => {
+  const [code] = await coupons(1);
+  const request_id = newRequestId();
+  await a.post(redeemPath, { request_id, coupon: code, merchant: "mch_a" });
+  const written = await service.owner.rows(
+    `select distinct x::text from core.request q
+     join core.redemption r on r.tenant_id = q.tenant_id and r.lock_request_id = q.request_id
+     join core.coupon c on (c.tenant_id, c.coupon_id) = (r.tenant_id, r.coupon_id)
+     join core.ledger_entry l on (l.tenant_id, l.entry_id) = (r.tenant_id, r.redemption_id)
+     join core.event e on (e.tenant_id, e.event_id) = (r.tenant_id, r.redemption_id)
+     cross join unnest(array[q.xmin, r.xmin, c.xmin, l.xmin, e.xmin]) x
+     where q.request_id = $1`,
+    [request_id],
+  );
+  t.equal(written.length, 1);
+});

@@ -1,0 +1,138 @@
+// What every operation does with a coupon in every state, in both variants. states.test.ts makes its tests from
+// this one table, and README.md shows it.
+//
+// A cell is the code of the refusal, or the state of the coupon after a success, behind an arrow. In the column
+// of query it is the status that the answer shows.
+export const variants = ["A", "B"] as const;
+export const operations = ["lock", "redeem", "confirm", "cancel", "reverse", "void", "query"] as const;
+export const batchOperations = ["get", "allocate"] as const;
+
+export type Variant = (typeof variants)[number];
+export type Operation = (typeof operations)[number];
+export type BatchOperation = (typeof batchOperations)[number];
+type Status = "CREATED" | "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
+type BatchStatus = "PENDING" | "COMPLETED" | "ALLOCATED";
+type Result<S extends string> = Refusal | `→ ${S}` | S;
+type Cell = Result<Status> | Record<Variant, Result<Status>>;
+type Refusal =
+  | "NOT_FOUND"
+  | `LOCK_${"NOT_FOUND" | "EXPIRED" | "CANCELLED" | "CONFIRMED"}`
+  | `COUPON_${"VOIDED" | "REDEEMED" | "EXPIRED" | "LOCKED" | "NOT_RELEASED" | "NOT_YET_VALID" | "NOT_VOIDABLE"}`
+  | `REDEMPTION_${"NOT_REVERSIBLE" | "REVERSED"}`
+  | `BATCH_${"NOT_COMPLETED" | "ALREADY_ALLOCATED"}`;
+
+// confirm and cancel name the lock, and reverse the redemption, that the state speaks of; where it speaks of none
+// they name one that does not exist.
+export const states = {
+  "not released": {
+    lock: "COUPON_NOT_RELEASED", redeem: "COUPON_NOT_RELEASED", confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND",
+    reverse: "NOT_FOUND", void: "→ VOIDED", query: { A: "ISSUED", B: "CREATED" },
+  },
+  "not yet valid": {
+    lock: "COUPON_NOT_YET_VALID", redeem: "COUPON_NOT_YET_VALID", confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND",
+    reverse: "NOT_FOUND", void: "→ VOIDED", query: "ISSUED",
+  },
+  ISSUED: {
+    lock: "→ LOCKED", redeem: "→ REDEEMED", confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND",
+    reverse: "NOT_FOUND", void: "→ VOIDED", query: "ISSUED",
+  },
+  "ISSUED, its lock cancelled": {
+    lock: "→ LOCKED", redeem: "→ REDEEMED", confirm: "LOCK_CANCELLED", cancel: "LOCK_CANCELLED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "→ VOIDED", query: "ISSUED",
+  },
+  "ISSUED, its lock lapsed": {
+    lock: "→ LOCKED", redeem: "→ REDEEMED", confirm: "LOCK_EXPIRED", cancel: "LOCK_EXPIRED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "→ VOIDED", query: "ISSUED",
+  },
+  "LOCKED by this lock": {
+    lock: "COUPON_LOCKED", redeem: "COUPON_LOCKED", confirm: "→ REDEEMED", cancel: "→ ISSUED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "COUPON_NOT_VOIDABLE", query: "LOCKED",
+  },
+  "LOCKED by another": {
+    lock: "COUPON_LOCKED", redeem: "COUPON_LOCKED", confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "COUPON_NOT_VOIDABLE", query: "LOCKED",
+  },
+  "LOCKED by this lock, past valid_to": {
+    lock: "COUPON_EXPIRED", redeem: "COUPON_EXPIRED", confirm: "→ REDEEMED", cancel: "→ EXPIRED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "COUPON_NOT_VOIDABLE", query: "LOCKED",
+  },
+  REDEEMED: {
+    lock: "COUPON_REDEEMED", redeem: "COUPON_REDEEMED", confirm: "LOCK_CONFIRMED", cancel: "LOCK_CONFIRMED",
+    reverse: "→ REDEEMED", void: "COUPON_NOT_VOIDABLE", query: "REDEEMED",
+  },
+  "REDEEMED, reissuable": {
+    lock: "COUPON_REDEEMED", redeem: "COUPON_REDEEMED", confirm: "LOCK_CONFIRMED", cancel: "LOCK_CONFIRMED",
+    reverse: "→ ISSUED", void: "COUPON_NOT_VOIDABLE", query: "REDEEMED",
+  },
+  "REDEEMED, reissuable, past valid_to": {
+    lock: "COUPON_REDEEMED", redeem: "COUPON_REDEEMED", confirm: "LOCK_CONFIRMED", cancel: "LOCK_CONFIRMED",
+    reverse: "→ EXPIRED", void: "COUPON_NOT_VOIDABLE", query: "REDEEMED",
+  },
+  "REVERSED, consumed": {
+    lock: "COUPON_REDEEMED", redeem: "COUPON_REDEEMED", confirm: "LOCK_CONFIRMED", cancel: "LOCK_CONFIRMED",
+    reverse: "REDEMPTION_REVERSED", void: "COUPON_NOT_VOIDABLE", query: "REDEEMED",
+  },
+  "REVERSED, reissued": {
+    lock: "→ LOCKED", redeem: "→ REDEEMED", confirm: "LOCK_CONFIRMED", cancel: "LOCK_CONFIRMED",
+    reverse: "REDEMPTION_REVERSED", void: "→ VOIDED", query: "ISSUED",
+  },
+  EXPIRED: {
+    lock: "COUPON_EXPIRED", redeem: "COUPON_EXPIRED", confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND",
+    reverse: "NOT_FOUND", void: "COUPON_NOT_VOIDABLE", query: "EXPIRED",
+  },
+  "EXPIRED, its lock cancelled": {
+    lock: "COUPON_EXPIRED", redeem: "COUPON_EXPIRED", confirm: "LOCK_CANCELLED", cancel: "LOCK_CANCELLED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "COUPON_NOT_VOIDABLE", query: "EXPIRED",
+  },
+  "EXPIRED, its lock lapsed": {
+    lock: "COUPON_EXPIRED", redeem: "COUPON_EXPIRED", confirm: "LOCK_EXPIRED", cancel: "LOCK_EXPIRED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE", void: "COUPON_NOT_VOIDABLE", query: "EXPIRED",
+  },
+  VOIDED: {
+    lock: "COUPON_VOIDED", redeem: "COUPON_VOIDED", confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND",
+    reverse: "NOT_FOUND", void: "COUPON_NOT_VOIDABLE", query: "VOIDED",
+  },
+} satisfies Record<string, Record<Operation, Cell>>;
+export type State = keyof typeof states;
+
+export const batchStates = {
+  PENDING: { get: "PENDING", allocate: "BATCH_NOT_COMPLETED" },
+  COMPLETED: { get: "COMPLETED", allocate: "→ ALLOCATED" },
+  ALLOCATED: { get: "ALLOCATED", allocate: "BATCH_ALREADY_ALLOCATED" },
+} satisfies Record<BatchStatus, Record<BatchOperation, Result<BatchStatus>>>;
+
+// What a cell promises: a refusal by its code, or a success that leaves (or, of a read, shows) a status.
+export type Expected = { code: string; status?: never } | { status: string; code?: never };
+
+export function expectedOf(state: State, operation: Operation, variant: Variant): Expected {
+  const cell: Cell = states[state][operation];
+  return read(typeof cell === "string" ? cell : cell[variant]);
+}
+
+export function expectedOfBatch(state: BatchStatus, operation: BatchOperation): Expected {
+  return read(batchStates[state][operation]);
+}
+
+function read(result: string): Expected {
+  if (result.startsWith("→ ")) return { status: result.slice(2) };
+  return result.includes("_") ? { code: result } : { status: result };
+}
+
+// The two tables as README.md holds them, between its markers.
+export function renderStates(): string {
+  const show = (cell: Cell) => (typeof cell === "string" ? mark(cell) : variants.map((variant) => `${variant}: ${mark(cell[variant])}`).join(", "));
+  const coupons = Object.entries<Record<Operation, Cell>>(states).map(([state, cells]) => [state, ...operations.map((operation) => show(cells[operation]))]);
+  const batches = Object.entries<Record<BatchOperation, string>>(batchStates).map(([state, cells]) => [state, ...batchOperations.map((operation) => mark(cells[operation]))]);
+  return `${table(["coupon", ...operations], coupons)}\n${table(["batch", ...batchOperations], batches)}`;
+}
+
+function mark(result: string): string {
+  return "code" in read(result) ? `\`${result}\`` : result;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+}
+
+// What README.md should hold, to be pasted there: node test/db/api/states.ts
+if (import.meta.main) process.stdout.write(renderStates());

@@ -1,0 +1,204 @@
+// Where the two variants of the interface differ. Ownership itself is in scope.test.ts.
+import t from "tap";
+import { tenants } from "../../support/provisioning.ts";
+import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { readState } from "../../support/state.ts";
+
+const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
+const { currency, discount, valid_from, valid_to } = tenantA.templates[0];
+const fiveOff = { currency, discount, valid_from, valid_to };
+tenantA.parties.push({ id: "pty_shop", name: "s" }, { id: "pty_dist", name: "d" });
+tenantA.merchants.push({ id: "mch_shop", name: "s", party: "pty_shop" });
+tenantA.templates.push({ id: "tpl_shop", name: "the shop's", maker: "pty_shop", distributor: "pty_dist", ...fiveOff });
+tenantB.templates.push({ id: "tpl_own", name: "no distributor", maker: "pty_maker", ...fiveOff });
+tenantA.templates.push({ id: "tpl_past", name: "over", maker: "pty_a", ...fiveOff, valid_to: "2020-01-02T00:00:00Z" });
+tenantB.templates.push({ id: "tpl_past", name: "over", maker: "pty_maker", ...fiveOff, valid_to: "2020-01-02T00:00:00Z" });
+
+let service: Running;
+t.before(async () => {
+  service = await startService(t, { tenants: [tenantA, tenantB] });
+});
+
+// By whom batches are made and coupons redeemed in each variant, from which template and where.
+const variants = [
+  { variant: "A", makerKey: "ak_a", shopKey: "ak_a", template: "tpl_fixed", merchant: "mch_a" },
+  { variant: "B", makerKey: "ak_maker", shopKey: "ak_shop", template: "tpl_b", merchant: "mch_b" },
+];
+const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+t.test("A: every credential of the tenant may do what any of its parties may", async (t) => {
+  const [first, second] = [service.as("ak_a"), service.as("ak_a_second")];
+  const { id, codes } = await service.makeBatch(first, "tpl_shop", 2);
+  t.match((await second.get(`/v1/batches/${id}`)).json, { batch: { maker_party_id: "pty_shop", distributor_party_id: "pty_dist", template_id: "tpl_shop" } });
+  for (const [by, merchant] of [[first, "mch_a"], [second, "mch_shop"]] as const) {
+    const lock = { request_id: newRequestId(), coupon: codes.pop(), merchant };
+    t.equal((await by.post("/v1/coupons/lock", lock)).status, 200);
+    // The caller is the tenant: a lock of the one credential is the other's too.
+    const confirm = { request_id: newRequestId(), lock_request_id: lock.request_id, coupon: lock.coupon, merchant };
+    t.equal((await (by === first ? second : first).post("/v1/coupons/confirm", confirm)).status, 200);
+  }
+});
+
+t.test("B: the lock of one party is nobody else's, not even of the merchant's own party", async (t) => {
+  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
+  const lock = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_b" };
+  t.equal((await service.as("ak_pos").post("/v1/coupons/lock", lock)).status, 200);
+  const confirm = { lock_request_id: lock.request_id, coupon: lock.coupon, merchant: "mch_b" };
+  const before = await readState(service.owner);
+  t.match(await service.as("ak_shop").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm }), { status: 409, json: { code: "LOCK_NOT_FOUND" } });
+  t.strictSame(await readState(service.owner), before);
+  t.equal((await service.as("ak_pos").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm })).status, 200);
+});
+
+t.test("B: who is no delegate any more does nothing new at the merchant, but may give its own lock back", async (t) => {
+  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 2);
+  const pos = service.as("ak_pos");
+  const lock = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_b" };
+  t.equal((await pos.post("/v1/coupons/lock", lock)).status, 200);
+  await service.admin.rows("select admin.remove_delegate('ten_b', 'mch_b', 'pty_pos', 'contract ended')");
+  t.teardown(() => service.admin.rows("select admin.add_delegate('ten_b', 'mch_b', 'pty_pos', 'back again')"));
+  const own = { lock_request_id: lock.request_id, coupon: lock.coupon };
+  const refused = [
+    await pos.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[1], merchant: "mch_b" }),
+    await pos.post("/v1/coupons/confirm", { request_id: newRequestId(), ...own, merchant: "mch_b" }),
+    await pos.post("/v1/coupons/query", { coupon: codes[1], merchant: "mch_b" }),
+  ];
+  for (const reply of refused) t.match(reply, { status: 404, json: { details: { resource: "merchant" } } });
+  t.match(await pos.post("/v1/coupons/cancel", { request_id: newRequestId(), ...own }), { status: 200, json: { status: "CANCELLED" } });
+});
+
+t.test("the distributor is the request's, else the template's, else the maker", async (t) => {
+  const expected = [
+    ["ak_maker", { template: "tpl_own" }, "pty_maker"],
+    ["ak_maker", { template: "tpl_b" }, "pty_dist"],
+    ["ak_maker", { template: "tpl_b", distributor: "pty_other" }, "pty_other"],
+    ["ak_a", { template: "tpl_fixed" }, "pty_a"],
+    ["ak_a", { template: "tpl_shop" }, "pty_dist"],
+    ["ak_a", { template: "tpl_shop", distributor: "pty_a" }, "pty_a"],
+  ] as const;
+  for (const [caller, body, distributor] of expected) {
+    const created = await service.as(caller).post("/v1/batches", { request_id: newRequestId(), total_count: 1, ...body });
+    t.match(created.json.batch, { distributor_party_id: distributor, status: "PENDING", minted_count: 0, total_count: 1, external_id: /^bat_[0-9a-z]{26}$/, created_at: iso });
+  }
+});
+
+t.test("A: store and terminal are trimmed, normalised, recorded as given and never looked up", async (t) => {
+  const a = service.as("ak_a");
+  const { codes } = await service.makeBatch(a, "tpl_fixed", 8);
+  const long = "ä".repeat(64);
+  const given: [Record<string, string>, unknown[]][] = [
+    [{ store: "  Store 1\t", terminal: " till " }, ["Store 1", "till"]],
+    [{ store: "Cafe\u0301" }, ["Caf\u00e9", null]],
+    [{ terminal: "alone" }, [null, "alone"]],
+    [{ store: "   ", terminal: "" }, [null, null]],
+    [{ store: ` ${"a\u0308".repeat(64)} ` }, [long, null]],
+    [{ store: "'; drop table core.coupon; --", terminal: "😀".repeat(64) }, ["'; drop table core.coupon; --", "😀".repeat(64)]],
+  ];
+  for (const [place, [store, terminal]] of given) {
+    const reply = await a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes.pop(), merchant: "mch_a", ...place });
+    t.equal(reply.status, 200, reply.text);
+    const [row] = await service.owner.rows("select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1", [reply.json.redemption]);
+    t.strictSame(row, { store, terminal });
+  }
+  for (const field of ["store", "terminal"]) {
+    for (const value of [`${long}b`, "😀".repeat(65), 7, null]) {
+      const reply = await a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a", [field]: value });
+      t.match(reply, { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: field }] } } });
+    }
+  }
+});
+
+t.test("B: store and terminal are registered, and a terminal needs its store", async (t) => {
+  const shop = service.as("ak_shop");
+  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 4);
+  const redeem = (place: object) => shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes.at(-1), merchant: "mch_b", ...place });
+  for (const place of [{}, { store: "S2" }, { store: "S1", terminal: "T1" }]) {
+    const reply = await redeem(place);
+    t.equal(reply.status, 200, reply.text);
+    const [row] = await service.owner.rows("select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1", [reply.json.redemption]);
+    t.strictSame(row, { store: null, terminal: null, ...place });
+    codes.pop();
+  }
+  const before = await readState(service.owner, { withRequests: true });
+  t.match(await redeem({ terminal: "T1" }), { status: 400, json: { details: { issues: [{ path: "terminal" }] } } });
+  t.strictSame(await readState(service.owner, { withRequests: true }), before, "400 is not recorded");
+  t.match(await redeem({ store: " S1" }), { status: 404, json: { details: { resource: "store" } } });
+  t.match(await redeem({ store: "S2", terminal: "T1" }), { status: 404, json: { details: { resource: "terminal" } } });
+});
+
+t.test("redemption_context is a field of A and unknown in B", async (t) => {
+  const context = { redemption_context: { items: [{ sku: "x", quantity: 2, amount: 1.5 }] } };
+  for (const { variant, makerKey, shopKey, template, merchant } of variants) {
+    const { codes } = await service.makeBatch(service.as(makerKey), template, 2);
+    for (const operation of ["lock", "redeem"]) {
+      const reply = await service.as(shopKey).post(`/v1/coupons/${operation}`, { request_id: newRequestId(), coupon: codes.pop(), merchant, ...context });
+      if (variant === "A") t.equal(reply.status, 200);
+      else t.match(reply, { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: "redemption_context" }] } } });
+    }
+  }
+});
+
+t.test("a coupon that is not released reads ISSUED in A and CREATED in B, is not redeemable and can be voided", async (t) => {
+  for (const { variant, makerKey, shopKey, template, merchant } of variants) {
+    const { codes } = await service.makeBatch(service.as(makerKey), template, 1, { isReleased: false });
+    const shop = service.as(shopKey);
+    const status = async () => (await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status;
+    t.equal(await status(), variant === "A" ? "ISSUED" : "CREATED");
+    const before = await readState(service.owner);
+    for (const operation of ["lock", "redeem"]) {
+      const reply = await shop.post(`/v1/coupons/${operation}`, { request_id: newRequestId(), coupon: codes[0], merchant });
+      t.match(reply, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
+    }
+    t.strictSame(await readState(service.owner), before, "nothing changed");
+    t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), { status: 200, json: { status: "VOIDED" } });
+    t.equal(await status(), "VOIDED");
+  }
+});
+
+t.test("a query answers with the fields of its variant, and in A with the redemption that counts", async (t) => {
+  for (const { variant, makerKey, shopKey, template, merchant } of variants) {
+    const { id, codes, couponIds } = await service.makeBatch(service.as(makerKey), template, 1);
+    const shop = service.as(shopKey);
+    const query = async () => {
+      const { status, json } = await shop.post("/v1/coupons/query", { coupon: codes[0], merchant });
+      t.equal(status, 200);
+      t.strictSame(Object.keys(json), ["ok", "coupon"]);
+      return json.coupon;
+    };
+    const fields = variant === "A" ? ["coupon_id", "status", "batch_id", "created_at", "valid_from", "valid_to"] : ["coupon_id", "status", "template_id", "batch_id", "created_at"];
+    const fresh = await query();
+    t.strictSame(Object.keys(fresh), fields);
+    t.match(fresh, { coupon_id: couponIds[0], status: "ISSUED", batch_id: id, created_at: iso, ...(variant === "A" ? { valid_from: "2020-01-01T00:00:00.000Z", valid_to: "2099-01-01T00:00:00.000Z" } : { template_id: template }) });
+
+    const lock = { request_id: newRequestId(), coupon: codes[0], merchant, order_amount: 3.2 };
+    await shop.post("/v1/coupons/lock", lock);
+    const shown = async (status: string, redemption: string | null) => {
+      const coupon = await query();
+      t.strictSame(Object.keys(coupon), variant === "A" && redemption !== null ? [...fields, "redemption"] : fields);
+      t.equal(coupon.status, status);
+      if (variant === "A" && redemption !== null) {
+        t.match(coupon.redemption, { merchant_id: merchant, status: redemption, started_at: iso, discount_amount: 3.2, currency: "EUR" });
+        t.equal(Object.keys(coupon.redemption).length, 5);
+      }
+    };
+    await shown("LOCKED", "LOCKED");
+    await shop.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon: codes[0], lock_request_id: lock.request_id });
+    await shown("ISSUED", null);
+    const { json } = await shop.post("/v1/coupons/redeem", { ...lock, request_id: newRequestId() });
+    await shown("REDEEMED", "REDEEMED");
+    await shop.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption: json.redemption });
+    await shown("REDEEMED", "REVERSED");
+  }
+});
+
+t.test("past valid_to a coupon reads EXPIRED in both, released or not", async (t) => {
+  for (const { makerKey, shopKey, merchant } of variants) {
+    for (const isReleased of [true, false]) {
+      const { codes } = await service.makeBatch(service.as(makerKey), "tpl_past", 1, { isReleased });
+      const shop = service.as(shopKey);
+      t.equal((await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status, "EXPIRED");
+      t.match(await shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant }), { status: 409, json: { code: "COUPON_EXPIRED" } });
+      t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
+    }
+  }
+});

@@ -1,0 +1,42 @@
+// What a test looks at in the database: the tables that changed, the story of one coupon, and the
+// laws that hold whatever happened. See state.ts for what everything is.
+import type { Database } from "../../src/database/connect.ts";
+
+// Of two results of readState.
+export function changedTables(before: Record<string, string>, after: Record<string, string>): string[] {
+  return Object.keys(after).filter((name) => after[name] !== before[name]).sort();
+}
+
+export type Story = {
+  status: string;
+  // In the order in which they happened.
+  redemptions: string[];
+  amounts: number[];
+  events: { type: string; party: string; redemption: string | null }[];
+};
+
+// A coupon as it is written down; statuses are the stored ones.
+export async function readStory(owner: Database, couponId: string): Promise<Story> {
+  const [row] = await owner.rows<Story>(
+    `select c.status,
+       array(select r.status from core.redemption r where (r.tenant_id, r.coupon_id) = (c.tenant_id, c.coupon_id)
+             order by r.started_at) as redemptions,
+       array(select l.amount_minor::int from core.ledger_entry l
+             left join core.reversal v on (v.tenant_id, v.reversal_id) = (l.tenant_id, l.entry_id)
+             join core.redemption r on (r.tenant_id, r.redemption_id) = (l.tenant_id, coalesce(v.redemption_id, l.entry_id))
+             where (r.tenant_id, r.coupon_id) = (c.tenant_id, c.coupon_id) order by l.recorded_at) as amounts,
+       (select coalesce(jsonb_agg(jsonb_build_object('type', e.event_type, 'party', p.external_id,
+               'redemption', rules.render_event(e)::json ->> 'redemption_id') order by e.event_seq), '[]')
+        from core.event e join core.party p using (tenant_id, party_id)
+        where (e.tenant_id, e.coupon_id) = (c.tenant_id, c.coupon_id)) as events
+     from core.coupon c where c.coupon_id = rules.parse_id('cpn', $1)`,
+    [couponId],
+  );
+  return row!;
+}
+
+// The laws that are broken, each with where: none, whatever happened.
+export async function findBrokenLaws(owner: Database): Promise<string[]> {
+  const rows = await owner.rows<{ law: string; subject: string }>("select law, subject from report.invariants");
+  return rows.map(({ law, subject }) => `${law}: ${subject}`);
+}

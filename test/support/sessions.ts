@@ -1,0 +1,33 @@
+// Other sessions, as a test wants them: holding what a request needs, until told to let go.
+import { hashBody } from "../../src/crypto/body-hash.ts";
+import { lookupHash } from "../../src/crypto/coupon-code.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Running } from "./service.ts";
+
+// Another process of the service in the middle of this request: performed, not yet committed.
+export async function begin(service: Running, accessKey: string, operation: string, body: { request_id: string; coupon: string } & Record<string, unknown>) {
+  const session = openSession(service.address, { name: "coupon test", role: "coupon_api" });
+  const [credential] = await session.rows<{ tenant_id: number; credential_id: number }>("select tenant_id, credential_id from gate.find_credential($1)", [accessKey]);
+  const { request_id, ...values } = body;
+  const call = {
+    credential_id: credential!.credential_id, nonce: null, operation, request_id, idempotency_key: null,
+    body_hash: hashBody(service.keys, body), args: { ...values, coupon: lookupHash(service.keys, body.coupon) },
+  };
+  await session.run("begin");
+  await session.rows("select * from gate.perform($1, $2::text::jsonb, true)", [credential!.tenant_id, JSON.stringify([call])]);
+  return async (how: "commit" | "rollback") => {
+    await session.run(how);
+    await session.end();
+  };
+}
+
+// Somebody in psql who has the row of a coupon.
+export async function holdCoupon(service: Running, couponId: string): Promise<() => Promise<void>> {
+  const session = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  await session.run("begin");
+  await session.rows("select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update", [couponId]);
+  return async () => {
+    await session.run("rollback");
+    await session.end();
+  };
+}

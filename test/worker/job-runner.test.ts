@@ -1,0 +1,81 @@
+// A runner of graphile-worker that is of no use any more is left behind.
+import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Runner } from "graphile-worker";
+import t from "tap";
+import { createLog } from "../../src/common/log.ts";
+import { keepRunner } from "../../src/worker/job-runner.ts";
+
+type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean };
+
+// Runners that do nothing; `answers` says whether adding a job comes to an end.
+function keep({ start = async () => {}, answers = (): boolean => true } = {}) {
+  const made: Made[] = [];
+  let ended = 0;
+  const kept = keepRunner({
+    log: createLog("silent"),
+    limits: { answerWithinMs: 20, deadAfterMs: 100 },
+    onJobEnded: () => { ended += 1; },
+    async start() {
+      const one: Made = { events: new EventEmitter(), fail: () => {}, isKilled: false };
+      made.push(one);
+      await start();
+      const promise = new Promise<void>((_, reject) => { one.fail = reject; });
+      const kill = async () => { one.isKilled = true; };
+      return { events: one.events, promise, kill, stop: kill, addJob: () => (answers() ? Promise.resolve() : new Promise(() => {})) } as unknown as Runner;
+    },
+  });
+  return { kept, made, ended: () => ended };
+}
+
+t.test("one runner is kept as long as it shows that it lives", async (t) => {
+  const { kept, made, ended } = keep();
+  await kept.keepAlive();
+  for (let times = 0; times < 5; times += 1) {
+    await sleep(50);
+    made[0]!.events.emit(times % 2 === 0 ? "worker:getJob:empty" : "job:start");
+    await kept.keepAlive();
+  }
+  t.equal(made.length, 1);
+  made[0]!.events.emit("job:complete");
+  t.equal(ended(), 1);
+});
+
+t.test("one that begins to stop, or fails, is followed by another", async (t) => {
+  const { kept, made } = keep();
+  await kept.keepAlive();
+  made[0]!.events.emit("pool:gracefulShutdown");
+  await kept.keepAlive();
+  t.equal(made.length, 2);
+  made[1]!.fail(new Error("gone"));
+  await sleep(0);
+  await kept.keepAlive();
+  t.equal(made.length, 3);
+});
+
+t.test("one that is silent for long is killed and followed by another", async (t) => {
+  const { kept, made } = keep();
+  await kept.keepAlive();
+  await sleep(150);
+  await kept.keepAlive();
+  t.equal(made.length, 2);
+  t.strictSame(made.map(({ isKilled }) => isKilled), [true, false]);
+});
+
+t.test("a database that does not answer keeps nobody, and only one start waits for it at a time", async (t) => {
+  const hung = keep({ answers: () => false });
+  await t.rejects(hung.kept.addJob("mint", {}, {}), { code: "UNAVAILABLE" });
+
+  let isAway = true;
+  const away = keep({ start: async () => { while (isAway) await sleep(5); } });
+  await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
+  await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
+  t.equal(away.made.length, 1);
+  await sleep(100);
+  await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
+  t.equal(away.made.length, 2, "the first is given up");
+  isAway = false;
+  await away.kept.keepAlive();
+  await sleep(20);
+  t.strictSame(away.made.map(({ isKilled }) => isKilled), [true, false]);
+});

@@ -1,0 +1,75 @@
+// What need not be kept goes after its time, in steps, and not a day before.
+import t, { type Test } from "tap";
+import { ConfigError, readConfig } from "../../../src/common/config.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import { createRetention } from "../../../src/worker/tasks/prune.ts";
+import { startService, type Running } from "../../support/service.ts";
+import { makeStock, openTill } from "../../support/writers.ts";
+
+const retention = { requestRetentionDays: 90, deliveryLogRetentionDays: 30, feedRetentionDays: 400 };
+
+async function open(t: Test) {
+  const service = await startService(t);
+  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+  const psql = openSession(service.address, { name: "psql" });
+  await psql.run("set session_replication_role = replica");
+  t.teardown(() => Promise.all([worker.end(), psql.end()]));
+  const retain = createRetention({ database: worker, stopping: new AbortController().signal, retention });
+  return { service, worker, psql, retain };
+}
+
+async function list(service: Running, text: string): Promise<string[]> {
+  return (await service.owner.rows<{ it: string }>(text)).map(({ it }) => it);
+}
+
+// Events of a feed at positions 1 to n.
+async function fillFeed(service: Running, count: number): Promise<void> {
+  const till = await openTill(service);
+  const { once } = await makeStock(service, { again: 1, once: count });
+  await till.use(once, false);
+  await till.session.end();
+  await service.owner.rows("select jobs.sequence_events(1000)");
+}
+
+t.test("records of requests go after their days, and so does the log of deliveries", async (t) => {
+  const { service, psql, retain } = await open(t);
+  await fillFeed(service, 3);
+  await psql.rows("delete from core.request where operation <> 'void'");
+  await psql.rows(
+    `with numbered as (select ctid, row_number() over () as n from core.request)
+     update core.request r set recorded_at = now() - interval '90 days' + (n - 2) * interval '1 minute', request_id = 'r' || n
+     from numbered where numbered.ctid = r.ctid`);
+  await psql.rows(
+    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
+     select 1, 1, gen_random_uuid(), n, 1, now() - interval '30 days' + (n - 2) * interval '1 minute' from generate_series(1, 3) n`);
+  await retain();
+  // The second one is on the edge: the clock has gone on since.
+  t.strictSame(await list(service, "select request_id as it from core.request order by 1"), ["r3"]);
+  t.strictSame(await list(service, "select attempt::text as it from core.delivery_attempt order by 1"), ["3"]);
+});
+
+t.test("events of a feed go from its front; a cursor that is older goes on at the first that is kept", async (t) => {
+  const { service, worker, psql, retain } = await open(t);
+  await fillFeed(service, 10);
+  const begin = await service.as("ak_a").get("/v1/events?limit=2");
+  await psql.rows("update core.feed_event set sequenced_at = now() - interval '401 days' where position <= 6");
+  // As a clock leaves it that was set back for a while: nothing goes from the middle.
+  await psql.rows("update core.feed_event set sequenced_at = now() - interval '399 days' where position = 5");
+  const steps = [];
+  for (let index = 0; index < 4; index += 1) steps.push(...(await worker.rows<{ removed: number }>("select jobs.prune_feed(400, 2) as removed")));
+  t.strictSame(steps.map(({ removed }) => removed), [2, 2, 0, 0]);
+  await retain();
+  t.strictSame(await list(service, "select position::text as it from core.feed_event order by position"), ["5", "6", "7", "8", "9", "10"]);
+  t.strictSame(await list(service, "select law || subject as it from report.invariants"), []);
+  const page = await service.as("ak_a").get(`/v1/events?limit=2&cursor=${begin.json.next_cursor}`);
+  const kept = await list(service, "select rules.format_id('evt', event_id) as it from core.feed_event where position in (5, 6) order by position");
+  t.strictSame(page.json.events.map(({ event_id }: { event_id: string }) => event_id), kept);
+});
+
+t.test("the settings are days", async (t) => {
+  t.match(readConfig({}), retention);
+  t.match(readConfig({ REQUEST_RETENTION_DAYS: "365", DELIVERY_LOG_RETENTION_DAYS: "7", FEED_RETENTION_DAYS: "800" }), {
+    requestRetentionDays: 365, deliveryLogRetentionDays: 7, feedRetentionDays: 800,
+  });
+  for (const text of ["0", "-1", "1.5", "forever", "40000"]) t.throws(() => readConfig({ FEED_RETENTION_DAYS: text }), ConfigError, text);
+});

@@ -1,0 +1,137 @@
+// The worker as a program: graphile-worker carries wake-up calls, and losing them or their carrier loses nothing.
+import { setTimeout as sleep } from "node:timers/promises";
+import { runMigrations } from "graphile-worker";
+import t, { type Test } from "tap";
+import { readConfig } from "../../src/common/config.ts";
+import { connect, poolUrl } from "../../src/database/connect.ts";
+import { createLog } from "../../src/common/log.ts";
+import { createPruner } from "../../src/worker/tasks/prune.ts";
+import { startTicker } from "../../src/worker/ticker.ts";
+import { work } from "../../src/work.ts";
+import { codeOf, startProgram } from "../support/program.ts";
+import { newRequestId, startService, type Running } from "../support/service.ts";
+
+const log = createLog("silent");
+
+async function submit(service: Running, count: number): Promise<string> {
+  const created = await service.as("ak_a").post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
+  return created.json.batch.external_id as string;
+}
+
+// Until the batch is as wanted; a worker that never gets there runs into the timeout of the test.
+async function waitFor(service: Running, id: string, isReached: (batch: { status: string; minted_count: number }) => boolean): Promise<void> {
+  for (;;) {
+    const { json } = await service.as("ak_a").get(`/v1/batches/${id}`);
+    if (isReached(json.batch)) return;
+    await sleep(20);
+  }
+}
+
+async function countCoupons(service: Running, id: string) {
+  const [row] = await service.owner.rows(
+    `select count(*)::int, count(distinct number)::int as different, max(number)
+     from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`, [id]);
+  return { ...row };
+}
+
+function startWork(t: Test, service: Running) {
+  const started = work({ address: service.address, keys: service.keys, config: readConfig({}), log });
+  t.teardown(async () => (await started).stop());
+  return started;
+}
+
+t.test("a batch submitted over HTTP is minted, and no job is left behind", async (t) => {
+  const service = await startService(t);
+  const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log });
+  await waitFor(service, await submit(service, 10), ({ status }) => status === "COMPLETED");
+  await worker.stop();
+  const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
+  t.teardown(() => login.end());
+  t.equal((await login.rows("select from graphile_worker.jobs")).length, 0);
+});
+
+t.test("a worker killed with -9 in the middle of a batch: the next one finishes it to the exact count", async (t) => {
+  const service = await startService(t);
+  const id = await submit(service, 120_000);
+  const victim = startProgram(service, "work");
+  await waitFor(service, id, ({ minted_count }) => minted_count > 0);
+  victim.kill("SIGKILL");
+  await codeOf(victim);
+  // Its statement may still be running in the database; what it committed until now stays.
+  const [left] = await service.owner.rows<{ status: string; is_leased: boolean }>(
+    "select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased from core.batch where external_id = $1", [id]);
+  t.match(left, { status: "PENDING", is_leased: true }, "a lease of 30 s at most is left, or none when it was just given back");
+  await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where external_id = $1", [id]);
+  await startWork(t, service);
+  await waitFor(service, id, ({ status }) => status === "COMPLETED");
+  t.strictSame(await countCoupons(service, id), { count: 120_000, different: 120_000, max: 120_000 });
+});
+
+t.test("a job that a killed worker left locked stands in nobody's way", async (t) => {
+  const service = await startService(t);
+  const id = await submit(service, 10);
+  const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
+  t.teardown(() => login.end());
+  await runMigrations({ connectionString: poolUrl(service.address, "coupon_worker") });
+  await login.rows(
+    `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id)) from jobs.list_due_batches(1)`);
+  await login.rows("update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), attempts = 1");
+  await startWork(t, service);
+  await waitFor(service, id, ({ status }) => status === "COMPLETED");
+  t.strictSame(await countCoupons(service, id), { count: 10, different: 10, max: 10 });
+});
+
+t.test("SIGTERM ends the program with exit code 0 and leaves no lease", async (t) => {
+  const service = await startService(t);
+  const id = await submit(service, 200_000);
+  const program = startProgram(service, "work");
+  await waitFor(service, id, ({ minted_count }) => minted_count > 0);
+  program.kill("SIGTERM");
+  t.equal(await codeOf(program), 0);
+  const batches = await service.owner.rows("select mint_holder from core.batch where external_id = $1", [id]);
+  t.match(batches, [{ mint_holder: null }]);
+});
+
+t.test("nonces are forgotten after 11 minutes, not before", async (t) => {
+  const service = await startService(t);
+  await service.as("ak_a").get("/v1/batches/bat_none");
+  const columns = await service.owner.rows<{ nonce: string }>("select nonce from core.nonce");
+  t.equal(columns.length, 1);
+  const database = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
+  t.teardown(() => database.end());
+  const prune = createPruner({ database, stopping: new AbortController().signal });
+  await service.owner.rows("update core.nonce set seen_at = clock_timestamp() - interval '10 minutes 50 seconds'");
+  await prune();
+  t.equal((await service.owner.rows("select from core.nonce")).length, 1);
+  await service.owner.rows("update core.nonce set seen_at = clock_timestamp() - interval '11 minutes 1 second'");
+  await prune();
+  t.equal((await service.owner.rows("select from core.nonce")).length, 0);
+});
+
+t.test("a ticker never runs twice at once, goes on after a failure, and stop waits for the tick under way", async (t) => {
+  let running = 0;
+  let count = 0;
+  const { promise: reached, resolve } = Promise.withResolvers<void>();
+  const ticker = startTicker({
+    name: "test",
+    everyMs: 1,
+    log,
+    async tick() {
+      running += 1;
+      t.equal(running, 1);
+      count += 1;
+      await sleep(1);
+      ticker.wake();
+      running -= 1;
+      if (count === 10) resolve();
+      if (count % 2 === 0) throw new Error("now and then");
+    },
+  });
+  await reached;
+  await ticker.stop();
+  t.equal(running, 0);
+  const atStop = count;
+  ticker.wake();
+  await sleep(20);
+  t.equal(count, atStop);
+});
