@@ -53,7 +53,9 @@ async function loadDemo(address: Address, keys: MasterKeys, config: Config): Pro
 async function greeting(url: string, config: Config): Promise<string> {
   const isDemo = (await readDemoSecrets(config.dataDir)) !== null;
   const [accessKey, template] = isDemo ? ["ak_demo_a", "tpl_tenpercent"] : ["ak_YOURS", "tpl_YOURS"];
-  const secret = isDemo ? `$(sed -n 's/.*"${accessKey}": "\\([^"]*\\)".*/\\1/p' '${demoFile(config.dataDir)}')` : "YOUR SECRET";
+  const secret = isDemo
+    ? `$(sed -n 's/.*"${accessKey}": "\\([^"]*\\)".*/\\1/p' '${demoFile(config.dataDir)}')`
+    : "YOUR SECRET";
   return `
 Listening on ${url}. One signed call to copy (creates a batch of 5 coupons):
 

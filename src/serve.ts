@@ -15,7 +15,13 @@ import { listen, type Handler, type Listening, type Refused } from "./http/liste
 const askWithinMs = 2_000;
 
 export type Service = { url: string; stop(): Promise<void> };
-export type ServeParts = { metrics?: Metrics | null; address: Address; keys: MasterKeys; config: Pick<Config, "host" | "port"> & Partial<Pick<Config, "limits">>; log: Logger };
+export type ServeParts = {
+  metrics?: Metrics | null;
+  address: Address;
+  keys: MasterKeys;
+  config: Pick<Config, "host" | "port"> & Partial<Pick<Config, "limits">>;
+  log: Logger;
+};
 
 export async function serve({ address, keys, config, log, metrics = null }: ServeParts): Promise<Service> {
   const observed = metrics === null ? null : observeServe(metrics);
@@ -23,7 +29,14 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
   const gate = createGate({
     log,
     ...(observer !== undefined && { onGroup: observer.grouped }),
-    connect: () => connect(address, { role: "coupon_api", name: "coupon serve", max: connectionCount, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
+    connect: () =>
+      connect(address, {
+        role: "coupon_api",
+        name: "coupon serve",
+        max: connectionCount,
+        statementTimeoutMs: 3_000,
+        lockTimeoutMs: 2_000,
+      }),
   });
   const expected = expectedVersion();
   // A database that lacks something of this program is not ready for it. One that went on to the next version is: until the
@@ -41,7 +54,13 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
   };
   let listening: Listening;
   try {
-    listening = await listen(toNodeHandler(app) as Handler, { host, port, limits, onRefused, onDropped: () => observer?.refused("connections") });
+    listening = await listen(toNodeHandler(app) as Handler, {
+      host,
+      port,
+      limits,
+      onRefused,
+      onDropped: () => observer?.refused("connections"),
+    });
   } catch (error) {
     await gate.end();
     throw error;

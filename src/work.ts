@@ -4,7 +4,14 @@
 // named by what it is about (job_key). A killed worker therefore needs no reaper: its job stays locked, but once
 // the lease in our table has run out the ticker adds the same job again, and a locked job of that name gives
 // the name up. At most 60 s of lease and one tick pass until somebody goes on.
-import { Logger as GraphileLogger, makeWorkerUtils, run, type Runner, type SharedOptions, type TaskList } from "graphile-worker";
+import {
+  Logger as GraphileLogger,
+  makeWorkerUtils,
+  run,
+  type Runner,
+  type SharedOptions,
+  type TaskList,
+} from "graphile-worker";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { readConfig, type Config } from "./common/config.ts";
 import { connect, poolUrl, resolveAddress, type Address } from "./database/connect.ts";
@@ -37,26 +44,53 @@ export type WorkParts = { address: Address; keys: MasterKeys; config: Config; lo
 
 export async function work({ address, keys, config, log, metrics = null }: WorkParts) {
   const stopping = new AbortController();
-  const database = keepAnswering(() => connect(address, { name: "coupon work", role, max: 3, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  const database = keepAnswering(() =>
+    connect(address, { name: "coupon work", role, max: 3, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }),
+  );
   // Connections of their own: a batch that is minted holds its for half a second at a time.
-  const outbox = keepAnswering(() => connect(address, { name: "coupon deliver", role, max: 4, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  const outbox = keepAnswering(() =>
+    connect(address, { name: "coupon deliver", role, max: 4, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }),
+  );
   // A connection of their own for metrics: they are read also when all others are at work.
-  const figures = metrics === null ? null : keepAnswering(() => connect(address, { name: "coupon figures", role, max: 1, statementTimeoutMs: 2_000 }), 3_000);
+  const figures =
+    metrics === null
+      ? null
+      : keepAnswering(
+          () => connect(address, { name: "coupon figures", role, max: 1, statementTimeoutMs: 2_000 }),
+          3_000,
+        );
   const observer = figures === null ? undefined : observeWork(metrics!, figures);
   const send = createSender({ mayConnect: createAddressRule(config.webhookAllow) });
-  const deliverer = createDeliverer({ database: outbox, keys, send, stopping: stopping.signal, onAttempt: observer?.attempted });
+  const deliverer = createDeliverer({
+    database: outbox,
+    keys,
+    send,
+    stopping: stopping.signal,
+    onAttempt: observer?.attempted,
+  });
   const minter = createMinter({ database, keys, stopping: stopping.signal });
   const prune = createPruner({ database, stopping: stopping.signal });
   const retain = createRetention({ database, stopping: stopping.signal, retention: config });
   const check = createChecker({ address, role, log, stopping: stopping.signal, onChecked: observer?.checked });
   const expire = createExpirer({ database, stopping: stopping.signal });
   // A connection of its own: the feed waits for nobody.
-  const order = keepAnswering(() => connect(address, { name: "coupon sequence", role, max: 1, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }));
+  const order = keepAnswering(() =>
+    connect(address, { name: "coupon sequence", role, max: 1, statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 }),
+  );
   const sequencer = createSequencer({ database: order, stopping: stopping.signal });
   // Patient ones: summing up a day of millions of entries is one statement.
-  const books = keepAnswering(() => connect(address, { name: "coupon statements", role, max: 2, statementTimeoutMs: 600_000 }), 610_000);
+  const books = keepAnswering(
+    () => connect(address, { name: "coupon statements", role, max: 2, statementTimeoutMs: 600_000 }),
+    610_000,
+  );
   const closer = createCloser({ order, books, log, stopping: stopping.signal });
-  const taskList: TaskList = { mint: (payload) => minter.mint(payload as DueBatch), deliver: (payload) => deliverer.deliver(payload as Subscriber), prune, retain, check };
+  const taskList: TaskList = {
+    mint: (payload) => minter.mint(payload as DueBatch),
+    deliver: (payload) => deliverer.deliver(payload as Subscriber),
+    prune,
+    retain,
+    check,
+  };
   const runner = keepRunner({ start: startRunner, onJobEnded: () => ticker.wake(), log });
 
   const ticker = startTicker({
@@ -85,7 +119,12 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
       },
     }),
     startTicker({ name: "expire", everyMs: 1_000, log, tick: expire }),
-    startTicker({ name: "analyze", everyMs: 1_000, log, tick: () => database.rows("select jobs.analyze_grown_tables()") }),
+    startTicker({
+      name: "analyze",
+      everyMs: 1_000,
+      log,
+      tick: () => database.rows("select jobs.analyze_grown_tables()"),
+    }),
     startTicker({ name: "close", everyMs: 1_000, log, tick: closer.closeDays }),
     startTicker({ name: "statements", everyMs: 1_000, log, tick: closer.finishStatements }),
     // A second one, so that a large statement stands in no other's way.
@@ -102,7 +141,14 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
     };
     await dropLeftovers(shared);
     // New jobs announce themselves; polling is for those whose announcement was lost.
-    return run({ ...shared, taskList, crontab, concurrency: 3 + deliveryPlaces, pollInterval: 5_000, noHandleSignals: true });
+    return run({
+      ...shared,
+      taskList,
+      crontab,
+      concurrency: 3 + deliveryPlaces,
+      pollInterval: 5_000,
+      noHandleSignals: true,
+    });
   }
 
   return {

@@ -66,7 +66,9 @@ type Stored = {
 
 async function store(database: Database, document: unknown): Promise<Stored> {
   try {
-    const [row] = await database.rows<{ answer: string }>("select admin.apply($1::text::jsonb)::text as answer", [JSON.stringify(document)]);
+    const [row] = await database.rows<{ answer: string }>("select admin.apply($1::text::jsonb)::text as answer", [
+      JSON.stringify(document),
+    ]);
     return JSON.parse(row!.answer) as Stored;
   } catch (error) {
     // The database judged the file: its issues stand in the detail, as paths like ours.
@@ -122,7 +124,8 @@ async function readDocument(file: string): Promise<unknown> {
 if (isProgram(import.meta)) {
   await runProgram(async () => {
     const [file, ...rest] = process.argv.slice(2);
-    if (file === undefined || rest.length > 0) throw new Error("usage: npm run apply -- FILE (or - for standard input)");
+    if (file === undefined || rest.length > 0)
+      throw new Error("usage: npm run apply -- FILE (or - for standard input)");
     const config = readConfig();
     const document = await readDocument(file);
     const address = await resolveAddress(config);

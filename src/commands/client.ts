@@ -4,7 +4,12 @@ import { request as send } from "node:http";
 import { sign } from "../crypto/request-signature.ts";
 
 export type ClientOptions = { url: string; accessKey: string; secret: string };
-export type CallOptions = { headers?: Record<string, string>; nonce?: string; timestamp?: string; idempotencyKey?: string };
+export type CallOptions = {
+  headers?: Record<string, string>;
+  nonce?: string;
+  timestamp?: string;
+  idempotencyKey?: string;
+};
 export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string; json: any };
 export type Client = {
   // A string or bytes go out as they are, anything else as JSON.
@@ -13,7 +18,12 @@ export type Client = {
 };
 
 export function createClient({ url, accessKey, secret }: ClientOptions): Client {
-  function call(method: string, target: string, body: Uint8Array, { headers, nonce, timestamp, idempotencyKey }: CallOptions = {}): Promise<Reply> {
+  function call(
+    method: string,
+    target: string,
+    body: Uint8Array,
+    { headers, nonce, timestamp, idempotencyKey }: CallOptions = {},
+  ): Promise<Reply> {
     const signed = {
       method,
       target,
@@ -44,7 +54,13 @@ function toBytes(body: unknown): Uint8Array {
 }
 
 // node:http and not fetch: fetch rewrites the target (dots, escapes), and the signature is over what was sent.
-export function exchange(url: string, method: string, target: string, body: Uint8Array, headers: Record<string, string>): Promise<Reply> {
+export function exchange(
+  url: string,
+  method: string,
+  target: string,
+  body: Uint8Array,
+  headers: Record<string, string>,
+): Promise<Reply> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const host = hostname.replace(/^\[|\]$/g, "");
@@ -56,7 +72,12 @@ export function exchange(url: string, method: string, target: string, body: Uint
       response.on("end", () => {
         const text = Buffer.concat(chunks).toString("utf8");
         const isJson = response.headers["content-type"]?.startsWith("application/json") && text !== "";
-        resolve({ status: response.statusCode!, headers: response.headers, text, json: isJson ? JSON.parse(text) : null });
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers,
+          text,
+          json: isJson ? JSON.parse(text) : null,
+        });
       });
     });
     request.on("error", reject);

@@ -19,7 +19,12 @@ type Export = { tenant_id: number; batch_id: number; salt: Uint8Array; key_versi
 type Row = { number: number; code_attempt: number; lookup_hash: string; coupon_id: string };
 export type IssuedCode = { coupon_id: string; code: string };
 
-export async function* exportCodes(database: Database, keys: MasterKeys, batch: string, isUnreleased: boolean): AsyncGenerator<IssuedCode[]> {
+export async function* exportCodes(
+  database: Database,
+  keys: MasterKeys,
+  batch: string,
+  isUnreleased: boolean,
+): AsyncGenerator<IssuedCode[]> {
   const [opened] = await database.rows<Export>(
     "select tenant_id, batch_id, salt, key_version, total_count from admin.open_export($1, $2)",
     [batch, isUnreleased],
@@ -39,7 +44,8 @@ export async function* exportCodes(database: Database, keys: MasterKeys, batch: 
     yield page.map(({ number, code_attempt, lookup_hash, coupon_id }) => {
       const code = makeCode(keys, key_version, key, number, code_attempt);
       // Another master key under the same version gives codes that nobody can redeem: better none.
-      if (lookupHash(keys, code) !== lookup_hash) throw new Error("COUPON_MASTER_KEY is not the one that these coupons were minted with");
+      if (lookupHash(keys, code) !== lookup_hash)
+        throw new Error("COUPON_MASTER_KEY is not the one that these coupons were minted with");
       return { coupon_id, code };
     });
     after = last.number;

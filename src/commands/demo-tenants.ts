@@ -38,7 +38,9 @@ export async function loadDemoTenants(database: Database, keys: MasterKeys, data
 }
 
 async function writeDemoSecrets(dataDir: string): Promise<DemoSecrets> {
-  const accessKeys = document.tenants.flatMap((tenant) => tenant.credentials.map((credential) => credential.access_key));
+  const accessKeys = document.tenants.flatMap((tenant) =>
+    tenant.credentials.map((credential) => credential.access_key),
+  );
   const secrets = Object.fromEntries(accessKeys.map((accessKey) => [accessKey, randomBytes(32).toString("base64url")]));
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const draft = `${demoFile(dataDir)}.${process.pid}`;

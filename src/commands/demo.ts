@@ -16,7 +16,8 @@ type Life = { maker: Client; pos: Client; template: string; merchant: string; pl
 await runProgram(async () => {
   const config = readConfig();
   const secrets = await readDemoSecrets(config.dataDir);
-  if (secrets === null) throw new Error(`no ${demoFile(config.dataDir)}: start the service with npm start and this DATA_DIR first`);
+  if (secrets === null)
+    throw new Error(`no ${demoFile(config.dataDir)}: start the service with npm start and this DATA_DIR first`);
   const url = `http://${config.host === "0.0.0.0" ? "127.0.0.1" : config.host}:${config.port}`;
   const as = (accessKey: string) => createClient({ url, accessKey, secret: secrets[accessKey]! });
   await fetch(`${url}/healthz`).catch(() => {
@@ -46,20 +47,42 @@ await runProgram(async () => {
 });
 
 async function live(config: Config, { maker, pos, template, merchant, place, afterReversal }: Life): Promise<void> {
-  const created = await post("Submit a batch", maker, "/v1/batches", { request_id: newRequest(), template, total_count: 3 });
+  const created = await post("Submit a batch", maker, "/v1/batches", {
+    request_id: newRequest(),
+    template,
+    total_count: 3,
+  });
   const batch = String((created["batch"] as Body)["external_id"]);
   await waitUntilMinted(maker, batch);
   const [first, second, third] = await readCodes(config, batch);
 
   const order = { merchant, ...place, order_amount: 64.5, currency: "EUR", order_id: "4711" };
   const tooEarly = { request_id: newRequest(), coupon: first, ...order };
-  await post("Redeem before the batch is released: refused", pos, "/v1/coupons/redeem", tooEarly, 409, "COUPON_NOT_RELEASED");
-  await post("Release the batch to its distributor", maker, "/v1/batches/allocate", { request_id: newRequest(), batch });
+  await post(
+    "Redeem before the batch is released: refused",
+    pos,
+    "/v1/coupons/redeem",
+    tooEarly,
+    409,
+    "COUPON_NOT_RELEASED",
+  );
+  await post("Release the batch to its distributor", maker, "/v1/batches/allocate", {
+    request_id: newRequest(),
+    batch,
+  });
 
   await expectStatus("Look at the first coupon", pos, merchant, first, "ISSUED");
   const lock = { request_id: newRequest(), coupon: first, ...order };
   const lockAnswer = await post("Lock it: the service computes the discount", pos, "/v1/coupons/lock", lock);
-  await post("Send the same lock again: its first answer comes back", pos, "/v1/coupons/lock", lock, 200, undefined, true);
+  await post(
+    "Send the same lock again: its first answer comes back",
+    pos,
+    "/v1/coupons/lock",
+    lock,
+    200,
+    undefined,
+    true,
+  );
   const secondLock = { ...lock, request_id: newRequest() };
   await post("Lock it from another till: refused", pos, "/v1/coupons/lock", secondLock, 409, "COUPON_LOCKED");
   const confirm = { request_id: newRequest(), lock_request_id: lock.request_id, coupon: first, merchant };
@@ -74,13 +97,25 @@ async function live(config: Config, { maker, pos, template, merchant, place, aft
   const redeem = { request_id: newRequest(), coupon: second, ...order };
   await post("Redeem the second coupon in one step", pos, "/v1/coupons/redeem", redeem);
   const otherBody = { ...redeem, order_amount: 99 };
-  await post("Reuse that request_id with another amount: refused", pos, "/v1/coupons/redeem", otherBody, 422, "IDEMPOTENCY_KEY_REUSED");
+  await post(
+    "Reuse that request_id with another amount: refused",
+    pos,
+    "/v1/coupons/redeem",
+    otherBody,
+    422,
+    "IDEMPOTENCY_KEY_REUSED",
+  );
 
   const thirdLock = { request_id: newRequest(), coupon: third, ...order };
   await post("Lock the third coupon", pos, "/v1/coupons/lock", thirdLock);
   const cancel = { request_id: newRequest(), lock_request_id: thirdLock.request_id, coupon: third };
   await post("Cancel that lock", pos, "/v1/coupons/cancel", cancel);
-  await post("Void the coupon", pos, "/v1/coupons/void", { request_id: newRequest(), coupon: third, merchant, reason: "printed twice" });
+  await post("Void the coupon", pos, "/v1/coupons/void", {
+    request_id: newRequest(),
+    coupon: third,
+    merchant,
+    reason: "printed twice",
+  });
   await expectStatus("Look at it", pos, merchant, third, "VOIDED");
 }
 
@@ -89,7 +124,8 @@ async function readCodes(config: Config, batch: string): Promise<[string, string
   const database = connect(await resolveAddress(config), { name: "coupon demo", role: "coupon_admin", max: 1 });
   try {
     const codes: string[] = [];
-    for await (const page of exportCodes(database, loadMasterKeys(config), batch, true)) codes.push(...page.map(({ code }) => code));
+    for await (const page of exportCodes(database, loadMasterKeys(config), batch, true))
+      codes.push(...page.map(({ code }) => code));
     const [first = "", second = "", third = ""] = codes;
     console.log(`\nHand over the codes (npm run codes -- ${batch} --unreleased)\n  ${codes.map(mask).join(", ")}`);
     return [first, second, third];
@@ -108,11 +144,25 @@ async function waitUntilMinted(maker: Client, batch: string): Promise<void> {
   throw new Error(`${batch} was not minted within a minute: does a worker run?`);
 }
 
-async function post(title: string, by: Client, path: string, body: Body, status = 200, code?: string, isReplay = false): Promise<Body> {
+async function post(
+  title: string,
+  by: Client,
+  path: string,
+  body: Body,
+  status = 200,
+  code?: string,
+  isReplay = false,
+): Promise<Body> {
   const answer = await by.post(path, body);
-  show(title, `POST ${path} ${JSON.stringify({ ...body, ...("coupon" in body && { coupon: mask(String(body["coupon"])) }) })}`, answer, isReplay);
+  show(
+    title,
+    `POST ${path} ${JSON.stringify({ ...body, ...("coupon" in body && { coupon: mask(String(body["coupon"])) }) })}`,
+    answer,
+    isReplay,
+  );
   check(answer, status, code);
-  if (isReplay && answer.headers["idempotent-replayed"] !== "true") throw new Error("the last answer should be a replay");
+  if (isReplay && answer.headers["idempotent-replayed"] !== "true")
+    throw new Error("the last answer should be a replay");
   return answer.json;
 }
 
@@ -122,7 +172,13 @@ async function get(title: string, by: Client, path: string): Promise<void> {
   check(answer, 200);
 }
 
-async function expectStatus(title: string, by: Client, merchant: string, coupon: string, expected: string): Promise<void> {
+async function expectStatus(
+  title: string,
+  by: Client,
+  merchant: string,
+  coupon: string,
+  expected: string,
+): Promise<void> {
   const answer = await post(title, by, "/v1/coupons/query", { coupon, merchant });
   const { status } = answer["coupon"] as Body;
   if (status !== expected) throw new Error(`the coupon should be ${expected}`);

@@ -3,20 +3,29 @@
 // currency) is judged by admin.apply, which answers with the same kind of paths.
 import { z } from "zod";
 
-const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[a-z0-9]{1,40}$`), `must be ${prefix}_ and 1 to 40 of a-z 0-9`);
+const id = (prefix: string) =>
+  z.string().regex(new RegExp(`^${prefix}_[a-z0-9]{1,40}$`), `must be ${prefix}_ and 1 to 40 of a-z 0-9`);
 const party = id("pty");
 
 // \P{C} keeps control characters out (a NUL cannot be stored, a newline would break a log or a CSV).
-const text = (max: number) => z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
+const text = (max: number) =>
+  z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
 
 // Number("1e400") is infinite and zod refuses it; the upper end is that of all amounts.
 const amount = z.number().min(0).lt(1e12);
 const positiveAmount = z.number().gt(0).lt(1e12);
 
 // Four decimals are what the database stores; a tiny number prints with an exponent and is refused too.
-const percent = z.number().gt(0).max(100).refine((value) => /^\d{1,3}(\.\d{1,4})?$/.test(String(value)), "must have at most 4 decimals");
+const percent = z
+  .number()
+  .gt(0)
+  .max(100)
+  .refine((value) => /^\d{1,3}(\.\d{1,4})?$/.test(String(value)), "must have at most 4 decimals");
 
-const timestamp = z.iso.datetime({ offset: true, error: "must be an ISO 8601 timestamp with a zone, as 2026-01-31T00:00:00Z" });
+const timestamp = z.iso.datetime({
+  offset: true,
+  error: "must be an ISO 8601 timestamp with a zone, as 2026-01-31T00:00:00Z",
+});
 
 const timeZone = z.string().refine(isTimeZone, "must be an IANA time zone, as Europe/Berlin");
 
@@ -51,7 +60,10 @@ const template = z
     lock_ttl_seconds: z.int().min(1).max(604_800).default(900),
     after_reversal: z.enum(["consumed", "reissued"]).default("consumed"),
   })
-  .refine((value) => Date.parse(value.valid_from) < Date.parse(value.valid_to), { path: ["valid_to"], error: "must be later than valid_from" });
+  .refine((value) => Date.parse(value.valid_from) < Date.parse(value.valid_to), {
+    path: ["valid_to"],
+    error: "must be later than valid_from",
+  });
 
 const tenant = z
   .strictObject({
@@ -89,7 +101,10 @@ const tenant = z
       .array(
         z.strictObject({
           access_key: z.string().regex(/^ak_[A-Za-z0-9_-]{1,64}$/, "must be ak_ and 1 to 64 of A-Z a-z 0-9 _ -"),
-          secret: z.string().regex(/^\P{C}{32,256}$/u, "must be 32 to 256 printable characters").optional(),
+          secret: z
+            .string()
+            .regex(/^\P{C}{32,256}$/u, "must be 32 to 256 printable characters")
+            .optional(),
           party: party.optional(),
         }),
       )
@@ -98,8 +113,14 @@ const tenant = z
   .superRefine((value, context) => {
     value.credentials.forEach((credential, index) => {
       const path = ["credentials", index, "party"];
-      if (value.variant === "B" && credential.party === undefined) context.addIssue({ code: "custom", path, message: "is required in variant B" });
-      if (value.variant === "A" && credential.party !== undefined) context.addIssue({ code: "custom", path, message: "belongs to variant B only: in variant A the credential is the tenant's" });
+      if (value.variant === "B" && credential.party === undefined)
+        context.addIssue({ code: "custom", path, message: "is required in variant B" });
+      if (value.variant === "A" && credential.party !== undefined)
+        context.addIssue({
+          code: "custom",
+          path,
+          message: "belongs to variant B only: in variant A the credential is the tenant's",
+        });
     });
   });
 
@@ -111,7 +132,11 @@ export const provisioning = z
     value.tenants.forEach((one, tenantIndex) => {
       one.credentials.forEach((credential, index) => {
         if (seen.has(credential.access_key)) {
-          context.addIssue({ code: "custom", path: ["tenants", tenantIndex, "credentials", index, "access_key"], message: "stands in this file twice" });
+          context.addIssue({
+            code: "custom",
+            path: ["tenants", tenantIndex, "credentials", index, "access_key"],
+            message: "stands in this file twice",
+          });
         }
         seen.add(credential.access_key);
       });
@@ -125,7 +150,11 @@ function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, fi
     const seen = new Set<string>();
     values.forEach((value, index) => {
       if (seen.has(key(value))) {
-        context.addIssue({ code: "custom", path: field === undefined ? [index] : [index, field], message: "stands in this list twice" });
+        context.addIssue({
+          code: "custom",
+          path: field === undefined ? [index] : [index, field],
+          message: "stands in this list twice",
+        });
       }
       seen.add(key(value));
     });
@@ -145,7 +174,12 @@ function isTimeZone(value: string): boolean {
 
 function isWebhookUrl(value: string): boolean {
   const url = URL.parse(value);
-  return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.username === "" && url.password === "";
+  return (
+    url !== null &&
+    (url.protocol === "https:" || url.protocol === "http:") &&
+    url.username === "" &&
+    url.password === ""
+  );
 }
 
 function isWebhookSecret(value: string): boolean {

@@ -11,9 +11,17 @@ const usage = "usage: npm run --silent statements -- verify";
 const statementsPerPage = 100;
 
 type Row = {
-  tenant_id: number; distributor_id: number; business_date: string; tenant: string; distributor: string;
-  detail_rows: number; detail_bytes: string; detail_sha256: string;
-  summary_rows: number; summary_bytes: string; summary_sha256: string;
+  tenant_id: number;
+  distributor_id: number;
+  business_date: string;
+  tenant: string;
+  distributor: string;
+  detail_rows: number;
+  detail_bytes: string;
+  detail_sha256: string;
+  summary_rows: number;
+  summary_bytes: string;
+  summary_sha256: string;
 };
 type Sums = Map<string, { redemption: [count: bigint, minor: bigint]; reversal: [count: bigint, minor: bigint] }>;
 export type Verdict = { statement: string; differences: string[] };
@@ -27,7 +35,11 @@ export async function* verify(database: Database): AsyncGenerator<Verdict> {
        from admin.list_statements($1, $2, $3::text::date, $4)`,
       [...after, statementsPerPage],
     );
-    for (const row of page) yield { statement: `${row.tenant} ${row.distributor} ${row.business_date}`, differences: await compare(database, row) };
+    for (const row of page)
+      yield {
+        statement: `${row.tenant} ${row.distributor} ${row.business_date}`,
+        differences: await compare(database, row),
+      };
     const last = page.at(-1);
     if (last === undefined) return;
     after = [last.tenant_id, last.distributor_id, last.business_date];
@@ -48,8 +60,16 @@ async function compare(database: Database, row: Row): Promise<string[]> {
   const detail = await measure("detail", (line) => addEntry(ledger, line));
   const summary = await measure("summary", (line) => addLine(stated, line));
   return [
-    ...differ("detail.csv", detail, { rows: row.detail_rows, bytes: Number(row.detail_bytes), sha256: row.detail_sha256 }),
-    ...differ("summary.csv", summary, { rows: row.summary_rows, bytes: Number(row.summary_bytes), sha256: row.summary_sha256 }),
+    ...differ("detail.csv", detail, {
+      rows: row.detail_rows,
+      bytes: Number(row.detail_bytes),
+      sha256: row.detail_sha256,
+    }),
+    ...differ("summary.csv", summary, {
+      rows: row.summary_rows,
+      bytes: Number(row.summary_bytes),
+      sha256: row.summary_sha256,
+    }),
     ...differSums(ledger, stated),
   ];
 }
@@ -70,7 +90,9 @@ function differSums(ledger: Sums, stated: Sums): string[] {
 }
 
 const show = (sum: { redemption: bigint[]; reversal: bigint[] } | undefined) =>
-  sum === undefined ? "nothing" : `${sum.redemption.join("/")} redeemed and ${sum.reversal.join("/")} reversed (count/minor units)`;
+  sum === undefined
+    ? "nothing"
+    : `${sum.redemption.join("/")} redeemed and ${sum.reversal.join("/")} reversed (count/minor units)`;
 
 function addEntry(sums: Sums, { fields }: Line): void {
   const field = reader("detail", fields);
@@ -80,7 +102,8 @@ function addEntry(sums: Sums, { fields }: Line): void {
 
 function addLine(sums: Sums, { fields }: Line): void {
   const field = reader("summary", fields);
-  for (const side of ["redemption", "reversal"] as const) add(sums, field, side, BigInt(field(`${side}_count`)), toMinor(field(`${side}_amount`)));
+  for (const side of ["redemption", "reversal"] as const)
+    add(sums, field, side, BigInt(field(`${side}_count`)), toMinor(field(`${side}_amount`)));
 }
 
 type Field = (name: string) => string;
@@ -101,7 +124,11 @@ const toMinor = (amount: string) => BigInt(amount.replace(".", ""));
 if (isProgram(import.meta)) {
   await runProgram(async () => {
     if (process.argv.slice(2).join(" ") !== "verify") throw new Error(usage);
-    const database = connect(await resolveAddress(readConfig()), { name: "coupon statements", role: "coupon_admin", max: 1 });
+    const database = connect(await resolveAddress(readConfig()), {
+      name: "coupon statements",
+      role: "coupon_admin",
+      max: 1,
+    });
     let [checked, wrong] = [0, 0];
     try {
       for await (const { statement, differences } of verify(database)) {

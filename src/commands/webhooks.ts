@@ -26,37 +26,43 @@ type Command = (context: Context, names: string[], flags: Flags) => Promise<stri
 const commands: Record<string, Command> = {
   async status({ database }, names) {
     const [tenant, party] = take(names, 0, 2);
-    return table(await database.rows(
-      `select tenant, party, health, waiting, failing, parked, oldest_waiting_at, attempts_24h, failures_24h,
+    return table(
+      await database.rows(
+        `select tenant, party, health, waiting, failing, parked, oldest_waiting_at, attempts_24h, failures_24h,
               round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
        from report.webhook_health
        where tenant = coalesce($1, tenant) and party = coalesce($2, party)
        order by tenant, party`,
-      [tenant ?? null, party ?? null],
-    ));
+        [tenant ?? null, party ?? null],
+      ),
+    );
   },
 
   async parked({ database }, names, { limit }) {
     const [tenant, party] = take(names, 0, 2);
-    return table(await database.rows(
-      `select tenant, party, event, event_type, recorded_at, attempt_count as attempts, parked_at, last_error
+    return table(
+      await database.rows(
+        `select tenant, party, event, event_type, recorded_at, attempt_count as attempts, parked_at, last_error
        from report.delivery
        where status = 'PARKED' and tenant = coalesce($1, tenant) and party = coalesce($2, party)
        order by recorded_at, event
        limit $3`,
-      [tenant ?? null, party ?? null, limit],
-    ));
+        [tenant ?? null, party ?? null, limit],
+      ),
+    );
   },
 
   async log({ database }, names, { limit }) {
-    return table(await database.rows(
-      `select attempted_at, event, attempt, http_status, duration_ms, error
+    return table(
+      await database.rows(
+        `select attempted_at, event, attempt, http_status, duration_ms, error
        from report.delivery_attempt
        where tenant = $1 and party = $2
        order by attempted_at desc, event
        limit $3`,
-      [...take(names, 2, 2), limit],
-    ));
+        [...take(names, 2, 2), limit],
+      ),
+    );
   },
 
   async replay({ database }, names, { reason, isParked }) {
@@ -71,7 +77,11 @@ const commands: Record<string, Command> = {
     }
     if (names.length === 2 && isParked) return replay("select admin.replay_parked($1, $2, $3) as count");
     if (names.length !== 4 || isParked) throw new Error(usage);
-    return replay("select admin.replay_range($1, $2, $3::text::timestamptz, $4::text::timestamptz, $5) as count", readTime(from!), readTime(to!));
+    return replay(
+      "select admin.replay_range($1, $2, $3::text::timestamptz, $4::text::timestamptz, $5) as count",
+      readTime(from!),
+      readTime(to!),
+    );
   },
 
   // The database never sees a secret, so it is made and sealed here.
@@ -79,7 +89,13 @@ const commands: Record<string, Command> = {
     const [tenant, party] = take(names, 2, 2) as [string, string];
     const secret = newWebhookSecret();
     const sealed = seal(keys(), webhookPurpose(tenant, party), secret).toString("hex");
-    await database.rows("select admin.set_webhook_secret($1, $2, decode($3, 'hex'), decode($4, 'hex'), $5)", [tenant, party, sealed, hashSecret(keys(), secret), reason]);
+    await database.rows("select admin.set_webhook_secret($1, $2, decode($3, 'hex'), decode($4, 'hex'), $5)", [
+      tenant,
+      party,
+      sealed,
+      hashSecret(keys(), secret),
+      reason,
+    ]);
     return secret;
   },
 
@@ -118,7 +134,14 @@ function table(rows: Record<string, unknown>[]): string {
   if (rows.length === 0) return "none";
   const cells = [Object.keys(rows[0]!), ...rows.map((row) => Object.values(row).map(show))];
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((line) => line[column]!.length)));
-  return cells.map((line) => line.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()).join("\n");
+  return cells
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
 }
 
 function show(value: unknown): string {
@@ -131,7 +154,11 @@ function readArguments(args: string[]) {
     const { values, positionals } = parseArgs({
       args,
       allowPositionals: true,
-      options: { reason: { type: "string", default: "" }, parked: { type: "boolean", default: false }, limit: { type: "string", default: "100" } },
+      options: {
+        reason: { type: "string", default: "" },
+        parked: { type: "boolean", default: false },
+        limit: { type: "string", default: "100" },
+      },
     });
     const limit = Number(values.limit);
     const [name = "", ...names] = positionals;

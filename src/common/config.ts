@@ -88,7 +88,9 @@ function readLimits(read: (name: string) => string | null): Limits {
     unknownCodesPerMinute: count("UNKNOWN_CODE_LIMIT", 60, 0, 1_000_000) || null,
   };
   if (limits.headersTimeoutSeconds > limits.requestTimeoutSeconds) {
-    throw new ConfigError("HEADERS_TIMEOUT_SECONDS must not be more than REQUEST_TIMEOUT_SECONDS, which it is a part of");
+    throw new ConfigError(
+      "HEADERS_TIMEOUT_SECONDS must not be more than REQUEST_TIMEOUT_SECONDS, which it is a part of",
+    );
   }
   return limits;
 }
@@ -120,8 +122,7 @@ function readCidrs(text: string): string[] {
     const [address = "", bits = "", ...rest] = cidr.split("/");
     const version = net.isIP(address);
     const isValid =
-      version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) &&
-      Number(bits) <= (version === 4 ? 32 : 128);
+      version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
     if (!isValid) {
       throw new ConfigError(`WEBHOOK_ALLOW must list CIDRs such as 10.0.0.0/8, not "${cidr}"`);
     }

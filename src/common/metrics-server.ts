@@ -23,24 +23,36 @@ const freshForMs = 5_000;
 const askWithinMs = 2_500;
 
 // Null: no METRICS_PORT, no metrics, and nobody who keeps count.
-export async function startMetrics({ metricsPort, metricsHost }: Pick<Config, "metricsPort" | "metricsHost">, log: Logger): Promise<Metrics | null> {
+export async function startMetrics(
+  { metricsPort, metricsHost }: Pick<Config, "metricsPort" | "metricsHost">,
+  log: Logger,
+): Promise<Metrics | null> {
   if (metricsPort === null) return null;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const up = new Gauge({ name: "coupon_database_up", help: "1: the database answered a moment ago, 0: it did not.", labelNames: ["program"], registers: [registry] });
+  const up = new Gauge({
+    name: "coupon_database_up",
+    help: "1: the database answered a moment ago, 0: it did not.",
+    labelNames: ["program"],
+    registers: [registry],
+  });
   const refreshes: (() => Promise<void>)[] = [];
 
-  const server = createServer({ headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 }, async (request, response) => {
-    if (request.method !== "GET" || request.url?.split("?", 1)[0] !== "/metrics") return void response.writeHead(404).end();
-    try {
-      await Promise.all(refreshes.map((refresh) => refresh()));
-      const text = await registry.metrics();
-      response.writeHead(200, { "content-type": registry.contentType, "cache-control": "no-store" }).end(text);
-    } catch (error) {
-      log.error({ err: error }, "metrics failed");
-      response.writeHead(500).end();
-    }
-  });
+  const server = createServer(
+    { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 },
+    async (request, response) => {
+      if (request.method !== "GET" || request.url?.split("?", 1)[0] !== "/metrics")
+        return void response.writeHead(404).end();
+      try {
+        await Promise.all(refreshes.map((refresh) => refresh()));
+        const text = await registry.metrics();
+        response.writeHead(200, { "content-type": registry.contentType, "cache-control": "no-store" }).end(text);
+      } catch (error) {
+        log.error({ err: error }, "metrics failed");
+        response.writeHead(500).end();
+      }
+    },
+  );
   server.maxConnections = 50;
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(metricsPort, metricsHost, resolve));
   const { address, family, port } = server.address() as AddressInfo;

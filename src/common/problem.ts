@@ -14,7 +14,10 @@ const problems = {
   INVALID_REQUEST: [400, "The request is not valid; see details.issues."],
   COUPON_CODE_INVALID: [422, "The code is not one of this service."],
   INTERNAL_ERROR: [500, "Something failed here. Nothing happened or it is not known; retry with the same request_id."],
-  UNAVAILABLE: [503, "The service cannot answer now. Nothing happened or it is not known; retry with the same request_id."],
+  UNAVAILABLE: [
+    503,
+    "The service cannot answer now. Nothing happened or it is not known; retry with the same request_id.",
+  ],
 } as const;
 
 export type ProblemCode = keyof typeof problems;
@@ -25,7 +28,12 @@ export class Problem extends Error {
   readonly code: ProblemCode;
   readonly details: Record<string, unknown> | null;
   readonly headers: Record<string, string>;
-  constructor(code: ProblemCode, details: Record<string, unknown> | null = null, headers: Record<string, string> = {}, cause?: unknown) {
+  constructor(
+    code: ProblemCode,
+    details: Record<string, unknown> | null = null,
+    headers: Record<string, string> = {},
+    cause?: unknown,
+  ) {
     super(problems[code][1], { cause });
     this.code = code;
     this.details = details;

@@ -48,7 +48,9 @@ export function onStop(handler: () => Promise<void>): void {
  * bugs only; what an operator can mend (a wrong setting, no database) has a message that says so.
  */
 export async function runProgram(program: () => Promise<void>): Promise<void> {
-  process.on("uncaughtException", (error, origin) => die(error, origin === "unhandledRejection" ? "a rejection that nobody handled" : "an exception that nobody caught"));
+  process.on("uncaughtException", (error, origin) =>
+    die(error, origin === "unhandledRejection" ? "a rejection that nobody handled" : "an exception that nobody caught"),
+  );
   try {
     await program();
   } catch (error) {
@@ -82,7 +84,9 @@ export function messageOf(error: unknown): string {
 
 function isBug(error: unknown): boolean {
   return (
-    error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError ||
+    error instanceof TypeError ||
+    error instanceof ReferenceError ||
+    error instanceof RangeError ||
     (error instanceof Error && error.name === "AssertionError")
   );
 }

@@ -15,11 +15,34 @@ export type Measure = { rows: number; bytes: number; sha256: string };
 
 export const columns: Record<Kind, readonly string[]> = {
   detail: [
-    "business_date", "entry_id", "entry_type", "redemption_id", "reversal_id", "coupon_id", "batch_id", "template_id", "merchant_id",
-    "store", "terminal", "order_id", "order_amount", "discount_amount", "currency", "occurred_at", "recorded_at",
+    "business_date",
+    "entry_id",
+    "entry_type",
+    "redemption_id",
+    "reversal_id",
+    "coupon_id",
+    "batch_id",
+    "template_id",
+    "merchant_id",
+    "store",
+    "terminal",
+    "order_id",
+    "order_amount",
+    "discount_amount",
+    "currency",
+    "occurred_at",
+    "recorded_at",
   ],
   summary: [
-    "business_date", "merchant_id", "template_id", "currency", "redemption_count", "redemption_amount", "reversal_count", "reversal_amount", "net_amount",
+    "business_date",
+    "merchant_id",
+    "template_id",
+    "currency",
+    "redemption_count",
+    "redemption_amount",
+    "reversal_count",
+    "reversal_amount",
+    "net_amount",
   ],
 };
 

@@ -6,7 +6,10 @@ import { subKeysOf, type MasterKeys } from "./keys.ts";
 // Takes the validated body (code normalized) with request_id left out. 64 bits as hex digits: only ever compared with the one hash recorded for a request id.
 export function hashBody(keys: MasterKeys, values: Record<string, unknown>): string {
   const { request_id: _, ...rest } = values;
-  return createHmac("sha256", subKeysOf(keys, keys.oldest).request).update(canonicalJson(rest)).digest("hex").slice(0, 16);
+  return createHmac("sha256", subKeysOf(keys, keys.oldest).request)
+    .update(canonicalJson(rest))
+    .digest("hex")
+    .slice(0, 16);
 }
 
 export function canonicalJson(value: unknown): string {

@@ -72,7 +72,14 @@ export function makeCode(keys: MasterKeys, version: string, key: KeyObject, numb
   // The first 55 bits in two steps, as bit operations have 32: 30 are 6 characters, the 25 behind them are 5.
   const left = bitsAt(digest, 0);
   const right = (left << 30) | (bitsAt(digest, 4) >>> 2);
-  const head = version + pair(left, 22) + pair(left, 12) + pair(left, 2) + pair(right, 22) + pair(right, 12) + crockford[(right >>> 7) & 31];
+  const head =
+    version +
+    pair(left, 22) +
+    pair(left, 12) +
+    pair(left, 2) +
+    pair(right, 22) +
+    pair(right, 12) +
+    crockford[(right >>> 7) & 31];
   return head + makeTag(subKeysOf(keys, version).tag, head);
 }
 
@@ -86,7 +93,12 @@ function makeTag(key: KeyObject, head: string): string {
 
 // A digest as text costs half of one as a buffer: minting makes three a coupon.
 function bitsAt(digest: string, at: number): number {
-  return (digest.charCodeAt(at) << 24) | (digest.charCodeAt(at + 1) << 16) | (digest.charCodeAt(at + 2) << 8) | digest.charCodeAt(at + 3);
+  return (
+    (digest.charCodeAt(at) << 24) |
+    (digest.charCodeAt(at + 1) << 16) |
+    (digest.charCodeAt(at + 2) << 8) |
+    digest.charCodeAt(at + 3)
+  );
 }
 
 // Two characters at a time.

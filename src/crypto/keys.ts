@@ -28,9 +28,11 @@ export function parseMasterKeys(text: string): MasterKeys {
   const entries = text.split(",").map((entry) => entry.trim());
   for (const entry of entries) {
     const colon = entry.indexOf(":");
-    if (colon === -1 && entries.length > 1) throw new ConfigError("COUPON_MASTER_KEY: in a list each key needs its version, as 2:<base64>,1:<base64>");
+    if (colon === -1 && entries.length > 1)
+      throw new ConfigError("COUPON_MASTER_KEY: in a list each key needs its version, as 2:<base64>,1:<base64>");
     const version = colon === -1 ? "1" : entry.slice(0, colon);
-    if (version.length !== 1 || !crockford.includes(version)) throw new ConfigError(`COUPON_MASTER_KEY: a version is one of ${crockford}`);
+    if (version.length !== 1 || !crockford.includes(version))
+      throw new ConfigError(`COUPON_MASTER_KEY: a version is one of ${crockford}`);
     if (versions.has(version)) throw new ConfigError(`COUPON_MASTER_KEY: version ${version} stands there twice`);
     versions.set(version, deriveSubKeys(decodeKey(entry.slice(colon + 1))));
   }
@@ -39,9 +41,16 @@ export function parseMasterKeys(text: string): MasterKeys {
 }
 
 // From the setting; beside the embedded server, from a file made once.
-export function loadMasterKeys(config: { masterKeyText: string | null; databaseUrl: string | null; dataDir: string }): MasterKeys {
+export function loadMasterKeys(config: {
+  masterKeyText: string | null;
+  databaseUrl: string | null;
+  dataDir: string;
+}): MasterKeys {
   if (config.masterKeyText !== null) return parseMasterKeys(config.masterKeyText);
-  if (config.databaseUrl !== null) throw new ConfigError("COUPON_MASTER_KEY is required with DATABASE_URL: 32 random bytes in base64 (openssl rand -base64 32)");
+  if (config.databaseUrl !== null)
+    throw new ConfigError(
+      "COUPON_MASTER_KEY is required with DATABASE_URL: 32 random bytes in base64 (openssl rand -base64 32)",
+    );
   return parseMasterKeys(readOrMakeKeyFile(config.dataDir));
 }
 
@@ -59,7 +68,13 @@ export function deriveKey(key: KeyObject | Uint8Array, salt: Uint8Array, label: 
 function deriveSubKeys(bytes: Buffer): SubKeys {
   const none = Buffer.alloc(0);
   const derive = (label: string) => deriveKey(bytes, none, `coupon/${label}`);
-  return { master: createSecretKey(bytes), tag: derive("tag"), lookup: derive("lookup"), seal: derive("seal"), request: derive("request") };
+  return {
+    master: createSecretKey(bytes),
+    tag: derive("tag"),
+    lookup: derive("lookup"),
+    seal: derive("seal"),
+    request: derive("request"),
+  };
 }
 
 function decodeKey(text: string): Buffer {

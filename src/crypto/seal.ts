@@ -30,9 +30,13 @@ export function open(keys: MasterKeys, purpose: string, sealed: Uint8Array): str
   decipher.setAAD(Buffer.concat([version, Buffer.from(purpose)]));
   decipher.setAuthTag(bytes.subarray(-tagBytes));
   try {
-    return Buffer.concat([decipher.update(bytes.subarray(1 + nonceBytes, -tagBytes)), decipher.final()]).toString("utf8");
+    return Buffer.concat([decipher.update(bytes.subarray(1 + nonceBytes, -tagBytes)), decipher.final()]).toString(
+      "utf8",
+    );
   } catch {
-    throw new Error("a sealed secret does not open: it was changed, or COUPON_MASTER_KEY is another one than when it was stored");
+    throw new Error(
+      "a sealed secret does not open: it was changed, or COUPON_MASTER_KEY is another one than when it was stored",
+    );
   }
 }
 

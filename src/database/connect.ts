@@ -60,7 +60,13 @@ export function connect(address: Address, options: Options): Database {
 export function openSession(address: Address, options: Options): Session {
   let isLost = false;
   // The driver would end a connection of a certain age, in the middle of our transaction too.
-  const sql = open(address, options, { max: 1, max_lifetime: null, onclose: () => { isLost = true; } });
+  const sql = open(address, options, {
+    max: 1,
+    max_lifetime: null,
+    onclose: () => {
+      isLost = true;
+    },
+  });
   const database = wrap(sql);
   const check = (): void => {
     if (isLost) throw new Error("the connection to the database was lost");
@@ -95,7 +101,10 @@ export function poolUrl(address: Address, role: string): string {
   const options = `options=${encodeURIComponent(`-c role=${role} -c search_path=pg_catalog,pg_temp`)}&application_name=${role}`;
   if ("url" in address) return `${address.url}${address.url.includes("?") ? "&" : "?"}${options}`;
   const { host, port, user, database, password } = address;
-  const login = [user, password].filter((part) => part !== undefined).map(encodeURIComponent).join(":");
+  const login = [user, password]
+    .filter((part) => part !== undefined)
+    .map(encodeURIComponent)
+    .join(":");
   return host.startsWith("/")
     ? `postgres://${login}@/${database}?host=${encodeURIComponent(host)}&port=${port}&${options}`
     : `postgres://${login}@${host}:${port}/${database}?${options}`;
@@ -108,7 +117,7 @@ export function sqlState(error: unknown): string | null {
 
 /** The DETAIL of an error that the server reported. It may hold values: never log it unread. */
 export function sqlDetail(error: unknown): string | null {
-  return error instanceof postgres.PostgresError ? error.detail ?? null : null;
+  return error instanceof postgres.PostgresError ? (error.detail ?? null) : null;
 }
 
 /** Where in the text of a script the server found an error: its 1-based position, or the line in a function's body. */
@@ -124,7 +133,9 @@ export function isConnectionError(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string") return error instanceof AggregateError && error.errors.some(isConnectionError);
   // The driver's own codes, those of the system, and the server's 08, 57P01 to 57P03 and 53300.
-  return /^(CONNECT_TIMEOUT|CONNECTION_\w+|E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|08\w{3}|57P0[123]|53300)$/.test(code);
+  return /^(CONNECT_TIMEOUT|CONNECTION_\w+|E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|08\w{3}|57P0[123]|53300)$/.test(
+    code,
+  );
 }
 
 function wrap(sql: postgres.Sql): Database {
@@ -139,7 +150,9 @@ function wrap(sql: postgres.Sql): Database {
     },
     async end() {
       let timer: NodeJS.Timeout | undefined;
-      const deadline = new Promise<void>((resolve) => { timer = setTimeout(resolve, endDeadlineMs + 500); });
+      const deadline = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, endDeadlineMs + 500);
+      });
       await Promise.race([sql.end({ timeout: endDeadlineMs / 1000 }), deadline]);
       clearTimeout(timer);
     },
@@ -178,7 +191,12 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
 
 /** By the oids of their types: int2[] and int4[]; int8[], numeric[], text[], varchar[], name[], uuid[]. */
 const arrayTypes = {
-  integers: { to: 1007, from: [1005, 1007], parse: (text: string) => parseArray(text).map((item) => item && Number(item)), serialize: String },
+  integers: {
+    to: 1007,
+    from: [1005, 1007],
+    parse: (text: string) => parseArray(text).map((item) => item && Number(item)),
+    serialize: String,
+  },
   texts: { to: 1009, from: [1016, 1231, 1009, 1015, 1003, 2951], parse: parseArray, serialize: String },
 };
 
@@ -186,14 +204,14 @@ const toParams = (params: readonly unknown[]): never[] =>
   params.map((param) => (Array.isArray(param) ? formatArray(param) : param)) as never[];
 
 function formatArray(items: unknown[]): string {
-  const format = (item: unknown): string =>
-    item === null ? "null" : `"${String(item).replace(/["\\]/g, "\\$&")}"`;
+  const format = (item: unknown): string => (item === null ? "null" : `"${String(item).replace(/["\\]/g, "\\$&")}"`);
   return `{${items.map(format).join()}}`;
 }
 
 function parseArray(text: string): (string | null)[] {
   return Array.from(text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|[^,]+/gs), ([item, quoted]) =>
-    quoted !== undefined ? quoted.replace(/\\(.)/gs, "$1") : item === "NULL" ? null : item);
+    quoted !== undefined ? quoted.replace(/\\(.)/gs, "$1") : item === "NULL" ? null : item,
+  );
 }
 
 /** A URL with a unix socket (postgres://user@/db?host=/folder), which the driver cannot read. */

@@ -77,7 +77,8 @@ export function createPool({ max, open, isSpent }: PoolParts): Database {
     },
     async end() {
       isEnded = true;
-      for (const one of waiting.splice(0)) one.reject(Object.assign(new Error("the connections have ended"), { code: "CONNECTION_ENDED" }));
+      for (const one of waiting.splice(0))
+        one.reject(Object.assign(new Error("the connections have ended"), { code: "CONNECTION_ENDED" }));
       await Promise.all(places.map(({ database }) => database.end()));
     },
   };

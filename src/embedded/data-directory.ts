@@ -8,8 +8,18 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import {
-  chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, realpathSync,
-  renameSync, rmSync, statSync, symlinkSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
 } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -57,7 +67,7 @@ export function makeHome(dataDir: string): Home {
   const found = findHome(dataDir);
   if (found !== null) return found;
 
-  const user = isRoot ? findUser("postgres") ?? findUser("nobody") : undefined;
+  const user = isRoot ? (findUser("postgres") ?? findUser("nobody")) : undefined;
   if (isRoot && user === undefined) {
     throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody");
   }
@@ -106,8 +116,8 @@ export function makeSocketFolder(home: Home): string {
     if (home.user !== undefined) chownSync(folder, home.user.uid, home.user.gid);
   }
   const found = lstatSync(folder);
-  const isPrivate = found.isDirectory() && (found.mode & 0o077) === 0 &&
-    found.uid === (home.user?.uid ?? process.getuid?.());
+  const isPrivate =
+    found.isDirectory() && (found.mode & 0o077) === 0 && found.uid === (home.user?.uid ?? process.getuid?.());
   if (!isPrivate) throw new EmbeddedError(`${folder} must be a folder that only the server's user can enter`);
   return folder;
 }
@@ -119,7 +129,9 @@ export function findBinaries(home: Home): string {
   try {
     entry = fileURLToPath(import.meta.resolve(name));
   } catch {
-    throw new EmbeddedError(`there is no embedded PostgreSQL for ${process.platform}-${process.arch} (${name}): set DATABASE_URL`);
+    throw new EmbeddedError(
+      `there is no embedded PostgreSQL for ${process.platform}-${process.arch} (${name}): set DATABASE_URL`,
+    );
   }
   const packageFolder = path.resolve(entry, "../..");
   const original = path.join(packageFolder, "native");
@@ -158,12 +170,10 @@ function linkLibraries(native: string): void {
 }
 
 function canRun(home: Home, binaries: string): boolean {
-  return ["initdb", "postgres"].every((program) =>
-    trial(home, path.join(binaries, "bin", program), ["--version"]));
+  return ["initdb", "postgres"].every((program) => trial(home, path.join(binaries, "bin", program), ["--version"]));
 }
 
-const canEnter = (home: Home, folder: string): boolean =>
-  trial(home, "/bin/sh", ["-c", 'cd "$1"', "sh", folder]);
+const canEnter = (home: Home, folder: string): boolean => trial(home, "/bin/sh", ["-c", 'cd "$1"', "sh", folder]);
 
 const canWrite = (home: Home, folder: string): boolean =>
   trial(home, "/bin/sh", ["-c", 'cd "$1" && test -w .', "sh", folder]);
@@ -174,8 +184,7 @@ function trial(home: Home, program: string, args: string[]): boolean {
 }
 
 function findUser(name: string): Home["user"] {
-  const ask = (flag: string): number =>
-    parseInt(spawnSync("id", [flag, name], { encoding: "utf8" }).stdout ?? "", 10);
+  const ask = (flag: string): number => parseInt(spawnSync("id", [flag, name], { encoding: "utf8" }).stdout ?? "", 10);
   const [uid, gid] = [ask("-u"), ask("-g")];
   return Number.isInteger(uid) && Number.isInteger(gid) && uid !== 0 ? { uid, gid } : undefined;
 }

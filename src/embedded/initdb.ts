@@ -10,7 +10,8 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
   const data = dataFolder(home);
   if (existsSync(path.join(data, "PG_VERSION"))) {
     const theirs = readFileSync(path.join(data, "PG_VERSION"), "utf8").trim();
-    if (theirs !== "18") throw new EmbeddedError(`${data} is of PostgreSQL ${theirs}, this program brings 18: dump and load it`);
+    if (theirs !== "18")
+      throw new EmbeddedError(`${data} is of PostgreSQL ${theirs}, this program brings 18: dump and load it`);
     return;
   }
   for (const name of readdirSync(home.folder)) {
@@ -22,11 +23,24 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
   }
   const unfinished = path.join(home.folder, `new-${process.pid}`);
   await runServerProgram(home, path.join(binaries, "bin/initdb"), [
-    "-D", unfinished, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
-    "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--data-checksums", "--no-instructions",
+    "-D",
+    unfinished,
+    "-U",
+    "postgres",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--data-checksums",
+    "--no-instructions",
   ]);
-  await runServerProgram(home, path.join(binaries, "bin/postgres"),
-    ["--single", "-D", unfinished, "-c", "log_checkpoints=off", "postgres"], "create database coupon");
+  await runServerProgram(
+    home,
+    path.join(binaries, "bin/postgres"),
+    ["--single", "-D", unfinished, "-c", "log_checkpoints=off", "postgres"],
+    "create database coupon",
+  );
   try {
     renameSync(unfinished, data);
   } catch (error) {
@@ -38,9 +52,16 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
 
 /** Runs to the end; its complaint becomes our error. */
 async function runServerProgram(home: Home, program: string, args: string[], input = ""): Promise<void> {
-  const child = spawn(program, args, { ...home.user, cwd: home.folder, env: serverEnv, stdio: ["pipe", "ignore", "pipe"] });
+  const child = spawn(program, args, {
+    ...home.user,
+    cwd: home.folder,
+    env: serverEnv,
+    stdio: ["pipe", "ignore", "pipe"],
+  });
   let complaint = "";
-  child.stderr.on("data", (chunk) => { complaint += chunk; });
+  child.stderr.on("data", (chunk) => {
+    complaint += chunk;
+  });
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   const code = await new Promise((resolve, reject) => child.once("close", resolve).once("error", reject));

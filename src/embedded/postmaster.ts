@@ -47,7 +47,7 @@ export function findPostmaster(dataFolder: string): Postmaster | null {
     pid: Number(pid),
     port: Number(port),
     socketFolder,
-    status: status.trim() === "ready" || status.trim() === "stopping" ? status.trim() as "ready" : "starting",
+    status: status.trim() === "ready" || status.trim() === "stopping" ? (status.trim() as "ready") : "starting",
   };
 }
 

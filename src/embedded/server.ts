@@ -11,15 +11,23 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeCluster } from "./initdb.ts";
 import {
-  EmbeddedError, type Home, dataFolder, findBinaries, findHome, logFile, makeEnterable, makeHome,
-  makeSocketFolder, serverEnv, socketFolder,
+  EmbeddedError,
+  type Home,
+  dataFolder,
+  findBinaries,
+  findHome,
+  logFile,
+  makeEnterable,
+  makeHome,
+  makeSocketFolder,
+  serverEnv,
+  socketFolder,
 } from "./data-directory.ts";
 import { findPostmaster, inspectProcess, isStaleLock } from "./postmaster.ts";
 
 /** How to reach a database. `host` is a host name or the folder of a unix socket. */
 export type Address =
-  | { host: string; port: number; user: string; database: string; password?: string }
-  | { url: string };
+  { host: string; port: number; user: string; database: string; password?: string } | { url: string };
 
 export interface Embedded {
   address: Address;
@@ -143,7 +151,9 @@ async function waitForOldServer(home: Home): Promise<void> {
     const waited = Date.now() - beganAt;
     if (old.status !== "stopping" && !isAsked && waited > 2_000) {
       if (inspectProcess(inspectProcess(old.pid)?.parent ?? 0)?.args.includes(supervisorName)) {
-        throw new EmbeddedError(`the database in ${data} is in use: another program of this service runs with this DATA_DIR`);
+        throw new EmbeddedError(
+          `the database in ${data} is in use: another program of this service runs with this DATA_DIR`,
+        );
       }
       process.kill(old.pid, "SIGINT");
       isAsked = true;
@@ -160,15 +170,23 @@ async function waitForOldServer(home: Home): Promise<void> {
 async function launch(home: Home, postgres: string, args: string[]): Promise<ChildProcess> {
   const log = openLog(home);
   const shell = spawn("/bin/sh", ["-c", supervisor, supervisorName, postgres, ...args], {
-    ...home.user, cwd: home.folder, env: serverEnv, detached: true, stdio: ["pipe", "pipe", log],
+    ...home.user,
+    cwd: home.folder,
+    env: serverEnv,
+    detached: true,
+    stdio: ["pipe", "pipe", log],
   });
   closeSync(log);
   // A shell that is gone already: its end is seen by `exit`.
   shell.stdin!.on("error", () => {});
   let hasEnded = false;
-  void exitOf(shell).then(() => { hasEnded = true; });
+  void exitOf(shell).then(() => {
+    hasEnded = true;
+  });
   let pidText = "";
-  shell.stdout!.on("data", (chunk) => { pidText += chunk; });
+  shell.stdout!.on("data", (chunk) => {
+    pidText += chunk;
+  });
 
   for (;;) {
     await sleep(10);

@@ -11,7 +11,13 @@ import { Problem, unavailable } from "../common/problem.ts";
 import type { Kind, Line } from "../common/statement-csv.ts";
 
 export type Variant = "A" | "B";
-export type CredentialRow = { tenant_id: number; credential_id: number; variant: Variant; amount_unit: string; sealed_secret: Uint8Array };
+export type CredentialRow = {
+  tenant_id: number;
+  credential_id: number;
+  variant: Variant;
+  amount_unit: string;
+  sealed_secret: Uint8Array;
+};
 export type Call = {
   credential_id: number;
   nonce: string | null; // null: spent before
@@ -24,13 +30,25 @@ export type Call = {
 export type Outcome = { status: number; body: string; isReplay: boolean };
 export type Version = { migration: string; code: string };
 // What get_reconciliation answers: which file is meant, and what it was when its day was closed.
-export type StatementFile = { tenant_id: number; distributor_id: number; business_date: string; kind: Kind; rows: number; bytes: number; sha256: string };
+export type StatementFile = {
+  tenant_id: number;
+  distributor_id: number;
+  business_date: string;
+  kind: Kind;
+  rows: number;
+  bytes: number;
+  sha256: string;
+};
 
 export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
   perform(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
   // Spends the nonce of a request that the HTTP layer is about to refuse itself. An outcome: it is refused otherwise.
-  refuse(tenantId: number, call: Pick<Call, "credential_id" | "nonce" | "request_id">, deadline: number): Promise<Outcome | null>;
+  refuse(
+    tenantId: number,
+    call: Pick<Call, "credential_id" | "nonce" | "request_id">,
+    deadline: number,
+  ): Promise<Outcome | null>;
   // Lines of a statement's file behind a number.
   statementPage(file: StatementFile, after: number, limit: number, deadline: number): Promise<Line[]>;
   readVersion(deadline: number): Promise<Version>;
@@ -42,7 +60,13 @@ export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
 
 const largestGroup = 64;
 // These may take long or answer much, and tills must not wait for them: each is a transaction of its own.
-const aloneOperations = new Set(["create_batch", "allocate_batch", "pull_events", "list_reconciliations", "get_reconciliation"]);
+const aloneOperations = new Set([
+  "create_batch",
+  "allocate_batch",
+  "pull_events",
+  "list_reconciliations",
+  "get_reconciliation",
+]);
 const quickWidth = 12;
 const patientWidth = 6;
 // Downloads: pages of them take longer than calls do, and must not stand before calls.
@@ -58,12 +82,22 @@ type OutcomeRow = { ordinal: number; http_status: number; body: string; is_repla
 
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
-export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs, onGroup }: GateParts): Gate & { load(): GateLoad } {
+export function createGate({
+  connect,
+  log,
+  hungAfterMs = defaultHungAfterMs,
+  onGroup,
+}: GateParts): Gate & { load(): GateLoad } {
   let pool = openPool();
 
   function openPool(): Pool {
     const openLane = (width: number) => createLane({ width, maxWaiting, hungAfterMs });
-    return { database: connect(), quick: openLane(quickWidth), patient: openLane(patientWidth), bulk: openLane(bulkWidth) };
+    return {
+      database: connect(),
+      quick: openLane(quickWidth),
+      patient: openLane(patientWidth),
+      bulk: openLane(bulkWidth),
+    };
   }
 
   // A driver's pool that no longer settles its promises is left behind with everything that waits in it.
@@ -74,25 +108,41 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs, onG
     hung.database.end().catch(() => {});
   }
 
-  async function ask<T>(lane: "quick" | "patient" | "bulk", deadline: number, text: string, parameters: unknown[]): Promise<T[]> {
+  async function ask<T>(
+    lane: "quick" | "patient" | "bulk",
+    deadline: number,
+    text: string,
+    parameters: unknown[],
+  ): Promise<T[]> {
     const current = pool;
     try {
-      return await current[lane].run(deadline, () => current.database.rows<T>(text, parameters), () => replace(current));
+      return await current[lane].run(
+        deadline,
+        () => current.database.rows<T>(text, parameters),
+        () => replace(current),
+      );
     } catch (error) {
       throw isAway(error) ? unavailable(error) : error;
     }
   }
 
-  async function send(lane: "quick" | "patient", tenantId: number, calls: Call[], deadline: number): Promise<Outcome[]> {
+  async function send(
+    lane: "quick" | "patient",
+    tenantId: number,
+    calls: Call[],
+    deadline: number,
+  ): Promise<Outcome[]> {
     const rows = await ask<OutcomeRow>(
       lane,
       deadline,
       "select ordinal, http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
       [tenantId, JSON.stringify(calls), lane === "patient"],
     );
-    if (rows.length !== calls.length) throw new Error(`gate.perform gave ${rows.length} answers to ${calls.length} calls`);
+    if (rows.length !== calls.length)
+      throw new Error(`gate.perform gave ${rows.length} answers to ${calls.length} calls`);
     const outcomes: Outcome[] = [];
-    for (const row of rows) outcomes[row.ordinal - 1] = { status: row.http_status, body: row.body, isReplay: row.is_replay };
+    for (const row of rows)
+      outcomes[row.ordinal - 1] = { status: row.http_status, body: row.body, isReplay: row.is_replay };
     return outcomes;
   }
 
@@ -122,7 +172,11 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs, onG
       return final!;
     },
     async refuse(tenantId, call, deadline) {
-      const outcome = await groups.run(tenantId, { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} }, deadline);
+      const outcome = await groups.run(
+        tenantId,
+        { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} },
+        deadline,
+      );
       return outcome.status === 0 ? null : outcome;
     },
     statementPage(file, after, limit, deadline) {
@@ -139,7 +193,10 @@ export function createGate({ connect, log, hungAfterMs = defaultHungAfterMs, onG
       return row;
     },
     end: () => pool.database.end(),
-    load: () => ({ waiting: groups.waiting(), lanes: { quick: pool.quick.load(), patient: pool.patient.load(), bulk: pool.bulk.load() } }),
+    load: () => ({
+      waiting: groups.waiting(),
+      lanes: { quick: pool.quick.load(), patient: pool.patient.load(), bulk: pool.bulk.load() },
+    }),
   };
 }
 

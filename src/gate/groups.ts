@@ -29,13 +29,23 @@ type Waiting<Call, Outcome> = {
   settle: (outcome: Outcome) => void;
   fail: (error: unknown) => void;
 };
-type Tenant<Call, Outcome> = { id: number; queue: Waiting<Call, Outcome>[]; groupsUnderWay: number; isAboutToStart: boolean };
+type Tenant<Call, Outcome> = {
+  id: number;
+  queue: Waiting<Call, Outcome>[];
+  groupsUnderWay: number;
+  isAboutToStart: boolean;
+};
 
 const mostUnderWay = 2;
 // From here on a group gains little by waiting for more. Measured at 64 connections: 8 carries a quarter less.
 const many = 16;
 
-export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaiting }: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
+export function createGroups<Call, Outcome>({
+  send,
+  isUndone,
+  largest,
+  maxWaiting,
+}: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
   const tenants = new Map<number, Tenant<Call, Outcome>>();
   let waitingCount = 0;
 
@@ -80,7 +90,8 @@ export function createGroups<Call, Outcome>({ send, isUndone, largest, maxWaitin
       const outcomes = await send(tenantId, calls, deadline);
       for (const [index, { settle }] of group.entries()) settle(outcomes[index]!);
     } catch (error) {
-      if (group.length > 1 && isUndone(error)) await Promise.all(group.filter((one) => !one.isSettled).map((one) => perform(tenantId, [one])));
+      if (group.length > 1 && isUndone(error))
+        await Promise.all(group.filter((one) => !one.isSettled).map((one) => perform(tenantId, [one])));
       else for (const { fail } of group) fail(error);
     }
   }

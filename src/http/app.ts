@@ -22,7 +22,15 @@ import { createMatcher, routes } from "./router.ts";
 const answerWithinMs = 3_500;
 const readyWithinMs = 1_500;
 
-export type AppParts = { gate: Gate; keys: MasterKeys; log: Logger; limits?: Limits; load?: AppLoad; observer?: Observer; readiness: (deadline: number) => Promise<boolean> };
+export type AppParts = {
+  gate: Gate;
+  keys: MasterKeys;
+  log: Logger;
+  limits?: Limits;
+  load?: AppLoad;
+  observer?: Observer;
+  readiness: (deadline: number) => Promise<boolean>;
+};
 
 // Requests that are worked on: counted here, shown by whoever gave it.
 export type AppLoad = { openRequests: number };
@@ -37,7 +45,15 @@ const probes: readonly Probe[] = [
   { operation: "readyz", method: "GET", path: "/readyz" },
 ];
 
-export function createApp({ gate, keys, log, readiness, limits = defaultLimits, load = { openRequests: 0 }, observer }: AppParts): H3 {
+export function createApp({
+  gate,
+  keys,
+  log,
+  readiness,
+  limits = defaultLimits,
+  load = { openRequests: 0 },
+  observer,
+}: AppParts): H3 {
   const authenticate = createAuthenticator({ gate, keys });
   const limiter = createLimiter(limits, observer?.refused);
   const match = createMatcher<Route | Probe>([...routes, ...probes]);
@@ -46,7 +62,8 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits, 
     const method = request.method!;
     const target = request.url!;
     // Nobody can tell for whom such a request is; node would refuse it without a body.
-    if (request.headers.host === undefined && request.httpVersion === "1.1") throw invalid([{ path: "host", message: "the header is required" }]);
+    if (request.headers.host === undefined && request.httpVersion === "1.1")
+      throw invalid([{ path: "host", message: "the header is required" }]);
     const { route, segments } = match(method, target.split("?", 1)[0]!);
     exchange.operation = route.operation;
     if (!("schema" in route)) return probe(route);
@@ -68,7 +85,11 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits, 
     }
   }
 
-  async function carryOut(request: IncomingMessage, exchange: Exchange, { route, segments, body }: Received): Promise<Answer> {
+  async function carryOut(
+    request: IncomingMessage,
+    exchange: Exchange,
+    { route, segments, body }: Received,
+  ): Promise<Answer> {
     const method = request.method!;
     const target = request.url!;
     const deadline = performance.now() + answerWithinMs;
@@ -112,7 +133,8 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits, 
       const isReady = await beforeDeadline(readiness(deadline), deadline).catch((error: unknown) => {
         throw unavailable(error);
       });
-      if (!isReady) throw unavailable(new Error("the database has another version than this program: run the migrations"));
+      if (!isReady)
+        throw unavailable(new Error("the database has another version than this program: run the migrations"));
     }
     return { status: 200, body: '{"ok":true}' };
   }
@@ -138,7 +160,10 @@ export function createApp({ gate, keys, log, readiness, limits = defaultLimits, 
     log[isNews ? "info" : "debug"]({ ...line, reason });
     observer?.answered(line.operation, line.status, line.code, durationMs / 1_000);
     const fields = exchange.caller === null ? null : limiter.fields(exchange.caller.credential.accessKey);
-    return new HTTPResponse(given.body, { status: given.status, headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...fields, ...given.headers } });
+    return new HTTPResponse(given.body, {
+      status: given.status,
+      headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...fields, ...given.headers },
+    });
   }
 
   // Malformed escapes are our 404, not h3's 400: the raw path decides.
@@ -164,7 +189,10 @@ function describe(exchange: Exchange, given: Answer, durationMs: number) {
     request_id: exchange.requestId,
     operation: exchange.operation,
     status: given.status,
-    code: given.status < 400 || typeof given.body !== "string" ? null : (/^\{\s*"code"\s*:\s*"([A-Z_]+)"/.exec(given.body)?.[1] ?? null),
+    code:
+      given.status < 400 || typeof given.body !== "string"
+        ? null
+        : (/^\{\s*"code"\s*:\s*"([A-Z_]+)"/.exec(given.body)?.[1] ?? null),
     duration_ms: Math.round(durationMs * 100) / 100,
     access_key: exchange.caller?.credential.accessKey,
     tenant_id: exchange.caller?.credential.tenantId,

@@ -8,15 +8,34 @@ import { Problem } from "../common/problem.ts";
 import { open, credentialPurpose } from "../crypto/seal.ts";
 import { isInWindow, readAuthHeaders, verify } from "../crypto/request-signature.ts";
 
-export type Credential = { accessKey: string; tenantId: number; credentialId: number; variant: Variant; secret: string };
-export type Received = { method: string; target: string; headers: Record<string, string | string[] | undefined>; body: Uint8Array };
+export type Credential = {
+  accessKey: string;
+  tenantId: number;
+  credentialId: number;
+  variant: Variant;
+  secret: string;
+};
+export type Received = {
+  method: string;
+  target: string;
+  headers: Record<string, string | string[] | undefined>;
+  body: Uint8Array;
+};
 export type Caller = { credential: Credential; nonce: string };
 
 // A revoked credential is refused by the database at once, whatever is remembered here; this is for a secret that changed.
 const rememberMs = 3_000;
 const maxRemembered = 10_000;
 
-export function createAuthenticator({ gate, keys, now = Date.now }: { gate: Pick<Gate, "findCredential">; keys: MasterKeys; now?: () => number }) {
+export function createAuthenticator({
+  gate,
+  keys,
+  now = Date.now,
+}: {
+  gate: Pick<Gate, "findCredential">;
+  keys: MasterKeys;
+  now?: () => number;
+}) {
   const nobody = randomBytes(32).toString("base64url");
   const remembered = new Map<string, { credential: Credential; until: number }>();
   const loading = new Map<string, Promise<Credential | null>>();
@@ -33,7 +52,13 @@ export function createAuthenticator({ gate, keys, now = Date.now }: { gate: Pick
     remembered.delete(accessKey);
     if (row === null) return null;
     const secret = open(keys, credentialPurpose(accessKey), row.sealed_secret);
-    const credential = { accessKey, tenantId: row.tenant_id, credentialId: row.credential_id, variant: row.variant, secret };
+    const credential = {
+      accessKey,
+      tenantId: row.tenant_id,
+      credentialId: row.credential_id,
+      variant: row.variant,
+      secret,
+    };
     // The oldest goes: a map keeps the order in which its entries came.
     if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!);
     remembered.set(accessKey, { credential, until: now() + rememberMs });
@@ -48,7 +73,13 @@ export function createAuthenticator({ gate, keys, now = Date.now }: { gate: Pick
   return async function authenticate(received: Received, deadline: number): Promise<Caller> {
     const auth = readAuthHeaders(received.headers);
     if (auth === null) throw new Problem("UNAUTHENTICATED");
-    const signed = { method: received.method, target: received.target, timestamp: auth.timestamp, nonce: auth.nonce, body: received.body };
+    const signed = {
+      method: received.method,
+      target: received.target,
+      timestamp: auth.timestamp,
+      nonce: auth.nonce,
+      body: received.body,
+    };
 
     let credential = recall(auth.accessKey);
     if (credential === null || !verify(credential.secret, signed, auth.signature)) {
@@ -59,7 +90,8 @@ export function createAuthenticator({ gate, keys, now = Date.now }: { gate: Pick
     }
     // Only "nobody" signed with the secret that nobody has.
     if (credential === null) throw new Problem("UNAUTHENTICATED");
-    if (!isInWindow(auth.timestamp, now())) throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });
+    if (!isInWindow(auth.timestamp, now()))
+      throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });
     return { credential, nonce: auth.nonce };
   };
 }

@@ -36,5 +36,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
 export function isJson(request: IncomingMessage): boolean {
   const type = request.headers["content-type"] ?? "";
   const encoding = request.headers["content-encoding"] ?? "identity";
-  return /^application\/json\s*(;\s*charset\s*=\s*("utf-8"|utf-8)\s*)?;?\s*$/i.test(type) && /^identity$/i.test(encoding);
+  return (
+    /^application\/json\s*(;\s*charset\s*=\s*("utf-8"|utf-8)\s*)?;?\s*$/i.test(type) && /^identity$/i.test(encoding)
+  );
 }

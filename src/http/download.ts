@@ -11,7 +11,11 @@ type Opened = { ifNoneMatch: string | undefined; deadline: number; pageWithinMs:
 
 // `file` is what the database answered. The first page is fetched before anything is sent, so that a database that is
 // away is a 503 and not an empty file; an error after that cuts the connection, short of content-length.
-export async function openDownload({ gate, log, requestId }: DownloadParts, file: StatementFile, { ifNoneMatch, deadline, pageWithinMs }: Opened): Promise<Answer> {
+export async function openDownload(
+  { gate, log, requestId }: DownloadParts,
+  file: StatementFile,
+  { ifNoneMatch, deadline, pageWithinMs }: Opened,
+): Promise<Answer> {
   const headers = {
     "content-type": "text/csv; charset=utf-8",
     "cache-control": "private, no-cache",

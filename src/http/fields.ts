@@ -3,13 +3,15 @@ import { z } from "zod";
 import { normalizeCode } from "../crypto/coupon-code.ts";
 
 // Control characters, lone surrogates and NUL are in \p{C}; characters are counted, not UTF-16 units.
-export const printable = (max: number) => z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
+export const printable = (max: number) =>
+  z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
 
 export const requestId = printable(128);
 export const externalId = printable(64);
 
 // Free text, at most so many characters.
-export const text = (max: number) => z.string().refine((value) => [...value].length <= max, `must be at most ${max} characters`);
+export const text = (max: number) =>
+  z.string().refine((value) => [...value].length <= max, `must be at most ${max} characters`);
 
 // Store and terminal in Variant A: recorded as given, never an error but for their length. Nothing left is nothing given.
 export const label = z

@@ -6,7 +6,8 @@ const maxIssues = 20;
 
 export function listIssues(error: z.ZodError, input: unknown): Issue[] {
   const issues = error.issues.flatMap((issue) => {
-    if (issue.code === "unrecognized_keys") return issue.keys.map((key) => ({ path: join([...issue.path, safeName(key)]), message: "unknown field" }));
+    if (issue.code === "unrecognized_keys")
+      return issue.keys.map((key) => ({ path: join([...issue.path, safeName(key)]), message: "unknown field" }));
     return [{ path: join(issue.path), message: describe(issue, valueAt(input, issue.path)) }];
   });
   return issues.slice(0, maxIssues);
@@ -29,5 +30,9 @@ function join(path: readonly PropertyKey[]): string {
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((value, name) => (typeof value === "object" && value !== null ? (value as Record<PropertyKey, unknown>)[name] : undefined), input);
+  return path.reduce<unknown>(
+    (value, name) =>
+      typeof value === "object" && value !== null ? (value as Record<PropertyKey, unknown>)[name] : undefined,
+    input,
+  );
 }

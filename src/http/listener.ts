@@ -9,7 +9,11 @@ export type Listening = { url: string; connections(): Promise<number>; stop(): P
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 // What was answered here, and never came to the handler.
 export type Refused = { request_id: string; status: number; code: string };
-export type ListenParts = Pick<Config, "host" | "port"> & { limits: Limits; onRefused: (refused: Refused) => void; onDropped?: () => void };
+export type ListenParts = Pick<Config, "host" | "port"> & {
+  limits: Limits;
+  onRefused: (refused: Refused) => void;
+  onDropped?: () => void;
+};
 
 // Requests under way at the end have as long as an answer may take; then their connections are cut.
 const drainMs = 4_000;
@@ -24,7 +28,10 @@ export function listen(handler: Handler, parts: ListenParts): Promise<Listening>
     server.once("error", reject);
     server.listen(parts.port, parts.host, () => {
       server.off("error", reject);
-      const connections = () => new Promise<number>((count, fail) => server.getConnections((error, found) => (error === null ? count(found) : fail(error))));
+      const connections = () =>
+        new Promise<number>((count, fail) =>
+          server.getConnections((error, found) => (error === null ? count(found) : fail(error))),
+        );
       resolve({ url: urlOf(server), connections, stop: () => close(server) });
     });
   });
@@ -62,7 +69,8 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
     (socket as Socket).destroySoon();
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(latest.get(socket))) return void socket.destroy();
+    if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(latest.get(socket)))
+      return void socket.destroy();
     onRefused(refuseUnreadable(error, socket));
   });
   return server;
@@ -77,7 +85,8 @@ function isTurnOfUnreadable(latest: ServerResponse | undefined): boolean {
 
 // What node could not read as HTTP never becomes a request; it gets an answer of the usual shape all the same.
 function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): Refused {
-  if (code === "HPE_HEADER_OVERFLOW") return answerOn(socket, "431 Request Header Fields Too Large", new Problem("PAYLOAD_TOO_LARGE"));
+  if (code === "HPE_HEADER_OVERFLOW")
+    return answerOn(socket, "431 Request Header Fields Too Large", new Problem("PAYLOAD_TOO_LARGE"));
   const problem = invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]);
   return answerOn(socket, code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request", problem);
 }

@@ -18,10 +18,31 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 export function observeServe({ registry }: Pick<Metrics, "registry">): { observer: Observer; show(load: Load): void } {
   const registers = [registry];
-  const requests = new Counter({ name: "coupon_http_requests_total", help: "Answers by operation, HTTP status and error code.", labelNames: ["operation", "status", "code"], registers });
-  const seconds = new Histogram({ name: "coupon_http_request_duration_seconds", help: "From a request's head to its answer.", labelNames: ["operation"], buckets: secondsBuckets, registers });
-  const groups = new Histogram({ name: "coupon_group_size_calls", help: "Calls that were carried out as one transaction.", buckets: [1, 2, 4, 8, 16, 32, 64], registers });
-  const refused = new Counter({ name: "coupon_limit_refused_total", help: "Requests and connections refused by a limit.", labelNames: ["limit"], registers });
+  const requests = new Counter({
+    name: "coupon_http_requests_total",
+    help: "Answers by operation, HTTP status and error code.",
+    labelNames: ["operation", "status", "code"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "coupon_http_request_duration_seconds",
+    help: "From a request's head to its answer.",
+    labelNames: ["operation"],
+    buckets: secondsBuckets,
+    registers,
+  });
+  const groups = new Histogram({
+    name: "coupon_group_size_calls",
+    help: "Calls that were carried out as one transaction.",
+    buckets: [1, 2, 4, 8, 16, 32, 64],
+    registers,
+  });
+  const refused = new Counter({
+    name: "coupon_limit_refused_total",
+    help: "Requests and connections refused by a limit.",
+    labelNames: ["limit"],
+    registers,
+  });
   // A limit that has refused nobody shows 0, so that its first refusal is an increase.
   for (const limit of ["requests", "unknown_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
 
@@ -46,15 +67,38 @@ export function observeServe({ registry }: Pick<Metrics, "registry">): { observe
     },
     show({ openRequests, connections, gate }) {
       const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
-        new Gauge({ name, help, registers, async collect() { this.set(await read()); } });
+        new Gauge({
+          name,
+          help,
+          registers,
+          async collect() {
+            this.set(await read());
+          },
+        });
       gauge("coupon_http_connections", "Open connections.", connections);
       gauge("coupon_http_open_requests", "Requests that are worked on.", openRequests);
       gauge("coupon_calls_waiting", "Calls that wait for their group to be carried out.", () => gate().waiting);
       const byLane = (name: string, help: string, read: (lane: GateLoad["lanes"][string]) => number) =>
-        new Gauge({ name, help, labelNames: ["lane"], registers, collect() { for (const [lane, load] of Object.entries(gate().lanes)) this.set({ lane }, read(load)); } });
-      byLane("coupon_lane_busy_connections", "Connections to the database that are at work, by lane.", ({ busy }) => busy);
+        new Gauge({
+          name,
+          help,
+          labelNames: ["lane"],
+          registers,
+          collect() {
+            for (const [lane, load] of Object.entries(gate().lanes)) this.set({ lane }, read(load));
+          },
+        });
+      byLane(
+        "coupon_lane_busy_connections",
+        "Connections to the database that are at work, by lane.",
+        ({ busy }) => busy,
+      );
       byLane("coupon_lane_connections", "Connections that a lane may use.", ({ width }) => width);
-      byLane("coupon_lane_waiting_statements", "Statements that wait for a connection, by lane.", ({ waiting }) => waiting);
+      byLane(
+        "coupon_lane_waiting_statements",
+        "Statements that wait for a connection, by lane.",
+        ({ waiting }) => waiting,
+      );
     },
   };
 }

@@ -25,15 +25,33 @@ type Limit = { name: LimitName; buckets: Buckets; policy: string };
 
 const guessing: ReadonlySet<string> = new Set(["lock", "redeem", "void", "query"]);
 const ending: ReadonlySet<string> = new Set(["confirm", "cancel"]);
-const aboutOwnLock: ReadonlySet<string> = new Set(["LOCK_EXPIRED", "LOCK_CANCELLED", "LOCK_CONFIRMED", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS"]);
+const aboutOwnLock: ReadonlySet<string> = new Set([
+  "LOCK_EXPIRED",
+  "LOCK_CANCELLED",
+  "LOCK_CONFIRMED",
+  "IDEMPOTENCY_KEY_REUSED",
+  "REQUEST_IN_PROGRESS",
+]);
 
-export function createLimiter({ requestsPerSecond, requestBurst, unknownCodesPerMinute }: Limits, onRefused?: (limit: LimitName) => void): Limiter {
-  const requests = requestsPerSecond === null ? null : openLimit("requests", { perSecond: requestsPerSecond, burst: requestBurst });
-  const codes = unknownCodesPerMinute === null ? null : openLimit("unknown_codes", { perSecond: unknownCodesPerMinute / 60, burst: unknownCodesPerMinute });
+export function createLimiter(
+  { requestsPerSecond, requestBurst, unknownCodesPerMinute }: Limits,
+  onRefused?: (limit: LimitName) => void,
+): Limiter {
+  const requests =
+    requestsPerSecond === null ? null : openLimit("requests", { perSecond: requestsPerSecond, burst: requestBurst });
+  const codes =
+    unknownCodesPerMinute === null
+      ? null
+      : openLimit("unknown_codes", { perSecond: unknownCodesPerMinute / 60, burst: unknownCodesPerMinute });
 
   function refuse({ name, buckets }: Limit, accessKey: string): Problem {
     onRefused?.(name);
-    return new Problem("RATE_LIMITED", { limit: name }, { "retry-after": String(atLeastOne(buckets.secondsToNext(accessKey))) }, new Error(`too many ${name}`));
+    return new Problem(
+      "RATE_LIMITED",
+      { limit: name },
+      { "retry-after": String(atLeastOne(buckets.secondsToNext(accessKey))) },
+      new Error(`too many ${name}`),
+    );
   }
 
   return {
@@ -49,19 +67,29 @@ export function createLimiter({ requestsPerSecond, requestBurst, unknownCodesPer
     tell(accessKey, operation, isBlind, told) {
       if (codes === null) return;
       if (isBlind && !mayTellBlind(told)) throw refuse(codes, accessKey);
-      if (!isBlind && (guessing.has(operation) || ending.has(operation)) && isUnknownCode(told)) codes.buckets.take(accessKey);
+      if (!isBlind && (guessing.has(operation) || ending.has(operation)) && isUnknownCode(told))
+        codes.buckets.take(accessKey);
     },
     fields(accessKey) {
       // Of the codes only once one was wrong: a till that reads its codes never learns that there is such a limit.
-      const used = [requests, codes].filter((limit) => limit !== null && (limit === requests || limit.buckets.left(accessKey) < unknownCodesPerMinute!)) as Limit[];
+      const used = [requests, codes].filter(
+        (limit) => limit !== null && (limit === requests || limit.buckets.left(accessKey) < unknownCodesPerMinute!),
+      ) as Limit[];
       if (used.length === 0) return null;
-      return { "ratelimit-policy": used.map(({ policy }) => policy).join(", "), ratelimit: used.map((limit) => describe(limit, accessKey)).join(", ") };
+      return {
+        "ratelimit-policy": used.map(({ policy }) => policy).join(", "),
+        ratelimit: used.map((limit) => describe(limit, accessKey)).join(", "),
+      };
     },
   };
 }
 
 function openLimit(name: LimitName, quota: Quota): Limit {
-  return { name, buckets: createBuckets(quota), policy: `"${name}";q=${quota.burst};w=${Math.ceil(quota.burst / quota.perSecond)}` };
+  return {
+    name,
+    buckets: createBuckets(quota),
+    policy: `"${name}";q=${quota.burst};w=${Math.ceil(quota.burst / quota.perSecond)}`,
+  };
 }
 
 // r: what is left; t: when there is one again, or all of them.

@@ -12,7 +12,13 @@ import type { Route, Values } from "./route.ts";
 
 // A body, parsed once: its request_id is wanted before anything in it is judged.
 export type Input = { values: Values } | { error: unknown };
-export type Request = { query: string; segments: Record<string, string>; idempotencyKeys: string[]; body: Uint8Array; input: Input };
+export type Request = {
+  query: string;
+  segments: Record<string, string>;
+  idempotencyKeys: string[];
+  body: Uint8Array;
+  input: Input;
+};
 export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args">;
 
 export function readCall(route: Route, variant: Variant, request: Request, keys: MasterKeys): Reading {
@@ -20,7 +26,8 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
   const parameters = readQuery(request.query, route.query ?? [], issues);
   const idempotencyKey = route.isWrite ? readIdempotencyKey(request.idempotencyKeys, issues) : null;
   const input = route.method === "POST" ? valuesOf(request.input) : { ...parameters, ...request.segments };
-  if (route.method === "GET" && request.body.length > 0) issues.push({ path: "(body)", message: "a GET takes no body" });
+  if (route.method === "GET" && request.body.length > 0)
+    issues.push({ path: "(body)", message: "a GET takes no body" });
   const parsed = route.schema(variant).safeParse(input);
   if (!parsed.success) issues.push(...listIssues(parsed.error, input));
   if (!parsed.success || issues.length > 0) throw invalid(issues);
@@ -52,7 +59,9 @@ function valuesOf(input: Input): Values {
 function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: string | null): void {
   if (typeof coupon !== "string") return;
   const isCode = (value: unknown): boolean =>
-    typeof value === "string" ? spells(value, coupon) : typeof value === "object" && value !== null && Object.values(value).some(isCode);
+    typeof value === "string"
+      ? spells(value, coupon)
+      : typeof value === "object" && value !== null && Object.values(value).some(isCode);
   const found = Object.entries({ ...others, "idempotency-key": idempotencyKey }).find(([, value]) => isCode(value));
   if (found !== undefined) throw invalid([{ path: found[0], message: "must not hold the coupon's code" }]);
 }

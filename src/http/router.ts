@@ -20,8 +20,20 @@ import { reverse } from "./routes/reverse.ts";
 import { voidCoupon } from "./routes/void.ts";
 
 export const routes: readonly Route[] = [
-  lock, redeem, confirm, cancel, reverse, voidCoupon, query, createBatch, getBatch, allocateBatch, getRequest,
-  pullEvents, listReconciliations, getReconciliation,
+  lock,
+  redeem,
+  confirm,
+  cancel,
+  reverse,
+  voidCoupon,
+  query,
+  createBatch,
+  getBatch,
+  allocateBatch,
+  getRequest,
+  pullEvents,
+  listReconciliations,
+  getReconciliation,
 ];
 
 export type Match<R> = { route: R; segments: Record<string, string> };
@@ -43,7 +55,10 @@ export function createMatcher<R extends Matched>(table: readonly R[]): (method: 
     for (const { expression, names, routes: candidates } of patterns) {
       const found = expression.exec(path);
       if (found === null) continue;
-      return { route: choose(candidates, method), segments: Object.fromEntries(names.map((name, index) => [name, found[index + 1]!])) };
+      return {
+        route: choose(candidates, method),
+        segments: Object.fromEntries(names.map((name, index) => [name, found[index + 1]!])),
+      };
     }
     throw new Problem("ROUTE_NOT_FOUND");
   };
@@ -51,7 +66,8 @@ export function createMatcher<R extends Matched>(table: readonly R[]): (method: 
 
 function choose<R extends Matched>(group: R[], method: string): R {
   const route = group.find((candidate) => candidate.method === method);
-  if (route === undefined) throw new Problem("METHOD_NOT_ALLOWED", null, { allow: group.map((candidate) => candidate.method).join(", ") });
+  if (route === undefined)
+    throw new Problem("METHOD_NOT_ALLOWED", null, { allow: group.map((candidate) => candidate.method).join(", ") });
   return route;
 }
 

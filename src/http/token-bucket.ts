@@ -13,7 +13,10 @@ export type Buckets = {
 
 const maxKept = 10_000;
 
-export function createBuckets({ perSecond, burst }: Quota, { now = () => performance.now(), most = maxKept } = {}): Buckets {
+export function createBuckets(
+  { perSecond, burst }: Quota,
+  { now = () => performance.now(), most = maxKept } = {},
+): Buckets {
   // A key without an entry has a full bucket.
   const taken = new Map<string, { left: number; at: number }>();
 

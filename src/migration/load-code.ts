@@ -55,7 +55,9 @@ async function tryFile(session: Session, file: CodeFile): Promise<unknown> {
     if (missingObject.includes(state)) return located;
     // Another result type or other column names: `or replace` cannot do that, so make it anew.
     if (!changedShape.includes(state)) throw located;
-    const changed = (await listObjects(session)).filter(({ schema, name }) => schema === file.schema && name === file.name);
+    const changed = (await listObjects(session)).filter(
+      ({ schema, name }) => schema === file.schema && name === file.name,
+    );
     await dropObjects(session, changed);
     await runScript(session, file.text, file.path);
   }
@@ -104,10 +106,15 @@ async function sweep(session: Session, before: DatabaseObject[]): Promise<string
   const now = new Set((await listObjects(session)).map(({ version }) => version));
   const left = before.filter(({ version }) => now.has(version));
   const names = new Set(listCode().map(({ schema, name }) => `${schema}.${name}`));
-  const retiring = left.filter(({ kind, schema, name, note }) =>
-    kind === "routine" && calledByPrograms.includes(schema) && !names.has(`${schema}.${name}`) && note !== retired);
+  const retiring = left.filter(
+    ({ kind, schema, name, note }) =>
+      kind === "routine" && calledByPrograms.includes(schema) && !names.has(`${schema}.${name}`) && note !== retired,
+  );
   const dropping = left.filter((object) => !retiring.includes(object));
-  await dropObjects(session, dropping.filter(({ kind }) => kind === "view"));
+  await dropObjects(
+    session,
+    dropping.filter(({ kind }) => kind === "view"),
+  );
   const routines = dropping.filter(({ kind }) => kind === "routine").map(({ identity }) => identity);
   await session.run("savepoint trial");
   await dropRoutines(session, routines);
@@ -121,11 +128,16 @@ const retired = "Retired: the next version takes it away.";
 
 async function dropObjects(session: Session, objects: DatabaseObject[]): Promise<void> {
   for (const kind of ["view", "routine"] as const) {
-    await drop(session, kind, objects.filter((object) => object.kind === kind).map(({ identity }) => identity));
+    await drop(
+      session,
+      kind,
+      objects.filter((object) => object.kind === kind).map(({ identity }) => identity),
+    );
   }
 }
 
-export const dropRoutines = (session: Session, identities: string[]): Promise<void> => drop(session, "routine", identities);
+export const dropRoutines = (session: Session, identities: string[]): Promise<void> =>
+  drop(session, "routine", identities);
 
 async function drop(session: Session, kind: "view" | "routine", names: string[]): Promise<void> {
   if (names.length === 0) return;
@@ -141,10 +153,13 @@ function locate(error: unknown, text: string, file: string): Error {
   if (sqlState(error) === null) return error as Error;
   const { position, bodyLine } = sqlPlace(error);
   const lineAt = (index: number): number => text.slice(0, index).split("\n").length;
-  const line = position !== undefined ? lineAt(position - 1)
-    // Lines in a function's body count from the line of its opening quote.
-    : bodyLine !== undefined ? lineAt(text.search(/\$\w*\$/)) + bodyLine - 1
-      : 1;
+  const line =
+    position !== undefined
+      ? lineAt(position - 1)
+      : // Lines in a function's body count from the line of its opening quote.
+        bodyLine !== undefined
+        ? lineAt(text.search(/\$\w*\$/)) + bodyLine - 1
+        : 1;
   return new ScriptError(`${file}:${line}: ${describe(error)}`, { cause: error });
 }
 

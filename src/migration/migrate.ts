@@ -84,7 +84,9 @@ function refuseNewer(applied: Applied): void {
   const known = listMigrations();
   const unknown = applied.migrations.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
-    throw new Error(`the database is newer than this checkout, which does not know its migration ${unknown.join(", ")}`);
+    throw new Error(
+      `the database is newer than this checkout, which does not know its migration ${unknown.join(", ")}`,
+    );
   }
 }
 
@@ -129,9 +131,10 @@ async function change(session: Session, applied: string[], codeHash: string): Pr
   await runScript(session, readScript("grants.sql"), "db/grants.sql");
   await recordCode(session, codeHash);
   await session.run("commit");
-  const said = fresh.length > 0
-    ? `migrated: ${fresh.length} migrations, ${count} functions and views`
-    : `no new migration, ${count} functions and views loaded`;
+  const said =
+    fresh.length > 0
+      ? `migrated: ${fresh.length} migrations, ${count} functions and views`
+      : `no new migration, ${count} functions and views loaded`;
   return { said, left };
 }
 
@@ -142,7 +145,8 @@ async function change(session: Session, applied: string[], codeHash: string): Pr
 async function dropLeft(session: Session, left: string[]): Promise<void> {
   if (left.length === 0) return;
   const deadline = performance.now() + 5_000;
-  const running = "select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()";
+  const running =
+    "select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()";
   const listRunning = async (): Promise<string[]> => (await session.rows<{ id: string }>(running)).map(({ id }) => id);
   const before = new Set(await listRunning());
   while ((await listRunning()).some((id) => before.has(id)) && performance.now() < deadline) await sleep(20);

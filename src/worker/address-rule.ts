@@ -25,17 +25,23 @@ const publicIpv6 = block("2000::/3");
 
 const refused = [
   "0.0.0.0/8", // this network
-  "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // private
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16", // private
   "100.64.0.0/10", // carrier-grade NAT
   "127.0.0.0/8", // loopback
   "169.254.0.0/16", // link-local, metadata services
   "192.0.0.0/24", // protocol assignments
-  "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", // documentation
+  "192.0.2.0/24",
+  "198.51.100.0/24",
+  "203.0.113.0/24", // documentation
   "192.88.99.0/24", // 6to4 relays
   "198.18.0.0/15", // benchmarks
-  "224.0.0.0/4", "240.0.0.0/4", // multicast; reserved and broadcast
+  "224.0.0.0/4",
+  "240.0.0.0/4", // multicast; reserved and broadcast
   "2001::/23", // protocol assignments, with Teredo (2001::/32) and benchmarks (2001:2::/48)
-  "2001:db8::/32", "3fff::/20", // documentation
+  "2001:db8::/32",
+  "3fff::/20", // documentation
   "2002::/16", // 6to4, whatever IPv4 address is in it: nobody has it any more
 ].map(block);
 
@@ -51,7 +57,11 @@ export function createAddressRule(allow: readonly string[] = []): AddressRule {
 
 export class RefusedAddress extends Error {
   constructor(hostname: string, address: string) {
-    super(hostname === address ? `refused: ${address} is no public address` : `refused: ${hostname} has ${address}, which is no public address`);
+    super(
+      hostname === address
+        ? `refused: ${address} is no public address`
+        : `refused: ${hostname} has ${address}, which is no public address`,
+    );
   }
 }
 
@@ -93,7 +103,9 @@ export const resolveHost: Resolve = async (hostname) => {
 async function readHosts(name: string): Promise<string[]> {
   const text = await readFile("/etc/hosts", "utf8").catch(() => "");
   const lines = text.split("\n").map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
-  return lines.filter(([, ...names]) => names.some((one) => one.toLowerCase() === name)).map(([address = ""]) => address);
+  return lines
+    .filter(([, ...names]) => names.some((one) => one.toLowerCase() === name))
+    .map(([address = ""]) => address);
 }
 
 function isPublic(number: bigint): boolean {

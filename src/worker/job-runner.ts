@@ -23,7 +23,8 @@ type Kept = { runner: Promise<Runner>; aliveAt: number };
 export function keepRunner({ start, onJobEnded, log, limits = usualLimits }: Parts): SteadyRunner {
   let current: Kept | undefined;
 
-  const inTime = <T>(running: Promise<T>): Promise<T> => beforeDeadline(running, performance.now() + limits.answerWithinMs);
+  const inTime = <T>(running: Promise<T>): Promise<T> =>
+    beforeDeadline(running, performance.now() + limits.answerWithinMs);
   const forget = (kept: Kept): void => {
     if (current === kept) current = undefined;
   };
@@ -41,12 +42,17 @@ export function keepRunner({ start, onJobEnded, log, limits = usualLimits }: Par
 
   function startOne(): Kept {
     const kept: Kept = { runner: start(), aliveAt: performance.now() };
-    kept.runner.then((runner) => watch(kept, runner), () => forget(kept));
+    kept.runner.then(
+      (runner) => watch(kept, runner),
+      () => forget(kept),
+    );
     return kept;
   }
 
   function watch(kept: Kept, { events, promise }: Runner): void {
-    const noteLife = () => { kept.aliveAt = performance.now(); };
+    const noteLife = () => {
+      kept.aliveAt = performance.now();
+    };
     noteLife();
     events.on("worker:getJob:empty", noteLife);
     events.on("job:start", noteLife);

@@ -13,10 +13,19 @@ export type WorkObserver = {
 
 // By the column that jobs.read_metrics gives.
 const figures = {
-  feed_waiting: ["coupon_feed_waiting_events", "Committed events that are not in their feed yet; at most 10,000 are counted."],
+  feed_waiting: [
+    "coupon_feed_waiting_events",
+    "Committed events that are not in their feed yet; at most 10,000 are counted.",
+  ],
   feed_lag: ["coupon_feed_lag_seconds", "Age of the oldest of these."],
-  delivery_waiting: ["coupon_delivery_waiting_events", "Deliveries to webhooks that are not taken and not parked; at most 10,000 are counted."],
-  delivery_lag: ["coupon_delivery_lag_seconds", "For how long the oldest delivery has been due to a webhook that is neither paused nor disabled."],
+  delivery_waiting: [
+    "coupon_delivery_waiting_events",
+    "Deliveries to webhooks that are not taken and not parked; at most 10,000 are counted.",
+  ],
+  delivery_lag: [
+    "coupon_delivery_lag_seconds",
+    "For how long the oldest delivery has been due to a webhook that is neither paused nor disabled.",
+  ],
   webhook_disabled: ["coupon_webhooks_disabled", "Webhooks that are switched off."],
   mint_batches: ["coupon_mint_pending_batches", "Batches that are not minted yet."],
   mint_coupons: ["coupon_mint_pending_coupons", "Coupons of these that are still to be minted."],
@@ -31,7 +40,10 @@ type Row = Record<keyof typeof figures, number | string>;
 
 export function observeWork(metrics: Metrics, database: SteadyDatabase): WorkObserver {
   const registers = [metrics.registry];
-  const gauges = Object.entries(figures).map(([column, [name, help]]) => ({ column: column as keyof Row, gauge: new Gauge({ name, help, registers }) }));
+  const gauges = Object.entries(figures).map(([column, [name, help]]) => ({
+    column: column as keyof Row,
+    gauge: new Gauge({ name, help, registers }),
+  }));
   const columns = Object.keys(figures).join(", ");
   metrics.watch({
     program: "work",
@@ -44,11 +56,29 @@ export function observeWork(metrics: Metrics, database: SteadyDatabase): WorkObs
     },
   });
 
-  const attempts = new Counter({ name: "coupon_webhook_attempts_total", help: "Attempts to deliver an event, by what came of it.", labelNames: ["outcome"], registers });
+  const attempts = new Counter({
+    name: "coupon_webhook_attempts_total",
+    help: "Attempts to deliver an event, by what came of it.",
+    labelNames: ["outcome"],
+    registers,
+  });
   for (const outcome of ["taken", "failed", "parked", "gone"]) attempts.inc({ outcome }, 0);
-  const laws = new Gauge({ name: "coupon_law_broken_rows", help: "Rows in which a law of the system was broken at the last self-check of this process.", labelNames: ["law"], registers });
-  const broken = new Gauge({ name: "coupon_laws_broken", help: "Laws that were broken at the last self-check of this process.", registers });
-  const checkedAt = new Gauge({ name: "coupon_laws_checked_timestamp_seconds", help: "When this process ended its last self-check.", registers });
+  const laws = new Gauge({
+    name: "coupon_law_broken_rows",
+    help: "Rows in which a law of the system was broken at the last self-check of this process.",
+    labelNames: ["law"],
+    registers,
+  });
+  const broken = new Gauge({
+    name: "coupon_laws_broken",
+    help: "Laws that were broken at the last self-check of this process.",
+    registers,
+  });
+  const checkedAt = new Gauge({
+    name: "coupon_laws_checked_timestamp_seconds",
+    help: "When this process ended its last self-check.",
+    registers,
+  });
   // Until the first check there is nothing to say, and 0 would be saying that all is well.
   for (const gauge of [broken, checkedAt]) gauge.remove();
 

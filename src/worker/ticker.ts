@@ -5,7 +5,17 @@ import type { Logger } from "../common/log.ts";
 
 export type Ticker = { wake(): void; stop(): Promise<void> };
 
-export function startTicker({ name, everyMs, tick, log }: { name: string; everyMs: number | (() => number); tick: () => Promise<unknown>; log: Logger }): Ticker {
+export function startTicker({
+  name,
+  everyMs,
+  tick,
+  log,
+}: {
+  name: string;
+  everyMs: number | (() => number);
+  tick: () => Promise<unknown>;
+  log: Logger;
+}): Ticker {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let isWoken = false;

@@ -43,11 +43,18 @@ export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15
 
   return async (webhook, cut) => {
     const startedAt = performance.now();
-    const took = (result: Omit<Outcome, "durationMs">): Outcome => ({ ...result, durationMs: Math.round(performance.now() - startedAt) });
+    const took = (result: Omit<Outcome, "durationMs">): Outcome => ({
+      ...result,
+      durationMs: Math.round(performance.now() - startedAt),
+    });
     try {
       const { status, retryAfter } = await exchange(webhook, cut);
       const isTaken = status >= 200 && status <= 299;
-      return took({ httpStatus: status, error: null, retryAfterSeconds: isTaken ? null : readRetryAfter(retryAfter, Date.now()) });
+      return took({
+        httpStatus: status,
+        error: null,
+        retryAfterSeconds: isTaken ? null : readRetryAfter(retryAfter, Date.now()),
+      });
     } catch (error) {
       if (cut?.aborted) return null;
       return took({ httpStatus: null, error: describe(error), retryAfterSeconds: null });
@@ -59,8 +66,15 @@ export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15
     const host = url.hostname.replace(/^\[|\]$/g, "");
     checkLiteral(mayConnect, host);
     const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamilyAttemptTimeout"> = {
-      method: "POST", host, port: url.port, path: `${url.pathname}${url.search}`, headers: headersOf(webhook),
-      lookup, agent: false, maxHeaderSize: maxAnswerBytes, autoSelectFamilyAttemptTimeout: 2_000,
+      method: "POST",
+      host,
+      port: url.port,
+      path: `${url.pathname}${url.search}`,
+      headers: headersOf(webhook),
+      lookup,
+      agent: false,
+      maxHeaderSize: maxAnswerBytes,
+      autoSelectFamilyAttemptTimeout: 2_000,
     };
     return new Promise((resolve, reject) => {
       const request = (url.protocol === "https:" ? requestHttps : requestHttp)(options);
@@ -85,7 +99,11 @@ export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15
         fail(new Error("the receiver switched protocols"));
       });
       request.on("response", (response) => {
-        read(response, () => end(() => resolve({ status: response.statusCode!, retryAfter: response.headers["retry-after"] })), fail);
+        read(
+          response,
+          () => end(() => resolve({ status: response.statusCode!, retryAfter: response.headers["retry-after"] })),
+          fail,
+        );
       });
       request.end(webhook.body);
     });
@@ -131,5 +149,7 @@ function readHttpDate(text: string): number {
 
 // For the delivery log. A certificate's names are the other side's text, so nothing but plain characters is taken.
 function describe(error: unknown): string {
-  return messageOf(error).replace(/[^ -~]/g, "?").slice(0, 200);
+  return messageOf(error)
+    .replace(/[^ -~]/g, "?")
+    .slice(0, 200);
 }

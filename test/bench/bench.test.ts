@@ -12,8 +12,15 @@ type Results = { reports: Record<string, { figures: { name: string; value: numbe
 // Those that know tables and functions of the database.
 const names = ["function", "http", "fixed", "mint", "expire", "feed", "webhooks", "statement", "scale"];
 const sizes = {
-  BENCH_SECONDS: "1", BENCH_ROUNDS: "1", BENCH_COUPONS: "20000", BENCH_MINT: "5000", BENCH_EXPIRE: "500", BENCH_EVENTS: "2000",
-  BENCH_ENTRIES: "3000", BENCH_SCALE: "3000,9000", BENCH_REDEMPTIONS: "3000",
+  BENCH_SECONDS: "1",
+  BENCH_ROUNDS: "1",
+  BENCH_COUPONS: "20000",
+  BENCH_MINT: "5000",
+  BENCH_EXPIRE: "500",
+  BENCH_EVENTS: "2000",
+  BENCH_ENTRIES: "3000",
+  BENCH_SCALE: "3000,9000",
+  BENCH_REDEMPTIONS: "3000",
 };
 
 t.setTimeout(600_000);
@@ -21,12 +28,23 @@ t.setTimeout(600_000);
 t.test("each of these benches runs to its end and measures something", async (t) => {
   const file = path.join(t.testdir(), "results.json");
   const { stdout } = await promisify(execFile)(process.execPath, ["test/bench/run.ts", ...names], {
-    cwd: root, env: { ...process.env, ...sizes, BENCH_RESULTS: file },
+    cwd: root,
+    env: { ...process.env, ...sizes, BENCH_RESULTS: file },
   });
   t.comment(stdout);
   const { reports } = JSON.parse(readFileSync(file, "utf8")) as Results;
-  const measured = Object.entries(reports).flatMap(([bench, { figures }]) => figures.map((figure) => ({ bench, ...figure })));
+  const measured = Object.entries(reports).flatMap(([bench, { figures }]) =>
+    figures.map((figure) => ({ bench, ...figure })),
+  );
   t.strictSame(Object.keys(reports).sort(), ["rates", ...names.slice(names.indexOf("fixed"))].sort());
-  t.strictSame(measured.filter(({ value }) => typeof value !== "number"), [], "each figure is a number");
-  t.strictSame(measured.filter(({ unit, value }) => unit === "/s" && !(value > 0)), [], "each rate is of something");
+  t.strictSame(
+    measured.filter(({ value }) => typeof value !== "number"),
+    [],
+    "each figure is a number",
+  );
+  t.strictSame(
+    measured.filter(({ unit, value }) => unit === "/s" && !(value > 0)),
+    [],
+    "each rate is of something",
+  );
 });

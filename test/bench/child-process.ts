@@ -20,7 +20,9 @@ export function startHelper<Job, Result>(file: string): Helper<Job, Result> {
   child.on("exit", (code) => isEnding || settle?.reject(new Error(`${file} ended with ${code}`)));
 
   async function tell(message: object): Promise<Told> {
-    const answer = new Promise<Told>((resolve, reject) => { settle = { resolve, reject }; });
+    const answer = new Promise<Told>((resolve, reject) => {
+      settle = { resolve, reject };
+    });
     child.send(message);
     const told = await answer;
     if ("error" in told) throw new Error(`${file}: ${told.error}`);

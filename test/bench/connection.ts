@@ -43,7 +43,11 @@ export function openConnection(url: string, fail: (error: Error) => void): Promi
       chunks = [];
       const taker = take!;
       take = null;
-      taker({ status: Number(text.slice(9, 12)), isExpected: text.startsWith(expected, headEnd + 4), text: () => text.slice(headEnd + 4) });
+      taker({
+        status: Number(text.slice(9, 12)),
+        isExpected: text.startsWith(expected, headEnd + 4),
+        text: () => text.slice(headEnd + 4),
+      });
     });
   });
 }

@@ -43,9 +43,10 @@ export async function createFloor(stage: Stage, kind: "transaction" | "statement
   const anyRow = `(select 1 + floor(random() * ${floorRows})::int)`;
   const update = `update ${schema}.stock s set changes = s.changes + 1, changed_at = clock_timestamp() where s.id = ${anyRow}`;
   const insert = `insert into ${schema}.movement (id, moved_at)`;
-  const steps = kind === "transaction"
-    ? ["begin", update, `${insert} select ${anyRow}, clock_timestamp()`, "commit"]
-    : [`with changed as (${update} returning s.id) ${insert} select c.id, clock_timestamp() from changed c`];
+  const steps =
+    kind === "transaction"
+      ? ["begin", update, `${insert} select ${anyRow}, clock_timestamp()`, "commit"]
+      : [`with changed as (${update} returning s.id) ${insert} select c.id, clock_timestamp() from changed c`];
   const hammer = createHammer({ ...stage, role: "coupon_api", connections: sqlConnections });
   return {
     isRedeeming: false,
@@ -95,7 +96,8 @@ export async function createFunction(stage: Stage, deck: Deck): Promise<Contende
        where c.n > $1 and c.n <= $2 and q.http_status is distinct from 200`,
       [used, used + count],
     );
-    if (row!.last !== used + count || row!.last > queued) throw new Error(`function: ${count} calls made, ${row!.last - used} taken of ${queued - used}`);
+    if (row!.last !== used + count || row!.last > queued)
+      throw new Error(`function: ${count} calls made, ${row!.last - used} taken of ${queued - used}`);
     if (row!.others > 0) throw new Error(`function: ${row!.others} of ${count} calls were not answered 200`);
   }
 
@@ -116,15 +118,31 @@ export async function createFunction(stage: Stage, deck: Deck): Promise<Contende
 }
 
 // most: coupons that a round may use, where they are few.
-export function createHttp(stage: Stage, deck: Deck, kind: "redeem" | "lock-confirm" | "query", most = Infinity): Contender {
+export function createHttp(
+  stage: Stage,
+  deck: Deck,
+  kind: "redeem" | "lock-confirm" | "query",
+  most = Infinity,
+): Contender {
   const loader = startLoader();
-  const chainOf = { redeem: (coupon: Coupon): Ask[] => [redeemAsk(coupon)], "lock-confirm": lockAndConfirm, query: (coupon: Coupon) => [queryAsk(coupon)] }[kind];
+  const chainOf = {
+    redeem: (coupon: Coupon): Ask[] => [redeemAsk(coupon)],
+    "lock-confirm": lockAndConfirm,
+    query: (coupon: Coupon) => [queryAsk(coupon)],
+  }[kind];
   let rate = firstRate;
   return {
     isRedeeming: kind !== "query",
     async prepare(seconds) {
       const coupons = await deck.draw(Math.min(most, enough(rate, seconds)));
-      const go = await loader.prepare({ url: stage.url, accessKey, secret, connections: httpConnections, seconds, chains: coupons.map(chainOf) });
+      const go = await loader.prepare({
+        url: stage.url,
+        accessKey,
+        secret,
+        connections: httpConnections,
+        seconds,
+        chains: coupons.map(chainOf),
+      });
       return async (clock) => {
         await clock.begin();
         const { count, seconds: took, cpuSeconds, latencies } = await go();

@@ -38,7 +38,15 @@ export async function createDeck(mintPile: () => Promise<Pile>): Promise<Deck> {
 }
 
 // Of one batch.
-export async function createPile({ owner, keys, batch }: { owner: Database; keys: MasterKeys; batch: string }): Promise<Pile> {
+export async function createPile({
+  owner,
+  keys,
+  batch,
+}: {
+  owner: Database;
+  keys: MasterKeys;
+  batch: string;
+}): Promise<Pile> {
   const [found] = await owner.rows<Batch>(
     "select b.tenant_id, b.batch_id, b.salt, b.key_version, b.total_count from core.batch b where b.external_id = $1",
     [batch],

@@ -18,35 +18,53 @@ export type DriverJob = {
   isAnswer: boolean;
 };
 // total: also of the seconds before. latencies: milliseconds.
-export type DriverResult = { count: number; seconds: number; cpuSeconds: number; total: number; latencies: Float64Array };
+export type DriverResult = {
+  count: number;
+  seconds: number;
+  cpuSeconds: number;
+  total: number;
+  latencies: Float64Array;
+};
 
-serveJobs<DriverJob, DriverResult>(async ({ address, role, connections, warmSeconds, seconds, steps, params, isAnswer }) => {
-  const sessions = Array.from({ length: connections }, () => openSession(address, { name: "coupon bench driver", role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }));
-  let begun = 0;
+serveJobs<DriverJob, DriverResult>(
+  async ({ address, role, connections, warmSeconds, seconds, steps, params, isAnswer }) => {
+    const sessions = Array.from({ length: connections }, () =>
+      openSession(address, { name: "coupon bench driver", role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
+    );
+    let begun = 0;
 
-  async function runFor(lastsSeconds: number): Promise<number[]> {
-    const latencies: number[] = [];
-    const endAt = performance.now() + lastsSeconds * 1_000;
-    await Promise.all(sessions.map(async (session) => {
-      while (performance.now() < endAt && (params === null || begun < params.length)) {
-        const since = performance.now();
-        const number = (begun += 1);
-        let row: { http_status?: number; body?: string } | undefined;
-        for (const step of steps) [row] = await session.rows(step, params?.[number - 1] ?? []);
-        latencies.push(performance.now() - since);
-        if (isAnswer && row?.http_status !== 200) throw new Error(`answered ${row?.http_status} ${row?.body}`);
-      }
-    }));
-    return latencies;
-  }
+    async function runFor(lastsSeconds: number): Promise<number[]> {
+      const latencies: number[] = [];
+      const endAt = performance.now() + lastsSeconds * 1_000;
+      await Promise.all(
+        sessions.map(async (session) => {
+          while (performance.now() < endAt && (params === null || begun < params.length)) {
+            const since = performance.now();
+            const number = (begun += 1);
+            let row: { http_status?: number; body?: string } | undefined;
+            for (const step of steps) [row] = await session.rows(step, params?.[number - 1] ?? []);
+            latencies.push(performance.now() - since);
+            if (isAnswer && row?.http_status !== 200) throw new Error(`answered ${row?.http_status} ${row?.body}`);
+          }
+        }),
+      );
+      return latencies;
+    }
 
-  await runFor(warmSeconds);
-  return async () => {
-    const before = process.cpuUsage();
-    const startAt = performance.now();
-    const latencies = await runFor(seconds);
-    const result = { count: latencies.length, seconds: (performance.now() - startAt) / 1_000, cpuSeconds: cpuSecondsSince(before), total: begun, latencies: Float64Array.from(latencies) };
-    await Promise.all(sessions.map((session) => session.end()));
-    return result;
-  };
-});
+    await runFor(warmSeconds);
+    return async () => {
+      const before = process.cpuUsage();
+      const startAt = performance.now();
+      const latencies = await runFor(seconds);
+      const result = {
+        count: latencies.length,
+        seconds: (performance.now() - startAt) / 1_000,
+        cpuSeconds: cpuSecondsSince(before),
+        total: begun,
+        latencies: Float64Array.from(latencies),
+      };
+      await Promise.all(sessions.map((session) => session.end()));
+      return result;
+    };
+  },
+);

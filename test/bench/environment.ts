@@ -35,17 +35,26 @@ export type Stage = {
   // Sequences what is left, looks at the laws, and drops everything.
   close(): Promise<void>;
 };
-type Parts = Pick<Stage, "address" | "folder" | "keys" | "url" | "startWorker"> & Omit<Measured, "owner"> & { subscribers?: Subscriber[]; end(): Promise<void> };
+type Parts = Pick<Stage, "address" | "folder" | "keys" | "url" | "startWorker"> &
+  Omit<Measured, "owner"> & { subscribers?: Subscriber[]; end(): Promise<void> };
 
 export async function openStage(server: Server, subscribers: Subscriber[] = []): Promise<Stage> {
   const { address, drop } = await server.createDatabase();
   await migrate(address);
   const masterKeyText = randomBytes(32).toString("base64");
-  const env = { DATABASE_URL: urlOf(address), COUPON_MASTER_KEY: masterKeyText, PORT: "0", WEBHOOK_ALLOW: "127.0.0.0/8" };
+  const env = {
+    DATABASE_URL: urlOf(address),
+    COUPON_MASTER_KEY: masterKeyText,
+    PORT: "0",
+    WEBHOOK_ALLOW: "127.0.0.0/8",
+  };
   const { folder, postmasterPid } = server;
   const service = await startProgram("serve", folder, env);
   return joinStage({
-    address, folder, postmasterPid, subscribers,
+    address,
+    folder,
+    postmasterPid,
+    subscribers,
     keys: parseMasterKeys(masterKeyText),
     url: service.url,
     servePid: service.pid,
@@ -58,12 +67,25 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
 }
 
 // On a service that runs already, without the tenant.
-export async function joinStage({ address, folder, keys, url, startWorker, postmasterPid, servePid, subscribers, end }: Parts): Promise<Stage> {
+export async function joinStage({
+  address,
+  folder,
+  keys,
+  url,
+  startWorker,
+  postmasterPid,
+  servePid,
+  subscribers,
+  end,
+}: Parts): Promise<Stage> {
   const owner = connect(address, { name: "coupon bench", role: "coupon_owner", max: 2 });
   const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
   await apply(admin, keys, tenantDocument(subscribers));
   await admin.end();
-  const [caller] = await owner.rows<{ tenant_id: number; credential_id: number }>("select tenant_id, credential_id from gate.find_credential($1)", [accessKey]);
+  const [caller] = await owner.rows<{ tenant_id: number; credential_id: number }>(
+    "select tenant_id, credential_id from gate.find_credential($1)",
+    [accessKey],
+  );
   const client = createClient({ url, accessKey, secret });
   let count = 0;
 
@@ -74,29 +96,42 @@ export async function joinStage({ address, folder, keys, url, startWorker, postm
   }
 
   const stage: Stage = {
-    address, folder, keys, owner, url, startWorker,
+    address,
+    folder,
+    keys,
+    owner,
+    url,
+    startWorker,
     tenantId: caller!.tenant_id,
     credentialId: caller!.credential_id,
     measured: { owner, postmasterPid, servePid },
     async submit(total, distributor) {
-      const { batch } = await must("/v1/batches", { template, total_count: total, ...(distributor !== undefined && { distributor }) });
+      const { batch } = await must("/v1/batches", {
+        template,
+        total_count: total,
+        ...(distributor !== undefined && { distributor }),
+      });
       return batch.external_id as string;
     },
     async untilMinted(batch) {
       await until(`the coupons of ${batch}`, async () => {
-        const [row] = await owner.rows<{ status: string }>("select b.status from core.batch b where b.external_id = $1", [batch]);
+        const [row] = await owner.rows<{ status: string }>(
+          "select b.status from core.batch b where b.external_id = $1",
+          [batch],
+        );
         return row!.status === "PENDING" ? null : row!.status;
       });
     },
     release: (batch) => must("/v1/batches/allocate", { batch }),
-    makeDeck: (total) => createDeck(async () => {
-      const batch = await stage.submit(total);
-      const worker = await startWorker();
-      await stage.untilMinted(batch);
-      await stage.release(batch);
-      await worker.stop();
-      return createPile({ owner, keys, batch });
-    }),
+    makeDeck: (total) =>
+      createDeck(async () => {
+        const batch = await stage.submit(total);
+        const worker = await startWorker();
+        await stage.untilMinted(batch);
+        await stage.release(batch);
+        await worker.stop();
+        return createPile({ owner, keys, batch });
+      }),
     async close() {
       try {
         await checkLaws(address);

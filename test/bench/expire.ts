@@ -34,7 +34,9 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
   worker = await stage.startWorker();
   const countExpired = async (): Promise<number> => {
     const [row] = await stage.owner.rows<{ count: number }>(
-      "select b.expired_through as count from core.batch b where b.external_id = $1", [batch]);
+      "select b.expired_through as count from core.batch b where b.external_id = $1",
+      [batch],
+    );
     return row!.count;
   };
   await until("the first coupons to expire", async () => ((await countExpired()) > 0 ? true : null));
@@ -46,7 +48,8 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
   const [found] = await stage.owner.rows<{ expired: number; told: number; largest: number }>(
     `select (select count(*)::int from core.coupon c where c.status = 'EXPIRED') as expired,
             (select count(distinct e.coupon_id)::int from core.event e where e.event_type = 'coupon.expired') as told,
-            (select max(s.count)::int from (select count(*) from core.event e where e.event_type = 'coupon.expired' group by e.xmin::text) s) as largest`);
+            (select max(s.count)::int from (select count(*) from core.event e where e.event_type = 'coupon.expired' group by e.xmin::text) s) as largest`,
+  );
   await worker.stop();
   await stage.close();
   const [before, beside] = [quantile(joined(without), 0.99), quantile(joined(during), 0.99)];
@@ -61,7 +64,10 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
       { name: `p99 at ${tillsPerSecond}/s during`, value: beside, unit: "ms" },
       { name: "p99 during / before", value: beside / before, unit: "", aim: { atMost: 2 } },
     ],
-    details: { p99Before: without.map((one) => quantile(one, 0.99)), p99During: during.map((one) => quantile(one, 0.99)) },
+    details: {
+      p99Before: without.map((one) => quantile(one, 0.99)),
+      p99During: during.map((one) => quantile(one, 0.99)),
+    },
   };
 }
 
@@ -70,7 +76,9 @@ async function makeDue(stage: Stage, batch: string): Promise<void> {
   const session = openSession(stage.address, { name: "coupon bench" });
   await session.run("set session_replication_role = replica");
   await session.rows(
-    "update core.coupon c set valid_to = clock_timestamp() from core.batch b where b.tenant_id = c.tenant_id and b.batch_id = c.batch_id and b.external_id = $1", [batch]);
+    "update core.coupon c set valid_to = clock_timestamp() from core.batch b where b.tenant_id = c.tenant_id and b.batch_id = c.batch_id and b.external_id = $1",
+    [batch],
+  );
   await session.rows("update core.batch b set valid_to = clock_timestamp() where b.external_id = $1", [batch]);
   await session.end();
 }

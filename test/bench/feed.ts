@@ -23,7 +23,8 @@ export async function benchFeed(server: Server, { eventCount, seconds, rounds }:
 
   const service = { url: stage.url, accessKey, secret };
   const reader = startHelper<ReaderJob, ReaderResult>("reader.ts");
-  const pull = async (cursor: string | null, wanted: number) => (await reader.prepare({ ...service, kind: "pull", cursor, limit, wanted }))();
+  const pull = async (cursor: string | null, wanted: number) =>
+    (await reader.prepare({ ...service, kind: "pull", cursor, limit, wanted }))();
   const rates: number[] = [];
   let cursor: string | null = null;
   // The first is the warm one.
@@ -62,7 +63,9 @@ export async function untilSequenced(stage: Stage, count: number): Promise<numbe
   const since = performance.now();
   const worker = await stage.startWorker();
   await until(`${count} sequenced events`, async () => {
-    const [row] = await stage.owner.rows<{ sequenced: number }>("select coalesce(sum(f.last_position), 0)::int as sequenced from core.feed f");
+    const [row] = await stage.owner.rows<{ sequenced: number }>(
+      "select coalesce(sum(f.last_position), 0)::int as sequenced from core.feed f",
+    );
     return row!.sequenced >= count ? row : null;
   });
   const seconds = (performance.now() - since) / 1_000;

@@ -22,11 +22,18 @@ export function joined(lists: readonly Float64Array[]): Float64Array {
 }
 
 export function printTable(title: string, figures: readonly Figure[]): void {
-  const rows = figures.map(({ name, value, unit, aim }) => [name, show(value), unit, aim === undefined ? "" : showAim(value, aim)]);
+  const rows = figures.map(({ name, value, unit, aim }) => [
+    name,
+    show(value),
+    unit,
+    aim === undefined ? "" : showAim(value, aim),
+  ]);
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
   console.log(`\n${title}`);
   for (const [name, value, unit, aim] of rows) {
-    console.log(`  ${name!.padEnd(widths[0]!)}  ${value!.padStart(widths[1]!)} ${unit!.padEnd(widths[2]!)}  ${aim}`.trimEnd());
+    console.log(
+      `  ${name!.padEnd(widths[0]!)}  ${value!.padStart(widths[1]!)} ${unit!.padEnd(widths[2]!)}  ${aim}`.trimEnd(),
+    );
   }
 }
 

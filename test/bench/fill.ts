@@ -13,10 +13,18 @@ export async function fillRedemptions(stage: Stage, every = 1): Promise<number> 
   try {
     await session.run("set session_replication_role = replica; set jit = off; set synchronous_commit = off");
     const batches = await session.rows<{ batch_id: number; total_count: number }>(
-      "select b.batch_id, b.total_count from core.batch b where b.tenant_id = $1 and b.status = 'ALLOCATED'", [stage.tenantId]);
+      "select b.batch_id, b.total_count from core.batch b where b.tenant_id = $1 and b.status = 'ALLOCATED'",
+      [stage.tenantId],
+    );
     for (const { batch_id, total_count } of batches) {
       for (let after = 0; after < total_count; after += blockSize * every) {
-        const [row] = await session.rows<{ filled: number }>(fillBlock, [stage.tenantId, batch_id, after, after + blockSize * every, every]);
+        const [row] = await session.rows<{ filled: number }>(fillBlock, [
+          stage.tenantId,
+          batch_id,
+          after,
+          after + blockSize * every,
+          every,
+        ]);
         total += row!.filled;
       }
     }

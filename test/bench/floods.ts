@@ -53,7 +53,11 @@ export async function benchFloods(server: Server, { seconds, rounds }: Settings)
     }
     const p99 = quantile(joined(without), 0.99);
     const what = other === nobody ? "alone" : "beside as many that stay";
-    figures.push({ name: `${name}: p99`, value: quantile(joined(during), 0.99), unit: "ms", aim: { atMost: 2 * p99 } }, { name: what, value: p99, unit: "ms" }, { name: "resident memory", value: memory(), unit: "MiB" });
+    figures.push(
+      { name: `${name}: p99`, value: quantile(joined(during), 0.99), unit: "ms", aim: { atMost: 2 * p99 } },
+      { name: what, value: p99, unit: "ms" },
+      { name: "resident memory", value: memory(), unit: "MiB" },
+    );
   }
   loader.end();
   await stage.close();

@@ -20,7 +20,10 @@ const sliceSeconds = 10;
 const deckSize = 100_000;
 const noClock = { begin: async () => {}, end: async () => {} };
 
-export async function benchFootprint({ folder }: Server, { quietSeconds, loadSeconds, seconds }: Settings): Promise<Report> {
+export async function benchFootprint(
+  { folder }: Server,
+  { quietSeconds, loadSeconds, seconds }: Settings,
+): Promise<Report> {
   const dataDir = path.join(folder, "footprint");
   const program = await startProgram("start", folder, { DATA_DIR: dataDir, PORT: "0" });
   const home = findHome(dataDir)!;
@@ -30,11 +33,15 @@ export async function benchFootprint({ folder }: Server, { quietSeconds, loadSec
   await sleep(Math.min(settleSeconds, quietSeconds + seconds) * 1_000);
   const [before, since] = [cpu(), performance.now()];
   await sleep(quietSeconds * 1_000);
-  const shares = cpu().map((spent, index) => ((spent - before[index]!) / ((performance.now() - since) / 1_000)) * 100) as [number, number];
+  const shares = cpu().map(
+    (spent, index) => ((spent - before[index]!) / ((performance.now() - since) / 1_000)) * 100,
+  ) as [number, number];
   const idleMiB = residentMiB(program.pid);
 
   const stage = await joinStage({
-    folder, postmasterPid, servePid: program.pid,
+    folder,
+    postmasterPid,
+    servePid: program.pid,
     address: (await findEmbedded(dataDir))!,
     keys: loadMasterKeys({ masterKeyText: null, databaseUrl: null, dataDir }),
     url: program.url,
@@ -46,7 +53,10 @@ export async function benchFootprint({ folder }: Server, { quietSeconds, loadSec
   const sampling = setInterval(() => memory.push(residentMiB(program.pid)), 1_000);
   const deck = await stage.makeDeck(deckSize);
   const load = createHttp(stage, deck, "redeem");
-  for (let left = loadSeconds; left > 0; left -= sliceSeconds) await (await load.prepare(Math.min(left, sliceSeconds)))(noClock);
+  for (let left = loadSeconds; left > 0; left -= sliceSeconds)
+    await (
+      await load.prepare(Math.min(left, sliceSeconds))
+    )(noClock);
   load.end();
   clearInterval(sampling);
   await stage.close();
@@ -54,7 +64,12 @@ export async function benchFootprint({ folder }: Server, { quietSeconds, loadSec
   const quarter = Math.floor(memory.length / 4);
   return {
     figures: [
-      { name: "idle: CPU of npm start, with its database", value: shares[0] + shares[1], unit: "% of a core", aim: { atMost: 3 } },
+      {
+        name: "idle: CPU of npm start, with its database",
+        value: shares[0] + shares[1],
+        unit: "% of a core",
+        aim: { atMost: 3 },
+      },
       { name: "idle: of it the service", value: shares[0], unit: "% of a core" },
       { name: "idle: resident memory", value: idleMiB, unit: "MiB" },
       { name: "load: resident memory, most", value: Math.max(...memory), unit: "MiB", aim: { atMost: 250 } },

@@ -49,7 +49,10 @@ export async function benchHeld(stage: Stage, deck: Deck, { rounds }: Settings):
     const free = await loadAt(stage, deck, loader, fixedPerSecond, heldSeconds);
     const [coupon] = await deck.draw(1);
     await psql.run("begin");
-    await psql.rows("select from core.coupon c where c.tenant_id = $1 and c.lookup_hash = $2 for update", [stage.tenantId, coupon!.lookup]);
+    await psql.rows("select from core.coupon c where c.tenant_id = $1 and c.lookup_hash = $2 for update", [
+      stage.tenantId,
+      coupon!.lookup,
+    ]);
     const asked: Promise<{ status: number }>[] = [];
     const ask = () => asked.push(client.post("/v1/coupons/redeem", JSON.parse(redeemAsk(coupon!).body)));
     ask();
@@ -79,7 +82,13 @@ export async function benchHeld(stage: Stage, deck: Deck, { rounds }: Settings):
 }
 
 // Milliseconds of each redemption, at so many a second, from the moment at which it was to be sent.
-export async function loadAt(stage: Stage, deck: Deck, loader: ReturnType<typeof startLoader>, perSecond: number, seconds: number): Promise<Float64Array> {
+export async function loadAt(
+  stage: Stage,
+  deck: Deck,
+  loader: ReturnType<typeof startLoader>,
+  perSecond: number,
+  seconds: number,
+): Promise<Float64Array> {
   const coupons = await deck.draw(perSecond * seconds);
   const chains = coupons.map((coupon) => [redeemAsk(coupon)]);
   const go = await loader.prepare({ url: stage.url, accessKey, secret, connections: 64, seconds, perSecond, chains });
@@ -95,7 +104,14 @@ export async function benchSingle(stage: Stage, deck: Deck, { seconds: most, rou
 
   async function http(): Promise<Float64Array> {
     const coupons = await deck.draw(singlePerSecond * seconds);
-    const go = await loader.prepare({ url: stage.url, accessKey, secret, connections: 1, seconds, chains: coupons.map((coupon) => [redeemAsk(coupon)]) });
+    const go = await loader.prepare({
+      url: stage.url,
+      accessKey,
+      secret,
+      connections: 1,
+      seconds,
+      chains: coupons.map((coupon) => [redeemAsk(coupon)]),
+    });
     const { count, latencies } = await go();
     deck.giveBack(coupons.slice(count));
     return latencies[0]!;
@@ -104,9 +120,18 @@ export async function benchSingle(stage: Stage, deck: Deck, { seconds: most, rou
   async function call(): Promise<Float64Array> {
     const coupons = await deck.draw(singlePerSecond * seconds);
     const go = await driver.prepare({
-      address: stage.address, role: "coupon_api", connections: 1, warmSeconds: 0, seconds, isAnswer: true,
+      address: stage.address,
+      role: "coupon_api",
+      connections: 1,
+      warmSeconds: 0,
+      seconds,
+      isAnswer: true,
       steps: ["select http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)"],
-      params: coupons.map((coupon) => [stage.tenantId, JSON.stringify([redeemCall(coupon, stage.credentialId, stage.keys)]), false]),
+      params: coupons.map((coupon) => [
+        stage.tenantId,
+        JSON.stringify([redeemCall(coupon, stage.credentialId, stage.keys)]),
+        false,
+      ]),
     });
     const { count, latencies } = await go();
     deck.giveBack(coupons.slice(count));
@@ -115,7 +140,10 @@ export async function benchSingle(stage: Stage, deck: Deck, { seconds: most, rou
 
   const taken: { http: Float64Array[]; call: Float64Array[] } = { http: [], call: [] };
   for (let number = 0; number <= rounds; number += 1) {
-    for (const [list, run] of [[taken.http, http], [taken.call, call]] as const) {
+    for (const [list, run] of [
+      [taken.http, http],
+      [taken.call, call],
+    ] as const) {
       const latency = await run();
       if (number > 0) list.push(latency);
     }

@@ -35,12 +35,19 @@ const hungAfterMs = 10_000;
 serveJobs<LoadJob, LoadResult>(async (job) => {
   const chains = job.chains.map((chain) => chain.map((ask) => prepareShot(job, ask)));
   let failAll: (error: Error) => void = () => {};
-  const connections = await Promise.all(Array.from({ length: job.connections }, () => openConnection(job.url, (error) => failAll(error))));
+  const connections = await Promise.all(
+    Array.from({ length: job.connections }, () => openConnection(job.url, (error) => failAll(error))),
+  );
   const pacer = job.perSecond === undefined ? null : await openPacer();
   return async () => {
-    const timer = setTimeout(() => failAll(new Error("an answer did not come within 10 s")), job.seconds * 1_000 + hungAfterMs);
+    const timer = setTimeout(
+      () => failAll(new Error("an answer did not come within 10 s")),
+      job.seconds * 1_000 + hungAfterMs,
+    );
     try {
-      const failed = new Promise<never>((_, reject) => { failAll = reject; });
+      const failed = new Promise<never>((_, reject) => {
+        failAll = reject;
+      });
       return await Promise.race([failed, run(job, chains, connections)]);
     } finally {
       clearTimeout(timer);
@@ -83,7 +90,8 @@ serveJobs<LoadJob, LoadResult>(async (job) => {
       const idle = [...free];
       const ended = Promise.withResolvers<void>();
       const sendDue = (): void => {
-        while (begun < count && idle.length > 0 && startAt + begun * everyMs <= sharedNow()) void give(idle.pop()!, begun++);
+        while (begun < count && idle.length > 0 && startAt + begun * everyMs <= sharedNow())
+          void give(idle.pop()!, begun++);
         if (begun === count && idle.length === free.length) ended.resolve();
       };
       const give = async (connection: Connection, number: number): Promise<void> => {

@@ -60,8 +60,15 @@ export function cpuTimes(pid: number): { parent: number; own: number; ofEndedChi
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // pid (name) state parent …: the name may hold anything.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ").map(Number);
-    return { parent: fields[1]!, own: (fields[11]! + fields[12]!) / 100, ofEndedChildren: (fields[13]! + fields[14]!) / 100 };
+    const fields = stat
+      .slice(stat.lastIndexOf(")") + 2)
+      .split(" ")
+      .map(Number);
+    return {
+      parent: fields[1]!,
+      own: (fields[11]! + fields[12]!) / 100,
+      ofEndedChildren: (fields[13]! + fields[14]!) / 100,
+    };
   } catch {
     return null;
   }

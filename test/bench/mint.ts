@@ -17,7 +17,10 @@ export async function benchMint(server: Server, settings: Settings): Promise<Rep
   const { mintCount, rounds } = settings;
   const rates: { worker: number[]; bare: number[] } = { worker: [], bare: [] };
   for (let number = 0; number < Math.min(rounds, mostRounds); number += 1) {
-    for (const [list, measure] of [[rates.worker, mintByWorker], [rates.bare, insertBare]] as const) {
+    for (const [list, measure] of [
+      [rates.worker, mintByWorker],
+      [rates.bare, insertBare],
+    ] as const) {
       const stage = await openStage(server);
       list.push(mintCount / (await measure(stage, mintCount)));
       await stage.close();
@@ -46,7 +49,9 @@ async function mintByWorker(stage: Stage, count: number): Promise<number> {
   await stage.untilMinted(batch);
   await worker.stop();
   const [row] = await stage.owner.rows<{ seconds: number }>(
-    "select extract(epoch from b.completed_at - b.created_at)::float8 as seconds from core.batch b where b.external_id = $1", [batch]);
+    "select extract(epoch from b.completed_at - b.created_at)::float8 as seconds from core.batch b where b.external_id = $1",
+    [batch],
+  );
   return row!.seconds;
 }
 
@@ -61,18 +66,26 @@ async function insertBare(stage: Stage, count: number): Promise<number> {
     return (performance.now() - since) / 1_000;
   };
   await session.run("begin");
-  const inserted = await timed(() => session.rows(
-    `insert into core.coupon (tenant_id, batch_id, number, coupon_id, lookup_hash, valid_from, valid_to, created_at)
+  const inserted = await timed(() =>
+    session.rows(
+      `insert into core.coupon (tenant_id, batch_id, number, coupon_id, lookup_hash, valid_from, valid_to, created_at)
      select b.tenant_id, b.batch_id, n, ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid(),
             b.valid_from, b.valid_to, now()
      from core.batch b
      cross join generate_series(1, $2::int) n
-     where b.external_id = $1`, [batch, count]));
+     where b.external_id = $1`,
+      [batch, count],
+    ),
+  );
   await session.rows(
-    "update core.batch b set minted_count = b.total_count, status = 'COMPLETED', completed_at = clock_timestamp() where b.external_id = $1", [batch]);
+    "update core.batch b set minted_count = b.total_count, status = 'COMPLETED', completed_at = clock_timestamp() where b.external_id = $1",
+    [batch],
+  );
   await session.rows(
     `select rules.write_event(b.tenant_id, rules.make_id(), 'batch.generated', b.maker_id, b.batch_id, null, clock_timestamp())
-     from core.batch b where b.external_id = $1`, [batch]);
+     from core.batch b where b.external_id = $1`,
+    [batch],
+  );
   const committed = await timed(() => session.run("commit"));
   await session.end();
   return inserted + committed;
@@ -92,7 +105,10 @@ async function watchTills(server: Server, { seconds, rounds }: Settings) {
     const since = performance.now();
     const batch = await stage.submit(mintPerSecond * seconds);
     during.push(await load());
-    const [row] = await stage.owner.rows<{ minted_count: number }>("select b.minted_count from core.batch b where b.external_id = $1", [batch]);
+    const [row] = await stage.owner.rows<{ minted_count: number }>(
+      "select b.minted_count from core.batch b where b.external_id = $1",
+      [batch],
+    );
     minted.push(row!.minted_count / ((performance.now() - since) / 1_000));
     await stage.untilMinted(batch);
   }

@@ -29,18 +29,44 @@ export function createHammer(parts: Parts): Hammer {
 }
 
 // As `serve` connects (see src/database/connect.ts).
-const settings = { jit: "off", max_parallel_workers_per_gather: "0", TimeZone: "UTC", statement_timeout: "3000", lock_timeout: "2000" };
+const settings = {
+  jit: "off",
+  max_parallel_workers_per_gather: "0",
+  TimeZone: "UTC",
+  statement_timeout: "3000",
+  lock_timeout: "2000",
+};
 
 function createPgbenchHammer(program: string, { address, role, connections, folder }: Parts): Hammer {
-  const options = Object.entries({ role, ...settings }).map(([name, value]) => `-c ${name}=${value}`).join(" ");
+  const options = Object.entries({ role, ...settings })
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(" ");
   return {
     async run(steps, seconds, clock) {
       const file = path.join(folder, "pgbench.sql");
       writeFileSync(file, steps.map((step) => `${step.replaceAll(/\s+/g, " ")};\n`).join(""));
       // One second more, so that the line of progress that ends the time is written in any case.
       const lasts = String(warmSeconds + seconds + 1);
-      const args = ["-n", "-M", "prepared", "-P", "1", "-c", String(connections), "-j", "2", "-T", lasts, "-f", file, urlOf(address)];
-      const child = spawn(program, args, { env: { PATH: process.env["PATH"], PGOPTIONS: options }, stdio: ["ignore", "pipe", "pipe"] });
+      const args = [
+        "-n",
+        "-M",
+        "prepared",
+        "-P",
+        "1",
+        "-c",
+        String(connections),
+        "-j",
+        "2",
+        "-T",
+        lasts,
+        "-f",
+        file,
+        urlOf(address),
+      ];
+      const child = spawn(program, args, {
+        env: { PATH: process.env["PATH"], PGOPTIONS: options },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
       const summary = text(child.stdout);
       const { counted, complaint } = await follow(child, seconds, clock);
       const total = Number(/transactions actually processed: (\d+)/.exec(await summary)?.[1]);
@@ -53,7 +79,11 @@ function createPgbenchHammer(program: string, { address, role, connections, fold
 }
 
 // By its progress, which it tells each second: "progress: 3.0 s, 1234.5 tps, lat …".
-async function follow(child: Pgbench, seconds: number, clock: Clock): Promise<{ counted: Omit<Hammered, "total"> | null; complaint: string }> {
+async function follow(
+  child: Pgbench,
+  seconds: number,
+  clock: Clock,
+): Promise<{ counted: Omit<Hammered, "total"> | null; complaint: string }> {
   const cpu = () => cpuTimes(child.pid!)?.own ?? NaN;
   let complaint = "";
   let beganAt: number | null = null;
@@ -82,7 +112,16 @@ function createDriverHammer({ address, role, connections }: Parts): Hammer {
   const helper = startHelper<DriverJob, DriverResult>("driver.ts");
   return {
     async run(steps, seconds, clock) {
-      const go = await helper.prepare({ address, role, connections, warmSeconds, seconds, steps, params: null, isAnswer: false });
+      const go = await helper.prepare({
+        address,
+        role,
+        connections,
+        warmSeconds,
+        seconds,
+        steps,
+        params: null,
+        isAnswer: false,
+      });
       await clock.begin();
       const { latencies: _, cpuSeconds, ...result } = await go();
       await clock.end();
@@ -96,6 +135,9 @@ function createDriverHammer({ address, role, connections }: Parts): Hammer {
 function findPgbench(): string | null {
   const debian = "/usr/lib/postgresql";
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
-  const folders = [...versions.map((version) => path.join(debian, version, "bin")), ...(process.env["PATH"] ?? "").split(":")];
+  const folders = [
+    ...versions.map((version) => path.join(debian, version, "bin")),
+    ...(process.env["PATH"] ?? "").split(":"),
+  ];
   return folders.map((folder) => path.join(folder, "pgbench")).find((file) => existsSync(file)) ?? null;
 }

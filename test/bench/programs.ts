@@ -9,22 +9,37 @@ export type Program = { pid: number; url: string; ended: Promise<void>; stop(): 
 export type Name = "serve" | "work" | "start";
 
 const root = path.resolve(import.meta.dirname, "../..");
-const readyAfter: Record<Name, RegExp> = { serve: /"url":"(http[^"]+)"/, work: /"msg":"(working)"/, start: /Listening on (http:\S+:\d+)/ };
+const readyAfter: Record<Name, RegExp> = {
+  serve: /"url":"(http[^"]+)"/,
+  work: /"msg":"(working)"/,
+  start: /Listening on (http:\S+:\d+)/,
+};
 const startWithinMs = 60_000;
 const running = new Set<ChildProcess>();
 let count = 0;
 
 // Its log goes to a file, at the level an operator has: what logging costs is measured too.
-export async function startProgram(name: Name, folder: string, env: Record<string, string>, flags: string[] = []): Promise<Program> {
+export async function startProgram(
+  name: Name,
+  folder: string,
+  env: Record<string, string>,
+  flags: string[] = [],
+): Promise<Program> {
   const logFile = path.join(folder, `${name}-${(count += 1)}.log`);
   const log = openSync(logFile, "a");
-  const child = spawn(process.execPath, [...flags, ...commandOf(name)], { cwd: root, env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", log, log] });
+  const child = spawn(process.execPath, [...flags, ...commandOf(name)], {
+    cwd: root,
+    env: { PATH: process.env["PATH"], ...env },
+    stdio: ["ignore", log, log],
+  });
   closeSync(log);
   running.add(child);
-  const ended = new Promise<void>((resolve) => child.once("exit", () => {
-    running.delete(child);
-    resolve();
-  }));
+  const ended = new Promise<void>((resolve) =>
+    child.once("exit", () => {
+      running.delete(child);
+      resolve();
+    }),
+  );
 
   const deadline = Date.now() + startWithinMs;
   for (;;) {
@@ -56,6 +71,8 @@ async function stop(child: ChildProcess): Promise<void> {
 const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
 function commandOf(name: Name): string[] {
-  const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
+  const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
   return scripts[name]!.split(" ").slice("exec node".split(" ").length);
 }

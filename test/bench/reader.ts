@@ -8,11 +8,9 @@ import { sign } from "../../src/crypto/request-signature.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 
 type Service = { url: string; accessKey: string; secret: string };
-export type ReaderJob = Service & (
+export type ReaderJob = Service &
   // Until so many events have been pulled.
-  | { kind: "pull"; cursor: string | null; limit: number; wanted: number }
-  | { kind: "download"; target: string }
-);
+  ({ kind: "pull"; cursor: string | null; limit: number; wanted: number } | { kind: "download"; target: string });
 export type ReaderResult = {
   // Events, or lines without the header.
   count: number;
@@ -33,7 +31,13 @@ serveJobs<ReaderJob, ReaderResult>(async (job) => async () => {
   const before = process.cpuUsage();
   const since = performance.now();
   const read = job.kind === "pull" ? await pull(job) : await download(job, job.target);
-  return { cursor: null, lags: new Float64Array(), ...read, seconds: (performance.now() - since) / 1_000, cpuSeconds: cpuSecondsSince(before) };
+  return {
+    cursor: null,
+    lags: new Float64Array(),
+    ...read,
+    seconds: (performance.now() - since) / 1_000,
+    cpuSeconds: cpuSecondsSince(before),
+  };
 });
 
 async function pull({ cursor, limit, wanted, ...service }: Extract<ReaderJob, { kind: "pull" }>) {
@@ -43,7 +47,9 @@ async function pull({ cursor, limit, wanted, ...service }: Extract<ReaderJob, { 
   let lastAt = performance.now();
   let [at, count, bytes] = [cursor, 0, 0];
   while (count < wanted) {
-    const answer = await client.get(`/v1/events?limit=${limit}${at === null ? "" : `&cursor=${encodeURIComponent(at)}`}`);
+    const answer = await client.get(
+      `/v1/events?limit=${limit}${at === null ? "" : `&cursor=${encodeURIComponent(at)}`}`,
+    );
     if (answer.status !== 200) throw new Error(`answered ${answer.status} ${answer.text}`);
     const page = answer.json as Page;
     const now = Date.now();
@@ -72,7 +78,8 @@ async function download({ url, accessKey, secret }: Service, target: string) {
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) lines += 1;
   }
   const etag = answer.headers.etag?.replaceAll('"', "");
-  if (answer.statusCode !== 200 || hash.digest("hex") !== etag) throw new Error(`answered ${answer.statusCode}, ${bytes} bytes that are not those of ${etag}`);
+  if (answer.statusCode !== 200 || hash.digest("hex") !== etag)
+    throw new Error(`answered ${answer.statusCode}, ${bytes} bytes that are not those of ${etag}`);
   return { count: lines - 1, bytes };
 }
 
@@ -82,6 +89,17 @@ function get(url: string, path: string, headers: Record<string, string>): Promis
 }
 
 function headersOf(accessKey: string, secret: string, target: string): Record<string, string> {
-  const signed = { method: "GET", target, body: Buffer.alloc(0), timestamp: String(Math.floor(Date.now() / 1_000)), nonce: randomBytes(12).toString("base64url") };
-  return { "x-svc-access-key": accessKey, "x-svc-timestamp": signed.timestamp, "x-svc-nonce": signed.nonce, "x-svc-signature": sign(secret, signed) };
+  const signed = {
+    method: "GET",
+    target,
+    body: Buffer.alloc(0),
+    timestamp: String(Math.floor(Date.now() / 1_000)),
+    nonce: randomBytes(12).toString("base64url"),
+  };
+  return {
+    "x-svc-access-key": accessKey,
+    "x-svc-timestamp": signed.timestamp,
+    "x-svc-nonce": signed.nonce,
+    "x-svc-signature": sign(secret, signed),
+  };
 }

@@ -18,13 +18,21 @@ let failure: Error | null = null;
 
 serveJobs<ReceiversJob, ReceiversResult>(async (job) => async () => {
   const before = process.cpuUsage();
-  if (job.kind === "listen") return { ports: await Promise.all(job.secrets.map(listen)), count: 0, seconds: 0, repeats: 0, cpuSeconds: 0 };
-  for (const since = performance.now(); seen.size < job.wanted; ) {
+  if (job.kind === "listen")
+    return { ports: await Promise.all(job.secrets.map(listen)), count: 0, seconds: 0, repeats: 0, cpuSeconds: 0 };
+  for (const since = performance.now(); seen.size < job.wanted;) {
     if (failure !== null) throw failure;
-    if (performance.now() > Math.max(since, lastAt) + hungAfterMs) throw new Error(`${seen.size} of ${job.wanted} deliveries came`);
+    if (performance.now() > Math.max(since, lastAt) + hungAfterMs)
+      throw new Error(`${seen.size} of ${job.wanted} deliveries came`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return { ports: [], count: seen.size, seconds: (lastAt - firstAt) / 1_000, repeats, cpuSeconds: cpuSecondsSince(before) };
+  return {
+    ports: [],
+    count: seen.size,
+    seconds: (lastAt - firstAt) / 1_000,
+    repeats,
+    cpuSeconds: cpuSecondsSince(before),
+  };
 });
 
 async function listen(secret: string): Promise<number> {
@@ -32,7 +40,10 @@ async function listen(secret: string): Promise<number> {
   const server = createServer(async (request, response) => {
     try {
       const body = await text(request);
-      const { event_type, event_id } = webhook.verify(body, request.headers as Record<string, string>) as { event_type: string; event_id: string };
+      const { event_type, event_id } = webhook.verify(body, request.headers as Record<string, string>) as {
+        event_type: string;
+        event_id: string;
+      };
       if (event_type === "coupon.redeemed") take(event_id);
       response.writeHead(204).end();
     } catch (error) {

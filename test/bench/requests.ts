@@ -35,7 +35,12 @@ export function queryAsk({ code, number }: Coupon): Ask {
 
 export function lockAndConfirm(coupon: Coupon): Ask[] {
   const lock = redeemBody(coupon);
-  const confirm = { request_id: randomUUID(), lock_request_id: lock.request_id, coupon: lock.coupon, merchant: lock["merchant"] };
+  const confirm = {
+    request_id: randomUUID(),
+    lock_request_id: lock.request_id,
+    coupon: lock.coupon,
+    merchant: lock["merchant"],
+  };
   return [
     { method: "POST", target: "/v1/coupons/lock", body: JSON.stringify(lock), expected: ok },
     { method: "POST", target: "/v1/coupons/confirm", body: JSON.stringify(confirm), expected: ok },

@@ -26,14 +26,26 @@ import { benchWebhooks } from "./webhooks.ts";
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
 // With a stage and a deck of its own each, but for those that share one.
-const benches: Record<string, Bench> = { mint: benchMint, expire: benchExpire, feed: benchFeed, webhooks: benchWebhooks, statement: benchStatement, scale: benchScale, footprint: benchFootprint, floods: benchFloods };
+const benches: Record<string, Bench> = {
+  mint: benchMint,
+  expire: benchExpire,
+  feed: benchFeed,
+  webhooks: benchWebhooks,
+  statement: benchStatement,
+  scale: benchScale,
+  footprint: benchFootprint,
+  floods: benchFloods,
+};
 const onOneStage = [...rateNames, "fixed", "single", "held"] as const;
 const byNameOnly = new Set(["scale", "footprint", "floods"]);
 const names = [...onOneStage, ...Object.keys(benches)];
 
 await runProgram(async () => {
   const wanted = process.argv.slice(2);
-  if (wanted.some((name) => name.startsWith("-"))) return console.log(`${settingsText}\n\nNAME: ${names.join(", ")}\nWithout a name: all but ${[...byNameOnly].join(" and ")}`);
+  if (wanted.some((name) => name.startsWith("-")))
+    return console.log(
+      `${settingsText}\n\nNAME: ${names.join(", ")}\nWithout a name: all but ${[...byNameOnly].join(" and ")}`,
+    );
   const unknown = wanted.find((name) => !(names as string[]).includes(name));
   if (unknown !== undefined) throw new Error(`no bench ${unknown}: ${names.join(", ")}`);
   const isShort = wanted.length === 0;
@@ -50,10 +62,14 @@ await runProgram(async () => {
     const add = (name: string, report: Report): void => {
       printTable(name, report.figures);
       reports[name] = report;
-      writeFileSync(settings.resultsFile, `${JSON.stringify({ at: new Date(), machine, settings: { ...settings, databaseUrl: undefined, resultsFile: undefined }, reports }, null, 2)}\n`);
+      writeFileSync(
+        settings.resultsFile,
+        `${JSON.stringify({ at: new Date(), machine, settings: { ...settings, databaseUrl: undefined, resultsFile: undefined }, reports }, null, 2)}\n`,
+      );
     };
     await runOnOneStage(chosen, server, settings, add);
-    for (const [name, bench] of Object.entries(benches)) if (chosen.includes(name)) add(name, await bench(server, settings));
+    for (const [name, bench] of Object.entries(benches))
+      if (chosen.includes(name)) add(name, await bench(server, settings));
     console.log(`\n${path.relative(process.cwd(), settings.resultsFile)} written`);
   } finally {
     await end();
@@ -67,7 +83,12 @@ async function endAll(server: Server): Promise<void> {
   await server.stop();
 }
 
-async function runOnOneStage(chosen: string[], server: Server, settings: Settings, add: (name: string, report: Report) => void): Promise<void> {
+async function runOnOneStage(
+  chosen: string[],
+  server: Server,
+  settings: Settings,
+  add: (name: string, report: Report) => void,
+): Promise<void> {
   if (!onOneStage.some((name) => chosen.includes(name))) return;
   const stage = await openStage(server);
   const deck = await stage.makeDeck(settings.coupons);
@@ -95,7 +116,10 @@ async function describeMachine(server: Server): Promise<Record<string, string>> 
 
 function commitOf(): string {
   try {
-    return execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+    return execFileSync("git", ["describe", "--always", "--dirty"], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
   } catch {
     return "no git";
   }

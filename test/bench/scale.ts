@@ -11,7 +11,10 @@ import { openStage, settle, type Stage } from "./environment.ts";
 
 const noClock = { begin: async () => {}, end: async () => {} };
 
-export async function benchScale(server: Server, { scaleSmall, scaleLarge, redemptionCount, seconds, rounds }: Settings): Promise<Report> {
+export async function benchScale(
+  server: Server,
+  { scaleSmall, scaleLarge, redemptionCount, seconds, rounds }: Settings,
+): Promise<Report> {
   const [small, large] = [await openStage(server), await openStage(server)];
   const sides = [
     { count: scaleSmall, stage: small, deck: await small.makeDeck(scaleSmall), rates: [] as number[] },
@@ -57,6 +60,7 @@ export async function benchScale(server: Server, { scaleSmall, scaleLarge, redem
 async function readScans({ owner }: Stage): Promise<number> {
   await sleep(1_500);
   const [row] = await owner.rows<{ scans: number }>(
-    "select sum(s.seq_scan)::int as scans from pg_stat_user_tables s where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'event', 'ledger_entry', 'request')");
+    "select sum(s.seq_scan)::int as scans from pg_stat_user_tables s where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'event', 'ledger_entry', 'request')",
+  );
   return row!.scans;
 }

@@ -63,7 +63,10 @@ function removeAbandoned(): void {
 export function urlOf(address: Address): string {
   if ("url" in address) return address.url;
   const { host, port, user, database, password } = address;
-  const login = [user, password].filter((part) => part !== undefined).map(encodeURIComponent).join(":");
+  const login = [user, password]
+    .filter((part) => part !== undefined)
+    .map(encodeURIComponent)
+    .join(":");
   return host.startsWith("/")
     ? `postgres://${login}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
     : `postgres://${login}@${host}:${port}/${database}`;

@@ -46,8 +46,12 @@ export async function benchStatement(server: Server, { entryCount }: Settings): 
       { name: `${entryCount} entries: closed and ready`, value: closedSeconds, unit: "s" },
       { name: `${entryCount} entries: downloaded`, value: seconds, unit: "s", ...aim },
       { name: "downloaded", value: count / seconds, unit: "entries/s" },
-      ...[{ name: "CPU of postgres", spent: costs.postgresCpu }, { name: "CPU of serve", spent: costs.serveCpu }].flatMap(({ name, spent }) =>
-        spent === null ? [] : [{ name, value: (spent * 1e6) / count, unit: "µs an entry" }]),
+      ...[
+        { name: "CPU of postgres", spent: costs.postgresCpu },
+        { name: "CPU of serve", spent: costs.serveCpu },
+      ].flatMap(({ name, spent }) =>
+        spent === null ? [] : [{ name, value: (spent * 1e6) / count, unit: "µs an entry" }],
+      ),
       { name: "size", value: bytes / 2 ** 20, unit: "MiB" },
     ],
   };
@@ -60,7 +64,8 @@ async function setZone(stage: Stage, zone: string): Promise<void> {
 function untilReady(stage: Stage): Promise<string> {
   return until("the statement", async () => {
     const [row] = await stage.owner.rows<{ date: string }>(
-      "select s.business_date::text as date from core.statement s where s.ready_at is not null and s.entry_count > 0 order by s.business_date limit 1");
+      "select s.business_date::text as date from core.statement s where s.ready_at is not null and s.entry_count > 0 order by s.business_date limit 1",
+    );
     return row?.date ?? null;
   });
 }

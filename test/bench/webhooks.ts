@@ -16,11 +16,19 @@ export async function benchWebhooks(server: Server, { eventCount }: Settings): P
   const receivers = startHelper<ReceiversJob, ReceiversResult>("receivers.ts");
   const secrets = Array.from({ length: receiverCount }, newWebhookSecret);
   const { ports } = await (await receivers.prepare({ kind: "listen", secrets }))();
-  const subscribers = ports.map((port, index) => ({ id: `pty_hook${index}`, url: `http://127.0.0.1:${port}/`, secret: secrets[index]! }));
+  const subscribers = ports.map((port, index) => ({
+    id: `pty_hook${index}`,
+    url: `http://127.0.0.1:${port}/`,
+    secret: secrets[index]!,
+  }));
 
   const stage = await openStage(server, subscribers);
   const share = Math.ceil(eventCount / receiverCount);
-  await mintFor(stage, subscribers.map(({ id }) => id), share);
+  await mintFor(
+    stage,
+    subscribers.map(({ id }) => id),
+    share,
+  );
   const wanted = await fillRedemptions(stage);
   await sequenceAll(stage.address);
 
@@ -57,7 +65,8 @@ async function untilDelivered(stage: Stage): Promise<void> {
   await until("the last deliveries", async () => {
     const [row] = await stage.owner.rows<{ waiting: number }>(
       `select (select count(*) from core.delivery)::int
-         + (select count(*) from core.event e, core.sequencer s where e.event_seq > s.high_seq)::int as waiting`);
+         + (select count(*) from core.event e, core.sequencer s where e.event_seq > s.high_seq)::int as waiting`,
+    );
     return row!.waiting === 0 ? row : null;
   });
 }

@@ -19,35 +19,57 @@ t.before(async () => {
   t.teardown(() => stage.stop());
 });
 
-t.test("through faults nothing is lost, done twice or made up, and everything is answered and served again in time", async (t) => {
-  report = await playChaos(stage, { seed, perSecond, names, slack, print: (line) => t.comment(line) });
-  t.strictSame(report.failures, []);
-  t.ok(report.findings.checked.ok > 300);
-  t.ok(report.findings.checked.turnedAway > 0, "by the clock that was off");
-  t.ok((report.answers["connection lost"] ?? 0) > 0, "answers were lost");
-  t.ok((report.answers["503"] ?? 0) > 0, "the database was away");
-});
+t.test(
+  "through faults nothing is lost, done twice or made up, and everything is answered and served again in time",
+  async (t) => {
+    report = await playChaos(stage, { seed, perSecond, names, slack, print: (line) => t.comment(line) });
+    t.strictSame(report.failures, []);
+    t.ok(report.findings.checked.ok > 300);
+    t.ok(report.findings.checked.turnedAway > 0, "by the clock that was off");
+    t.ok((report.answers["connection lost"] ?? 0) > 0, "answers were lost");
+    t.ok((report.answers["503"] ?? 0) > 0, "the database was away");
+  },
+);
 
 // The same database, compared with a history that is not what happened.
 async function checkAgainst(change: (entries: History["entries"]) => void): Promise<Findings> {
-  const entries = new Map([...report.history.entries].map(([id, entry]) => [id, { ...entry, attempts: entry.attempts.map((attempt) => ({ ...attempt })) }]));
+  const entries = new Map(
+    [...report.history.entries].map(([id, entry]) => [
+      id,
+      { ...entry, attempts: entry.attempts.map((attempt) => ({ ...attempt })) },
+    ]),
+  );
   change(entries);
   const { address, postgres, receiver, feeds } = stage;
-  return check({ address, history: { ...report.history, entries }, serverLog: postgres.log(), received: receiver.events, feeds });
+  return check({
+    address,
+    history: { ...report.history, entries },
+    serverLog: postgres.log(),
+    received: receiver.events,
+    feeds,
+  });
 }
 const find = (entries: History["entries"], kind: string, outcome: string): Entry =>
   [...entries.values()].find((entry) => entry.call.kind === kind && outcomeOf(entry) === outcome)!;
 
 t.test("the checker finds what was answered ok and is not there, and what is there and was not", async (t) => {
   const refused = await checkAgainst((entries) => {
-    for (const attempt of find(entries, "redeem", "ok").attempts) Object.assign(attempt, { status: 409, code: "COUPON_REDEEMED", text: "{}" });
+    for (const attempt of find(entries, "redeem", "ok").attempts)
+      Object.assign(attempt, { status: 409, code: "COUPON_REDEEMED", text: "{}" });
   });
-  t.match(refused.phantom.map((effect) => effect.split(" ")[0]).sort(), ["event", "feed", "ledger", "redemption", "request"]);
+  t.match(refused.phantom.map((effect) => effect.split(" ")[0]).sort(), [
+    "event",
+    "feed",
+    "ledger",
+    "redemption",
+    "request",
+  ]);
   t.equal(refused.lost.length, 1, "its record says something else");
 
   const ok = await checkAgainst((entries) => {
     const { call, attempts } = find(entries, "redeem", "refused");
-    for (const attempt of attempts) Object.assign(attempt, { status: 200, code: null, text: `{"redemption":"red_${call.requestId}"}` });
+    for (const attempt of attempts)
+      Object.assign(attempt, { status: 200, code: null, text: `{"redemption":"red_${call.requestId}"}` });
   });
   t.equal(ok.lost.length, 5);
   t.equal(ok.phantom.length, 1);
@@ -64,8 +86,16 @@ t.test("the checker finds two answers to one request", async (t) => {
 t.test("where answers are not recorded, a run fails", async (t) => {
   const other = await openStage(200, { isSubscribed: false });
   t.teardown(() => other.stop());
-  await other.owner.rows("create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns core.outcome[] language sql as 'select p_outcomes'");
-  const { failures, findings } = await playChaos(other, { seed, perSecond, names: ["cut answers"], slack, print: () => {} });
+  await other.owner.rows(
+    "create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns core.outcome[] language sql as 'select p_outcomes'",
+  );
+  const { failures, findings } = await playChaos(other, {
+    seed,
+    perSecond,
+    names: ["cut answers"],
+    slack,
+    print: () => {},
+  });
   t.ok(failures.length > 0);
   t.ok(findings.lost.some((effect) => effect.startsWith("request")));
   t.ok(findings.contradictions.length > 0, "a retry was judged again");

@@ -17,7 +17,13 @@ export type Findings = {
   deadlocks: number;
   checked: { ok: number; refused: number; turnedAway: number };
 };
-export type Parts = { address: Address; history: History; serverLog: string; received: Set<string>; feeds: Record<"A" | "B", string[]> };
+export type Parts = {
+  address: Address;
+  history: History;
+  serverLog: string;
+  received: Set<string>;
+  feeds: Record<"A" | "B", string[]>;
+};
 
 type Effect = { table: string; key: string };
 // Calls that are not of the stories: what the harness itself needed.
@@ -29,20 +35,33 @@ export async function check({ address, history, serverLog, received, feeds }: Pa
     await session.run("set work_mem = '256MB'; analyze");
     const found = await readEffects(session);
     const findings: Findings = {
-      lost: [], phantom: [], contradictions: [],
-      invariants: (await session.rows<{ found: string }>("select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20")).map((row) => row.found),
+      lost: [],
+      phantom: [],
+      contradictions: [],
+      invariants: (
+        await session.rows<{ found: string }>(
+          "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20",
+        )
+      ).map((row) => row.found),
       corruption: await findCorruption(session),
-      deadlocks: Number((await session.rows<{ count: string }>("select sum(deadlocks) as count from pg_stat_database"))[0]!.count) + (serverLog.match(/deadlock detected/g) ?? []).length,
+      deadlocks:
+        Number(
+          (await session.rows<{ count: string }>("select sum(deadlocks) as count from pg_stat_database"))[0]!.count,
+        ) + (serverLog.match(/deadlock detected/g) ?? []).length,
       checked: { ok: 0, refused: 0, turnedAway: 0 },
     };
     const wanted = new Map<string, number>();
     for (const entry of history.entries.values()) {
       const outcome = outcomeOf(entry);
-      findings.checked[outcome === "turned away" ? "turnedAway" : outcome === "unknown" ? "refused" : outcome] += outcome === "unknown" ? 0 : 1;
+      findings.checked[outcome === "turned away" ? "turnedAway" : outcome === "unknown" ? "refused" : outcome] +=
+        outcome === "unknown" ? 0 : 1;
       findings.contradictions.push(...findContradictions(entry));
-      for (const { table, key } of effectsOf(entry)) wanted.set(`${table} ${key}`, (wanted.get(`${table} ${key}`) ?? 0) + 1);
+      for (const { table, key } of effectsOf(entry))
+        wanted.set(`${table} ${key}`, (wanted.get(`${table} ${key}`) ?? 0) + 1);
     }
-    for (const [effect, count] of wanted) if (count !== 1 || found.get(effect) !== 1) findings.lost.push(`${effect}: answered ${count} times, found ${found.get(effect) ?? 0} times`);
+    for (const [effect, count] of wanted)
+      if (count !== 1 || found.get(effect) !== 1)
+        findings.lost.push(`${effect}: answered ${count} times, found ${found.get(effect) ?? 0} times`);
     for (const effect of found.keys()) if (!wanted.has(effect)) findings.phantom.push(effect);
     findings.lost = [...findings.lost, ...(await findUntold(session, received, feeds))];
     return findings;
@@ -69,16 +88,42 @@ function effectsOf(entry: Entry): Effect[] {
   const record = { table: "request", key: `${scope} ${call.requestId} ${call.kind} ${final.status} ${final.text}` };
   if (verdictOf(final) !== "ok") return [record];
   const told = JSON.parse(final.text);
-  const movement = (id: string) => ["ledger", "event", "feed"].map((table) => ({ table, key: `${tenant} ${suffixOf(id)}` }));
+  const movement = (id: string) =>
+    ["ledger", "event", "feed"].map((table) => ({ table, key: `${tenant} ${suffixOf(id)}` }));
   switch (call.kind) {
-    case "lock": return [record, { table: "redemption", key: `${scope} ${call.requestId} ${told.redemption}` }];
-    case "redeem": return [record, { table: "redemption", key: `${scope} ${call.requestId} ${told.redemption}` }, ...movement(told.redemption)];
-    case "confirm": return [record, ...movement(told.redemption)];
-    case "reverse": return [record, { table: "reversal", key: `${tenant} ${told.reversal} ${told.redemption}` }, ...movement(told.reversal)];
-    case "cancel": return [record, { table: "cancelled", key: `${tenant} ${told.redemption}` }];
-    case "void": return [record, { table: "voiding", key: `${tenant} ${told.coupon_id}` }, { table: "voided event", key: `${tenant} ${told.coupon_id}` }, { table: "voided feed", key: `${tenant} ${told.coupon_id}` }];
-    case "create_batch": return [record, { table: "batch", key: `${scope} ${call.requestId} ${told.batch.external_id}` }, { table: "minted", key: `${tenant} ${told.batch.external_id} ${call.count}` }];
-    case "allocate_batch": return [record, { table: "allocated", key: `${tenant} ${(entry.body as { batch: string }).batch}` }];
+    case "lock":
+      return [record, { table: "redemption", key: `${scope} ${call.requestId} ${told.redemption}` }];
+    case "redeem":
+      return [
+        record,
+        { table: "redemption", key: `${scope} ${call.requestId} ${told.redemption}` },
+        ...movement(told.redemption),
+      ];
+    case "confirm":
+      return [record, ...movement(told.redemption)];
+    case "reverse":
+      return [
+        record,
+        { table: "reversal", key: `${tenant} ${told.reversal} ${told.redemption}` },
+        ...movement(told.reversal),
+      ];
+    case "cancel":
+      return [record, { table: "cancelled", key: `${tenant} ${told.redemption}` }];
+    case "void":
+      return [
+        record,
+        { table: "voiding", key: `${tenant} ${told.coupon_id}` },
+        { table: "voided event", key: `${tenant} ${told.coupon_id}` },
+        { table: "voided feed", key: `${tenant} ${told.coupon_id}` },
+      ];
+    case "create_batch":
+      return [
+        record,
+        { table: "batch", key: `${scope} ${call.requestId} ${told.batch.external_id}` },
+        { table: "minted", key: `${tenant} ${told.batch.external_id} ${call.count}` },
+      ];
+    case "allocate_batch":
+      return [record, { table: "allocated", key: `${tenant} ${(entry.body as { batch: string }).batch}` }];
   }
 }
 
@@ -104,7 +149,8 @@ async function readEffects(session: Session): Promise<Map<string, number>> {
               from batch b join core.coupon c using (tenant_id, batch_id) where b.status <> 'PENDING' group by b.tenant, b.external_id, b.request_id
     union all select concat_ws(' ', 'allocated', b.tenant, b.external_id), b.request_id from batch b where b.status = 'ALLOCATED'`);
   const found = new Map<string, number>();
-  for (const { effect, request } of rows) if (request === null || !isOurs(request)) found.set(effect, (found.get(effect) ?? 0) + 1);
+  for (const { effect, request } of rows)
+    if (request === null || !isOurs(request)) found.set(effect, (found.get(effect) ?? 0) + 1);
   return found;
 }
 
@@ -112,14 +158,19 @@ async function readEffects(session: Session): Promise<Map<string, number>> {
 async function findUntold(session: Session, received: Set<string>, feeds: Parts["feeds"]): Promise<string[]> {
   const rows = await session.rows<{ event: string }>(
     `select e.event from report.event e join core.tenant t on t.external_id = e.tenant join core.party p on p.tenant_id = t.tenant_id and p.external_id = e.party
-     join core.webhook w on w.tenant_id = p.tenant_id and w.party_id = p.party_id`);
+     join core.webhook w on w.tenant_id = p.tenant_id and w.party_id = p.party_id`,
+  );
   const untold = rows.filter(({ event }) => !received.has(event)).map(({ event }) => `webhook ${event}: never came`);
   for (const variant of ["A", "B"] as const) {
     const stored = await session.rows<{ event: string }>(
-      `select rules.format_id('evt', f.event_id) as event from core.feed_event f join core.tenant t using (tenant_id) where t.external_id = $1 order by f.position`, [tenants[variant].id]);
+      `select rules.format_id('evt', f.event_id) as event from core.feed_event f join core.tenant t using (tenant_id) where t.external_id = $1 order by f.position`,
+      [tenants[variant].id],
+    );
     const wrong = stored.findIndex(({ event }, index) => feeds[variant][index] !== event);
     if (wrong !== -1 || feeds[variant].length !== stored.length) {
-      untold.push(`feed of ${tenants[variant].id}: ${feeds[variant].length} events read, ${stored.length} stored, the first that differs is number ${wrong + 1}`);
+      untold.push(
+        `feed of ${tenants[variant].id}: ${feeds[variant].length} events read, ${stored.length} stored, the first that differs is number ${wrong + 1}`,
+      );
     }
   }
   return untold;
@@ -130,13 +181,17 @@ async function findCorruption(session: Session): Promise<string[]> {
   const indexes = await session.rows<{ name: string }>(
     `select i.indexrelid::regclass::text as name
      from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
-     where a.amname = 'btree' and c.relkind = 'i' and c.relpersistence <> 't'`);
+     where a.amname = 'btree' and c.relkind = 'i' and c.relpersistence <> 't'`,
+  );
   for (const { name } of indexes) {
     // It raises what it finds.
-    await session.rows("select bt_index_check($1::text::regclass, true)", [name]).catch((error: unknown) => found.push(`${name}: ${messageOf(error)}`));
+    await session
+      .rows("select bt_index_check($1::text::regclass, true)", [name])
+      .catch((error: unknown) => found.push(`${name}: ${messageOf(error)}`));
   }
   const rows = await session.rows<{ found: string }>(
     `select format('%s block %s: %s', c.oid::regclass, v.blkno, v.msg) as found
-     from pg_class c, lateral verify_heapam(c.oid::regclass) v where c.relkind in ('r', 't', 'm') and c.relpersistence <> 't'`);
+     from pg_class c, lateral verify_heapam(c.oid::regclass) v where c.relkind in ('r', 't', 'm') and c.relpersistence <> 't'`,
+  );
   return [...found, ...rows.map((row) => row.found)];
 }

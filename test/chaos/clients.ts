@@ -17,8 +17,15 @@ export type Clients = {
 // Four seconds are promised; who waits so long does not wait for an answer but for a proof that there is none.
 const noAnswerAfterMs = 10_000;
 const paths: Record<Call["kind"], string> = {
-  redeem: "/v1/coupons/redeem", lock: "/v1/coupons/lock", confirm: "/v1/coupons/confirm", cancel: "/v1/coupons/cancel", void: "/v1/coupons/void",
-  query: "/v1/coupons/query", reverse: "/v1/redemptions/reverse", create_batch: "/v1/batches", allocate_batch: "/v1/batches/allocate",
+  redeem: "/v1/coupons/redeem",
+  lock: "/v1/coupons/lock",
+  confirm: "/v1/coupons/confirm",
+  cancel: "/v1/coupons/cancel",
+  void: "/v1/coupons/void",
+  query: "/v1/coupons/query",
+  reverse: "/v1/redemptions/reverse",
+  create_batch: "/v1/batches",
+  allocate_batch: "/v1/batches/allocate",
 };
 const settlersAtOnce = 16;
 
@@ -40,14 +47,23 @@ export function createClients({ url, piles, history }: { url: string; piles: Pil
     const answer = about === null ? null : finalOf(history.entries.get(about) ?? { call, body: {}, attempts: [] });
     const told = answer?.status === 200 ? JSON.parse(answer.text) : null;
     switch (call.kind) {
-      case "redeem": case "lock": return { request_id, coupon, merchant, order_amount: 20 + (call.coupon % 100) };
-      case "confirm": return { request_id, coupon, merchant, lock_request_id: about };
-      case "cancel": return { request_id, coupon, lock_request_id: about };
-      case "void": return { request_id, coupon, merchant };
-      case "query": return { coupon, merchant };
-      case "reverse": return told && { request_id, redemption: told.redemption };
-      case "create_batch": return { request_id, template: tenants[variant].template, total_count: call.count };
-      case "allocate_batch": return told && { request_id, batch: told.batch.external_id };
+      case "redeem":
+      case "lock":
+        return { request_id, coupon, merchant, order_amount: 20 + (call.coupon % 100) };
+      case "confirm":
+        return { request_id, coupon, merchant, lock_request_id: about };
+      case "cancel":
+        return { request_id, coupon, lock_request_id: about };
+      case "void":
+        return { request_id, coupon, merchant };
+      case "query":
+        return { coupon, merchant };
+      case "reverse":
+        return told && { request_id, redemption: told.redemption };
+      case "create_batch":
+        return { request_id, template: tenants[variant].template, total_count: call.count };
+      case "allocate_batch":
+        return told && { request_id, batch: told.batch.external_id };
     }
   }
 
@@ -55,14 +71,23 @@ export function createClients({ url, piles, history }: { url: string; piles: Pil
     const made: Attempt = { sentAt: performance.now(), endedAt: Infinity, status: null, code: "no answer", text: "" };
     attempts.push(made);
     history.attempts.push(made);
-    const options = call.idempotencyKey === null || call.kind === "query" ? {} : { idempotencyKey: call.idempotencyKey };
+    const options =
+      call.idempotencyKey === null || call.kind === "query" ? {} : { idempotencyKey: call.idempotencyKey };
     let timer: NodeJS.Timeout | undefined;
-    const tooLate = new Promise<null>((resolve) => { timer = setTimeout(() => resolve(null), noAnswerAfterMs); });
-    const reply: Reply | Error | null = await Promise.race([clientOf(call.accessKey).post(paths[call.kind], body, options).catch((error: Error) => error), tooLate]);
+    const tooLate = new Promise<null>((resolve) => {
+      timer = setTimeout(() => resolve(null), noAnswerAfterMs);
+    });
+    const reply: Reply | Error | null = await Promise.race([
+      clientOf(call.accessKey)
+        .post(paths[call.kind], body, options)
+        .catch((error: Error) => error),
+      tooLate,
+    ]);
     clearTimeout(timer);
     made.endedAt = performance.now();
     if (reply instanceof Error) made.code = "connection lost";
-    else if (reply !== null) Object.assign(made, { status: reply.status, code: reply.json?.code ?? null, text: reply.text });
+    else if (reply !== null)
+      Object.assign(made, { status: reply.status, code: reply.json?.code ?? null, text: reply.text });
     return made;
   }
 
@@ -102,7 +127,9 @@ export function createClients({ url, piles, history }: { url: string; piles: Pil
     },
     async settle(withinMs) {
       const endAt = performance.now() + withinMs;
-      const open = [...history.entries.values()].filter((entry) => entry.call.kind !== "query" && outcomeOf(entry) === "unknown");
+      const open = [...history.entries.values()].filter(
+        (entry) => entry.call.kind !== "query" && outcomeOf(entry) === "unknown",
+      );
       const waiting = [...open];
       const settleNext = async (): Promise<void> => {
         for (let entry = waiting.shift(); entry !== undefined; entry = waiting.shift()) {

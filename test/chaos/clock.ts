@@ -4,7 +4,8 @@ const RealDate = Date;
 const now = (): number => RealDate.now() + offMs;
 
 globalThis.Date = new Proxy(RealDate, {
-  construct: (target, args: unknown[], newTarget) => Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as Date,
+  construct: (target, args: unknown[], newTarget) =>
+    Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as Date,
   apply: () => new RealDate(now()).toString(),
   get: (target, name, receiver) => (name === "now" ? now : Reflect.get(target, name, receiver)),
 });

@@ -52,7 +52,12 @@ export async function openStage(coupons: number, { isSubscribed = true } = {}): 
   }
 }
 
-async function furnish(postgres: Postgres, { coupons, isSubscribed }: { coupons: number; isSubscribed: boolean }, ends: (() => unknown)[], stop: Stage["stop"]): Promise<Stage> {
+async function furnish(
+  postgres: Postgres,
+  { coupons, isSubscribed }: { coupons: number; isSubscribed: boolean },
+  ends: (() => unknown)[],
+  stop: Stage["stop"],
+): Promise<Stage> {
   await postgres.start();
   const address: Address = { host: "127.0.0.1", port: postgres.port, user: "postgres", database: "coupon" };
   await migrate(address);
@@ -61,15 +66,23 @@ async function furnish(postgres: Postgres, { coupons, isSubscribed }: { coupons:
   await prepareDatabase(owner, postgres.smallDisk);
 
   const receiver = await startReceiver();
-  const [databaseProxy, apiPort, masterKeyText] = [await startProxy(postgres.port), await findFreePort(), randomBytes(32).toString("base64")];
+  const [databaseProxy, apiPort, masterKeyText] = [
+    await startProxy(postgres.port),
+    await findFreePort(),
+    randomBytes(32).toString("base64"),
+  ];
   const clientProxy = await startProxy(apiPort);
   ends.push(receiver.stop, databaseProxy.stop, clientProxy.stop);
   const keys = parseMasterKeys(masterKeyText);
   await apply(owner, keys, tenantDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
 
   const env = (login: string) => ({
-    DATABASE_URL: `postgres://${login}@127.0.0.1:${databaseProxy.port}/coupon`, COUPON_MASTER_KEY: masterKeyText, PORT: String(apiPort),
-    WEBHOOK_ALLOW: "127.0.0.0/8", LOG_LEVEL: "info", CHAOS_CLOCK_OFF_MS: String(6 * 60_000),
+    DATABASE_URL: `postgres://${login}@127.0.0.1:${databaseProxy.port}/coupon`,
+    COUPON_MASTER_KEY: masterKeyText,
+    PORT: String(apiPort),
+    WEBHOOK_ALLOW: "127.0.0.0/8",
+    LOG_LEVEL: "info",
+    CHAOS_CLOCK_OFF_MS: String(6 * 60_000),
   });
   const api = await supervise("serve", postgres.folder, env("serve"));
   ends.push(api.stop);
@@ -79,7 +92,10 @@ async function furnish(postgres: Postgres, { coupons, isSubscribed }: { coupons:
   const url = `http://127.0.0.1:${clientProxy.port}`;
   let count = 0;
   async function must(accessKey: string, target: string, body: object): Promise<any> {
-    const answer = await createClient({ url, accessKey, secret: secretOf(accessKey) }).post(target, { request_id: `s-${(count += 1)}`, ...body });
+    const answer = await createClient({ url, accessKey, secret: secretOf(accessKey) }).post(target, {
+      request_id: `s-${(count += 1)}`,
+      ...body,
+    });
     if (answer.status !== 200) throw new Error(`${target}: ${answer.text}`);
     return answer.json;
   }
@@ -88,7 +104,9 @@ async function furnish(postgres: Postgres, { coupons, isSubscribed }: { coupons:
 
   async function makePile(variant: Variant, total: number, template: string): Promise<string[]> {
     const batch = await submit(variant, total, template);
-    const statusOf = async () => (await owner.rows<{ status: string }>("select b.status from core.batch b where b.external_id = $1", [batch]))[0]!.status;
+    const statusOf = async () =>
+      (await owner.rows<{ status: string }>("select b.status from core.batch b where b.external_id = $1", [batch]))[0]!
+        .status;
     while ((await statusOf()) === "PENDING") await sleep(50);
     await must(tenants[variant].maker, "/v1/batches/allocate", { batch });
     return (await Array.fromAsync(exportCodes(owner, keys, batch, true))).flat().map(({ code }) => code);
@@ -103,7 +121,21 @@ async function furnish(postgres: Postgres, { coupons, isSubscribed }: { coupons:
   const reading = new AbortController();
   const read = (["A", "B"] as const).map((variant) => readFeed(url, variant, feeds[variant], reading.signal));
   ends.push(() => (reading.abort(), Promise.all(read)));
-  return { url, postgres, address, owner, api, worker, clientProxy, databaseProxy, receiver, piles: { A, B }, feeds, submit, stop };
+  return {
+    url,
+    postgres,
+    address,
+    owner,
+    api,
+    worker,
+    clientProxy,
+    databaseProxy,
+    receiver,
+    piles: { A, B },
+    feeds,
+    submit,
+    stop,
+  };
 }
 
 // The logins that a deployment has, and the tables that grow on the disk that can be filled.
@@ -113,7 +145,8 @@ async function prepareDatabase(owner: Database, smallDisk: string | null): Promi
   await owner.rows("create role work login in role coupon_worker");
   if (smallDisk === null) return;
   await owner.rows(`create tablespace small location '${smallDisk}'`);
-  for (const table of ["request", "redemption", "event"]) await owner.rows(`alter table core.${table} set tablespace small`);
+  for (const table of ["request", "redemption", "event"])
+    await owner.rows(`alter table core.${table} set tablespace small`);
 }
 
 // Goes on from its cursor after whatever happened; a page once read is never read again.
@@ -121,7 +154,12 @@ async function readFeed(url: string, variant: Variant, events: string[], stoppin
   const client = createClient({ url, accessKey: readers[variant], secret: secretOf(readers[variant]) });
   let cursor: string | null = null;
   while (!stopping.aborted) {
-    const answer: Reply | null = await Promise.race([client.get(`/v1/events?limit=1000${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`).catch(() => null), sleep(10_000, null)]);
+    const answer: Reply | null = await Promise.race([
+      client
+        .get(`/v1/events?limit=1000${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`)
+        .catch(() => null),
+      sleep(10_000, null),
+    ]);
     if (answer?.status === 200) {
       events.push(...(answer.json.events as { event_id: string }[]).map(({ event_id }) => event_id));
       cursor = answer.json.next_cursor;

@@ -112,14 +112,14 @@ export const faults: Record<string, Fault> = {
     return healedApi();
   },
 
-  async "delay"({ stage: { databaseProxy }, random }) {
+  async delay({ stage: { databaseProxy }, random }) {
     databaseProxy.set({ delay: () => random.between(20, 250) });
     await hold(random);
     databaseProxy.set({});
     return healedDatabase();
   },
 
-  "stall": ({ stage, random }) => stall(stage, random.between(3_000, 10_000)),
+  stall: ({ stage, random }) => stall(stage, random.between(3_000, 10_000)),
 
   "stall a minute": ({ stage }) => stall(stage, 60_000),
 
@@ -144,7 +144,8 @@ export const faults: Record<string, Fault> = {
     const endAt = performance.now() + random.between(1_500, 4_000);
     while (performance.now() < endAt) {
       const pids = await backends(stage, "coupon%");
-      for (const pid of random.shuffle(pids).slice(0, 3)) await stage.owner.rows("select pg_terminate_backend($1)", [pid]);
+      for (const pid of random.shuffle(pids).slice(0, 3))
+        await stage.owner.rows("select pg_terminate_backend($1)", [pid]);
       await sleep(100);
     }
     return healedDatabase();
@@ -157,7 +158,10 @@ export const faults: Record<string, Fault> = {
     await stage.owner.rows("select pg_terminate_backend(pid) from pg_stat_activity where usename in ('serve', 'work')");
     while (performance.now() < endAt) {
       const session = openSession(stage.address, { name: "somebody else" });
-      const isMine = await session.rows("select 1").then(() => true, () => false);
+      const isMine = await session.rows("select 1").then(
+        () => true,
+        () => false,
+      );
       if (isMine) taken.push(session);
       else await Promise.all([session.end(), sleep(20)]);
     }
@@ -181,8 +185,11 @@ export const faults: Record<string, Fault> = {
     await hold(random);
     const after = await readWritten(stage);
     const to = performance.now();
-    const wrong = history.attempts.filter(({ sentAt, endedAt, code }) => sentAt > from && endedAt < to && code !== "TIMESTAMP_OUT_OF_WINDOW");
-    if (wrong.length > 0) fail(`${wrong.length} calls were answered ${wrong[0]!.status} ${wrong[0]!.code} by a clock that is off`);
+    const wrong = history.attempts.filter(
+      ({ sentAt, endedAt, code }) => sentAt > from && endedAt < to && code !== "TIMESTAMP_OUT_OF_WINDOW",
+    );
+    if (wrong.length > 0)
+      fail(`${wrong.length} calls were answered ${wrong[0]!.status} ${wrong[0]!.code} by a clock that is off`);
     if (before !== after) fail("a clock that is off wrote something");
     await stage.api.restart();
     return healedApi();
@@ -190,7 +197,11 @@ export const faults: Record<string, Fault> = {
 };
 
 // Each once, then any but those that take a minute: in an order that follows from the seed.
-export function chooseFaults(seed: number, cycles: number, only: string | null): { names: string[]; skipped: string[] } {
+export function chooseFaults(
+  seed: number,
+  cycles: number,
+  only: string | null,
+): { names: string[]; skipped: string[] } {
   const skipped = canMount() ? [] : ["fill disk: skipped, as nobody but root may mount a small disk"];
   const names = Object.keys(faults).filter((name) => skipped.length === 0 || name !== "fill disk");
   const random = createRandom(seed);

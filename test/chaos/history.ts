@@ -43,8 +43,13 @@ export function createHistory(): History {
     servedAfter(since) {
       const now = performance.now();
       // What was sent just now may still be answered.
-      const sent = attempts.filter(({ sentAt, endedAt }) => sentAt >= since && (endedAt <= now || sentAt < now - steadyMs));
-      const lastBad = sent.reduce((last, attempt) => (verdictOf(attempt) === "unknown" ? Math.max(last, attempt.sentAt) : last), -Infinity);
+      const sent = attempts.filter(
+        ({ sentAt, endedAt }) => sentAt >= since && (endedAt <= now || sentAt < now - steadyMs),
+      );
+      const lastBad = sent.reduce(
+        (last, attempt) => (verdictOf(attempt) === "unknown" ? Math.max(last, attempt.sentAt) : last),
+        -Infinity,
+      );
       const first = sent.reduce((least, { sentAt }) => (sentAt > lastBad ? Math.min(least, sentAt) : least), Infinity);
       return now - first >= 2 * steadyMs ? first - since : null;
     },

@@ -7,7 +7,15 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeCluster } from "../../src/embedded/initdb.ts";
-import { dataFolder, findBinaries, logFile, makeEnterable, makeHome, makeSocketFolder, serverEnv } from "../../src/embedded/data-directory.ts";
+import {
+  dataFolder,
+  findBinaries,
+  logFile,
+  makeEnterable,
+  makeHome,
+  makeSocketFolder,
+  serverEnv,
+} from "../../src/embedded/data-directory.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
 
 export type Postgres = {
@@ -29,9 +37,19 @@ const prefix = "coupon-chaos-";
 const smallDiskBytes = 192 * 2 ** 20;
 const signals = { immediate: "SIGQUIT", fast: "SIGINT" } as const;
 const settings: Record<string, string> = {
-  listen_addresses: "127.0.0.1", unix_socket_permissions: "0700", max_connections: "100", shared_buffers: "256MB", fsync: "on",
-  timezone: "UTC", log_timezone: "UTC", log_statement: "none", log_min_error_statement: "panic", log_parameter_max_length: "0",
-  log_parameter_max_length_on_error: "0", log_error_verbosity: "terse", log_checkpoints: "off",
+  listen_addresses: "127.0.0.1",
+  unix_socket_permissions: "0700",
+  max_connections: "100",
+  shared_buffers: "256MB",
+  fsync: "on",
+  timezone: "UTC",
+  log_timezone: "UTC",
+  log_statement: "none",
+  log_min_error_statement: "panic",
+  log_parameter_max_length: "0",
+  log_parameter_max_length_on_error: "0",
+  log_error_verbosity: "terse",
+  log_checkpoints: "off",
 };
 // When the pipe from us closes, the server is stopped the quick way.
 const guard = `
@@ -64,13 +82,19 @@ export async function makePostgres(): Promise<Postgres> {
   };
 
   return {
-    folder, port, smallDisk,
+    folder,
+    port,
+    smallDisk,
     pid: () => find()!.pid,
     async start() {
       for (const since = performance.now(); performance.now() < since + 60_000; await sleep(50)) {
         const log = openSync(logFile(home), "a", 0o600);
         const started = spawn("/bin/sh", ["-c", guard, "coupon-chaos", path.join(binaries, "bin/postgres"), ...args], {
-          ...home.user, cwd: home.folder, env: serverEnv, detached: true, stdio: ["pipe", log, log],
+          ...home.user,
+          cwd: home.folder,
+          env: serverEnv,
+          detached: true,
+          stdio: ["pipe", log, log],
         });
         closeSync(log);
         started.stdin!.on("error", () => {});
@@ -79,7 +103,9 @@ export async function makePostgres(): Promise<Postgres> {
         while (started.exitCode === null && find()?.status !== "ready") await sleep(10);
         if (started.exitCode === null) return;
       }
-      throw new Error(`the server does not start: ${readFileSync(logFile(home), "utf8").split("\n").slice(-5).join("\n")}`);
+      throw new Error(
+        `the server does not start: ${readFileSync(logFile(home), "utf8").split("\n").slice(-5).join("\n")}`,
+      );
     },
     async stop(mode) {
       process.kill(find()!.pid, signals[mode]);

@@ -20,7 +20,13 @@ export type Proxy = {
   loseAll(): void;
   stop(): Promise<void>;
 };
-type Pair = { near: Socket; far: Socket | null; isLost: boolean; dueAt: { near: number; far: number }; hasAnswered: boolean };
+type Pair = {
+  near: Socket;
+  far: Socket | null;
+  isLost: boolean;
+  dueAt: { near: number; far: number };
+  hasAnswered: boolean;
+};
 
 const otherSideMs = 1_000;
 

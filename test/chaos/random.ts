@@ -29,6 +29,10 @@ export function createRandom(seed: number): Random {
       let left = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
       return entries.find(([, weight]) => (left -= weight) < 0)?.[0] ?? entries[0]![0];
     },
-    shuffle: (items) => items.map((item) => ({ item, at: next() })).sort((a, b) => a.at - b.at).map(({ item }) => item),
+    shuffle: (items) =>
+      items
+        .map((item) => ({ item, at: next() }))
+        .sort((a, b) => a.at - b.at)
+        .map(({ item }) => item),
   };
 }

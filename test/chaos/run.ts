@@ -20,25 +20,46 @@ await runProgram(async () => {
   const { names, skipped } = chooseFaults(seed, cycles, fault);
   for (const line of skipped) console.log(line);
   console.log(`seed ${seed}: ${cycles} cycles at ${rate} requests/s`);
-  const report = await runChaos({ seed, perSecond: rate, names, print: (line) => console.log(line) }, Math.max(2_000, cycles * rate * 4));
+  const report = await runChaos(
+    { seed, perSecond: rate, names, print: (line) => console.log(line) },
+    Math.max(2_000, cycles * rate * 4),
+  );
   printReport(report, seed);
   process.exit(report.failures.length === 0 ? 0 : 1);
 });
 
 function readOptions(): { seed: number; cycles: number; rate: number; fault: string | null } | null {
   try {
-    const { values } = parseArgs({ options: { seed: { type: "string" }, cycles: { type: "string", default: "30" }, rate: { type: "string", default: "200" }, fault: { type: "string" } } });
-    const [seed, cycles, rate] = [Number(values.seed ?? Math.floor(Math.random() * 1_000_000)), Number(values.cycles), Number(values.rate)];
+    const { values } = parseArgs({
+      options: {
+        seed: { type: "string" },
+        cycles: { type: "string", default: "30" },
+        rate: { type: "string", default: "200" },
+        fault: { type: "string" },
+      },
+    });
+    const [seed, cycles, rate] = [
+      Number(values.seed ?? Math.floor(Math.random() * 1_000_000)),
+      Number(values.cycles),
+      Number(values.rate),
+    ];
     const isFault = values.fault === undefined || Object.hasOwn(faults, values.fault);
-    return [seed, cycles, rate].every((number) => Number.isInteger(number) && number > 0) && isFault ? { seed, cycles, rate, fault: values.fault ?? null } : null;
+    return [seed, cycles, rate].every((number) => Number.isInteger(number) && number > 0) && isFault
+      ? { seed, cycles, rate, fault: values.fault ?? null }
+      : null;
   } catch {
     return null;
   }
 }
 
-function printReport({ cycles, resumed, calls, answers, slowestMs, overdue, ownPauseMs, findings, failures }: Report, seed: number): void {
+function printReport(
+  { cycles, resumed, calls, answers, slowestMs, overdue, ownPauseMs, findings, failures }: Report,
+  seed: number,
+): void {
   const worst = (within: number): string => {
-    const times = cycles.filter(({ withinMs }) => withinMs === within).map(({ servedAfterMs }) => servedAfterMs ?? Infinity);
+    const times = cycles
+      .filter(({ withinMs }) => withinMs === within)
+      .map(({ servedAfterMs }) => servedAfterMs ?? Infinity);
     return times.length === 0 ? "-" : `${(Math.max(...times) / 1_000).toFixed(2)} s`;
   };
   const paused = (work: string): string => {
@@ -48,7 +69,9 @@ function printReport({ cycles, resumed, calls, answers, slowestMs, overdue, ownP
   const { checked } = findings;
   console.log(`
 calls                          ${calls}: ok ${checked.ok}, refused ${checked.refused}, turned away ${checked.turnedAway}
-answers                        ${Object.entries(answers).map(([name, count]) => `${name} ${count}`).join(", ")}
+answers                        ${Object.entries(answers)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(", ")}
 slowest answer                 ${(slowestMs / 1_000).toFixed(2)} s at the client; ${overdue} took longer than 4 s; the client itself stood still for up to ${(ownPauseMs / 1_000).toFixed(2)} s
 served again, API harmed       at most ${worst(2_000)} after
 served again, database harmed  at most ${worst(5_000)} after

@@ -14,7 +14,11 @@ const batchSize = 20_000;
 const settledAfterMs = 300;
 
 // Comes back when a batch is in the middle. What is called then says how long each kind of work has paused since.
-export async function watchWorker(stage: Stage, fault: string, withinMs: number): Promise<(since: number) => Promise<Resumed[]>> {
+export async function watchWorker(
+  stage: Stage,
+  fault: string,
+  withinMs: number,
+): Promise<(since: number) => Promise<Resumed[]>> {
   const batch = await stage.submit("A", batchSize);
   while ((await readProgress(stage, batch)).mint === 0) await sleep(10);
   return async (since) => {
@@ -28,12 +32,18 @@ export async function watchWorker(stage: Stage, fault: string, withinMs: number)
         if (now[work] > before[work] && !resumed.has(work)) resumed.set(work, performance.now() - since);
       }
     }
-    return (["mint", "deliver", "sequence"] as const).map((work) => ({ fault, work, afterMs: resumed.get(work) ?? null }));
+    return (["mint", "deliver", "sequence"] as const).map((work) => ({
+      fault,
+      work,
+      afterMs: resumed.get(work) ?? null,
+    }));
   };
 }
 
 async function readProgress({ owner, receiver }: Stage, batch: string): Promise<Progress> {
   const [row] = await owner.rows<{ mint: number; sequence: number }>(
-    "select b.minted_count as mint, s.high_seq::int as sequence from core.batch b, core.sequencer s where b.external_id = $1", [batch]);
+    "select b.minted_count as mint, s.high_seq::int as sequence from core.batch b, core.sequencer s where b.external_id = $1",
+    [batch],
+  );
   return { ...row!, deliver: receiver.events.size };
 }

@@ -11,13 +11,33 @@ const validity = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:
 
 // A tenant of its own, with the fields of `more` in the place of the usual ones.
 function acme(more: Record<string, unknown> = {}) {
-  const template = { id: "tpl_1", name: "5.00 off", maker: "pty_maker", currency: "EUR", discount: { type: "fixed", amount: 5 }, ...validity };
+  const template = {
+    id: "tpl_1",
+    name: "5.00 off",
+    maker: "pty_maker",
+    currency: "EUR",
+    discount: { type: "fixed", amount: 5 },
+    ...validity,
+  };
   return {
     tenants: [
       {
-        id: "ten_acme", name: "Acme", variant: "B",
-        parties: [{ id: "pty_maker", name: "Maker", webhook: { url: "https://example.com/hook" } }, { id: "pty_shop", name: "Shop" }],
-        merchants: [{ id: "mch_1", name: "Shop 1", party: "pty_shop", delegates: ["pty_maker"], stores: [{ external_id: "S1", terminals: ["T1"] }] }],
+        id: "ten_acme",
+        name: "Acme",
+        variant: "B",
+        parties: [
+          { id: "pty_maker", name: "Maker", webhook: { url: "https://example.com/hook" } },
+          { id: "pty_shop", name: "Shop" },
+        ],
+        merchants: [
+          {
+            id: "mch_1",
+            name: "Shop 1",
+            party: "pty_shop",
+            delegates: ["pty_maker"],
+            stores: [{ external_id: "S1", terminals: ["T1"] }],
+          },
+        ],
         templates: [template],
         credentials: [{ access_key: "ak_acme", party: "pty_maker" }],
         ...more,
@@ -38,8 +58,21 @@ async function issuesOf(service: Running, file: unknown): Promise<string[]> {
 
 // Everything provisioning writes, but for its audit.
 async function stored(owner: Database): Promise<string> {
-  const tables = ["tenant", "party", "webhook", "merchant", "merchant_delegate", "store", "terminal", "template", "template_merchant", "credential"];
-  const rows = await Promise.all(tables.map((table) => owner.rows(`select r::text from core.${table} r order by r::text`)));
+  const tables = [
+    "tenant",
+    "party",
+    "webhook",
+    "merchant",
+    "merchant_delegate",
+    "store",
+    "terminal",
+    "template",
+    "template_merchant",
+    "credential",
+  ];
+  const rows = await Promise.all(
+    tables.map((table) => owner.rows(`select r::text from core.${table} r order by r::text`)),
+  );
   return JSON.stringify(rows);
 }
 
@@ -65,18 +98,35 @@ t.test("a generated secret is shown once and signs; applying the file again chan
 
 t.test("a time zone that is left out stays as it is, and is UTC for a new party", async (t) => {
   const service = await startService(t);
-  const parties = (more: object) => acme({ parties: [{ id: "pty_maker", name: "Maker", ...more }, { id: "pty_shop", name: "Shop" }] });
+  const parties = (more: object) =>
+    acme({
+      parties: [
+        { id: "pty_maker", name: "Maker", ...more },
+        { id: "pty_shop", name: "Shop" },
+      ],
+    });
   await service.apply(parties({ time_zone: "Asia/Tokyo" }));
   t.match(await service.apply(parties({})), { changed: 0 });
-  t.strictSame([...await service.owner.rows("select p.external_id as party, p.time_zone from core.party p join core.tenant t using (tenant_id) where t.external_id = 'ten_acme' order by 1")],
-    [{ party: "pty_maker", time_zone: "Asia/Tokyo" }, { party: "pty_shop", time_zone: "UTC" }]);
+  t.strictSame(
+    [
+      ...(await service.owner.rows(
+        "select p.external_id as party, p.time_zone from core.party p join core.tenant t using (tenant_id) where t.external_id = 'ten_acme' order by 1",
+      )),
+    ],
+    [
+      { party: "pty_maker", time_zone: "Asia/Tokyo" },
+      { party: "pty_shop", time_zone: "UTC" },
+    ],
+  );
 });
 
 t.test("a secret given later takes the place of the generated one", async (t) => {
   const service = await startService(t);
   await service.apply(acme());
   const secret = "a secret of more than thirty-two characters";
-  t.match(await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] })), { changed: 1 });
+  t.match(await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] })), {
+    changed: 1,
+  });
   const answer = await client({ url: service.url, accessKey: "ak_acme", secret }).get("/v1/batches/bat_none");
   t.match(answer.json, { code: "NOT_FOUND" });
 });
@@ -85,7 +135,9 @@ t.test("the database holds no secret as it is", async (t) => {
   const service = await startService(t);
   const secret = "a secret of more than thirty-two characters";
   await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] }));
-  const [row] = await service.owner.rows<{ text: string }>("select string_agg(encode(sealed_secret || secret_hash, 'escape'), ' ') as text from core.credential");
+  const [row] = await service.owner.rows<{ text: string }>(
+    "select string_agg(encode(sealed_secret || secret_hash, 'escape'), ' ') as text from core.credential",
+  );
   t.notMatch(row!.text, "thirty-two");
 });
 
@@ -95,16 +147,56 @@ t.test("every wrong field is named by its path, and nothing is stored", async (t
   const template = acme().tenants[0]!.templates[0]!;
   const cases: [string, Record<string, unknown>, string[]][] = [
     ["an unknown field", { colour: "red" }, ["tenants.0.colour: unknown field"]],
-    ["a credential without its party", { credentials: [{ access_key: "ak_acme" }] }, ["tenants.0.credentials.0.party: is required in variant B"]],
-    ["a party in variant A", { variant: "A" }, ["tenants.0.credentials.0.party: belongs to variant B only: in variant A the credential is the tenant's"]],
-    ["a short secret", { credentials: [{ access_key: "ak_acme", party: "pty_maker", secret: "short" }] }, ["tenants.0.credentials.0.secret: must be 32 to 256 printable characters"]],
-    ["an unknown zone", { parties: [{ id: "pty_maker", name: "M", time_zone: "Mars/Base" }] }, ["tenants.0.parties.0.time_zone: must be an IANA time zone, as Europe/Berlin"]],
-    ["an offset for a zone", { parties: [{ id: "pty_maker", name: "M", time_zone: "+02:00" }] }, ["tenants.0.parties.0.time_zone: must be an IANA time zone, as Europe/Berlin"]],
-    ["a webhook secret that is none", { parties: [{ id: "pty_maker", name: "M", webhook: { url: "https://x.example", secret: "whsec_short" } }] }, ["tenants.0.parties.0.webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes"]],
-    ["an id that stands twice", { templates: [template, template] }, ["tenants.0.templates.1.id: stands in this list twice"]],
-    ["validity that goes back", { templates: [{ ...template, valid_to: template.valid_from }] }, ["tenants.0.templates.0.valid_to: must be later than valid_from"]],
-    ["a percentage with five decimals", { templates: [{ ...template, discount: { type: "percent", percent: 0.00001 } }] }, ["tenants.0.templates.0.discount.percent: must have at most 4 decimals"]],
-    ["an amount beyond the limit", { templates: [{ ...template, discount: { type: "fixed", amount: 1e12 } }] }, ["tenants.0.templates.0.discount.amount: Too big: expected number to be <1000000000000"]],
+    [
+      "a credential without its party",
+      { credentials: [{ access_key: "ak_acme" }] },
+      ["tenants.0.credentials.0.party: is required in variant B"],
+    ],
+    [
+      "a party in variant A",
+      { variant: "A" },
+      ["tenants.0.credentials.0.party: belongs to variant B only: in variant A the credential is the tenant's"],
+    ],
+    [
+      "a short secret",
+      { credentials: [{ access_key: "ak_acme", party: "pty_maker", secret: "short" }] },
+      ["tenants.0.credentials.0.secret: must be 32 to 256 printable characters"],
+    ],
+    [
+      "an unknown zone",
+      { parties: [{ id: "pty_maker", name: "M", time_zone: "Mars/Base" }] },
+      ["tenants.0.parties.0.time_zone: must be an IANA time zone, as Europe/Berlin"],
+    ],
+    [
+      "an offset for a zone",
+      { parties: [{ id: "pty_maker", name: "M", time_zone: "+02:00" }] },
+      ["tenants.0.parties.0.time_zone: must be an IANA time zone, as Europe/Berlin"],
+    ],
+    [
+      "a webhook secret that is none",
+      { parties: [{ id: "pty_maker", name: "M", webhook: { url: "https://x.example", secret: "whsec_short" } }] },
+      ["tenants.0.parties.0.webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes"],
+    ],
+    [
+      "an id that stands twice",
+      { templates: [template, template] },
+      ["tenants.0.templates.1.id: stands in this list twice"],
+    ],
+    [
+      "validity that goes back",
+      { templates: [{ ...template, valid_to: template.valid_from }] },
+      ["tenants.0.templates.0.valid_to: must be later than valid_from"],
+    ],
+    [
+      "a percentage with five decimals",
+      { templates: [{ ...template, discount: { type: "percent", percent: 0.00001 } }] },
+      ["tenants.0.templates.0.discount.percent: must have at most 4 decimals"],
+    ],
+    [
+      "an amount beyond the limit",
+      { templates: [{ ...template, discount: { type: "fixed", amount: 1e12 } }] },
+      ["tenants.0.templates.0.discount.amount: Too big: expected number to be <1000000000000"],
+    ],
   ];
   for (const [name, more, expected] of cases) t.strictSame(await issuesOf(service, acme(more)), expected, name);
   t.equal(await stored(service.owner), before);
@@ -115,11 +207,31 @@ t.test("what only the database can judge is named by its path too, and nothing i
   const before = await stored(service.owner);
   const template = acme().tenants[0]!.templates[0]!;
   const cases: [string, Record<string, unknown>, RegExp[]][] = [
-    ["a party that is nowhere", { merchants: [{ id: "mch_1", name: "m", party: "pty_ghost" }] }, [/^tenants\.0\.merchants\.0\.party: /]],
-    ["a currency that is none", { templates: [{ ...template, currency: "QQQ" }] }, [/^tenants\.0\.templates\.0\.currency: /]],
-    ["more decimals than the currency has", { templates: [{ ...template, discount: { type: "fixed", amount: 5.001 }, min_order_amount: 0.001 }] }, [/^tenants\.0\.templates\.0\.discount\.amount: /, /^tenants\.0\.templates\.0\.min_order_amount: /]],
-    ["minor units that are no integers", { amount_unit: "minor", templates: [{ ...template, discount: { type: "fixed", amount: 5.5 } }] }, [/^tenants\.0\.templates\.0\.discount\.amount: /]],
-    ["an access key of another tenant", { credentials: [{ access_key: "ak_maker", party: "pty_maker" }] }, [/^tenants\.0\.credentials\.0\.access_key: /]],
+    [
+      "a party that is nowhere",
+      { merchants: [{ id: "mch_1", name: "m", party: "pty_ghost" }] },
+      [/^tenants\.0\.merchants\.0\.party: /],
+    ],
+    [
+      "a currency that is none",
+      { templates: [{ ...template, currency: "QQQ" }] },
+      [/^tenants\.0\.templates\.0\.currency: /],
+    ],
+    [
+      "more decimals than the currency has",
+      { templates: [{ ...template, discount: { type: "fixed", amount: 5.001 }, min_order_amount: 0.001 }] },
+      [/^tenants\.0\.templates\.0\.discount\.amount: /, /^tenants\.0\.templates\.0\.min_order_amount: /],
+    ],
+    [
+      "minor units that are no integers",
+      { amount_unit: "minor", templates: [{ ...template, discount: { type: "fixed", amount: 5.5 } }] },
+      [/^tenants\.0\.templates\.0\.discount\.amount: /],
+    ],
+    [
+      "an access key of another tenant",
+      { credentials: [{ access_key: "ak_maker", party: "pty_maker" }] },
+      [/^tenants\.0\.credentials\.0\.access_key: /],
+    ],
   ];
   for (const [name, more, expected] of cases) t.match(await issuesOf(service, acme(more)), expected, name);
   t.equal(await stored(service.owner), before);

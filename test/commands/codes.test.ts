@@ -9,9 +9,15 @@ t.test("a released batch is streamed as coupon_id,code, and each code redeems it
   const { id, couponIds } = await service.makeBatch(a, "tpl_fixed", 3);
   const { code, stdout, stderr } = await runProgram(service, "codes", [id]);
   t.strictSame([code, stderr], [0, ""]);
-  const [header, ...lines] = stdout.trimEnd().split("\n").map((line) => line.split(","));
+  const [header, ...lines] = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.split(","));
   t.strictSame(header, ["coupon_id", "code"]);
-  t.strictSame(lines.map(([couponId]) => couponId), couponIds);
+  t.strictSame(
+    lines.map(([couponId]) => couponId),
+    couponIds,
+  );
   for (const [couponId, coupon] of lines) {
     const found = await a.post("/v1/coupons/query", { coupon, merchant: "mch_a" });
     t.equal(found.json.coupon.coupon_id, couponId);
@@ -21,8 +27,11 @@ t.test("a released batch is streamed as coupon_id,code, and each code redeems it
 t.test("who exported what and when is written down", async (t) => {
   const service = await startService(t);
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
-  const exports = () => service.owner.rows<{ login: string; is_recent: boolean }>(
-    "select login, recorded_at > now() - interval '1 minute' as is_recent from core.audit where action = 'export_codes' and target = $1", [id]);
+  const exports = () =>
+    service.owner.rows<{ login: string; is_recent: boolean }>(
+      "select login, recorded_at > now() - interval '1 minute' as is_recent from core.audit where action = 'export_codes' and target = $1",
+      [id],
+    );
   const before = (await exports()).length;
   await runProgram(service, "codes", [id]);
   const after = await exports();
@@ -35,10 +44,17 @@ t.test("a batch that is not released is exported only with --unreleased, one tha
   const a = service.as("ak_a");
   const completed = await service.makeBatch(a, "tpl_fixed", 2, { isReleased: false });
   t.match(await runProgram(service, "codes", [completed.id]), { code: 1, stdout: "", stderr: /--unreleased/ });
-  t.match(await runProgram(service, "codes", [completed.id, "--unreleased"]), { code: 0, stdout: /^coupon_id,code\n(cpn_\w{26},\w{16}\n){2}$/ });
+  t.match(await runProgram(service, "codes", [completed.id, "--unreleased"]), {
+    code: 0,
+    stdout: /^coupon_id,code\n(cpn_\w{26},\w{16}\n){2}$/,
+  });
   const created = await a.post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 2 });
   const pending = created.json.batch.external_id as string;
-  t.match(await runProgram(service, "codes", [pending, "--unreleased"]), { code: 1, stdout: "", stderr: /being minted/ });
+  t.match(await runProgram(service, "codes", [pending, "--unreleased"]), {
+    code: 1,
+    stdout: "",
+    stderr: /being minted/,
+  });
 });
 
 t.test("after --destroy nobody gets the codes again, and they redeem all the same", async (t) => {
@@ -49,13 +65,21 @@ t.test("after --destroy nobody gets the codes again, and they redeem all the sam
   t.match(await runProgram(service, "codes", [id]), { code: 1, stdout: "", stderr: /destroyed/ });
   const [batch] = await service.owner.rows("select salt from core.batch where external_id = $1", [id]);
   t.match(batch, { salt: null });
-  const redeemed = await a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" });
+  const redeemed = await a.post("/v1/coupons/redeem", {
+    request_id: newRequestId(),
+    coupon: codes[0],
+    merchant: "mch_a",
+  });
   t.equal(redeemed.status, 200, redeemed.text);
 });
 
 t.test("an unknown batch and wrong arguments are one line on standard error and exit code 1", async (t) => {
   const service = await startService(t);
-  t.strictSame(await runProgram(service, "codes", ["bat_none"]), { code: 1, stdout: "", stderr: "no batch bat_none\n" });
+  t.strictSame(await runProgram(service, "codes", ["bat_none"]), {
+    code: 1,
+    stdout: "",
+    stderr: "no batch bat_none\n",
+  });
   for (const args of [[], ["--all"], ["bat_1", "bat_2"]]) {
     t.match(await runProgram(service, "codes", args), { code: 1, stdout: "", stderr: /^usage: [^\n]+\n$/ });
   }
@@ -75,14 +99,31 @@ t.test("a reader that stops early ends the export without a stack", async (t) =>
 
 t.test("applying from standard input prints JSON, a wrong file prints its fields", async (t) => {
   const service = await startService(t);
-  const tenant = { id: "ten_new", name: "New", variant: "A", parties: [{ id: "pty_new", name: "New" }], credentials: [{ access_key: "ak_new" }] };
+  const tenant = {
+    id: "ten_new",
+    name: "New",
+    variant: "A",
+    parties: [{ id: "pty_new", name: "New" }],
+    credentials: [{ access_key: "ak_new" }],
+  };
   const applied = await runProgram(service, "apply", ["-"], JSON.stringify({ tenants: [tenant] }));
   t.equal(applied.code, 0, applied.stderr);
-  t.match(JSON.parse(applied.stdout), { changed: 3, generated_secrets: { credentials: [{ access_key: "ak_new", secret: /.{32}/ }] } });
+  t.match(JSON.parse(applied.stdout), {
+    changed: 3,
+    generated_secrets: { credentials: [{ access_key: "ak_new", secret: /.{32}/ }] },
+  });
   const wrong = { tenants: [{ ...tenant, name: "", variant: "C" }] };
   const refused = await runProgram(service, "apply", ["-"], JSON.stringify(wrong));
   t.match(refused, { code: 1, stdout: "", stderr: /^tenants\.0\.name: .*\ntenants\.0\.variant: .*\n$/ });
   const secret = "a secret of more than thirty-two characters";
-  t.match(await runProgram(service, "apply", ["-"], `{"secret": "${secret}" x`), { code: 1, stdout: "", stderr: /^-: not JSON at position 5\d[^\n]*\n$/ });
-  t.match(await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), { code: 1, stdout: "", stderr: "-: has the same field twice\n" });
+  t.match(await runProgram(service, "apply", ["-"], `{"secret": "${secret}" x`), {
+    code: 1,
+    stdout: "",
+    stderr: /^-: not JSON at position 5\d[^\n]*\n$/,
+  });
+  t.match(await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), {
+    code: 1,
+    stdout: "",
+    stderr: "-: has the same field twice\n",
+  });
 });

@@ -14,12 +14,16 @@ t.before(async () => {
 });
 
 const made = async () => ({ code: (await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1)).codes[0]! });
-const call = (path: string, body: object) => service.as("ak_a").post(path, { request_id: newRequestId(), merchant: "mch_a", ...body });
+const call = (path: string, body: object) =>
+  service.as("ak_a").post(path, { request_id: newRequestId(), merchant: "mch_a", ...body });
 
 // Files as `npm run apply` takes them.
 async function issuesOf(file: unknown): Promise<string[]> {
   const before = await readState(service.owner);
-  const error = await service.apply(file).then(() => null, (reason: unknown) => reason);
+  const error = await service.apply(file).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
   if (!(error instanceof ApplyError)) throw new Error("not refused", { cause: error });
   t.strictSame(await readState(service.owner), before, "a refused file changes nothing");
   return error.issues.map(({ path }) => path);
@@ -35,29 +39,79 @@ t.test("apply refuses what would change coupons that were minted, or whom a cred
   const money = (change: object) => changedA((tenant) => Object.assign(tenant.templates[0], change));
   const at = "tenants.0.templates.0";
   t.strictSame(await issuesOf(money({ discount: { type: "fixed", amount: 6 } })), [`${at}.discount`]);
-  t.strictSame(await issuesOf(money({ currency: "USD", min_order_amount: 1, skus: ["x"], after_reversal: "reissued" })), ["currency", "min_order_amount", "skus", "after_reversal"].map((field) => `${at}.${field}`));
-  t.strictSame(await issuesOf(changedA((tenant) => { tenant.variant = "B"; tenant.credentials = []; })), ["tenants.0.variant"]);
+  t.strictSame(
+    await issuesOf(money({ currency: "USD", min_order_amount: 1, skus: ["x"], after_reversal: "reissued" })),
+    ["currency", "min_order_amount", "skus", "after_reversal"].map((field) => `${at}.${field}`),
+  );
+  t.strictSame(
+    await issuesOf(
+      changedA((tenant) => {
+        tenant.variant = "B";
+        tenant.credentials = [];
+      }),
+    ),
+    ["tenants.0.variant"],
+  );
   t.strictSame(await issuesOf(changedA((tenant) => (tenant.amount_unit = "minor"))), ["tenants.0.amount_unit"]);
   const moved = structuredClone(tenantB);
   moved.credentials[0].party = "pty_shop";
   t.strictSame(await issuesOf({ tenants: [moved] }), ["tenants.0.credentials.0.party"]);
-  t.strictSame(await issuesOf({ tenants: [{ ...tenantB, name: "stays" }, changedA((tenant) => (tenant.merchants[0].party = "pty_none")).tenants[0]] }), ["tenants.1.merchants.0.party"], "and no other tenant of the file");
+  t.strictSame(
+    await issuesOf({
+      tenants: [
+        { ...tenantB, name: "stays" },
+        changedA((tenant) => (tenant.merchants[0].party = "pty_none")).tenants[0],
+      ],
+    }),
+    ["tenants.1.merchants.0.party"],
+    "and no other tenant of the file",
+  );
 });
 
 t.test("apply changes what may change; a list that is given is the whole list; nothing else goes", async (t) => {
   const file = changedA((tenant) => {
     tenant.name = "another name";
-    Object.assign(tenant.templates[0], { name: "new", merchants: ["mch_a2"], lock_ttl_seconds: 60, valid_to: "2090-01-01T00:00:00Z" });
+    Object.assign(tenant.templates[0], {
+      name: "new",
+      merchants: ["mch_a2"],
+      lock_ttl_seconds: 60,
+      valid_to: "2090-01-01T00:00:00Z",
+    });
     tenant.merchants[0].delegates = ["pty_a"];
     tenant.merchants[0].stores = [{ external_id: "S1", terminals: ["T1", "T2"] }, { external_id: "S2" }];
   });
   const { code } = await made();
   await service.apply(file);
-  t.match((await service.owner.rows("select action, tenant_id is not null as has_tenant, details from core.audit order by audit_id desc limit 1"))[0], { action: "apply", has_tenant: true, details: { changed: /[1-9]/ } });
-  t.match((await call("/v1/coupons/redeem", { coupon: code })).json, { code: "MERCHANT_NOT_IN_SCOPE" }, "the scope is the new one at once");
-  t.match((await call("/v1/coupons/query", { coupon: code, merchant: "mch_a2" })).json.coupon, { valid_to: "2099-01-01T00:00:00.000Z" }, "a coupon keeps its validity");
-  const places = () => service.owner.rows("select s.external_id as store, t.external_id as terminal from core.store s join core.merchant m using (tenant_id, merchant_id) left join core.terminal t using (tenant_id, store_id) where m.external_id = 'mch_a' order by 1, 2");
-  t.strictSame([...(await places())].map((row) => ({ ...row })), [{ store: "S1", terminal: "T1" }, { store: "S1", terminal: "T2" }, { store: "S2", terminal: null }]);
+  t.match(
+    (
+      await service.owner.rows(
+        "select action, tenant_id is not null as has_tenant, details from core.audit order by audit_id desc limit 1",
+      )
+    )[0],
+    { action: "apply", has_tenant: true, details: { changed: /[1-9]/ } },
+  );
+  t.match(
+    (await call("/v1/coupons/redeem", { coupon: code })).json,
+    { code: "MERCHANT_NOT_IN_SCOPE" },
+    "the scope is the new one at once",
+  );
+  t.match(
+    (await call("/v1/coupons/query", { coupon: code, merchant: "mch_a2" })).json.coupon,
+    { valid_to: "2099-01-01T00:00:00.000Z" },
+    "a coupon keeps its validity",
+  );
+  const places = () =>
+    service.owner.rows(
+      "select s.external_id as store, t.external_id as terminal from core.store s join core.merchant m using (tenant_id, merchant_id) left join core.terminal t using (tenant_id, store_id) where m.external_id = 'mch_a' order by 1, 2",
+    );
+  t.strictSame(
+    [...(await places())].map((row) => ({ ...row })),
+    [
+      { store: "S1", terminal: "T1" },
+      { store: "S1", terminal: "T2" },
+      { store: "S2", terminal: null },
+    ],
+  );
 
   const audits = async () => (await service.owner.rows("select from core.audit")).length;
   const before = [await readState(service.owner), await audits()];
@@ -67,11 +121,25 @@ t.test("apply changes what may change; a list that is given is the whole list; n
   file.tenants[0].merchants[0].stores = [{ external_id: "S1", terminals: ["T2"] }];
   file.tenants[0].merchants[0].delegates = [];
   await service.apply(file);
-  t.strictSame([...(await places())].map((row) => ({ ...row })), [{ store: "S1", terminal: "T2" }]);
-  t.equal((await service.owner.rows("select from core.merchant_delegate d join core.merchant m using (tenant_id, merchant_id) where m.external_id = 'mch_a'")).length, 0);
+  t.strictSame(
+    [...(await places())].map((row) => ({ ...row })),
+    [{ store: "S1", terminal: "T2" }],
+  );
+  t.equal(
+    (
+      await service.owner.rows(
+        "select from core.merchant_delegate d join core.merchant m using (tenant_id, merchant_id) where m.external_id = 'mch_a'",
+      )
+    ).length,
+    0,
+  );
   delete file.tenants[0].merchants[0].stores;
   t.match(await service.apply(file), { changed: 0 }, "a list that is left out stays");
-  t.match(await service.apply({ tenants: [{ id: "ten_a", name: "another name", variant: "A" }] }), { changed: 0 }, "what a file does not name stays");
+  t.match(
+    await service.apply({ tenants: [{ id: "ten_a", name: "another name", variant: "A" }] }),
+    { changed: 0 },
+    "what a file does not name stays",
+  );
   await service.apply({ tenants: [tenantA] });
 });
 
@@ -89,12 +157,18 @@ t.test("apply delegates: those of the list, and no others, may act for the merch
 });
 
 t.test("apply rotates a webhook's secret: the one before is kept beside it", async (t) => {
-  const [previous, next] = [2, 3].map((byte) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`) as [string, string];
-  const withHook = (hook: object) => changedA((tenant) => (tenant.parties[0].webhook = { url: "https://example.com/hook", ...hook }));
+  const [previous, next] = [2, 3].map((byte) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`) as [
+    string,
+    string,
+  ];
+  const withHook = (hook: object) =>
+    changedA((tenant) => (tenant.parties[0].webhook = { url: "https://example.com/hook", ...hook }));
   await service.apply(withHook({ secret: previous }));
   t.match(await service.apply(withHook({ secret: next })), { changed: 1, generated_secrets: { webhooks: [] } });
   const read = async () => {
-    const [row] = await service.owner.rows<Record<string, Uint8Array>>("select sealed_secret, sealed_previous_secret from core.webhook");
+    const [row] = await service.owner.rows<Record<string, Uint8Array>>(
+      "select sealed_secret, sealed_previous_secret from core.webhook",
+    );
     return Object.values(row!).map((sealed) => open(service.keys, webhookPurpose("ten_a", "pty_a"), sealed));
   };
   t.strictSame(await read(), [next, previous]);

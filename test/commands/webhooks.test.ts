@@ -3,7 +3,14 @@ import t from "tap";
 import { runCommand } from "../../src/commands/webhooks.ts";
 import { runProgram } from "../support/program.ts";
 import { startReceiver, status, take, verify } from "../support/receiver.ts";
-import { listDeliveries, passTime, startDeliverer, subscribe, tenant, type Subscribed } from "../support/subscribers.ts";
+import {
+  listDeliveries,
+  passTime,
+  startDeliverer,
+  subscribe,
+  tenant,
+  type Subscribed,
+} from "../support/subscribers.ts";
 
 const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys: () => service.keys });
 
@@ -21,7 +28,10 @@ t.test("an operator sees how deliveries go, and sends again", async (t) => {
   };
   const events = await world.happen("pty_s1", 3);
   await deliverer.drain();
-  t.match(await run("status"), /^tenant +party +health .*\nten_w +pty_s1 +failing +3 +3 +0 .*\nten_w +pty_s2 +healthy +0 +0 +0 /);
+  t.match(
+    await run("status"),
+    /^tenant +party +health .*\nten_w +pty_s1 +failing +3 +3 +0 .*\nten_w +pty_s2 +healthy +0 +0 +0 /,
+  );
   t.match(await run("status", tenant, "pty_s2"), /^.*\nten_w +pty_s2 [^\n]*$/);
   const log = await run("log", tenant, "pty_s1");
   for (const event of events) t.match(log, new RegExp(`${event} +1 +500 +\\d+ +-$`, "m"));
@@ -31,14 +41,18 @@ t.test("an operator sees how deliveries go, and sends again", async (t) => {
   await passTime(world);
   await deliverer.drain();
   const parked = await run("parked", tenant, "pty_s1");
-  for (const event of events) t.match(parked, new RegExp(`ten_w +pty_s1 +${event} +coupon.voided +\\S+ +10 +\\S+ +HTTP 500$`, "m"));
+  for (const event of events)
+    t.match(parked, new RegExp(`ten_w +pty_s1 +${event} +coupon.voided +\\S+ +10 +\\S+ +HTTP 500$`, "m"));
   t.equal(await run("parked", tenant, "pty_s2"), "none");
 
   receiver.answer = take;
   t.strictSame(await sentAgain("pty_s1", "--parked"), [...events].sort());
   t.equal(await run("parked"), "none");
   t.strictSame(await sentAgain(events[1]!), [events[1]]);
-  const times = await world.service.owner.rows<{ at: Date }>("select recorded_at as at from report.event where event = any ($1::text[]) order by event_seq", [events]);
+  const times = await world.service.owner.rows<{ at: Date }>(
+    "select recorded_at as at from report.event where event = any ($1::text[]) order by event_seq",
+    [events],
+  );
   const [from, to] = [times[0]!.at.toISOString(), new Date(times[2]!.at.getTime() + 1).toISOString()];
   t.strictSame(await sentAgain("pty_s1", from, to), [...events].sort());
   t.strictSame(await sentAgain("pty_s1", "2020-01-01T00:00:00+05:45", "2020-01-02T00:00:00Z"), []);
@@ -47,21 +61,44 @@ t.test("an operator sees how deliveries go, and sends again", async (t) => {
 t.test("a rotated secret is printed once, is nowhere else, and signs from then on beside the one before", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [receiver.url]);
-  const { code, stdout, stderr } = await runProgram(world.service, "webhooks", ["rotate", tenant, "pty_s1", "--reason", "it leaked"]);
+  const { code, stdout, stderr } = await runProgram(world.service, "webhooks", [
+    "rotate",
+    tenant,
+    "pty_s1",
+    "--reason",
+    "it leaked",
+  ]);
   t.strictSame({ code, stderr }, { code: 0, stderr: "" });
   t.match(stdout, /^whsec_[A-Za-z0-9+/]{43}=\n$/);
   const [before, after] = [world.secrets.get("pty_s1")!, stdout.trim()];
   await world.happen("pty_s1", 1);
   await startDeliverer(world, world.worker).drain();
   for (const secret of [before, after]) verify(secret, receiver.received[0]!);
-  const stored = JSON.stringify(await world.service.owner.rows("select w::text as webhook, (select jsonb_agg(a) from report.audit a)::text as audit from core.webhook w"));
+  const stored = JSON.stringify(
+    await world.service.owner.rows(
+      "select w::text as webhook, (select jsonb_agg(a) from report.audit a)::text as audit from core.webhook w",
+    ),
+  );
   t.match(stored, "it leaked");
   for (const secret of [before, after]) {
     const bytes = Buffer.from(secret.slice(6), "base64").toString("hex");
-    t.notOk(stored.includes(bytes) || stored.includes(Buffer.from(secret).toString("hex")) || stored.includes(secret.slice(6)));
+    t.notOk(
+      stored.includes(bytes) ||
+        stored.includes(Buffer.from(secret).toString("hex")) ||
+        stored.includes(secret.slice(6)),
+    );
   }
   // A file without a secret leaves it, as provisioning promises.
-  await world.service.apply({ tenants: [{ id: tenant, name: "W", variant: "B", parties: [{ id: "pty_s1", name: "pty_s1", webhook: { url: receiver.url } }] }] });
+  await world.service.apply({
+    tenants: [
+      {
+        id: tenant,
+        name: "W",
+        variant: "B",
+        parties: [{ id: "pty_s1", name: "pty_s1", webhook: { url: receiver.url } }],
+      },
+    ],
+  });
   await world.happen("pty_s1", 1);
   await startDeliverer(world, world.worker).drain();
   verify(after, receiver.received[1]!);
@@ -76,7 +113,8 @@ t.test("a webhook is switched off and on", async (t) => {
   t.equal(await run("disable", tenant, "pty_s1"), "disabled");
   await deliverer.drain();
   t.equal(receiver.received.length, 0);
-  for (const delivery of await listDeliveries(world)) t.match(delivery, { status: "PARKED", last_error: "disabled: their wish" });
+  for (const delivery of await listDeliveries(world))
+    t.match(delivery, { status: "PARKED", last_error: "disabled: their wish" });
   t.match(await run("enable", tenant, "pty_s1"), /^enabled/);
   t.equal(await run("replay", tenant, "pty_s1", "--parked"), "2 to be sent again");
   await deliverer.drain();
@@ -87,15 +125,35 @@ t.test("what is wrong with a command is said in a line or with the usage, and ch
   const world = await subscribe(t, ["http://127.0.0.1:9/"]);
   const why = ["--reason", "why"];
   const rows: [string[], RegExp][] = [
-    [[], /^usage: /], [["toString"], /^usage: /], [["status", "a", "b", "c"], /^usage: /], [["log", tenant], /^usage: /], [["status", "--x"], /^usage: /],
-    [["parked", "--limit", "0"], /^usage: /], [["replay", tenant, "pty_s1", ...why], /^usage: /], [["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", ...why], /^usage: /],
-    [["replay", tenant, "pty_s1", "yesterday", "today", ...why], /^yesterday: not a time with a zone, as 2026-01-31T00:00:00Z$/],
+    [[], /^usage: /],
+    [["toString"], /^usage: /],
+    [["status", "a", "b", "c"], /^usage: /],
+    [["log", tenant], /^usage: /],
+    [["status", "--x"], /^usage: /],
+    [["parked", "--limit", "0"], /^usage: /],
+    [["replay", tenant, "pty_s1", ...why], /^usage: /],
+    [["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", ...why], /^usage: /],
+    [
+      ["replay", tenant, "pty_s1", "yesterday", "today", ...why],
+      /^yesterday: not a time with a zone, as 2026-01-31T00:00:00Z$/,
+    ],
     [["replay", tenant, "pty_s1", "2026-01-01T00:00:00", "2026-01-02T00:00:00", ...why], /not a time with a zone/],
-    [["rotate", tenant, "pty_s1"], /^a patch needs a reason$/], [["disable", tenant, "pty_s1", "--reason", " "], /^a patch needs a reason$/],
-    [["enable", tenant, "pty_maker", ...why], /^tenant ten_w has no party pty_maker with a webhook$/], [["rotate", "ten_none", "pty_s1", ...why], /has no party/],
-    [["replay", tenant, "evt_none", ...why], /has no event evt_none/], [["replay", tenant, `evt_${"0".repeat(26)}`, ...why], /has no event/],
+    [["rotate", tenant, "pty_s1"], /^a patch needs a reason$/],
+    [["disable", tenant, "pty_s1", "--reason", " "], /^a patch needs a reason$/],
+    [["enable", tenant, "pty_maker", ...why], /^tenant ten_w has no party pty_maker with a webhook$/],
+    [["rotate", "ten_none", "pty_s1", ...why], /has no party/],
+    [["replay", tenant, "evt_none", ...why], /has no event evt_none/],
+    [["replay", tenant, `evt_${"0".repeat(26)}`, ...why], /has no event/],
   ];
   for (const [args, message] of rows) await t.rejects(runCommand(contextOf(world), args), { message }, args.join(" "));
-  t.match(await runProgram(world.service, "webhooks", ["rotate", tenant, "pty_s1"]), { code: 1, stdout: "", stderr: "a patch needs a reason\n" }, "as a program");
-  t.equal((await world.service.owner.rows("select from report.audit where action like any (array['%webhook%', 'replay%'])")).length, 0);
+  t.match(
+    await runProgram(world.service, "webhooks", ["rotate", tenant, "pty_s1"]),
+    { code: 1, stdout: "", stderr: "a patch needs a reason\n" },
+    "as a program",
+  );
+  t.equal(
+    (await world.service.owner.rows("select from report.audit where action like any (array['%webhook%', 'replay%'])"))
+      .length,
+    0,
+  );
 });

@@ -18,12 +18,24 @@ t.test("ids are written alike in SQL and here, and read back", async (t) => {
   const uuids = [...known.keys(), ...Array.from({ length: 500 }, () => randomUUID())];
   const rows = await owner.rows<{ id: string; back: string }>(
     `select x.id, rules.parse_id('red', x.id)::text as back
-     from unnest($1::uuid[]) with ordinality u (uuid, place), lateral (select rules.format_id('red', u.uuid) as id offset 0) x order by u.place`, [uuids]);
-  t.strictSame(rows.map(({ id }) => id), uuids.map((uuid) => externalId("red", uuid)));
-  t.strictSame(rows.map(({ back }) => back), uuids);
+     from unnest($1::uuid[]) with ordinality u (uuid, place), lateral (select rules.format_id('red', u.uuid) as id offset 0) x order by u.place`,
+    [uuids],
+  );
+  t.strictSame(
+    rows.map(({ id }) => id),
+    uuids.map((uuid) => externalId("red", uuid)),
+  );
+  t.strictSame(
+    rows.map(({ back }) => back),
+    uuids,
+  );
   for (const [index, text] of [...known.values()].entries()) t.equal(rows[index]!.id, `red_${text}`);
   const old = openSession(address, { name: "coupon test", role: "coupon_owner" });
   t.teardown(() => old.end());
   await old.run("set standard_conforming_strings = off");
-  t.strictSame([...await old.rows("select rules.format_id('red', $1) as id", [uuids[0]])], [{ id: rows[0]!.id }], "whatever a session takes for a string");
+  t.strictSame(
+    [...(await old.rows("select rules.format_id('red', $1) as id", [uuids[0]]))],
+    [{ id: rows[0]!.id }],
+    "whatever a session takes for a string",
+  );
 });

@@ -13,13 +13,23 @@ t.test("a code is what README says it is", async (t) => {
   // Computed a second time, bit by bit.
   const text = (digest: Buffer, characters: number) => {
     const bits = [...digest].map((byte) => byte.toString(2).padStart(8, "0")).join("");
-    return Array.from({ length: characters }, (_, index) => crockford[Number.parseInt(bits.slice(index * 5, index * 5 + 5), 2)]).join("");
+    return Array.from(
+      { length: characters },
+      (_, index) => crockford[Number.parseInt(bits.slice(index * 5, index * 5 + 5), 2)],
+    ).join("");
   };
   const number = Buffer.alloc(8);
   number.writeUInt32BE(123_456, 4);
-  const digest = createHmac("sha256", Buffer.from(hkdfSync("sha256", first, salt, "coupon/batch", 32))).update(number).digest();
+  const digest = createHmac("sha256", Buffer.from(hkdfSync("sha256", first, salt, "coupon/batch", 32)))
+    .update(number)
+    .digest();
   const body = text(digest, 11);
-  const tag = text(createHmac("sha256", Buffer.from(hkdfSync("sha256", first, "", "coupon/tag", 32))).update(`1${body}`).digest(), 4);
+  const tag = text(
+    createHmac("sha256", Buffer.from(hkdfSync("sha256", first, "", "coupon/tag", 32)))
+      .update(`1${body}`)
+      .digest(),
+    4,
+  );
   t.equal(makeCode(keys, "1", key, 123_456), `1${body}${tag}`);
 });
 
@@ -42,13 +52,33 @@ t.test("codes made here are checked here and have a hash of uuid form", async (t
 
 t.test("input is normalized: case, hyphens, spaces, O I L", async (t) => {
   const code = "10ABCDEFGHJKMNPQ";
-  for (const typed of ["10abcdefghjkmnpq", "10AB-CDEF-GHJK-MNPQ", " 10AB CDEF GHJK MNPQ ", "IOABCDEFGHJKMNPQ", "loabcdefghjkmnpq", "iO-ab cdefghjkmnpq"]) {
+  for (const typed of [
+    "10abcdefghjkmnpq",
+    "10AB-CDEF-GHJK-MNPQ",
+    " 10AB CDEF GHJK MNPQ ",
+    "IOABCDEFGHJKMNPQ",
+    "loabcdefghjkmnpq",
+    "iO-ab cdefghjkmnpq",
+  ]) {
     t.equal(normalizeCode(typed), code, typed);
   }
 });
 
 t.test("what is not 16 characters of the alphabet is no code", async (t) => {
-  const bad = ["", "1", "10ABCDEFGHJKMNP", "10ABCDEFGHJKMNPQR", "10ABCDEFGHJKMNPU", "10ABCDEFGHJKMNP!", "10ABCDEFGHJKMNPé", "10AB_CDEF_GHJK_MNPQ", "10ABCDEFGHJKMNPQ\n", "1\u00000ABCDEFGHJKMNPQ", "１0ABCDEFGHJKMNPQ", "-".repeat(70)];
+  const bad = [
+    "",
+    "1",
+    "10ABCDEFGHJKMNP",
+    "10ABCDEFGHJKMNPQR",
+    "10ABCDEFGHJKMNPU",
+    "10ABCDEFGHJKMNP!",
+    "10ABCDEFGHJKMNPé",
+    "10AB_CDEF_GHJK_MNPQ",
+    "10ABCDEFGHJKMNPQ\n",
+    "1\u00000ABCDEFGHJKMNPQ",
+    "１0ABCDEFGHJKMNPQ",
+    "-".repeat(70),
+  ];
   for (const text of bad) t.equal(normalizeCode(text), null, JSON.stringify(text));
 });
 

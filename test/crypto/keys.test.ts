@@ -15,7 +15,20 @@ t.test("the setting is one key, or a list with the current one first", async (t)
 });
 
 t.test("a wrong setting is refused without showing it", async (t) => {
-  const bad = ["", "short", `${one}x`, randomBytes(31).toString("base64"), randomBytes(33).toString("base64"), `${one},${two}`, `1:${one},1:${two}`, `O:${one}`, `12:${one}`, `:${one}`, `2:${two},1:`, one.replace(/.$/, "!")];
+  const bad = [
+    "",
+    "short",
+    `${one}x`,
+    randomBytes(31).toString("base64"),
+    randomBytes(33).toString("base64"),
+    `${one},${two}`,
+    `1:${one},1:${two}`,
+    `O:${one}`,
+    `12:${one}`,
+    `:${one}`,
+    `2:${two},1:`,
+    one.replace(/.$/, "!"),
+  ];
   for (const text of bad) {
     try {
       parseMasterKeys(text);
@@ -40,7 +53,10 @@ t.test("beside the embedded server the key is made once, readable by its owner o
 });
 
 t.test("with DATABASE_URL the key must be set", async (t) => {
-  t.throws(() => loadMasterKeys({ masterKeyText: null, databaseUrl: "postgres://x", dataDir: "/nowhere" }), /COUPON_MASTER_KEY is required/);
+  t.throws(
+    () => loadMasterKeys({ masterKeyText: null, databaseUrl: "postgres://x", dataDir: "/nowhere" }),
+    /COUPON_MASTER_KEY is required/,
+  );
 });
 
 t.test("a sealed secret opens for its purpose only, and never twice looks the same", async (t) => {

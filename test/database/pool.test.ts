@@ -17,7 +17,8 @@ t.afterEach(() => pool.end());
 t.teardown(() => test.drop());
 
 const nap = "select pg_backend_pid() as pid, pg_sleep(0.2)";
-const pidOf = async (text = "select pg_backend_pid() as pid"): Promise<number> => (await pool.rows<{ pid: number }>(text))[0]!.pid;
+const pidOf = async (text = "select pg_backend_pid() as pid"): Promise<number> =>
+  (await pool.rows<{ pid: number }>(text))[0]!.pid;
 const three = async (): Promise<number[]> => Promise.all([pidOf(nap), pidOf(nap), pidOf(nap)]);
 
 t.test("as many as are needed at once; alone, a statement goes where the one before went", async (t) => {
@@ -61,7 +62,11 @@ t.test("a connection that was lost while it was idle costs no statement: another
 t.test("a cursor keeps its connection until it is left, also early", async (t) => {
   const pids = new Set<number>();
   for (let number = 0; number < 5; number += 1) {
-    for await (const rows of pool.blocks<{ pid: number }>("select pg_backend_pid() as pid from generate_series(1, 100)", [], 10)) {
+    for await (const rows of pool.blocks<{ pid: number }>(
+      "select pg_backend_pid() as pid from generate_series(1, 100)",
+      [],
+      10,
+    )) {
       pids.add(rows[0]!.pid);
       t.not(await pidOf(), rows[0]!.pid);
       break;

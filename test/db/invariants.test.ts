@@ -18,7 +18,8 @@ t.before(async () => {
   tenantA.parties[0].webhook = { url: "https://example.com/hook" };
   tenantA.templates.push(
     { ...tenantA.templates[0], id: "tpl_past", valid_to: "2021-01-01T00:00:00Z" },
-    { ...tenantA.templates[0], id: "tpl_again", after_reversal: "reissued" });
+    { ...tenantA.templates[0], id: "tpl_again", after_reversal: "reissued" },
+  );
   service = await startService(t, { tenants: [tenantA, tenantB] }, { mayBreakLaws: true });
   const a = service.as("ak_a");
   const must = async (path: string, body: object, by = a) => {
@@ -27,11 +28,15 @@ t.before(async () => {
     return json;
   };
   const redeem = (coupon: string) => must("/v1/coupons/redeem", { coupon, merchant: "mch_a" });
-  const { codes: [locked, redeemed, voided] } = await service.makeBatch(a, "tpl_fixed", 5);
+  const {
+    codes: [locked, redeemed, voided],
+  } = await service.makeBatch(a, "tpl_fixed", 5);
   await must("/v1/coupons/lock", { coupon: locked, merchant: "mch_a" });
   await redeem(redeemed!);
   await must("/v1/coupons/void", { coupon: voided, merchant: "mch_a" });
-  const { codes: [again] } = await service.makeBatch(a, "tpl_again", 1);
+  const {
+    codes: [again],
+  } = await service.makeBatch(a, "tpl_again", 1);
   await must("/v1/redemptions/reverse", { redemption: (await redeem(again!)).redemption });
   await service.makeBatch(a, "tpl_past", 2);
   await service.makeBatch(a, "tpl_percent", 2, { isReleased: false });
@@ -45,9 +50,12 @@ t.before(async () => {
   await sequence();
   await service.owner.rows("select rules.close_day(b.tenant_id, b.party_id, b.open_on) from core.ledger_book b");
   await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
-  await service.owner.rows("select jobs.summarize_statement(tenant_id, distributor_id, business_date) from core.statement");
   await service.owner.rows(
-    `select jobs.finish_statement(s.tenant_id, s.distributor_id, s.business_date, s.entry_count, 1, 'sha', 1, 1, 'sha') from core.statement s`);
+    "select jobs.summarize_statement(tenant_id, distributor_id, business_date) from core.statement",
+  );
+  await service.owner.rows(
+    `select jobs.finish_statement(s.tenant_id, s.distributor_id, s.business_date, s.entry_count, 1, 'sha', 1, 1, 'sha') from core.statement s`,
+  );
   await redeem((await service.makeBatch(a, "tpl_fixed", 1)).codes[0]!);
   await must("/v1/batches", { template: "tpl_fixed", total_count: 3 });
   await sequence();
@@ -61,15 +69,19 @@ async function breakWith(corruption: string): Promise<string[]> {
   await psql.run("begin; set local session_replication_role = replica");
   try {
     await psql.run(corruption);
-    return (await psql.rows<{ law: string }>("select distinct law from report.invariants order by law")).map(({ law }) => law);
+    return (await psql.rows<{ law: string }>("select distinct law from report.invariants order by law")).map(
+      ({ law }) => law,
+    );
   } finally {
     await psql.run("rollback");
   }
 }
 
 // One row of a table.
-const one = (table: string, where = "true") => `ctid = (select ctid from core.${table} where ${where} order by 1 limit 1)`;
-const change = (table: string, set: string, where = "true") => `update core.${table} set ${set} where ${one(table, where)}`;
+const one = (table: string, where = "true") =>
+  `ctid = (select ctid from core.${table} where ${where} order by 1 limit 1)`;
+const change = (table: string, set: string, where = "true") =>
+  `update core.${table} set ${set} where ${one(table, where)}`;
 const remove = (table: string, where = "true") => `delete from core.${table} where ${one(table, where)}`;
 // A second row like one that is there, but for this.
 const copy = (table: string, where: string, patch: string) =>
@@ -77,25 +89,84 @@ const copy = (table: string, where: string, patch: string) =>
 const event = (type: string) => `event_type = '${type}'`;
 
 const corruptions: [law: string, tried: string, corruption: string][] = [
-  ["coupon and redemptions agree", "a coupon made REDEEMED by hand", change("coupon", "status = 'REDEEMED'", "status = 'ISSUED'")],
-  ["coupon and redemptions agree", "a redeemed coupon made ISSUED by hand", change("coupon", "status = 'ISSUED'", "status = 'REDEEMED'")],
+  [
+    "coupon and redemptions agree",
+    "a coupon made REDEEMED by hand",
+    change("coupon", "status = 'REDEEMED'", "status = 'ISSUED'"),
+  ],
+  [
+    "coupon and redemptions agree",
+    "a redeemed coupon made ISSUED by hand",
+    change("coupon", "status = 'ISSUED'", "status = 'REDEEMED'"),
+  ],
   ["coupon and redemptions agree", "a lock that lost its redemption", remove("redemption", "status = 'LOCKED'")],
-  ["one live redemption a coupon", "a second redemption", `drop index core.coupon_has_one_live_redemption; ${copy("redemption", "status = 'REDEEMED'", "jsonb_build_object('redemption_id', gen_random_uuid())")}`],
-  ["a redemption is of a coupon at a merchant", "a merchant lost", change("redemption", "merchant_id = 0", "status = 'LOCKED'")],
-  ["an event is for whom it concerns", "a batch event told to somebody else", change("event", "party_id = party_id + 1000", event("batch.generated"))],
-  ["an event is for whom it concerns", "an event moved to another coupon", change("event", "coupon_id = gen_random_uuid()", event("coupon.expired"))],
+  [
+    "one live redemption a coupon",
+    "a second redemption",
+    `drop index core.coupon_has_one_live_redemption; ${copy("redemption", "status = 'REDEEMED'", "jsonb_build_object('redemption_id', gen_random_uuid())")}`,
+  ],
+  [
+    "a redemption is of a coupon at a merchant",
+    "a merchant lost",
+    change("redemption", "merchant_id = 0", "status = 'LOCKED'"),
+  ],
+  [
+    "an event is for whom it concerns",
+    "a batch event told to somebody else",
+    change("event", "party_id = party_id + 1000", event("batch.generated")),
+  ],
+  [
+    "an event is for whom it concerns",
+    "an event moved to another coupon",
+    change("event", "coupon_id = gen_random_uuid()", event("coupon.expired")),
+  ],
   ["a voided coupon has its voiding", "a voiding deleted", remove("voiding")],
-  ["a voided coupon has its voiding", "a voided coupon brought back", change("coupon", "status = 'ISSUED'", "status = 'VOIDED'")],
-  ["a redemption has its ledger entries", "an amount corrected", change("ledger_entry", "amount_minor = amount_minor - 1", "entry_type = 'REDEMPTION'")],
+  [
+    "a voided coupon has its voiding",
+    "a voided coupon brought back",
+    change("coupon", "status = 'ISSUED'", "status = 'VOIDED'"),
+  ],
+  [
+    "a redemption has its ledger entries",
+    "an amount corrected",
+    change("ledger_entry", "amount_minor = amount_minor - 1", "entry_type = 'REDEMPTION'"),
+  ],
   ["a redemption has its ledger entries", "another currency", change("ledger_entry", "currency = 'CHF'")],
-  ["a redemption has its ledger entries", "a reversal without its entry", remove("ledger_entry", "entry_type = 'REVERSAL'")],
-  ["a redemption has its ledger entries", "money for a lock", copy("ledger_entry", "entry_type = 'REDEMPTION'", "(select jsonb_build_object('entry_id', r.redemption_id) from core.redemption r where r.status = 'LOCKED')")],
+  [
+    "a redemption has its ledger entries",
+    "a reversal without its entry",
+    remove("ledger_entry", "entry_type = 'REVERSAL'"),
+  ],
+  [
+    "a redemption has its ledger entries",
+    "money for a lock",
+    copy(
+      "ledger_entry",
+      "entry_type = 'REDEMPTION'",
+      "(select jsonb_build_object('entry_id', r.redemption_id) from core.redemption r where r.status = 'LOCKED')",
+    ),
+  ],
   ["a ledger entry has its redemption", "a redemption deleted", remove("redemption", "status = 'REDEEMED'")],
   ["a ledger entry has its redemption", "a reversal deleted", remove("reversal")],
-  ["a redemption has its ledger entries", "the reversal of another redemption", change("reversal", "redemption_id = (select r.redemption_id from core.redemption r where r.status = 'REDEEMED' limit 1)")],
-  ["a reversal has its reversed redemption", "a reversal undone", change("redemption", "status = 'REDEEMED', ended_at = null", "status = 'REVERSED'")],
+  [
+    "a redemption has its ledger entries",
+    "the reversal of another redemption",
+    change(
+      "reversal",
+      "redemption_id = (select r.redemption_id from core.redemption r where r.status = 'REDEEMED' limit 1)",
+    ),
+  ],
+  [
+    "a reversal has its reversed redemption",
+    "a reversal undone",
+    change("redemption", "status = 'REDEEMED', ended_at = null", "status = 'REVERSED'"),
+  ],
   ["a movement is told", "an event deleted", remove("event", event("coupon.redeemed"))],
-  ["a movement is told", "an event told to somebody else", change("event", "party_id = party_id + 1", event("coupon.reversed"))],
+  [
+    "a movement is told",
+    "an event told to somebody else",
+    change("event", "party_id = party_id + 1", event("coupon.reversed")),
+  ],
   ["a telling of money has its movement", "a ledger entry deleted", remove("ledger_entry")],
   ["an expired or voided coupon is told", "an expiry hushed up", remove("event", event("coupon.expired"))],
   ["an expired or voided coupon is told", "a voiding hushed up", remove("event", event("coupon.voided"))],
@@ -103,35 +174,86 @@ const corruptions: [law: string, tried: string, corruption: string][] = [
   ["a batch has the coupons it counts", "a coupon numbered anew", change("coupon", "number = 77", "number = 1")],
   ["a batch has the coupons it counts", "a count corrected", change("batch", "minted_count = 1", "status = 'PENDING'")],
   ["a completed batch is told", "its event deleted", remove("event", event("batch.generated"))],
-  ["a completed batch is told", "told twice", copy("event", event("allocation.completed"), "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999)")],
-  ["a coupon is released when it is used", "a release taken back", change("batch", "status = 'COMPLETED', allocated_at = null", "batch_id = (select c.batch_id from core.coupon c where c.status = 'REDEEMED' limit 1)")],
+  [
+    "a completed batch is told",
+    "told twice",
+    copy(
+      "event",
+      event("allocation.completed"),
+      "jsonb_build_object('event_id', gen_random_uuid(), 'event_seq', 999999)",
+    ),
+  ],
+  [
+    "a coupon is released when it is used",
+    "a release taken back",
+    change(
+      "batch",
+      "status = 'COMPLETED', allocated_at = null",
+      "batch_id = (select c.batch_id from core.coupon c where c.status = 'REDEEMED' limit 1)",
+    ),
+  ],
   ["positions of a feed are 1 to N", "an event taken out of the middle", remove("feed_event", "position = 2")],
   ["positions of a feed are 1 to N", "a position skipped", change("feed", "last_position = last_position + 1")],
-  ["a feed is in the order of each coupon", "two events turned around", `
+  [
+    "a feed is in the order of each coupon",
+    "two events turned around",
+    `
     create temp table pair on commit drop as
       select f.tenant_id, f.party_id, min(f.position) as low, max(f.position) as high
       from core.feed_event f join core.event e using (tenant_id, event_id) group by f.tenant_id, f.party_id, e.coupon_id having count(*) > 1 limit 1;
     update core.feed_event f set position = 1000 + f.position from pair p where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position in (p.low, p.high);
-    update core.feed_event f set position = p.low + p.high - (f.position - 1000) from pair p where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position > 1000`],
-  ["a sequenced event is in its feed", "the last one removed without a trace", `
-    update core.feed f set last_position = f.last_position - 1; delete from core.feed_event x using core.feed f where (x.tenant_id, x.party_id) = (f.tenant_id, f.party_id) and x.position > f.last_position`],
-  ["a sequenced event is in its feed", "a whole feed removed", "delete from core.feed_event where party_id = 0; delete from core.feed where party_id = 0"],
-  ["a sequenced event is in its feed", "an event in somebody else's feed", "update core.event set party_id = party_id + 1 where coupon_id is not null and party_id in (select party_id from core.feed)"],
-  ["a feed counts its events", "an event lost from a feed that was pruned", `
-    delete from core.feed_event where position = 1; update core.feed set last_position = last_position - 1; delete from core.feed_event x using core.feed f where (x.tenant_id, x.party_id) = (f.tenant_id, f.party_id) and x.position > f.last_position`],
+    update core.feed_event f set position = p.low + p.high - (f.position - 1000) from pair p where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position > 1000`,
+  ],
+  [
+    "a sequenced event is in its feed",
+    "the last one removed without a trace",
+    `
+    update core.feed f set last_position = f.last_position - 1; delete from core.feed_event x using core.feed f where (x.tenant_id, x.party_id) = (f.tenant_id, f.party_id) and x.position > f.last_position`,
+  ],
+  [
+    "a sequenced event is in its feed",
+    "a whole feed removed",
+    "delete from core.feed_event where party_id = 0; delete from core.feed where party_id = 0",
+  ],
+  [
+    "a sequenced event is in its feed",
+    "an event in somebody else's feed",
+    "update core.event set party_id = party_id + 1 where coupon_id is not null and party_id in (select party_id from core.feed)",
+  ],
+  [
+    "a feed counts its events",
+    "an event lost from a feed that was pruned",
+    `
+    delete from core.feed_event where position = 1; update core.feed set last_position = last_position - 1; delete from core.feed_event x using core.feed f where (x.tenant_id, x.party_id) = (f.tenant_id, f.party_id) and x.position > f.last_position`,
+  ],
   ["a sequenced movement is posted", "a posting deleted", remove("posting")],
   ["a posting is its distributor's", "a posting moved", change("posting", "distributor_id = distributor_id + 1")],
   ["numbers of a business day are 1 to N", "a hole", change("posting", "number = number + 100")],
-  ["a statement holds its postings", "an entry pushed into a closed day", `
+  [
+    "a statement holds its postings",
+    "an entry pushed into a closed day",
+    `
     update core.posting p set business_date = s.business_date, number = 99 from core.statement s
-    where (s.tenant_id, s.distributor_id) = (p.tenant_id, p.distributor_id) and p.business_date > s.business_date`],
+    where (s.tenant_id, s.distributor_id) = (p.tenant_id, p.distributor_id) and p.business_date > s.business_date`,
+  ],
   ["a statement holds its postings", "a count corrected", change("statement", "entry_count = entry_count + 1")],
-  ["a summary is the sum of its ledger entries", "a line corrected", change("statement_line", "redemption_minor = redemption_minor + 1")],
+  [
+    "a summary is the sum of its ledger entries",
+    "a line corrected",
+    change("statement_line", "redemption_minor = redemption_minor + 1"),
+  ],
   ["a summary is the sum of its ledger entries", "a line deleted", remove("statement_line")],
   ["days before the open one are closed", "a statement deleted", remove("statement", "entry_count > 0")],
   ["the open day and later ones are not closed", "a day opened again", change("ledger_book", "open_on = open_on - 1")],
   ["a ready statement is told", "its event deleted", remove("event", event("reconciliation.ready"))],
-  ["a ready statement is told", "told before it is ready", change("statement", "ready_at = null, detail_bytes = null, detail_sha256 = null, summary_rows = null, summary_bytes = null, summary_sha256 = null")],
+  [
+    "a ready statement is told",
+    "told before it is ready",
+    change(
+      "statement",
+      "ready_at = null, detail_bytes = null, detail_sha256 = null, summary_rows = null, summary_bytes = null, summary_sha256 = null",
+    ),
+  ],
   ["a recorded redemption exists", "a redemption deleted", remove("redemption", "lock_expires_at is not null")],
   ["a parked delivery was tried", "a tenth failure that was not parked", change("delivery", "attempt_count = 10")],
 ];
@@ -156,21 +278,38 @@ t.test("every law of the view is broken above, and none is there only here", asy
 
 t.test("the nightly self-check logs each broken law as an error, and that all hold when they do", async (t) => {
   const lines: Record<string, unknown>[] = [];
-  const log = createLog("info", new Writable({
-    write(chunk, _, done) {
-      lines.push(JSON.parse(String(chunk)) as Record<string, unknown>);
-      done();
-    },
-  }));
-  const check = createChecker({ address: service.address, role: "coupon_worker", log, stopping: new AbortController().signal });
+  const log = createLog(
+    "info",
+    new Writable({
+      write(chunk, _, done) {
+        lines.push(JSON.parse(String(chunk)) as Record<string, unknown>);
+        done();
+      },
+    }),
+  );
+  const check = createChecker({
+    address: service.address,
+    role: "coupon_worker",
+    log,
+    stopping: new AbortController().signal,
+  });
   await check();
   t.match(lines, [{ level: 30, msg: "self-check: all laws of the system hold" }]);
   lines.length = 0;
-  await psql.run(`set session_replication_role = replica; update core.coupon set status = 'REDEEMED' where status = 'ISSUED'; reset session_replication_role`);
+  await psql.run(
+    `set session_replication_role = replica; update core.coupon set status = 'REDEEMED' where status = 'ISSUED'; reset session_replication_role`,
+  );
   await check();
   const [coupons] = await psql.rows<{ count: number }>(
-    "select count(*)::int as count from report.invariants where law = 'coupon and redemptions agree'");
-  t.equal(lines.every(({ level }) => level === 50), true);
-  t.match(lines.find(({ law }) => law === "coupon and redemptions agree"), { count: coupons!.count, example: /^ten_[ab] cpn_/ });
+    "select count(*)::int as count from report.invariants where law = 'coupon and redemptions agree'",
+  );
+  t.equal(
+    lines.every(({ level }) => level === 50),
+    true,
+  );
+  t.match(
+    lines.find(({ law }) => law === "coupon and redemptions agree"),
+    { count: coupons!.count, example: /^ten_[ab] cpn_/ },
+  );
   t.equal(lines.length, (await psql.rows("select distinct law from report.invariants")).length, "one line a law");
 });

@@ -14,8 +14,14 @@ type Call = { operation: string; args: object; request_id?: string };
 type Answer = { http_status: number; body: string };
 
 const template = (id: string, more: object) => ({
-  id, name: id, maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 },
-  valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", ...more,
+  id,
+  name: id,
+  maker: "pty_a",
+  currency: "EUR",
+  discount: { type: "fixed", amount: 5 },
+  valid_from: "2020-01-01T00:00:00Z",
+  valid_to: "2099-01-01T00:00:00Z",
+  ...more,
 });
 
 // Plans are made with what is known of the tables: nothing, or that they are empty.
@@ -27,14 +33,25 @@ async function open({ isAnalyzed }: { isAnalyzed: boolean }): Promise<void> {
   await dba.end();
   till = openSession(service.address, { name: "coupon test till", role: "coupon_api" });
   t.teardown(till.end);
-  [caller] = (await till.rows<typeof caller>("select tenant_id, credential_id from gate.find_credential('ak_a')")) as [typeof caller];
+  [caller] = (await till.rows<typeof caller>("select tenant_id, credential_id from gate.find_credential('ak_a')")) as [
+    typeof caller,
+  ];
 }
 
 async function perform(calls: Call[], isAlone = false): Promise<Answer[]> {
   const sent = calls.map((call) => ({
-    credential_id: caller.credential_id, nonce: newRequestId(), request_id: newRequestId(), idempotency_key: newRequestId(), body_hash: "0".repeat(16), ...call,
+    credential_id: caller.credential_id,
+    nonce: newRequestId(),
+    request_id: newRequestId(),
+    idempotency_key: newRequestId(),
+    body_hash: "0".repeat(16),
+    ...call,
   }));
-  return till.rows<Answer>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [caller.tenant_id, JSON.stringify(sent), isAlone]);
+  return till.rows<Answer>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [
+    caller.tenant_id,
+    JSON.stringify(sent),
+    isAlone,
+  ]);
 }
 
 async function must(calls: Call[], isAlone = false): Promise<any[]> {
@@ -46,7 +63,9 @@ async function must(calls: Call[], isAlone = false): Promise<any[]> {
 async function lookupsOf(count: number): Promise<string[]> {
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_many", count);
   const rows = await service.owner.rows<{ lookup: string }>(
-    "select c.lookup_hash::text as lookup from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1", [id]);
+    "select c.lookup_hash::text as lookup from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1",
+    [id],
+  );
   return rows.map(({ lookup }) => lookup);
 }
 
@@ -54,12 +73,16 @@ async function lookupsOf(count: number): Promise<string[]> {
 async function count(): Promise<{ tables: number; rows: number }> {
   const [read] = await till.rows<{ tables: number; rows: number }>(
     `select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
-     from pg_stat_xact_user_tables s where s.schemaname = 'core'`);
+     from pg_stat_xact_user_tables s where s.schemaname = 'core'`,
+  );
   return read!;
 }
 
 // Every operation of a till once, in groups of one; whole tables and rows that each of them read.
-async function liveOnce(coupons: string[], isAlone: boolean): Promise<Record<string, { tables: number; rows: number }>> {
+async function liveOnce(
+  coupons: string[],
+  isAlone: boolean,
+): Promise<Record<string, { tables: number; rows: number }>> {
   const reads: Record<string, { tables: number; rows: number }> = {};
   async function one(call: Call): Promise<any> {
     await till.run("begin");
@@ -74,7 +97,10 @@ async function liveOnce(coupons: string[], isAlone: boolean): Promise<Record<str
   const [first, second, third, fourth] = coupons as [string, string, string, string];
   const { redemption } = await one({ operation: "redeem", args: { coupon: first, merchant } });
   await one({ operation: "reverse", args: { redemption } });
-  for (const [coupon, next] of [[second, "confirm"], [third, "cancel"]] as const) {
+  for (const [coupon, next] of [
+    [second, "confirm"],
+    [third, "cancel"],
+  ] as const) {
     const lock = newRequestId();
     await one({ operation: "lock", request_id: lock, args: { coupon, merchant } });
     await one({ operation: next, args: { coupon, merchant, lock_request_id: lock } });
@@ -84,46 +110,69 @@ async function liveOnce(coupons: string[], isAlone: boolean): Promise<Record<str
   return reads;
 }
 
-for (const isAnalyzed of [true, false]) t.test(`a call reads a few rows, however many there are; the tables were ${isAnalyzed ? "" : "not "}analyzed while empty`, async (t) => {
-  await open({ isAnalyzed });
-  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
-  t.teardown(() => worker.end());
-  await worker.rows("select * from jobs.sequence_events(100)");
-  const few = await lookupsOf(8);
-  const before = { together: await liveOnce(few.slice(0, 4), false), alone: await liveOnce(few.slice(4), true) };
+for (const isAnalyzed of [true, false])
+  t.test(
+    `a call reads a few rows, however many there are; the tables were ${isAnalyzed ? "" : "not "}analyzed while empty`,
+    async (t) => {
+      await open({ isAnalyzed });
+      const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+      t.teardown(() => worker.end());
+      await worker.rows("select * from jobs.sequence_events(100)");
+      const few = await lookupsOf(8);
+      const before = { together: await liveOnce(few.slice(0, 4), false), alone: await liveOnce(few.slice(4), true) };
 
-  const many = await lookupsOf(6_000);
-  for (let at = 8; at + 50 <= 5_000; at += 50) {
-    await must(many.slice(at, at + 50).map((coupon) => ({ operation: "redeem", args: { coupon, merchant } })));
-  }
-  await worker.rows("select * from jobs.sequence_events(10000)");
-  const after = { together: await liveOnce(many.slice(0, 4), false), alone: await liveOnce(many.slice(4, 8), true) };
-  t.strictSame(Object.keys(after.together).toSorted(), ["cancel", "confirm", "lock", "query", "redeem", "reverse", "void"]);
-  for (const way of ["together", "alone"] as const) {
-    for (const [operation, { tables, rows }] of Object.entries(after[way])) {
-      // Among indexes that all begin with the tenant any looks as good for one row of none: for the rest this is over with the
-      // next jobs.analyze_grown_tables, a second later.
-      if (isAnalyzed && operation !== "redeem" && operation !== "lock") continue;
-      t.equal(tables, 0, `${operation}, ${way}: no whole table`);
-      t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows, ${before[way][operation]!.rows} when there were few`);
-    }
-  }
-});
+      const many = await lookupsOf(6_000);
+      for (let at = 8; at + 50 <= 5_000; at += 50) {
+        await must(many.slice(at, at + 50).map((coupon) => ({ operation: "redeem", args: { coupon, merchant } })));
+      }
+      await worker.rows("select * from jobs.sequence_events(10000)");
+      const after = {
+        together: await liveOnce(many.slice(0, 4), false),
+        alone: await liveOnce(many.slice(4, 8), true),
+      };
+      t.strictSame(Object.keys(after.together).toSorted(), [
+        "cancel",
+        "confirm",
+        "lock",
+        "query",
+        "redeem",
+        "reverse",
+        "void",
+      ]);
+      for (const way of ["together", "alone"] as const) {
+        for (const [operation, { tables, rows }] of Object.entries(after[way])) {
+          // Among indexes that all begin with the tenant any looks as good for one row of none: for the rest this is over with the
+          // next jobs.analyze_grown_tables, a second later.
+          if (isAnalyzed && operation !== "redeem" && operation !== "lock") continue;
+          t.equal(tables, 0, `${operation}, ${way}: no whole table`);
+          t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows, ${before[way][operation]!.rows} when there were few`);
+        }
+      }
+    },
+  );
 
 t.test("tables that have grown are analyzed at once, so that no plan from when they were empty stays", async (t) => {
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
   t.teardown(() => worker.end());
   const known = async () => {
     const [row] = await service.owner.rows<{ coupons: number; requests: number }>(
-      "select (select reltuples from pg_class where oid = 'core.coupon'::regclass)::int as coupons, (select reltuples from pg_class where oid = 'core.request'::regclass)::int as requests");
+      "select (select reltuples from pg_class where oid = 'core.coupon'::regclass)::int as coupons, (select reltuples from pg_class where oid = 'core.request'::regclass)::int as requests",
+    );
     return { ...row! };
   };
-  const analyze = async () => (await worker.rows<{ count: number }>("select jobs.analyze_grown_tables() as count"))[0]!.count;
+  const analyze = async () =>
+    (await worker.rows<{ count: number }>("select jobs.analyze_grown_tables() as count"))[0]!.count;
   // Sessions tell the statistics what they did within a second.
-  for (const since = performance.now(); (await known()).requests < 4_000 && performance.now() < since + 20_000; await sleep(100)) await analyze();
+  for (
+    const since = performance.now();
+    (await known()).requests < 4_000 && performance.now() < since + 20_000;
+    await sleep(100)
+  )
+    await analyze();
   const { coupons, requests } = await known();
   t.ok(coupons >= 6_000 && requests >= 4_000, `${coupons} coupons, ${requests} requests`);
   let again = 1;
-  for (const since = performance.now(); again > 0 && performance.now() < since + 20_000; await sleep(100)) again = await analyze();
+  for (const since = performance.now(); again > 0 && performance.now() < since + 20_000; await sleep(100))
+    again = await analyze();
   t.equal(again, 0, "and then no more");
 });

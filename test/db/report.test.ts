@@ -13,12 +13,14 @@ t.test("each view of report is read with its rows", async (t) => {
   await arrange(service, await cast(service, "B"), all, 1);
   await service.owner.rows("select jobs.sequence_events(1000)");
   const views = await service.owner.rows<{ name: string }>(
-    "select c.relname as name from pg_class c where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1");
+    "select c.relname as name from pg_class c where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1",
+  );
   // A reader's own array or comparison of a column has no operators, when its type is one of ours.
   const ours = await service.owner.rows(
     `select a.attrelid::regclass::text as view, a.attname as column from pg_attribute a
      join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid
-     where c.relnamespace = 'report'::regnamespace and a.attnum > 0 and t.typtype = 'd'`);
+     where c.relnamespace = 'report'::regnamespace and a.attnum > 0 and t.typtype = 'd'`,
+  );
   t.strictSame([...ours], [], "all columns are of base types");
   const filled = new Set<string>();
   for (const role of ["coupon_report", "coupon_admin"]) {
@@ -30,7 +32,17 @@ t.test("each view of report is read with its rows", async (t) => {
       else if (rows.length > 0) filled.add(name);
     }
   }
-  for (const name of ["coupon", "redemption", "event", "ledger", "voiding", "posting", "maker_balance", "merchant_balance", "distributor_balance"]) {
+  for (const name of [
+    "coupon",
+    "redemption",
+    "event",
+    "ledger",
+    "voiding",
+    "posting",
+    "maker_balance",
+    "merchant_balance",
+    "distributor_balance",
+  ]) {
     t.ok(filled.has(name), `report.${name} had rows`);
   }
 });

@@ -22,7 +22,9 @@ interface Holder {
 async function hold(dataDir: string): Promise<Holder> {
   const child = spawn("node", [program, dataDir], { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
-  child.stderr.on("data", (chunk) => { output += chunk; });
+  child.stderr.on("data", (chunk) => {
+    output += chunk;
+  });
   const line = await new Promise<string>((resolve, reject) => {
     child.stdout.once("data", (chunk) => resolve(String(chunk)));
     child.once("close", () => reject(new Error(output)));
@@ -40,7 +42,7 @@ async function end({ child }: Holder, signal: NodeJS.Signals): Promise<number | 
 async function ask(address: Address, text: string): Promise<unknown[]> {
   const database = connect(address, { name: "coupon test", max: 1 });
   try {
-    return [...await database.rows(text)];
+    return [...(await database.rows(text))];
   } finally {
     await database.end();
   }
@@ -88,7 +90,16 @@ t.test("one DATA_DIR through a hard life", async (t) => {
 
   await t.test("kill -9 of the server: it is started again", async (t) => {
     process.kill(holder.postmaster, "SIGKILL");
-    t.ok(await until(() => ask(holder.address, "select").then(() => true, () => false), 20_000));
+    t.ok(
+      await until(
+        () =>
+          ask(holder.address, "select").then(
+            () => true,
+            () => false,
+          ),
+        20_000,
+      ),
+    );
     await keepsData(t, holder.address);
   });
 
@@ -105,7 +116,10 @@ t.test("one DATA_DIR through a hard life", async (t) => {
 
   await t.test("a lock file whose pid another program has by now does not count", async (t) => {
     await end(holder, "SIGTERM");
-    writeFileSync(path.join(holder.folder, "data/postmaster.pid"), `${process.pid}\n${holder.folder}/data\n1\n5432\n\n\n\nready\n`);
+    writeFileSync(
+      path.join(holder.folder, "data/postmaster.pid"),
+      `${process.pid}\n${holder.folder}/data\n1\n5432\n\n\n\nready\n`,
+    );
     await t.rejects(resolveAddress({ databaseUrl: null, dataDir }), { message: /npm start/ });
     holder = await hold(dataDir);
     await keepsData(t, holder.address);
@@ -113,17 +127,21 @@ t.test("one DATA_DIR through a hard life", async (t) => {
   });
 });
 
-t.test("in a folder that only root can enter, the data live elsewhere", { skip: isRoot ? false : "needs root" }, async (t) => {
-  const closed = mkdtempSync(path.join(tmpdir(), "coupon-closed-"));
-  const dataDir = path.join(closed, "project/.data");
-  t.teardown(() => rmSync(closed, { recursive: true, force: true }));
-  let holder = await hold(dataDir);
-  t.teardown(() => rmSync(holder.folder, { recursive: true, force: true }));
-  t.ok(lstatSync(path.join(dataDir, "postgres")).isSymbolicLink());
-  t.equal(realpathSync(path.join(dataDir, "postgres")), holder.folder);
-  await ask(holder.address, "create table public.kept as select 1 as value");
-  await end(holder, "SIGTERM");
-  holder = await hold(dataDir);
-  t.strictSame(await ask(holder.address, "select value from public.kept"), [{ value: 1 }]);
-  t.equal(await end(holder, "SIGTERM"), 0);
-});
+t.test(
+  "in a folder that only root can enter, the data live elsewhere",
+  { skip: isRoot ? false : "needs root" },
+  async (t) => {
+    const closed = mkdtempSync(path.join(tmpdir(), "coupon-closed-"));
+    const dataDir = path.join(closed, "project/.data");
+    t.teardown(() => rmSync(closed, { recursive: true, force: true }));
+    let holder = await hold(dataDir);
+    t.teardown(() => rmSync(holder.folder, { recursive: true, force: true }));
+    t.ok(lstatSync(path.join(dataDir, "postgres")).isSymbolicLink());
+    t.equal(realpathSync(path.join(dataDir, "postgres")), holder.folder);
+    await ask(holder.address, "create table public.kept as select 1 as value");
+    await end(holder, "SIGTERM");
+    holder = await hold(dataDir);
+    t.strictSame(await ask(holder.address, "select value from public.kept"), [{ value: 1 }]);
+    t.equal(await end(holder, "SIGTERM"), 0);
+  },
+);

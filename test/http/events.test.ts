@@ -42,10 +42,17 @@ async function bodiesOf(service: Running, tenant: string, party?: string): Promi
 t.test("Variant A has one feed for the tenant, whoever the distributor is", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
-  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties: [{ id: "pty_second", name: "s" }] }] });
+  await service.apply({
+    tenants: [{ id: "ten_a", name: "A", variant: "A", parties: [{ id: "pty_second", name: "s" }] }],
+  });
   const { sequence } = await keepBooks(t, service);
   const first = await service.makeBatch(a, "tpl_fixed", 4);
-  const created = await a.post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 1, distributor: "pty_second" });
+  const created = await a.post("/v1/batches", {
+    request_id: newRequestId(),
+    template: "tpl_fixed",
+    total_count: 1,
+    distributor: "pty_second",
+  });
   await service.mint();
   await a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: created.json.batch.external_id });
 
@@ -55,11 +62,22 @@ t.test("Variant A has one feed for the tenant, whoever the distributor is", asyn
   await sequence();
   const page = await a.get("/v1/events");
   t.equal(page.status, 200);
-  t.strictSame(page.json.events.map(({ event_type }: Event) => event_type), ["coupon.redeemed", "coupon.redeemed", "coupon.reversed", "coupon.voided"]);
+  t.strictSame(
+    page.json.events.map(({ event_type }: Event) => event_type),
+    ["coupon.redeemed", "coupon.redeemed", "coupon.reversed", "coupon.voided"],
+  );
   t.match(page.json.events[2], { coupon_id: first.couponIds[0], redemption_id: r1, event_id: /^evt_/ });
   t.equal(page.json.events[3].redemption_id, null);
-  t.equal(page.text, `{"events":[${(await bodiesOf(service, "ten_a")).join(",")}],"next_cursor":"${page.json.next_cursor}"}`, "each as rules.render_event has it; no batch events");
-  t.strictSame((await service.as("ak_a_second").get("/v1/events")).json, page.json, "whichever credential of the tenant asks");
+  t.equal(
+    page.text,
+    `{"events":[${(await bodiesOf(service, "ten_a")).join(",")}],"next_cursor":"${page.json.next_cursor}"}`,
+    "each as rules.render_event has it; no batch events",
+  );
+  t.strictSame(
+    (await service.as("ak_a_second").get("/v1/events")).json,
+    page.json,
+    "whichever credential of the tenant asks",
+  );
   t.strictSame((await service.as("ak_a_stranger").get("/v1/events")).json.events, [], "another tenant has its own");
 });
 
@@ -69,49 +87,76 @@ t.test("Variant B has a feed for each distributor", async (t) => {
   const [maker, dist, pos] = ["ak_maker", "ak_dist", "ak_pos"].map(service.as) as [Client, Client, Client];
   const { codes } = await service.makeBatch(maker, "tpl_b", 3);
   await redeem(pos, codes, "mch_b");
-  const created = await maker.post("/v1/batches", { request_id: newRequestId(), template: "tpl_b", total_count: 1, distributor: "pty_maker" });
+  const created = await maker.post("/v1/batches", {
+    request_id: newRequestId(),
+    template: "tpl_b",
+    total_count: 1,
+    distributor: "pty_maker",
+  });
   await service.mint();
   await maker.post("/v1/batches/allocate", { request_id: newRequestId(), batch: created.json.batch.external_id });
-  const [row] = await service.owner.rows<{ coupon_id: string }>("select rules.format_id('cpn', coupon_id) as coupon_id from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1", [created.json.batch.external_id]);
-  await service.admin.rows("select admin.void_coupon('ten_b', $1, 'to have an event of another distributor')", [row!.coupon_id]);
+  const [row] = await service.owner.rows<{ coupon_id: string }>(
+    "select rules.format_id('cpn', coupon_id) as coupon_id from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1",
+    [created.json.batch.external_id],
+  );
+  await service.admin.rows("select admin.void_coupon('ten_b', $1, 'to have an event of another distributor')", [
+    row!.coupon_id,
+  ]);
   await sequence();
   const own = await dist.get("/v1/events");
-  t.equal(own.text, `{"events":[${(await bodiesOf(service, "ten_b", "pty_dist")).join(",")}],"next_cursor":"${own.json.next_cursor}"}`);
+  t.equal(
+    own.text,
+    `{"events":[${(await bodiesOf(service, "ten_b", "pty_dist")).join(",")}],"next_cursor":"${own.json.next_cursor}"}`,
+  );
   t.equal(own.json.events.length, 3);
   const makers = await maker.get("/v1/events");
-  t.strictSame(makers.json.events.map(({ event_type }: Event) => event_type), ["coupon.voided"]);
+  t.strictSame(
+    makers.json.events.map(({ event_type }: Event) => event_type),
+    ["coupon.voided"],
+  );
   t.strictSame((await pos.get("/v1/events")).json.events, [], "who only redeems has none");
 });
 
-t.test("pages follow each other by cursor; at the end next_cursor is the given one, and what comes later is behind it", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const { sequence } = await keepBooks(t, service);
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 25);
+t.test(
+  "pages follow each other by cursor; at the end next_cursor is the given one, and what comes later is behind it",
+  async (t) => {
+    const service = await startService(t);
+    const a = service.as("ak_a");
+    const { sequence } = await keepBooks(t, service);
+    const { codes } = await service.makeBatch(a, "tpl_fixed", 25);
 
-  const empty = await a.get("/v1/events");
-  t.strictSame(empty.json.events, []);
-  t.strictSame((await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json, empty.json, "the cursor of an empty feed is its beginning");
+    const empty = await a.get("/v1/events");
+    t.strictSame(empty.json.events, []);
+    t.strictSame(
+      (await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json,
+      empty.json,
+      "the cursor of an empty feed is its beginning",
+    );
 
-  await redeem(a, codes.slice(0, 20), "mch_a");
-  t.strictSame((await a.get("/v1/events")).json.events, [], "nothing before its position is known");
-  await sequence();
-  const all = await pullAll(a, 1000);
-  t.equal(all.events.length, 20);
-  for (const limit of [1, 7, 10, 20]) {
-    const paged = await pullAll(a, limit);
-    t.strictSame(paged.events, all.events, `limit ${limit}`);
-    t.equal(paged.end, all.end);
-    t.strictSame((await pullAll(a, limit)).pages, paged.pages, "pages read again are the same bytes");
-  }
-  t.strictSame((await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json.events, all.events, "the first cursor goes on from the beginning");
+    await redeem(a, codes.slice(0, 20), "mch_a");
+    t.strictSame((await a.get("/v1/events")).json.events, [], "nothing before its position is known");
+    await sequence();
+    const all = await pullAll(a, 1000);
+    t.equal(all.events.length, 20);
+    for (const limit of [1, 7, 10, 20]) {
+      const paged = await pullAll(a, limit);
+      t.strictSame(paged.events, all.events, `limit ${limit}`);
+      t.equal(paged.end, all.end);
+      t.strictSame((await pullAll(a, limit)).pages, paged.pages, "pages read again are the same bytes");
+    }
+    t.strictSame(
+      (await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json.events,
+      all.events,
+      "the first cursor goes on from the beginning",
+    );
 
-  await redeem(a, codes.slice(20), "mch_a");
-  await sequence();
-  const later = await a.get(`/v1/events?cursor=${all.end}&limit=3`);
-  t.equal(later.json.events.length, 3);
-  t.notOk(later.json.events.some((event: Event) => all.events.some(({ event_id }) => event_id === event.event_id)));
-});
+    await redeem(a, codes.slice(20), "mch_a");
+    await sequence();
+    const later = await a.get(`/v1/events?cursor=${all.end}&limit=3`);
+    t.equal(later.json.events.length, 3);
+    t.notOk(later.json.events.some((event: Event) => all.events.some(({ event_id }) => event_id === event.event_id)));
+  },
+);
 
 t.test("a cursor that no page of this feed has given is refused, and so is a limit beyond 1 to 1000", async (t) => {
   const service = await startService(t);
@@ -122,10 +167,33 @@ t.test("a cursor that no page of this feed has given is refused, and so is a lim
   await sequence();
   const { next_cursor: cursor } = (await a.get("/v1/events")).json;
   t.equal((await stranger.get(`/v1/events?cursor=${cursor}`)).status, 400, "beyond the end of a feed that is shorter");
-  const wrong = ["", "0", "-1", "cur_", `${cursor}A`, cursor.slice(0, -1), cursor.toLowerCase(), "cur_AAAAAAAAAAA", "cur_AAAAAAAAAA=", "2026-01-01", "x".repeat(65), "%00", "%F0%9F%92%A3"];
-  for (const given of wrong) t.match(await a.get(`/v1/events?cursor=${given}`), { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: "cursor" }] } } }, `cursor ${given}`);
+  const wrong = [
+    "",
+    "0",
+    "-1",
+    "cur_",
+    `${cursor}A`,
+    cursor.slice(0, -1),
+    cursor.toLowerCase(),
+    "cur_AAAAAAAAAAA",
+    "cur_AAAAAAAAAA=",
+    "2026-01-01",
+    "x".repeat(65),
+    "%00",
+    "%F0%9F%92%A3",
+  ];
+  for (const given of wrong)
+    t.match(
+      await a.get(`/v1/events?cursor=${given}`),
+      { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: "cursor" }] } } },
+      `cursor ${given}`,
+    );
   for (const given of ["", "0", "1001", "-1", "1.5", "1e2", "ten", "+1", "01", "99999999999999999999"]) {
-    t.match(await a.get(`/v1/events?limit=${given}`), { status: 400, json: { details: { issues: [{ path: "limit" }] } } }, `limit ${given}`);
+    t.match(
+      await a.get(`/v1/events?limit=${given}`),
+      { status: 400, json: { details: { issues: [{ path: "limit" }] } } },
+      `limit ${given}`,
+    );
   }
   t.match(await a.get("/v1/events?limit=1&limit=1"), { status: 400 });
   t.match(await a.get("/v1/events?page=1"), { status: 400, json: { details: { issues: [{ path: "page" }] } } });
@@ -138,7 +206,15 @@ t.test("a page has 100 events unless asked otherwise", async (t) => {
   const a = service.as("ak_a");
   const { sequence } = await keepBooks(t, service);
   const { codes } = await service.makeBatch(a, "tpl_fixed", 101);
-  await Promise.all(Array.from({ length: 4 }, (_, lane) => redeem(a, codes.filter((__, index) => index % 4 === lane), "mch_a")));
+  await Promise.all(
+    Array.from({ length: 4 }, (_, lane) =>
+      redeem(
+        a,
+        codes.filter((__, index) => index % 4 === lane),
+        "mch_a",
+      ),
+    ),
+  );
   await sequence();
   t.equal((await a.get("/v1/events")).json.events.length, 100);
   t.equal((await a.get("/v1/events?limit=101")).json.events.length, 101);

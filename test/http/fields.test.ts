@@ -23,7 +23,16 @@ const wrong: Record<string, unknown[]> = {
   order_id: [...text, long(129)],
   reason: [1, null, {}, "a\u0000", "a\ud800", long(501)],
 };
-const required = ["request_id", "lock_request_id", "coupon", "merchant", "template", "batch", "redemption", "total_count"];
+const required = [
+  "request_id",
+  "lock_request_id",
+  "coupon",
+  "merchant",
+  "template",
+  "batch",
+  "redemption",
+  "total_count",
+];
 const optional: Record<string, string[]> = {
   "/v1/coupons/lock": ["order_amount", "currency", "order_id"],
   "/v1/coupons/redeem": ["order_amount", "currency", "order_id"],
@@ -41,13 +50,15 @@ t.test("every wrong field of every route is 400 and named, in both variants", as
           const answer = await client.post(path, JSON.stringify({ ...body, [field]: value }));
           const paths = (answer.json?.details?.issues ?? []).map((issue: { path: string }) => issue.path);
           const isNamed = paths.includes(field) || paths.includes("(body)");
-          if (answer.status !== 400 || answer.json.code !== "INVALID_REQUEST" || !isNamed) t.fail(`${path} ${field} ${JSON.stringify(value)}: ${answer.status} ${answer.text}`);
+          if (answer.status !== 400 || answer.json.code !== "INVALID_REQUEST" || !isNamed)
+            t.fail(`${path} ${field} ${JSON.stringify(value)}: ${answer.status} ${answer.text}`);
           if (answer.text.includes(code)) t.fail(`${path} ${field} repeats the code`);
         }
         const { [field]: _, ...rest } = body;
         const without = await client.post(path, rest);
         t.equal(without.status, required.includes(field) ? 400 : 200, `${path} without ${field}`);
-        if (without.status === 400) t.strictSame(without.json.details.issues, [{ path: field, message: "is required" }]);
+        if (without.status === 400)
+          t.strictSame(without.json.details.issues, [{ path: field, message: "is required" }]);
       }
       for (const unknown of ["extra", "__proto__", "constructor", "Coupon"]) {
         const answer = await client.post(path, JSON.stringify(body).replace("{", `{"${unknown}":1,`));
@@ -82,10 +93,20 @@ t.test("what is right reaches the database as the operation's arguments, and nev
     t.notMatch(JSON.stringify(call), code);
   }
   t.equal((await asB.get("/v1/batches/bat_1")).status, 200);
-  t.match(calls.pop(), { credential_id: 2, operation: "get_batch", args: { batch: "bat_1" }, body_hash: null, request_id: /^req_/ });
+  t.match(calls.pop(), {
+    credential_id: 2,
+    operation: "get_batch",
+    args: { batch: "bat_1" },
+    body_hash: null,
+    request_id: /^req_/,
+  });
   t.equal((await asB.get("/v1/requests/a%2Fb%20%C3%BC")).status, 200);
   t.match(calls.pop(), { operation: "get_request", args: { request_id: "a/b ü" }, body_hash: null });
-  t.equal((await asA.post("/v1/coupons/query", { ...bodies["/v1/coupons/query"], request_id: "q-1" })).status, 200, "a query may have a request_id");
+  t.equal(
+    (await asA.post("/v1/coupons/query", { ...bodies["/v1/coupons/query"], request_id: "q-1" })).status,
+    200,
+    "a query may have a request_id",
+  );
   t.equal(calls.pop()!.request_id, "q-1");
 });
 
@@ -114,10 +135,20 @@ t.test("Variant A: store and terminal are free, redemption_context is known", as
   t.equal((await lock({ redemption_context: { items } })).status, 200);
   t.strictSame(calls.pop()!.args["items"], items);
   t.equal((await lock({ redemption_context: {} })).status, 200);
-  for (const context of [null, [], { other: 1 }, { items: {} }, { items: [{ sku: 1 }] }, { items: [{ amount: -1 }] }, { items: [{ name: "x" }] }]) {
+  for (const context of [
+    null,
+    [],
+    { other: 1 },
+    { items: {} },
+    { items: [{ sku: 1 }] },
+    { items: [{ amount: -1 }] },
+    { items: [{ name: "x" }] },
+  ]) {
     t.equal((await lock({ redemption_context: context })).status, 400, JSON.stringify(context));
   }
-  t.match((await lock({ redemption_context: { items: [{}, { amount: "1" }] } })).json.details.issues, [{ path: "redemption_context.items.1.amount", message: "must be a number" }]);
+  t.match((await lock({ redemption_context: { items: [{}, { amount: "1" }] } })).json.details.issues, [
+    { path: "redemption_context.items.1.amount", message: "must be a number" },
+  ]);
 });
 
 t.test("Variant B: a terminal needs a store, redemption_context is unknown", async (t) => {
@@ -126,19 +157,32 @@ t.test("Variant B: a terminal needs a store, redemption_context is unknown", asy
   t.equal((await lock({ store: " S1", terminal: "T1" })).status, 200);
   t.match(calls.pop()!.args, { store: " S1", terminal: "T1" }, "as given: it is looked up");
   t.match((await lock({ terminal: "T1" })).json.details.issues, [{ path: "terminal" }]);
-  t.match((await lock({ redemption_context: {} })).json.details.issues, [{ path: "redemption_context", message: "unknown field" }]);
+  t.match((await lock({ redemption_context: {} })).json.details.issues, [
+    { path: "redemption_context", message: "unknown field" },
+  ]);
 });
 
 t.test("numbers beyond what can be kept are 400", async (t) => {
   const { asA } = await startStub(t);
   const body = JSON.stringify(bodies["/v1/coupons/lock"]).slice(0, -1);
-  for (const literal of ["1e400", "-1e400", "1000000000000", "NaN", "Infinity", "1e12"]) t.equal((await asA.post("/v1/coupons/lock", `${body},"order_amount":${literal}}`)).status, 400, literal);
-  for (const literal of ["0", "-0", "999999999999.99", "1e-7", "19.90"]) t.equal((await asA.post("/v1/coupons/lock", `${body},"order_amount":${literal}}`)).status, 200, literal);
+  for (const literal of ["1e400", "-1e400", "1000000000000", "NaN", "Infinity", "1e12"])
+    t.equal((await asA.post("/v1/coupons/lock", `${body},"order_amount":${literal}}`)).status, 400, literal);
+  for (const literal of ["0", "-0", "999999999999.99", "1e-7", "19.90"])
+    t.equal((await asA.post("/v1/coupons/lock", `${body},"order_amount":${literal}}`)).status, 200, literal);
 });
 
 t.test("a body that is no JSON object is 400", async (t) => {
   const { asA } = await startStub(t);
-  for (const body of ["", "null", "[]", '"x"', "{", `{"coupon":"${code}"`, `{"a":1,"a":1}`, Buffer.from([0x7b, 0xff, 0x7d])]) {
+  for (const body of [
+    "",
+    "null",
+    "[]",
+    '"x"',
+    "{",
+    `{"coupon":"${code}"`,
+    `{"a":1,"a":1}`,
+    Buffer.from([0x7b, 0xff, 0x7d]),
+  ]) {
     const answer = await asA.post("/v1/coupons/lock", body);
     t.match([answer.status, answer.json.details.issues], [400, [{ path: "(body)" }]]);
     t.notMatch(answer.text, code);
@@ -147,7 +191,12 @@ t.test("a body that is no JSON object is 400", async (t) => {
 
 t.test("a code in the wrong place is not repeated, not even as the name of a field", async (t) => {
   const { asA, log } = await startStub(t);
-  for (const body of [{ [code]: 1 }, { coupon: code, [`x${code.toLowerCase()}`]: 1 }, { merchant: [code], total_count: code }, { request_id: { a: code } }]) {
+  for (const body of [
+    { [code]: 1 },
+    { coupon: code, [`x${code.toLowerCase()}`]: 1 },
+    { merchant: [code], total_count: code },
+    { request_id: { a: code } },
+  ]) {
     for (const path of Object.keys(bodies)) t.notMatch((await asA.post(path, body)).text.toUpperCase(), code);
   }
   t.notMatch((await asA.get(`/v1/batches/bat_1?${code}=1`)).text, code);
@@ -156,7 +205,9 @@ t.test("a code in the wrong place is not repeated, not even as the name of a fie
 
 t.test("query parameters and bodies that a route does not know are 400", async (t) => {
   const { asA } = await startStub(t);
-  t.match((await asA.get("/v1/batches/bat_1?limit=1")).json.details.issues, [{ path: "limit", message: "unknown query parameter" }]);
+  t.match((await asA.get("/v1/batches/bat_1?limit=1")).json.details.issues, [
+    { path: "limit", message: "unknown query parameter" },
+  ]);
   t.equal((await asA.get("/v1/batches/bat_1?batch=bat_2")).status, 400, "a parameter never replaces a segment");
   t.equal((await asA.get("/v1/batches/bat_1?")).status, 200);
   t.equal((await asA.post("/v1/coupons/lock?x=1", bodies["/v1/coupons/lock"])).status, 400);
@@ -173,5 +224,6 @@ t.test("an idempotency-key has 1 to 128 printable characters", async (t) => {
   t.equal((await post(long(128))).status, 200);
   t.equal((await post(Buffer.from("größe").toString("latin1"))).status, 200);
   t.equal(calls.pop()!.idempotency_key, "größe", "UTF-8, as in the body");
-  for (const key of [long(129), "", "a\tb", "\xff"]) t.match((await post(key)).json.details?.issues, [{ path: "idempotency-key" }], JSON.stringify(key.slice(0, 4)));
+  for (const key of [long(129), "", "a\tb", "\xff"])
+    t.match((await post(key)).json.details?.issues, [{ path: "idempotency-key" }], JSON.stringify(key.slice(0, 4)));
 });

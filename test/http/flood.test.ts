@@ -19,16 +19,21 @@ const honestAtOnce = 4;
 async function shop(client: Client, codes: string[]): Promise<number[]> {
   const took: number[] = [];
   const queue = [...codes];
-  await Promise.all(Array.from({ length: honestAtOnce }, async () => {
-    for (let coupon = queue.pop(); coupon !== undefined; coupon = queue.pop()) {
-      for (const [path, body] of [["redeem", { request_id: newRequestId(), coupon, merchant }], ["query", { coupon, merchant }]] as const) {
-        const since = performance.now();
-        const { status, text: answer } = await client.post(`/v1/coupons/${path}`, body);
-        took.push(performance.now() - since);
-        if (status !== 200) throw new Error(`${path}: ${status} ${answer}`);
+  await Promise.all(
+    Array.from({ length: honestAtOnce }, async () => {
+      for (let coupon = queue.pop(); coupon !== undefined; coupon = queue.pop()) {
+        for (const [path, body] of [
+          ["redeem", { request_id: newRequestId(), coupon, merchant }],
+          ["query", { coupon, merchant }],
+        ] as const) {
+          const since = performance.now();
+          const { status, text: answer } = await client.post(`/v1/coupons/${path}`, body);
+          took.push(performance.now() - since);
+          if (status !== 200) throw new Error(`${path}: ${status} ${answer}`);
+        }
       }
-    }
-  }));
+    }),
+  );
   return took;
 }
 const p99 = (took: number[]) => took.toSorted((a, b) => a - b)[Math.floor(took.length * 0.99)]!;
@@ -45,46 +50,53 @@ async function startServe(service: Running) {
       const line = JSON.parse(text) as Line;
       lines.push(line);
       if (line.msg === "serving") resolve(line.url!);
-    }));
+    }),
+  );
   return { program, said, lines, url };
 }
 
-t.test("a flood of clients that leave, idle or drip: no crash, no word of an unhandled error, and honest clients are served as before", async (t) => {
-  const service = await startService(t);
-  const { program, said, lines, url } = await startServe(service);
-  const target: Target = { url, accessKey: "ak_a", secret: secretOf("ak_a") };
-  const honest = createClient(target);
-  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 700);
-  const next = () => codes.splice(0, 100);
-  await shop(honest, next());
-  const without = p99(await shop(honest, next()));
-  // Who asks for an answer takes time of the service, whether he stays or leaves.
-  const staying = cutAnswers(target, 200, true);
-  const besideStaying = p99(await shop(honest, next()));
-  await staying;
+t.test(
+  "a flood of clients that leave, idle or drip: no crash, no word of an unhandled error, and honest clients are served as before",
+  async (t) => {
+    const service = await startService(t);
+    const { program, said, lines, url } = await startServe(service);
+    const target: Target = { url, accessKey: "ak_a", secret: secretOf("ak_a") };
+    const honest = createClient(target);
+    const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 700);
+    const next = () => codes.splice(0, 100);
+    await shop(honest, next());
+    const without = p99(await shop(honest, next()));
+    // Who asks for an answer takes time of the service, whether he stays or leaves.
+    const staying = cutAnswers(target, 200, true);
+    const besideStaying = p99(await shop(honest, next()));
+    await staying;
 
-  const floods: [string, () => Promise<Held | void>, number?][] = [
-    ["200 leave in the middle of a body", () => cutBodies(target, 200)],
-    ["200 leave in the middle of an answer", () => cutAnswers(target, 200), besideStaying],
-    ["400 say nothing", () => hold(target, 400, false)],
-    ["100 send their heads slowly", () => hold(target, 100, true)],
-  ];
-  for (const [what, start, otherwise = without] of floods) {
-    const isLeaving = what.includes("leave");
-    // Who leaves does so while the honest ones shop; who stays is there before.
-    const flood = start();
-    if (!isLeaving) await flood;
-    const during = p99(await shop(honest, next()));
-    const held = await flood;
-    if (held) t.equal(held.open(), parseInt(what, 10), "all the while");
-    held?.letGo();
-    t.ok(during <= Math.max(2 * otherwise, unnoticedMs), `${what}: p99 ${during.toFixed(1)} ms, ${otherwise.toFixed(1)} ms without`);
-  }
-  t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "alive");
-  program.kill("SIGTERM");
-  t.equal(await codeOf(program), 0);
-  t.equal(await said, "", "nothing on standard error");
-  // Of those that are reset some never reach the handler.
-  const cut = lines.filter(({ status, operation }) => status === 400 && operation === "redeem").length;
-  t.ok(cut >= 100 && cut <= 200, `${cut} bodies that ended early were given up, and none is waited for`);
-});
+    const floods: [string, () => Promise<Held | void>, number?][] = [
+      ["200 leave in the middle of a body", () => cutBodies(target, 200)],
+      ["200 leave in the middle of an answer", () => cutAnswers(target, 200), besideStaying],
+      ["400 say nothing", () => hold(target, 400, false)],
+      ["100 send their heads slowly", () => hold(target, 100, true)],
+    ];
+    for (const [what, start, otherwise = without] of floods) {
+      const isLeaving = what.includes("leave");
+      // Who leaves does so while the honest ones shop; who stays is there before.
+      const flood = start();
+      if (!isLeaving) await flood;
+      const during = p99(await shop(honest, next()));
+      const held = await flood;
+      if (held) t.equal(held.open(), parseInt(what, 10), "all the while");
+      held?.letGo();
+      t.ok(
+        during <= Math.max(2 * otherwise, unnoticedMs),
+        `${what}: p99 ${during.toFixed(1)} ms, ${otherwise.toFixed(1)} ms without`,
+      );
+    }
+    t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "alive");
+    program.kill("SIGTERM");
+    t.equal(await codeOf(program), 0);
+    t.equal(await said, "", "nothing on standard error");
+    // Of those that are reset some never reach the handler.
+    const cut = lines.filter(({ status, operation }) => status === 400 && operation === "redeem").length;
+    t.ok(cut >= 100 && cut <= 200, `${cut} bodies that ended early were given up, and none is waited for`);
+  },
+);

@@ -17,7 +17,8 @@ function open(t: Test, url: string): Promise<Socket> {
   t.teardown(() => socket.destroy());
   return new Promise((resolve) => socket.once("connect", () => resolve(socket)));
 }
-const closed = (socket: Socket) => new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once("close", () => resolve())));
+const closed = (socket: Socket) =>
+  new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once("close", () => resolve())));
 
 t.test("a head that comes slowly, or not at all, and a body that comes slowly are ended in their time", async (t) => {
   const { url, log } = await startStub(t, {}, { headersTimeoutSeconds: 1, requestTimeoutSeconds: 2 });
@@ -44,15 +45,25 @@ t.test("connections beyond the limit are closed at once, and there is room again
   await Promise.all(kept.map(closed));
   let status = 0;
   // The server may notice a little later than we do.
-  while (status !== 200) status = await sendPlain(url, "GET", "/healthz").then((reply) => reply.status, () => 0);
+  while (status !== 200)
+    status = await sendPlain(url, "GET", "/healthz").then(
+      (reply) => reply.status,
+      () => 0,
+    );
   t.equal(status, 200);
 });
 
 t.test("requests beyond those worked on are 503 at once, and who sends slowly takes nobody's place", async (t) => {
   const finish: (() => void)[] = [];
-  const perform = () => new Promise<{ status: number; body: string; isReplay: boolean }>((resolve) => finish.push(() => resolve({ status: 200, body: '{"ok": true}', isReplay: false })));
+  const perform = () =>
+    new Promise<{ status: number; body: string; isReplay: boolean }>((resolve) =>
+      finish.push(() => resolve({ status: 200, body: '{"ok": true}', isReplay: false })),
+    );
   const { url, asA, log } = await startStub(t, { perform }, { openRequests: 2 });
-  for (let count = 0; count < 4; count += 1) (await open(t, url)).write(`POST ${lockPath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{`);
+  for (let count = 0; count < 4; count += 1)
+    (await open(t, url)).write(
+      `POST ${lockPath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{`,
+    );
   const two = [asA.post(lockPath, bodies[lockPath]), asA.get("/v1/batches/bat_1")];
   while (finish.length < 2) await new Promise((resolve) => setImmediate(resolve));
   const third = await asA.post(lockPath, bodies[lockPath]);
@@ -69,34 +80,59 @@ t.test("requests beyond those worked on are 503 at once, and who sends slowly ta
 t.test("size of body and head are settings", async (t) => {
   const { url, asA } = await startStub(t, {}, { bodyBytes: 2_000, headerBytes: 2_000 });
   t.equal((await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_000, " "))).status, 200);
-  t.match(await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_001, " ")), { status: 413, json: { code: "PAYLOAD_TOO_LARGE" } });
+  t.match(await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_001, " ")), {
+    status: 413,
+    json: { code: "PAYLOAD_TOO_LARGE" },
+  });
   t.match(await sendBytes(url, `${health}x: ${"y".repeat(2_000)}\r\n\r\n`), /^HTTP\/1.1 431 /);
 });
 
-t.test("every answer has the usual shape and an id that is in the log: no host, another expectation, CONNECT, an upgrade", async (t) => {
-  const { url, log } = await startStub(t);
-  const cases: [string, RegExp, string | undefined][] = [
-    ["GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n", /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"[^]*"path":"host"/, "INVALID_REQUEST"],
-    ["CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\n\r\n", /^HTTP\/1.1 404 [^]*"code":"ROUTE_NOT_FOUND"/, "ROUTE_NOT_FOUND"],
-    ["nonsense\r\n\r\n", /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"/, "INVALID_REQUEST"],
-    [`${health}expect: a miracle\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
-    [`${health}connection: upgrade\r\nupgrade: websocket\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
-    ["GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1.1 200 /, undefined],
-  ];
-  for (const [bytes, wanted, code] of cases) {
-    const answer = await sendBytes(url, bytes);
-    t.match(answer, wanted, bytes.slice(0, 30));
-    const id = /x-request-id: (req_[0-9a-z]{26})\r\n/.exec(answer)?.[1];
-    t.ok(log.some((line) => line["request_id"] === id && (code === undefined || line["code"] === code)), "in the log");
-  }
-});
+t.test(
+  "every answer has the usual shape and an id that is in the log: no host, another expectation, CONNECT, an upgrade",
+  async (t) => {
+    const { url, log } = await startStub(t);
+    const cases: [string, RegExp, string | undefined][] = [
+      [
+        "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n",
+        /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"[^]*"path":"host"/,
+        "INVALID_REQUEST",
+      ],
+      [
+        "CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\n\r\n",
+        /^HTTP\/1.1 404 [^]*"code":"ROUTE_NOT_FOUND"/,
+        "ROUTE_NOT_FOUND",
+      ],
+      ["nonsense\r\n\r\n", /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"/, "INVALID_REQUEST"],
+      [`${health}expect: a miracle\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
+      [`${health}connection: upgrade\r\nupgrade: websocket\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
+      ["GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1.1 200 /, undefined],
+    ];
+    for (const [bytes, wanted, code] of cases) {
+      const answer = await sendBytes(url, bytes);
+      t.match(answer, wanted, bytes.slice(0, 30));
+      const id = /x-request-id: (req_[0-9a-z]{26})\r\n/.exec(answer)?.[1];
+      t.ok(
+        log.some((line) => line["request_id"] === id && (code === undefined || line["code"] === code)),
+        "in the log",
+      );
+    }
+  },
+);
 
 t.test("what cannot be read behind a request that waits for its answer is not answered in its place", async (t) => {
   let finish = () => {};
-  const findCredential = () => new Promise<null>((resolve) => { finish = () => resolve(null); });
+  const findCredential = () =>
+    new Promise<null>((resolve) => {
+      finish = () => resolve(null);
+    });
   const { url } = await startStub(t, { findCredential });
   const socket = await open(t, url);
-  const signed = ["x-svc-access-key: ak_a", `x-svc-timestamp: ${Math.floor(Date.now() / 1000)}`, "x-svc-nonce: 0123456789abcdef", `x-svc-signature: ${"0".repeat(64)}`].join("\r\n");
+  const signed = [
+    "x-svc-access-key: ak_a",
+    `x-svc-timestamp: ${Math.floor(Date.now() / 1000)}`,
+    "x-svc-nonce: 0123456789abcdef",
+    `x-svc-signature: ${"0".repeat(64)}`,
+  ].join("\r\n");
   socket.write(`GET /v1/batches/bat_1 HTTP/1.1\r\nhost: x\r\n${signed}\r\n\r\nnonsense\r\n\r\n`);
   const answer = await text(socket).catch(() => "");
   t.equal(answer, "", "the connection is cut, and the caller knows that it does not know");

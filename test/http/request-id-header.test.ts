@@ -4,7 +4,8 @@ import { bodies, startStub } from "../support/stub.ts";
 
 t.test("blanks at the ends of a request_id are in x-request-id too", async (t) => {
   const { asA } = await startStub(t);
-  const post = async (request_id: string) => (await asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], request_id })).headers["x-request-id"];
+  const post = async (request_id: string) =>
+    (await asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], request_id })).headers["x-request-id"];
   t.equal(await post(" "), "%20");
   t.equal(await post("  a b "), "%20%20a b%20");
 });

@@ -13,8 +13,24 @@ t.test("a coupon's life over signed HTTP, in both variants, without its code in 
   const service = await startService(t);
   const a = service.as("ak_a");
   const lives = [
-    { maker: a, pos: a, template: "tpl_fixed", merchant: "mch_a", more: { store: " Main ", terminal: "till 2", redemption_context: { items: [{ sku: "x", quantity: 1, amount: 20 }] } } },
-    { maker: service.as("ak_maker"), pos: service.as("ak_pos"), template: "tpl_b", merchant: "mch_b", more: { store: "S1", terminal: "T1" } },
+    {
+      maker: a,
+      pos: a,
+      template: "tpl_fixed",
+      merchant: "mch_a",
+      more: {
+        store: " Main ",
+        terminal: "till 2",
+        redemption_context: { items: [{ sku: "x", quantity: 1, amount: 20 }] },
+      },
+    },
+    {
+      maker: service.as("ak_maker"),
+      pos: service.as("ak_pos"),
+      template: "tpl_b",
+      merchant: "mch_b",
+      more: { store: "S1", terminal: "T1" },
+    },
   ];
   for (const { maker, pos, template, merchant, more } of lives) {
     const { codes, couponIds } = await service.makeBatch(maker, template, 3);
@@ -23,12 +39,19 @@ t.test("a coupon's life over signed HTTP, in both variants, without its code in 
     const answers = [
       await pos.post("/v1/coupons/query", { coupon: first, merchant }),
       await pos.post(lockPath, { request_id: lockId, coupon: first, merchant, order_amount: 20, ...more }),
-      await pos.post("/v1/coupons/confirm", { request_id: newRequestId(), lock_request_id: lockId, coupon: first.toLowerCase(), merchant }),
+      await pos.post("/v1/coupons/confirm", {
+        request_id: newRequestId(),
+        lock_request_id: lockId,
+        coupon: first.toLowerCase(),
+        merchant,
+      }),
       await pos.post(redeemPath, { request_id: newRequestId(), coupon: second, merchant }),
       await pos.get(`/v1/requests/${lockId}`),
     ];
     const { redemption } = answers[3]!.json;
-    answers.push(await pos.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption, reason: "returned" }));
+    answers.push(
+      await pos.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption, reason: "returned" }),
+    );
     answers.push(await pos.post("/v1/coupons/void", { request_id: newRequestId(), coupon: third, merchant }));
     for (const answer of answers) {
       t.equal(answer.status, 200, answer.text);
@@ -39,7 +62,8 @@ t.test("a coupon's life over signed HTTP, in both variants, without its code in 
     t.equal(answers[1]!.json.discount_amount, 5);
     for (const code of codes) t.notMatch(JSON.stringify(service.log), new RegExp(code, "i"));
   }
-  for (const hidden of ["signature", "nonce", secretOf("ak_a"), "Main"]) t.notMatch(JSON.stringify(service.log), hidden);
+  for (const hidden of ["signature", "nonce", secretOf("ak_a"), "Main"])
+    t.notMatch(JSON.stringify(service.log), hidden);
 });
 
 t.test("a retry gets the first answer byte for byte, by request_id and by idempotency-key", async (t) => {
@@ -55,23 +79,30 @@ t.test("a retry gets the first answer byte for byte, by request_id and by idempo
     await a.post(redeemPath, { ...body, request_id: newRequestId() }, { idempotencyKey: "key-1" }),
     await service.as("ak_a_second").post(redeemPath, body),
   ];
-  for (const retry of retries) t.strictSame([retry.status, retry.text, retry.headers["idempotent-replayed"]], [200, first.text, "true"]);
+  for (const retry of retries)
+    t.strictSame([retry.status, retry.text, retry.headers["idempotent-replayed"]], [200, first.text, "true"]);
   t.match((await a.post(redeemPath, { ...body, order_amount: 21 })).json, { code: "IDEMPOTENCY_KEY_REUSED" });
   t.match((await a.post(lockPath, body)).json, { code: "IDEMPOTENCY_KEY_REUSED" });
   t.equal((await service.owner.rows("select from core.redemption")).length, 1);
 });
 
-t.test("a request that is refused before it is judged leaves no record, so that the id can be used again", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 1);
-  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
-  t.equal((await a.post(redeemPath, { ...body, extra: 1 })).status, 400);
-  t.equal((await a.post(redeemPath, { ...body, coupon: "0000000000000000" })).status, 422);
-  t.match((await a.post(redeemPath, { ...body, order_amount: 1.234 })).json, { code: "INVALID_REQUEST", details: { issues: [{ path: "order_amount" }] } });
-  t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404);
-  t.equal((await a.post(redeemPath, body)).status, 200);
-});
+t.test(
+  "a request that is refused before it is judged leaves no record, so that the id can be used again",
+  async (t) => {
+    const service = await startService(t);
+    const a = service.as("ak_a");
+    const { codes } = await service.makeBatch(a, "tpl_fixed", 1);
+    const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
+    t.equal((await a.post(redeemPath, { ...body, extra: 1 })).status, 400);
+    t.equal((await a.post(redeemPath, { ...body, coupon: "0000000000000000" })).status, 422);
+    t.match((await a.post(redeemPath, { ...body, order_amount: 1.234 })).json, {
+      code: "INVALID_REQUEST",
+      details: { issues: [{ path: "order_amount" }] },
+    });
+    t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404);
+    t.equal((await a.post(redeemPath, body)).status, 200);
+  },
+);
 
 t.test("a nonce is used once, whatever became of its request and whichever connection it takes", async (t) => {
   const service = await startService(t);
@@ -79,28 +110,47 @@ t.test("a nonce is used once, whatever became of its request and whichever conne
   const nonce = "0123456789abcdef";
   t.equal((await a.post(lockPath, {}, { nonce })).status, 400);
   t.match((await a.get("/v1/batches/bat_x", { nonce })).json, { code: "NONCE_REUSED" });
-  t.equal((await service.as("ak_a_second").get("/v1/batches/bat_x", { nonce })).status, 404, "single use per access key");
-  const together = await Promise.all(Array.from({ length: 20 }, () => a.get("/v1/batches/bat_x", { nonce: "fedcba9876543210" })));
+  t.equal(
+    (await service.as("ak_a_second").get("/v1/batches/bat_x", { nonce })).status,
+    404,
+    "single use per access key",
+  );
+  const together = await Promise.all(
+    Array.from({ length: 20 }, () => a.get("/v1/batches/bat_x", { nonce: "fedcba9876543210" })),
+  );
   t.strictSame(together.map(({ status }) => status).toSorted(), [...Array<number>(19).fill(401), 404].toSorted());
 });
 
-t.test("a revoked credential is refused at once and exactly as an unknown one, a changed secret is taken at once", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  t.equal((await a.get("/v1/batches/bat_x")).status, 404);
-  const changed = structuredClone(tenants.slice(0, 1));
-  changed[0]!.credentials[1]!.secret = "another secret of forty characters ......";
-  await service.apply({ tenants: changed });
-  const second = createClient({ url: service.url, accessKey: "ak_a_second", secret: "another secret of forty characters ......" });
-  t.equal((await second.get("/v1/batches/bat_x")).status, 404);
-  t.equal((await service.as("ak_a_second").get("/v1/batches/bat_x")).status, 401);
+t.test(
+  "a revoked credential is refused at once and exactly as an unknown one, a changed secret is taken at once",
+  async (t) => {
+    const service = await startService(t);
+    const a = service.as("ak_a");
+    t.equal((await a.get("/v1/batches/bat_x")).status, 404);
+    const changed = structuredClone(tenants.slice(0, 1));
+    changed[0]!.credentials[1]!.secret = "another secret of forty characters ......";
+    await service.apply({ tenants: changed });
+    const second = createClient({
+      url: service.url,
+      accessKey: "ak_a_second",
+      secret: "another secret of forty characters ......",
+    });
+    t.equal((await second.get("/v1/batches/bat_x")).status, 404);
+    t.equal((await service.as("ak_a_second").get("/v1/batches/bat_x")).status, 401);
 
-  await service.owner.rows("update core.credential set revoked_at = now() where access_key = $1", ["ak_a"]);
-  const body = { request_id: "r-1", template: "tpl_fixed", total_count: 1 };
-  const revoked = await a.post("/v1/batches", body);
-  const unknown = await sendPlain(service.url, "POST", "/v1/batches", { "content-type": "application/json" }, JSON.stringify(body));
-  t.strictSame([revoked.status, revoked.text], [401, unknown.text]);
-});
+    await service.owner.rows("update core.credential set revoked_at = now() where access_key = $1", ["ak_a"]);
+    const body = { request_id: "r-1", template: "tpl_fixed", total_count: 1 };
+    const revoked = await a.post("/v1/batches", body);
+    const unknown = await sendPlain(
+      service.url,
+      "POST",
+      "/v1/batches",
+      { "content-type": "application/json" },
+      JSON.stringify(body),
+    );
+    t.strictSame([revoked.status, revoked.text], [401, unknown.text]);
+  },
+);
 
 t.test("what waits for a row waits alone, and in time", async (t) => {
   const service = await startService(t);
@@ -120,7 +170,8 @@ t.test("what waits for a row waits alone, and in time", async (t) => {
   const other = await lock(codes[1]!, newRequestId());
   t.equal(other.status, 200);
   t.ok(performance.now() - startedAt < 1_500, "another coupon is not delayed");
-  for (const { status, json, headers } of await waiting) t.match([status, json.code, headers["retry-after"]], [503, "UNAVAILABLE", "1"]);
+  for (const { status, json, headers } of await waiting)
+    t.match([status, json.code, headers["retry-after"]], [503, "UNAVAILABLE", "1"]);
   t.ok(performance.now() - startedAt < 4_000, "within 4 s");
   await held;
   // 503 may come while the statement still waits, so its outcome is not known; the same request_id finds out.
@@ -137,7 +188,8 @@ t.test("without its database it answers 503 in time, and works again when that i
   // Without a role of ours: only the login itself may end its connections.
   const login = connect(service.address, { name: "coupon test", max: 1 });
   t.teardown(() => login.end());
-  const kill = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'coupon serve'";
+  const kill =
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'coupon serve'";
   const calls = Array.from({ length: 40 }, async () => {
     const startedAt = performance.now();
     const { status } = await a.get("/v1/batches/bat_x");

@@ -9,16 +9,41 @@ const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
 const read = (text: string | Uint8Array) => parseObject(Buffer.from(text));
 
 t.test("objects are read", async (t) => {
-  const texts = ["{}", ' {\n"a" : [1, {"a": "b"}], "c":"a" , "d":{"a":"a:","b":":"}}\r\n', '{"a":"\\"a\\":","b":"\\\\","\\u00e4":"😀 \\ud83d\\ude00"}', '{"a":["a","a"],"b":{"a":1}}'];
+  const texts = [
+    "{}",
+    ' {\n"a" : [1, {"a": "b"}], "c":"a" , "d":{"a":"a:","b":":"}}\r\n',
+    '{"a":"\\"a\\":","b":"\\\\","\\u00e4":"😀 \\ud83d\\ude00"}',
+    '{"a":["a","a"],"b":{"a":1}}',
+  ];
   for (const text of texts) t.strictSame(read(text), JSON.parse(text));
 });
 
 t.test("everything else is refused, and nothing of it is repeated", async (t) => {
   const bad: (string | Uint8Array)[] = [
-    "", "null", "1", '"text"', "[]", "{", "{}{}", "{'a':1}", '{"a":1,}', '{"a":NaN}', '{"a":01}', "\ufeff{}", '{"a":"\t"}',
-    new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]),
-    '{"a":1,"a":2}', '{"a":1,"\\u0061":2}', '{"a":1, "b":[{"c":1,"d":{},"c" \n : 2}]}', '{"a":1,"b":"x","a"                                        :1}',
-    '{"a":"\\u0000"}', '{"\\u0000":1}', '{"a":"\\ud800"}', '{"a":["\\udc00\\ud800"]}', `${"[".repeat(30_000)}`,
+    "",
+    "null",
+    "1",
+    '"text"',
+    "[]",
+    "{",
+    "{}{}",
+    "{'a':1}",
+    '{"a":1,}',
+    '{"a":NaN}',
+    '{"a":01}',
+    "\ufeff{}",
+    '{"a":"\t"}',
+    new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+    new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]),
+    '{"a":1,"a":2}',
+    '{"a":1,"\\u0061":2}',
+    '{"a":1, "b":[{"c":1,"d":{},"c" \n : 2}]}',
+    '{"a":1,"b":"x","a"                                        :1}',
+    '{"a":"\\u0000"}',
+    '{"\\u0000":1}',
+    '{"a":"\\ud800"}',
+    '{"a":["\\udc00\\ud800"]}',
+    `${"[".repeat(30_000)}`,
     '{"coupon":"10ABCDEFGHJKMNPQ" "merchant":1}',
   ];
   for (const text of bad) {
@@ -37,24 +62,39 @@ t.test("a deep body is refused or read, but never breaks the reader", async (t) 
   t.ok(read(`{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`));
 });
 
-t.test("the body hash is of values: order, spaces and spelling of numbers do not matter, request_id does not count", async (t) => {
-  const hash = (text: string) => hashBody(keys, read(text));
-  const plain = hash('{"request_id":"r-1","a":1.5,"b":{"x":[1,2],"y":"z"}}');
-  t.match(plain, /^[0-9a-f]{16}$/);
-  t.equal(hash('{ "b":{"y":"\\u007a","x":[1.0,2e0]}, "a":15e-1, "request_id":"r-2" }'), plain);
-  for (const other of ['{"a":1.5,"b":{"x":[2,1],"y":"z"}}', '{"a":"1.5","b":{"x":[1,2],"y":"z"}}', '{"a":1.5,"b":{"x":[1,2],"y":"z","request_id":"r"}}', '{"a":1.5}', "{}"]) {
-    t.not(hash(other), plain, other);
-  }
-  t.equal(canonicalJson({ b: undefined, a: [null, { d: 1, c: "ü" }] }), '{"a":[null,{"c":"ü","d":1}]}');
-});
+t.test(
+  "the body hash is of values: order, spaces and spelling of numbers do not matter, request_id does not count",
+  async (t) => {
+    const hash = (text: string) => hashBody(keys, read(text));
+    const plain = hash('{"request_id":"r-1","a":1.5,"b":{"x":[1,2],"y":"z"}}');
+    t.match(plain, /^[0-9a-f]{16}$/);
+    t.equal(hash('{ "b":{"y":"\\u007a","x":[1.0,2e0]}, "a":15e-1, "request_id":"r-2" }'), plain);
+    for (const other of [
+      '{"a":1.5,"b":{"x":[2,1],"y":"z"}}',
+      '{"a":"1.5","b":{"x":[1,2],"y":"z"}}',
+      '{"a":1.5,"b":{"x":[1,2],"y":"z","request_id":"r"}}',
+      '{"a":1.5}',
+      "{}",
+    ]) {
+      t.not(hash(other), plain, other);
+    }
+    t.equal(canonicalJson({ b: undefined, a: [null, { d: 1, c: "ü" }] }), '{"a":[null,{"c":"ü","d":1}]}');
+  },
+);
 
 t.test("a rotation of the master key does not change the body hash", async (t) => {
-  const rotated = parseMasterKeys(`2:${Buffer.alloc(32, 9).toString("base64")},1:${Buffer.alloc(32, 7).toString("base64")}`);
+  const rotated = parseMasterKeys(
+    `2:${Buffer.alloc(32, 9).toString("base64")},1:${Buffer.alloc(32, 7).toString("base64")}`,
+  );
   t.equal(hashBody(rotated, { a: 1 }), hashBody(keys, { a: 1 }));
 });
 
 t.test("generated ids are TypeIDs", async (t) => {
   t.match(newId("req"), /^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
-  t.equal(newId("req", 1_781_985_600_000).slice(0, 13), newId("req", 1_781_985_600_000).slice(0, 13), "time comes first");
+  t.equal(
+    newId("req", 1_781_985_600_000).slice(0, 13),
+    newId("req", 1_781_985_600_000).slice(0, 13),
+    "time comes first",
+  );
   t.not(newId("req"), newId("req"));
 });

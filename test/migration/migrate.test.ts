@@ -26,7 +26,10 @@ function runMigrate(address: Address): Promise<{ code: number | null; output: st
   const url = "url" in address ? address.url : poolUrl(address, "").replace(/[?&]options=.*/, "");
   const child = spawn("node", ["src/migration/migrate.ts"], { cwd: root, env: { ...process.env, DATABASE_URL: url } });
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => { output += chunk; });
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk) => {
+      output += chunk;
+    });
   return new Promise((resolve) => child.on("close", (code) => resolve({ code, output })));
 }
 
@@ -34,16 +37,25 @@ t.test("eight at the same moment on an empty database: all succeed, one does the
   const { address, drop } = await createEmptyDatabase();
   t.teardown(drop);
   const results = await Promise.all(Array.from({ length: 8 }, () => runMigrate(address)));
-  t.strictSame(results.map(({ code }) => code), Array(8).fill(0), results.map(({ output }) => output).join(""));
+  t.strictSame(
+    results.map(({ code }) => code),
+    Array(8).fill(0),
+    results.map(({ output }) => output).join(""),
+  );
   t.equal(results.filter(({ output }) => output.includes("migrated: ")).length, 1);
   t.equal(results.filter(({ output }) => output.includes("up to date")).length, 7);
-  t.strictSame((await asOwner<{ name: string }>(address, "select name from core.migration order by position")).map(({ name }) => name), listMigrations());
+  t.strictSame(
+    (await asOwner<{ name: string }>(address, "select name from core.migration order by position")).map(
+      ({ name }) => name,
+    ),
+    listMigrations(),
+  );
 });
 
 t.test("the database says which version it has, and that is this checkout", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
-  t.strictSame([...await asOwner(address, "select migration, code from gate.read_version()")], [expectedVersion()]);
+  t.strictSame([...(await asOwner(address, "select migration, code from gate.read_version()"))], [expectedVersion()]);
 });
 
 t.test("a database newer than the checkout is refused and left alone", async (t) => {
@@ -52,19 +64,27 @@ t.test("a database newer than the checkout is refused and left alone", async (t)
   await asOwner(address, "insert into core.migration (name) values ('999-future')");
   await asOwner(address, "update core.code_version set sha256 = 'another'");
   await t.rejects(migrate(address), { message: /newer than this checkout.*999-future/ });
-  t.strictSame([...await asOwner(address, "select sha256 from core.code_version")], [{ sha256: "another" }]);
+  t.strictSame([...(await asOwner(address, "select sha256 from core.code_version"))], [{ sha256: "another" }]);
 });
 
 t.test("what the repository no longer has goes, what it has comes back, and nobody else is cut off", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
-  const markOld = (): Promise<unknown> => asOwner(address, "update core.code_version set sha256 = 'another ' || clock_timestamp() where is_current");
+  const markOld = (): Promise<unknown> =>
+    asOwner(address, "update core.code_version set sha256 = 'another ' || clock_timestamp() where is_current");
   const listNames = async (): Promise<string[]> =>
-    (await asOwner<{ name: string }>(address, `
+    (
+      await asOwner<{ name: string }>(
+        address,
+        `
       select n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
       where n.nspname in ('rules', 'api', 'gate', 'jobs', 'admin', 'report')
-      union all select schemaname || '.' || viewname from pg_views where schemaname = 'report' order by 1`)).map(({ name }) => name);
-  const expected = listCode().map(({ schema, name }) => `${schema}.${name}`).sort();
+      union all select schemaname || '.' || viewname from pg_views where schemaname = 'report' order by 1`,
+      )
+    ).map(({ name }) => name);
+  const expected = listCode()
+    .map(({ schema, name }) => `${schema}.${name}`)
+    .sort();
   t.strictSame((await listNames()).sort(), expected);
 
   await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
@@ -76,7 +96,9 @@ t.test("what the repository no longer has goes, what it has comes back, and nobo
   await migrate(address);
   t.strictSame((await listNames()).sort(), expected);
   const { migration, code } = expectedVersion();
-  t.match(await asOwner(address, "select migration, code from gate.read_version()"), [{ migration, code: new RegExp(`^${code} another`) }]);
+  t.match(await asOwner(address, "select migration, code from gate.read_version()"), [
+    { migration, code: new RegExp(`^${code} another`) },
+  ]);
 
   await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
   await asOwner(address, "create view core.theirs as select rules.forgotten() as one");
@@ -88,7 +110,8 @@ t.test("what the repository no longer has goes, what it has comes back, and nobo
 t.test("what programs call stays for one version after the repository has dropped it", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
-  const exists = async (): Promise<boolean> => (await asOwner(address, "select from pg_proc where proname = 'forgotten'")).length > 0;
+  const exists = async (): Promise<boolean> =>
+    (await asOwner(address, "select from pg_proc where proname = 'forgotten'")).length > 0;
   const moveOn = async (from: string): Promise<void> => {
     await asOwner(address, "update core.code_version set sha256 = $1 where is_current", [from]);
     await migrate(address);
@@ -97,7 +120,11 @@ t.test("what programs call stays for one version after the repository has droppe
   await asOwner(address, "create function jobs.list_due_batches(text) returns int language sql immutable return 1");
   await moveOn("one");
   t.ok(await exists());
-  t.equal((await asOwner(address, "select from pg_proc where proname = 'list_due_batches'")).length, 1, "but not beside another of its name");
+  t.equal(
+    (await asOwner(address, "select from pg_proc where proname = 'list_due_batches'")).length,
+    1,
+    "but not beside another of its name",
+  );
   await moveOn("two");
   t.notOk(await exists());
 });
@@ -106,13 +133,25 @@ t.test("a call that is in the middle of an old function still finds what that on
   const { address, drop } = await createDatabase();
   t.teardown(drop);
   await asOwner(address, "create function rules.gone() returns int language sql immutable return 1");
-  await asOwner(address, `create function jobs.under_way() returns int language plpgsql volatile as
-    'begin perform pg_advisory_xact_lock(4711); return rules.gone(); end'`);
+  await asOwner(
+    address,
+    `create function jobs.under_way() returns int language plpgsql volatile as
+    'begin perform pg_advisory_xact_lock(4711); return rules.gone(); end'`,
+  );
   await asOwner(address, "update core.code_version set sha256 = 'another'");
-  const [psql, caller] = [openSession(address, { name: "coupon test" }), openSession(address, { name: "coupon caller" })];
+  const [psql, caller] = [
+    openSession(address, { name: "coupon test" }),
+    openSession(address, { name: "coupon caller" }),
+  ];
   await psql.rows("select pg_advisory_lock(4711)");
   const answer = caller.rows("select jobs.under_way() as one").catch((error: unknown) => error);
-  while ((await psql.rows("select from pg_stat_activity where application_name = 'coupon caller' and cardinality(pg_blocking_pids(pid)) > 0")).length === 0);
+  while (
+    (
+      await psql.rows(
+        "select from pg_stat_activity where application_name = 'coupon caller' and cardinality(pg_blocking_pids(pid)) > 0",
+      )
+    ).length === 0
+  );
   const migrated = migrate(address);
   while ((await psql.rows("select from core.code_version where is_current and sha256 <> 'another'")).length === 0);
   await psql.rows("select pg_advisory_unlock(4711)");
@@ -126,7 +165,8 @@ t.test("the database knows the code before the loaded one, and who goes back to 
   const { address, drop } = await createDatabase();
   t.teardown(drop);
   const { code } = expectedVersion();
-  const read = async (): Promise<string> => (await asOwner<{ code: string }>(address, "select code from gate.read_version()"))[0]!.code;
+  const read = async (): Promise<string> =>
+    (await asOwner<{ code: string }>(address, "select code from gate.read_version()"))[0]!.code;
   t.equal(await read(), code);
   await asOwner(address, "update core.code_version set sha256 = 'older'");
   await migrate(address);
@@ -137,31 +177,42 @@ t.test("the database knows the code before the loaded one, and who goes back to 
   t.equal(await read(), code, "nothing is left of the newer one");
 });
 
-t.test("a lock that somebody holds for long is not waited for: others go on, and migrate comes when it is free", async (t) => {
-  const { address, drop } = await createDatabase();
-  t.teardown(drop);
-  await asOwner(address, "update core.code_version set sha256 = 'another'");
-  const reader = openSession(address, { name: "coupon test" });
-  // As a report that runs for an hour: create or replace view has to wait for its end.
-  await reader.run("begin; select from report.coupon limit 1");
-  const other = openSession(address, { name: "coupon test" });
-  const isWaiting = "select from pg_stat_activity where datname = current_database() and application_name = 'coupon migrate' and cardinality(pg_blocking_pids(pid)) > 0";
-  const said: string[] = [];
-  const migrated = migrate(address, (line) => said.push(line));
-  for (let round = 1; round <= 2; round += 1) {
-    while ((await other.rows(isWaiting)).length === 0);
-    // Behind migrate, which waits for the reader: until migrate gives way.
-    const since = performance.now();
-    await other.rows("select from report.coupon limit 1");
-    t.ok(performance.now() - since < 2_000);
-  }
-  t.strictSame(said, ["a lock is in the way: trying again"]);
-  t.match(await asOwner(address, "select sha256 from core.code_version"), [{ sha256: "another" }], "nothing of it has happened");
-  await reader.end();
-  await migrated;
-  await other.end();
-  t.strictSame((await asOwner<{ migration: string }>(address, "select migration from gate.read_version()"))[0]!.migration, expectedVersion().migration);
-});
+t.test(
+  "a lock that somebody holds for long is not waited for: others go on, and migrate comes when it is free",
+  async (t) => {
+    const { address, drop } = await createDatabase();
+    t.teardown(drop);
+    await asOwner(address, "update core.code_version set sha256 = 'another'");
+    const reader = openSession(address, { name: "coupon test" });
+    // As a report that runs for an hour: create or replace view has to wait for its end.
+    await reader.run("begin; select from report.coupon limit 1");
+    const other = openSession(address, { name: "coupon test" });
+    const isWaiting =
+      "select from pg_stat_activity where datname = current_database() and application_name = 'coupon migrate' and cardinality(pg_blocking_pids(pid)) > 0";
+    const said: string[] = [];
+    const migrated = migrate(address, (line) => said.push(line));
+    for (let round = 1; round <= 2; round += 1) {
+      while ((await other.rows(isWaiting)).length === 0);
+      // Behind migrate, which waits for the reader: until migrate gives way.
+      const since = performance.now();
+      await other.rows("select from report.coupon limit 1");
+      t.ok(performance.now() - since < 2_000);
+    }
+    t.strictSame(said, ["a lock is in the way: trying again"]);
+    t.match(
+      await asOwner(address, "select sha256 from core.code_version"),
+      [{ sha256: "another" }],
+      "nothing of it has happened",
+    );
+    await reader.end();
+    await migrated;
+    await other.end();
+    t.strictSame(
+      (await asOwner<{ migration: string }>(address, "select migration from gate.read_version()"))[0]!.migration,
+      expectedVersion().migration,
+    );
+  },
+);
 
 t.test("migrate, who may be a superuser, runs nothing that somebody else made", async (t) => {
   const { address, drop } = await createDatabase();
@@ -181,16 +232,19 @@ t.test("migrate, who may be a superuser, runs nothing that somebody else made", 
     alter view graphile_worker.migrations owner to coupon_worker`);
   await asOwner(address, "update core.code_version set sha256 = 'another' where is_current");
   await migrate(address);
-  t.strictSame([...await login.rows("select what from ran")], []);
+  t.strictSame([...(await login.rows("select what from ran"))], []);
 });
 
 t.test("graphile-worker owns its schema through the role of the worker", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
   await runMigrations({ connectionString: poolUrl(address, "coupon_worker") });
-  const owners = await asOwner<{ owner: string }>(address, `
+  const owners = await asOwner<{ owner: string }>(
+    address,
+    `
     select distinct pg_get_userbyid(c.relowner) as owner from pg_class c
-    where c.relnamespace = (select oid from pg_namespace where nspname = 'graphile_worker')`);
+    where c.relnamespace = (select oid from pg_namespace where nspname = 'graphile_worker')`,
+  );
   t.strictSame([...owners], [{ owner: "coupon_worker" }]);
 });
 

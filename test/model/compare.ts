@@ -3,7 +3,10 @@ import type { Call, Expected, Reply } from "./model.ts";
 
 // For the transcript of a run.
 export function show({ status, json, isReplay }: Reply): string {
-  const result = status === 200 ? (json.discount_amount ?? json.status ?? json.coupon?.status ?? json.batch?.status ?? "ok") : json?.code;
+  const result =
+    status === 200
+      ? (json.discount_amount ?? json.status ?? json.coupon?.status ?? json.batch?.status ?? "ok")
+      : json?.code;
   return `${status} ${result}${isReplay ? ", replayed" : ""}`;
 }
 
@@ -16,9 +19,14 @@ export function compareAnswer(expected: Expected, reply: Reply, call: Call): str
   if (replayOf !== undefined) return reply.text === replayOf ? null : `expected ${replayOf} again, given ${reply.text}`;
   if (fields !== undefined) return matches(fields, reply.json) ? null : wrong;
   const given = code === "INVALID_REQUEST" ? reply.json.details?.issues?.[0]?.path : reply.json.details;
-  const hasShape = typeof reply.json.message === "string" && Object.keys(reply.json).join() === "code,message,request_id,details";
-  const isNamed = reply.json.request_id === call.requestId || (String(reply.json.request_id).startsWith("req_") && call.operation.startsWith("get_"));
-  return reply.json.code === code && hasShape && isNamed && matches(details, given) ? null : `${wanted} ${JSON.stringify(details)}, given ${reply.text}`;
+  const hasShape =
+    typeof reply.json.message === "string" && Object.keys(reply.json).join() === "code,message,request_id,details";
+  const isNamed =
+    reply.json.request_id === call.requestId ||
+    (String(reply.json.request_id).startsWith("req_") && call.operation.startsWith("get_"));
+  return reply.json.code === code && hasShape && isNamed && matches(details, given)
+    ? null
+    : `${wanted} ${JSON.stringify(details)}, given ${reply.text}`;
 }
 
 // Everything that is there has to be expected, and the other way round.
@@ -28,7 +36,10 @@ function matches(expected: unknown, given: unknown): boolean {
   if (typeof expected !== "object" || expected === null) return expected === given;
   if (typeof given !== "object" || given === null) return false;
   const names = Object.keys(expected);
-  return Object.keys(given).length === names.length && names.every((name) => matches((expected as any)[name], (given as any)[name]));
+  return (
+    Object.keys(given).length === names.length &&
+    names.every((name) => matches((expected as any)[name], (given as any)[name]))
+  );
 }
 
 const showPattern = (_: string, value: unknown) => (value instanceof RegExp ? String(value) : value);

@@ -4,15 +4,31 @@ import type { Variant } from "../../src/gate/gate.ts";
 import { kindOf, validFrom, validTo, type KindName } from "./kinds.ts";
 
 export type Redemption = {
-  id: string; scope: string; lockId: string; merchant: string; minor: number; lockExpiresAt: string | null;
+  id: string;
+  scope: string;
+  lockId: string;
+  merchant: string;
+  minor: number;
+  lockExpiresAt: string | null;
   // A lock past its end stays LOCKED here: whether that has been written down makes no difference to anybody.
-  status: "LOCKED" | "CANCELLED" | "REDEEMED" | "REVERSED"; isPastEnd: boolean;
+  status: "LOCKED" | "CANCELLED" | "REDEEMED" | "REVERSED";
+  isPastEnd: boolean;
 };
 // An expiry is told by a job that runs when it likes: where the coupon came back to life before, perhaps never.
 export type Told = { type: string; redemption: string | null; isCertain: boolean };
 export type Coupon = {
-  code: string; id: string; kind: KindName; batch: string; variant: Variant; isReleased: boolean; isVoided: boolean;
-  validFrom: string; validTo: string; isExpiryTold: boolean; redemptions: Redemption[]; told: Told[];
+  code: string;
+  id: string;
+  kind: KindName;
+  batch: string;
+  variant: Variant;
+  isReleased: boolean;
+  isVoided: boolean;
+  validFrom: string;
+  validTo: string;
+  isExpiryTold: boolean;
+  redemptions: Redemption[];
+  told: Told[];
   // Of locks that were cancelled before they came.
   marks: Set<string>;
 };
@@ -21,13 +37,23 @@ export type Minted = { code: string; id: string; batch: string };
 export function newCoupon(kind: KindName, variant: Variant, minted: Minted): Coupon {
   const { isLater, isUnreleased } = kindOf(kind);
   return {
-    ...minted, kind, variant, isReleased: isUnreleased !== true, isVoided: false, isExpiryTold: false, redemptions: [], marks: new Set(), told: [],
-    validFrom: isLater === true ? validFrom.later : validFrom.usual, validTo: validTo.usual,
+    ...minted,
+    kind,
+    variant,
+    isReleased: isUnreleased !== true,
+    isVoided: false,
+    isExpiryTold: false,
+    redemptions: [],
+    marks: new Set(),
+    told: [],
+    validFrom: isLater === true ? validFrom.later : validFrom.usual,
+    validTo: validTo.usual,
   };
 }
 
 export const isOver = (coupon: Coupon) => coupon.validTo === validTo.past;
-export const isLive = ({ status, isPastEnd }: Redemption) => status === "REDEEMED" || (status === "LOCKED" && !isPastEnd);
+export const isLive = ({ status, isPastEnd }: Redemption) =>
+  status === "REDEEMED" || (status === "LOCKED" && !isPastEnd);
 
 export function statusOf(coupon: Coupon): string {
   const { isVoided, redemptions, kind, isReleased, variant } = coupon;

@@ -12,7 +12,13 @@ export type Terms = {
   min?: number;
   skus?: string[];
 };
-export type Kind = Terms & { isReissued?: true; isLater?: true; isUnreleased?: true; merchants?: string[]; ttlSeconds: number };
+export type Kind = Terms & {
+  isReissued?: true;
+  isLater?: true;
+  isUnreleased?: true;
+  merchants?: string[];
+  ttlSeconds: number;
+};
 
 export const decimalsOf = { EUR: 2, JPY: 0 };
 
@@ -32,14 +38,30 @@ export const kindNames = Object.keys(kinds) as KindName[];
 export const kindOf = (name: KindName): Kind => kinds[name];
 
 export const validFrom = { usual: "2020-01-01T00:00:00.000Z", later: "2098-01-01T00:00:00.000Z" };
-export const validTo = { past: "2021-01-01T00:00:00.000Z", usual: "2099-01-01T00:00:00.000Z", longer: "2100-01-01T00:00:00.000Z" };
+export const validTo = {
+  past: "2021-01-01T00:00:00.000Z",
+  usual: "2099-01-01T00:00:00.000Z",
+  longer: "2100-01-01T00:00:00.000Z",
+};
 
 // `scope`: whose request ids and locks these are. `merchants`: those the caller may act for.
 export type Caller = { accessKey: string; scope: string; tenant: string; mayRelease: boolean; merchants: string[] };
-export type Cast = { variant: Variant; tenant: string; distributor: string; unit: "major" | "minor"; makerKey: string; callers: Caller[] };
+export type Cast = {
+  variant: Variant;
+  tenant: string;
+  distributor: string;
+  unit: "major" | "minor";
+  makerKey: string;
+  callers: Caller[];
+};
 
 const caller = (accessKey: string, scope: string, merchants: string[], more: Partial<Caller> = {}): Caller => ({
-  accessKey, scope, merchants, tenant: "ten_own", mayRelease: false, ...more,
+  accessKey,
+  scope,
+  merchants,
+  tenant: "ten_own",
+  mayRelease: false,
+  ...more,
 });
 const both = ["mch_1", "mch_2"];
 // The first is the one who may do most; whoever has no merchant of the tenant has one elsewhere.
@@ -47,15 +69,31 @@ const stranger = caller("ak_stranger", "stranger", ["mch_x"], { tenant: "ten_x" 
 
 export const casts: Record<Variant, Cast> = {
   A: {
-    variant: "A", tenant: "ten_own", distributor: "pty_dist", unit: "major", makerKey: "ak_one",
-    callers: [caller("ak_one", "tenant", both, { mayRelease: true }), caller("ak_two", "tenant", both, { mayRelease: true }), stranger],
+    variant: "A",
+    tenant: "ten_own",
+    distributor: "pty_dist",
+    unit: "major",
+    makerKey: "ak_one",
+    callers: [
+      caller("ak_one", "tenant", both, { mayRelease: true }),
+      caller("ak_two", "tenant", both, { mayRelease: true }),
+      stranger,
+    ],
   },
   B: {
-    variant: "B", tenant: "ten_own", distributor: "pty_dist", unit: "minor", makerKey: "ak_maker",
+    variant: "B",
+    tenant: "ten_own",
+    distributor: "pty_dist",
+    unit: "minor",
+    makerKey: "ak_maker",
     callers: [
       // Delegate of both, owner of the first, owner of the second, and two who redeem nowhere.
-      caller("ak_pos", "pos", both), caller("ak_shop", "shop", ["mch_1"]), caller("ak_other", "other", ["mch_2"]),
-      caller("ak_maker", "maker", [], { mayRelease: true }), caller("ak_dist", "dist", []), stranger,
+      caller("ak_pos", "pos", both),
+      caller("ak_shop", "shop", ["mch_1"]),
+      caller("ak_other", "other", ["mch_2"]),
+      caller("ak_maker", "maker", [], { mayRelease: true }),
+      caller("ak_dist", "dist", []),
+      stranger,
     ],
   },
 };
@@ -63,13 +101,17 @@ export const merchantNames = ["mch_1", "mch_2", "mch_x", "mch_none"];
 // Variant B; A takes any text.
 export const stores: Record<string, Record<string, string[]>> = { mch_1: { S1: ["T1"], S2: [] }, mch_2: { S1: [] } };
 
-const terms = ({ currency, fixed, percent, max, min, skus, isReissued, isLater, merchants, ttlSeconds }: Kind, unit: Cast["unit"]) => {
+const terms = (
+  { currency, fixed, percent, max, min, skus, isReissued, isLater, merchants, ttlSeconds }: Kind,
+  unit: Cast["unit"],
+) => {
   const amount = (minor: number) => (unit === "minor" ? minor : minor / 10 ** decimalsOf[currency]);
   return {
     currency,
-    discount: percent === undefined
-      ? { type: "fixed", amount: amount(fixed!) }
-      : { type: "percent", percent: percent / 10_000, ...(max !== undefined && { max_amount: amount(max) }) },
+    discount:
+      percent === undefined
+        ? { type: "fixed", amount: amount(fixed!) }
+        : { type: "percent", percent: percent / 10_000, ...(max !== undefined && { max_amount: amount(max) }) },
     ...(min !== undefined && { min_order_amount: amount(min) }),
     ...(skus !== undefined && { skus }),
     ...(merchants !== undefined && { merchants }),
@@ -83,24 +125,49 @@ const terms = ({ currency, fixed, percent, max, min, skus, isReissued, isLater, 
 // What `npm run apply` takes.
 export function document({ variant, tenant, distributor, unit, callers, makerKey }: Cast) {
   const party = (id: string) => ({ id, name: id });
-  const credential = (accessKey: string, owner: string) => ({ access_key: accessKey, secret: secretOf(accessKey), ...(variant === "B" && { party: owner }) });
+  const credential = (accessKey: string, owner: string) => ({
+    access_key: accessKey,
+    secret: secretOf(accessKey),
+    ...(variant === "B" && { party: owner }),
+  });
   const partyOf = (scope: string) => `pty_${scope}`;
   const own = callers.filter((one) => one.tenant === tenant);
   return {
     tenants: [
       {
-        id: tenant, name: "own", variant, amount_unit: unit,
-        parties: [...new Set(["maker", "dist", "shop", "other", ...own.map(({ scope }) => scope)])].map((name) => party(partyOf(name))),
-        merchants: [["mch_1", "pty_shop"], ["mch_2", "pty_other"]].map(([id, owner]) => ({
-          id, name: id, party: owner, ...(variant === "B" && { delegates: ["pty_pos"] }),
+        id: tenant,
+        name: "own",
+        variant,
+        amount_unit: unit,
+        parties: [...new Set(["maker", "dist", "shop", "other", ...own.map(({ scope }) => scope)])].map((name) =>
+          party(partyOf(name)),
+        ),
+        merchants: [
+          ["mch_1", "pty_shop"],
+          ["mch_2", "pty_other"],
+        ].map(([id, owner]) => ({
+          id,
+          name: id,
+          party: owner,
+          ...(variant === "B" && { delegates: ["pty_pos"] }),
           stores: Object.entries(stores[id!]!).map(([external_id, terminals]) => ({ external_id, terminals })),
         })),
-        templates: kindNames.map((name) => ({ id: `tpl_${name}`, name, maker: "pty_maker", distributor, ...terms(kinds[name], unit) })),
-        credentials: [...new Set([makerKey, ...own.map(({ accessKey }) => accessKey)])]
-          .map((accessKey) => credential(accessKey, partyOf(own.find((one) => one.accessKey === accessKey)!.scope))),
+        templates: kindNames.map((name) => ({
+          id: `tpl_${name}`,
+          name,
+          maker: "pty_maker",
+          distributor,
+          ...terms(kinds[name], unit),
+        })),
+        credentials: [...new Set([makerKey, ...own.map(({ accessKey }) => accessKey)])].map((accessKey) =>
+          credential(accessKey, partyOf(own.find((one) => one.accessKey === accessKey)!.scope)),
+        ),
       },
       {
-        id: "ten_x", name: "stranger", variant, amount_unit: unit,
+        id: "ten_x",
+        name: "stranger",
+        variant,
+        amount_unit: unit,
         parties: [party("pty_stranger")],
         merchants: [{ id: "mch_x", name: "x", party: "pty_stranger" }],
         credentials: [credential("ak_stranger", "pty_stranger")],

@@ -27,13 +27,17 @@ class ListArbitrary<T> extends Arbitrary<T[]> {
 
 // The context of a list is its elements with theirs.
 function toValue<T>(elements: Value<T>[]): Value<T[]> {
-  return new Value(elements.map(({ value }) => value), elements);
+  return new Value(
+    elements.map(({ value }) => value),
+    elements,
+  );
 }
 
 function* shorter<T>(element: Arbitrary<T>, elements: Value<T>[]): IterableIterator<Value<T[]>> {
   for (let size = elements.length; size >= 1; size = Math.floor(size / 2)) {
     // From the end: what comes after a failure goes first.
-    for (let end = elements.length; end > 0; end -= size) yield toValue(elements.toSpliced(Math.max(0, end - size), Math.min(size, end)));
+    for (let end = elements.length; end > 0; end -= size)
+      yield toValue(elements.toSpliced(Math.max(0, end - size), Math.min(size, end)));
   }
   for (const [index, { value, context }] of elements.entries()) {
     for (const simpler of element.shrink(value, context)) yield toValue(elements.with(index, simpler));

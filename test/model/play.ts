@@ -24,21 +24,31 @@ export async function play(world: World, run: Run): Promise<Played> {
   for (const kind of run.coupons) coupons.push(newCoupon(kind, cast.variant, await world.take(kind)));
   const model = createModel(cast, coupons, world.odd.mistyped);
   const resolve = createResolver(cast, model, world.odd);
-  const lines = [`  Variant ${cast.variant}, ${run.isOverHttp ? "over HTTP" : "by the gate"}; coupons ${run.coupons.map((kind, index) => `#${index} ${kind}`).join(", ")}`];
+  const lines = [
+    `  Variant ${cast.variant}, ${run.isOverHttp ? "over HTTP" : "by the gate"}; coupons ${run.coupons.map((kind, index) => `#${index} ${kind}`).join(", ")}`,
+  ];
 
   const tell = (what: string, problem: string | null) => {
     lines.push(`  ${what}`);
     if (problem !== null) throw new Departure(lines, problem);
   };
-  const hide = (text: string) => coupons.reduce((shown, { code, id }, index) => shown.replaceAll(code, `#${index}`).replaceAll(id, `cpn #${index}`), text)
-    .replaceAll(world.odd.ghost, "#ghost").replaceAll(world.odd.mistyped, "#mistyped");
+  const hide = (text: string) =>
+    coupons
+      .reduce((shown, { code, id }, index) => shown.replaceAll(code, `#${index}`).replaceAll(id, `cpn #${index}`), text)
+      .replaceAll(world.odd.ghost, "#ghost")
+      .replaceAll(world.odd.mistyped, "#mistyped");
 
   async function call({ call, body }: { call: Call; body: string }): Promise<void> {
     const expected = model.judge(call);
     const reply = await world.send(call, body, run.isOverHttp);
     const problem = compareAnswer(expected, reply, call);
     const key = call.key === null ? "" : ` key ${call.key}`;
-    tell(hide(`${call.by.accessKey} ${call.operation} ${JSON.stringify(call.values)} as ${call.requestId}${key}: ${show(reply)}`), problem && hide(problem));
+    tell(
+      hide(
+        `${call.by.accessKey} ${call.operation} ${JSON.stringify(call.values)} as ${call.requestId}${key}: ${show(reply)}`,
+      ),
+      problem && hide(problem),
+    );
     expected.learn?.(reply);
   }
 
@@ -53,7 +63,10 @@ export async function play(world: World, run: Run): Promise<Played> {
     const { patch, coupon, to } = doing;
     const given = await world.patch(patch, coupon, to);
     const expected = patches[patch](coupon, to ?? "usual");
-    tell(`DBA: ${patch} #${coupons.indexOf(coupon)} ${to ?? ""}: ${given ?? "done"}`, given === expected ? null : `expected ${expected ?? "it to be done"}`);
+    tell(
+      `DBA: ${patch} #${coupons.indexOf(coupon)} ${to ?? ""}: ${given ?? "done"}`,
+      given === expected ? null : `expected ${expected ?? "it to be done"}`,
+    );
   }
 
   for (const step of run.steps) await act(resolve(step));
@@ -61,7 +74,10 @@ export async function play(world: World, run: Run): Promise<Played> {
   for (const coupon of coupons) {
     const by = cast.callers[0]!;
     const values = { coupon: coupon.code, merchant: kindOf(coupon.kind).merchants?.[0] ?? "mch_1" };
-    await call({ call: { by, operation: "query", requestId: "the end", key: null, values }, body: spell({ requestId: "the end", values }) });
+    await call({
+      call: { by, operation: "query", requestId: "the end", key: null, values },
+      body: spell({ requestId: "the end", values }),
+    });
   }
   const problem = await compareRows(world.service.owner, cast, coupons, since);
   tell("in the end", problem && hide(problem));

@@ -16,7 +16,16 @@ export type Doing =
 export type Odd = { ghost: string; mistyped: string };
 
 const skus = ["A1", "B2", "C3", undefined];
-const labels = { A: [["Kasse 1", "Caf\u00e9", "=1+1"], ["T1", "7"]], B: [["S1", "S2", "S9"], ["T1", "T9"]] } as const;
+const labels = {
+  A: [
+    ["Kasse 1", "Caf\u00e9", "=1+1"],
+    ["T1", "7"],
+  ],
+  B: [
+    ["S1", "S2", "S9"],
+    ["T1", "T9"],
+  ],
+} as const;
 
 export function createResolver(cast: Cast, model: Model, odd: Odd) {
   // Names of this run: request ids and keys are those of a caller, who takes part in all runs.
@@ -35,15 +44,23 @@ export function createResolver(cast: Cast, model: Model, odd: Odd) {
     const scope = kindOf(couponOf(coupon).kind).merchants;
     return by.merchants.find((merchant) => scope?.includes(merchant) ?? true) ?? by.merchants[0] ?? "mch_1";
   }
-  const backTo = <T>(list: T[], back: number): T | undefined => list.at(-1 - (list.length === 0 ? 0 : back % list.length));
-  const grantOf = (back: number) => backTo(records.filter(({ call, status }) => status === 200 && ["lock", "redeem"].includes(call.operation)), back);
+  const backTo = <T>(list: T[], back: number): T | undefined =>
+    list.at(-1 - (list.length === 0 ? 0 : back % list.length));
+  const grantOf = (back: number) =>
+    backTo(
+      records.filter(({ call, status }) => status === 200 && ["lock", "redeem"].includes(call.operation)),
+      back,
+    );
   const toCall = (by: Caller, operation: Operation, values: Call["values"], requestId = newName(), key = 0): Doing => {
     const call = { by, operation, requestId, key: keyOf(key, requestId), values };
     return { call, body: spell(call) };
   };
 
   // Of a lock, as it should be confirmed, or with another caller, coupon or merchant.
-  function about(grant: Recorded | undefined, { by, coupon = 0, at = 0 }: { by: number; coupon?: number; at?: number }) {
+  function about(
+    grant: Recorded | undefined,
+    { by, coupon = 0, at = 0 }: { by: number; coupon?: number; at?: number },
+  ) {
     const caller = by === 0 && grant !== undefined ? grant.call.by : callerOf(by);
     return {
       caller,
@@ -74,42 +91,63 @@ export function createResolver(cast: Cast, model: Model, odd: Odd) {
       return { call: changed, body: spell(changed) };
     };
     switch (how) {
-      case "same": return retry({});
-      case "respelled": return { call, body: respell(call) };
-      case "changed": return retry({ values: change(call) });
-      case "other operation": return ["lock", "redeem"].includes(call.operation) ? retry({ operation: call.operation === "lock" ? "redeem" : "lock" }) : null;
-      case "other caller": return retry({ by: callerOf(cast.callers.indexOf(call.by) + 1) });
-      case "new name": return retry({ requestId: newName() });
-      case "without key": return retry({ key: null });
-      case "other key": return retry({ key: `${run}-k2` });
+      case "same":
+        return retry({});
+      case "respelled":
+        return { call, body: respell(call) };
+      case "changed":
+        return retry({ values: change(call) });
+      case "other operation":
+        return ["lock", "redeem"].includes(call.operation)
+          ? retry({ operation: call.operation === "lock" ? "redeem" : "lock" })
+          : null;
+      case "other caller":
+        return retry({ by: callerOf(cast.callers.indexOf(call.by) + 1) });
+      case "new name":
+        return retry({ requestId: newName() });
+      case "without key":
+        return retry({ key: null });
+      case "other key":
+        return retry({ key: `${run}-k2` });
     }
   }
 
   return function resolve(step: Step): Doing {
     switch (step.do) {
-      case "lock": case "redeem": {
+      case "lock":
+      case "redeem": {
         const by = callerOf(step.by);
-        const values = { coupon: codeOf(step.coupon), merchant: merchantOf(step.at, by, step.coupon), ...orderOf(step.order, step.coupon) };
+        const values = {
+          coupon: codeOf(step.coupon),
+          merchant: merchantOf(step.at, by, step.coupon),
+          ...orderOf(step.order, step.coupon),
+        };
         return toCall(by, step.do, values, nameOf(step.name), step.key);
       }
-      case "confirm": case "cancel": {
+      case "confirm":
+      case "cancel": {
         const { caller, ...all } = about(grantOf(step.lock), step);
         const { merchant: _, ...some } = all;
         return toCall(caller, step.do, step.do === "confirm" ? all : some, newName(), step.key);
       }
-      case "cancel ahead": return toCall(callerOf(step.by), "cancel", { lock_request_id: nameOf(step.name), coupon: codeOf(step.coupon) });
+      case "cancel ahead":
+        return toCall(callerOf(step.by), "cancel", { lock_request_id: nameOf(step.name), coupon: codeOf(step.coupon) });
       case "reverse": {
         const grant = grantOf(step.lock);
         const redemption = grant === undefined ? `red_${"0".repeat(26)}` : JSON.parse(grant.text).redemption;
         return toCall(about(grant, step).caller, "reverse", { redemption }, newName(), step.key);
       }
-      case "void": case "query": {
+      case "void":
+      case "query": {
         const by = callerOf(step.by);
         return toCall(by, step.do, { coupon: codeOf(step.coupon), merchant: merchantOf(step.at, by, step.coupon) });
       }
-      case "allocate": case "get batch": {
+      case "allocate":
+      case "get batch": {
         const by = step.by === 0 ? cast.callers.find(({ mayRelease }) => mayRelease)! : callerOf(step.by);
-        return toCall(by, step.do === "allocate" ? "allocate_batch" : "get_batch", { batch: couponOf(step.coupon).batch });
+        return toCall(by, step.do === "allocate" ? "allocate_batch" : "get_batch", {
+          batch: couponOf(step.coupon).batch,
+        });
       }
       case "again": {
         const recorded = backTo(records, step.call);
@@ -117,9 +155,12 @@ export function createResolver(cast: Cast, model: Model, odd: Odd) {
       }
       case "ask": {
         const recorded = backTo(records, step.call);
-        return toCall(step.by === 0 && recorded !== undefined ? recorded.call.by : callerOf(step.by), "get_request", { request_id: recorded?.call.requestId ?? `${run}-none` });
+        return toCall(step.by === 0 && recorded !== undefined ? recorded.call.by : callerOf(step.by), "get_request", {
+          request_id: recorded?.call.requestId ?? `${run}-none`,
+        });
       }
-      case "work": return { work: true };
+      case "work":
+        return { work: true };
       default: {
         const coupon = couponOf(step.coupon);
         return step.do === "extend" ? { patch: step.do, coupon, to: step.to } : { patch: step.do, coupon };
@@ -136,11 +177,17 @@ function amountOf({ minor, isFine }: Amount, currency: Terms["currency"], { unit
 // Another value, in a field that the operation has.
 function change({ operation, values }: Call): Call["values"] {
   switch (operation) {
-    case "confirm": return { ...values, merchant: "mch_none" };
-    case "cancel": return { ...values, lock_request_id: "another" };
-    case "allocate_batch": return { batch: "bat_0" };
-    case "lock": case "redeem": return { ...values, order_id: `${values["order_id"] ?? ""}!` };
-    default: return { ...values, reason: "another" };
+    case "confirm":
+      return { ...values, merchant: "mch_none" };
+    case "cancel":
+      return { ...values, lock_request_id: "another" };
+    case "allocate_batch":
+      return { batch: "bat_0" };
+    case "lock":
+    case "redeem":
+      return { ...values, order_id: `${values["order_id"] ?? ""}!` };
+    default:
+      return { ...values, reason: "another" };
   }
 }
 

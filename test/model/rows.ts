@@ -11,7 +11,12 @@ export async function lastEvent(owner: Database): Promise<string> {
 }
 
 // Redemptions, ledger and events of the run's coupons, each as lines of text.
-export async function compareRows(owner: Database, cast: Cast, coupons: Coupon[], since: string): Promise<string | null> {
+export async function compareRows(
+  owner: Database,
+  cast: Cast,
+  coupons: Coupon[],
+  since: string,
+): Promise<string | null> {
   const [rows] = await owner.rows<{ statuses: string[]; redemptions: string[]; entries: string[]; events: string[] }>(
     `with coupon as materialized (
        select c.tenant_id, c.coupon_id, rules.format_id('cpn', c.coupon_id) as id, c.status
@@ -39,18 +44,38 @@ export async function compareRows(owner: Database, cast: Cast, coupons: Coupon[]
   for (const { id, kind, redemptions: all } of coupons) {
     const { currency } = kindOf(kind);
     for (const { id: redemption, status, isPastEnd, merchant, lockId, minor } of all) {
-      redemptions.push([redemption, id, status === "LOCKED" && isPastEnd ? "LAPSED" : status, merchant, lockId, toDecimal(minor, currency)].join(" "));
-      const entry = (type: string, amount: number) => entries.push([type, redemption, id, merchant, cast.distributor, toDecimal(amount, currency), currency].join(" "));
+      redemptions.push(
+        [
+          redemption,
+          id,
+          status === "LOCKED" && isPastEnd ? "LAPSED" : status,
+          merchant,
+          lockId,
+          toDecimal(minor, currency),
+        ].join(" "),
+      );
+      const entry = (type: string, amount: number) =>
+        entries.push(
+          [type, redemption, id, merchant, cast.distributor, toDecimal(amount, currency), currency].join(" "),
+        );
       if (status === "REDEEMED" || status === "REVERSED") entry("REDEMPTION", minor);
       if (status === "REVERSED") entry("REVERSAL", -minor);
     }
   }
   // A lock past its end and what is not released is written down otherwise than it counts.
-  const stored = (coupon: Coupon) => (coupon.isReleased || !["CREATED", "EXPIRED"].includes(statusOf(coupon)) ? statusOf(coupon) : "ISSUED");
-  return differ("coupons", coupons.map((coupon) => `${coupon.id} ${stored(coupon)}`), rows!.statuses)
-    ?? differ("redemptions", redemptions, rows!.redemptions)
-    ?? differ("ledger entries", entries, rows!.entries)
-    ?? coupons.map((coupon) => differEvents(coupon, rows!.events)).find((problem) => problem !== null) ?? null;
+  const stored = (coupon: Coupon) =>
+    coupon.isReleased || !["CREATED", "EXPIRED"].includes(statusOf(coupon)) ? statusOf(coupon) : "ISSUED";
+  return (
+    differ(
+      "coupons",
+      coupons.map((coupon) => `${coupon.id} ${stored(coupon)}`),
+      rows!.statuses,
+    ) ??
+    differ("redemptions", redemptions, rows!.redemptions) ??
+    differ("ledger entries", entries, rows!.entries) ??
+    coupons.map((coupon) => differEvents(coupon, rows!.events)).find((problem) => problem !== null) ??
+    null
+  );
 }
 
 function differ(what: string, expected: string[], given: string[]): string | null {
@@ -61,11 +86,16 @@ function differ(what: string, expected: string[], given: string[]): string | nul
 // In their order; what is not certain may be missing.
 export function differEvents({ id, told }: Coupon, all: string[]): string | null {
   const given = all.filter((event) => event.startsWith(`${id} `));
-  const expected = told.map(({ type, redemption, isCertain }) => ({ line: [id, type, ...(redemption === null ? [] : [redemption])].join(" "), isCertain }));
+  const expected = told.map(({ type, redemption, isCertain }) => ({
+    line: [id, type, ...(redemption === null ? [] : [redemption])].join(" "),
+    isCertain,
+  }));
   const fits = (at: number, from: number): boolean => {
     const next = expected[at];
     if (next === undefined) return from === given.length;
     return (given[from] === next.line && fits(at + 1, from + 1)) || (!next.isCertain && fits(at + 1, from));
   };
-  return fits(0, 0) ? null : `events: expected\n${expected.map(({ line, isCertain }) => `${line}${isCertain ? "" : " perhaps"}`).join("\n")}\ngiven\n${given.join("\n")}`;
+  return fits(0, 0)
+    ? null
+    : `events: expected\n${expected.map(({ line, isCertain }) => `${line}${isCertain ? "" : " perhaps"}`).join("\n")}\ngiven\n${given.join("\n")}`;
 }

@@ -16,17 +16,23 @@ type Options = NightPlan & { variants: ("A" | "B")[] };
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      variant: { type: "string" }, runs: { type: "string", default: "10000" }, seed: { type: "string" }, lanes: { type: "string", default: "24" },
-      minutes: { type: "string" }, replay: { type: "string" },
+      variant: { type: "string" },
+      runs: { type: "string", default: "10000" },
+      seed: { type: "string" },
+      lanes: { type: "string", default: "24" },
+      minutes: { type: "string" },
+      replay: { type: "string" },
     },
   });
   const count = (name: string, text: string) => {
     if (!/^\d{1,9}$/.test(text)) throw new Error(`--${name} is a number`);
     return Number(text);
   };
-  if (values.variant !== undefined && values.variant !== "A" && values.variant !== "B") throw new Error("--variant is A or B");
+  if (values.variant !== undefined && values.variant !== "A" && values.variant !== "B")
+    throw new Error("--variant is A or B");
   const replay = /^(-?\d+):([\d:]+)$/.exec(values.replay ?? "");
-  if (values.replay !== undefined && (replay === null || values.variant === undefined)) throw new Error("--replay is SEED:PATH, with --variant");
+  if (values.replay !== undefined && (replay === null || values.variant === undefined))
+    throw new Error("--replay is SEED:PATH, with --variant");
   return {
     variants: values.variant === undefined ? ["A", "B"] : [values.variant],
     runs: replay === null ? count("runs", values.runs) : 1,
@@ -46,12 +52,17 @@ async function runVariant(variant: "A" | "B", plan: NightPlan): Promise<boolean>
   let [runs, steps] = [0, 0];
   for (let begun = 0; begun < plan.runs && performance.now() < deadline; begun += runsAPart) {
     const found = await runPart(variant, {
-      ...plan, runs: Math.min(runsAPart, plan.runs - begun), firstLane: (begun / runsAPart) * plan.lanes, withinMs: deadline - performance.now(),
+      ...plan,
+      runs: Math.min(runsAPart, plan.runs - begun),
+      firstLane: (begun / runsAPart) * plan.lanes,
+      withinMs: deadline - performance.now(),
     });
     runs += found.runs;
     steps += found.steps;
     const seconds = (performance.now() - startedAt) / 1000;
-    console.log(`Variant ${variant}, seed ${plan.seed}: ${runs} runs of ${steps} steps, ${Math.round(steps / seconds)} steps/s`);
+    console.log(
+      `Variant ${variant}, seed ${plan.seed}: ${runs} runs of ${steps} steps, ${Math.round(steps / seconds)} steps/s`,
+    );
     for (const problem of found.problems) console.log(problem);
     if (found.problems.length > 0) return false;
   }

@@ -22,12 +22,19 @@ function isFreeText(store: unknown): store is string {
 }
 
 export function retype(code: string): string {
-  return code.toLowerCase().replaceAll("1", "l").replaceAll("0", "o").replace(/.{4}(?!$)/g, "$&-");
+  return code
+    .toLowerCase()
+    .replaceAll("1", "l")
+    .replaceAll("0", "o")
+    .replace(/.{4}(?!$)/g, "$&-");
 }
 
 function write(value: unknown): string {
   if (Array.isArray(value)) return `[ ${value.map(write).join(" , ")} ]`;
   if (typeof value === "number") return String(value).includes(".") ? `${value}00` : `${value}.0e0`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  return `{ ${Object.entries(value).reverse().map(([name, field]) => `${JSON.stringify(name)} : ${write(field)}`).join(" ,\n")} }`;
+  return `{ ${Object.entries(value)
+    .reverse()
+    .map(([name, field]) => `${JSON.stringify(name)} : ${write(field)}`)
+    .join(" ,\n")} }`;
 }

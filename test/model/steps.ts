@@ -11,7 +11,9 @@ export type Order = {
   amount: Amount | null;
   currency: number; // none, the coupon's, another
   items: { sku: number; amount: Amount | null }[] | null;
-  store: number; terminal: number; orderId: number;
+  store: number;
+  terminal: number;
+  orderId: number;
 };
 export type Step =
   // name: a new request_id, or one of a few that a cancel may have named before. key: none, equal to the request_id, or
@@ -34,15 +36,29 @@ export type Step =
 export type Again = (typeof agains)[number];
 export type Run = { coupons: KindName[]; isOverHttp: boolean; steps: Step[] };
 
-const agains = ["same", "respelled", "changed", "other operation", "other caller", "new name", "without key", "other key"] as const;
+const agains = [
+  "same",
+  "respelled",
+  "changed",
+  "other operation",
+  "other caller",
+  "new name",
+  "without key",
+  "other key",
+] as const;
 export const mostSteps = 100;
 
-const mostly = (weight: number, most: number) => fc.oneof({ weight, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(most) });
+const mostly = (weight: number, most: number) =>
+  fc.oneof({ weight, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(most) });
 const amount = fc.record({
-  minor: fc.oneof({ weight: 6, arbitrary: fc.nat(3_000) }, { weight: 1, arbitrary: fc.constantFrom(0, 1, 3, 500, 1_000, 2_000, 99_999_999_999) }),
+  minor: fc.oneof(
+    { weight: 6, arbitrary: fc.nat(3_000) },
+    { weight: 1, arbitrary: fc.constantFrom(0, 1, 3, 500, 1_000, 2_000, 99_999_999_999) },
+  ),
   isFine: fc.oneof({ weight: 30, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.boolean() }),
 });
-const orNone = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => fc.oneof({ weight: 1, arbitrary: fc.constant(null) }, { weight, arbitrary });
+const orNone = <T>(weight: number, arbitrary: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 1, arbitrary: fc.constant(null) }, { weight, arbitrary });
 
 function stepOf(cast: Cast): fc.Arbitrary<Step> {
   const others = cast.callers.length;
@@ -56,9 +72,22 @@ function stepOf(cast: Cast): fc.Arbitrary<Step> {
   const key = mostly(8, 3);
   const name = mostly(8, 2);
   const item = fc.record({ sku: fc.nat(3), amount: orNone(6, amount) });
-  const items = cast.variant === "A" ? orNone(1, fc.array(item, { maxLength: 3 })) : fc.oneof({ weight: 30, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.constant([]) });
-  const order = fc.record({ amount: orNone(9, amount), currency: mostly(6, 2), items, store: mostly(4, 3), terminal: mostly(20, 2), orderId: mostly(3, 2) });
-  const one = <const D extends Step["do"], F>(weight: number, name: D, fields: fc.Arbitrary<F>) => ({ weight, arbitrary: fields.map((rest) => ({ do: name, ...rest }) as unknown as Step) });
+  const items =
+    cast.variant === "A"
+      ? orNone(1, fc.array(item, { maxLength: 3 }))
+      : fc.oneof({ weight: 30, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.constant([]) });
+  const order = fc.record({
+    amount: orNone(9, amount),
+    currency: mostly(6, 2),
+    items,
+    store: mostly(4, 3),
+    terminal: mostly(20, 2),
+    orderId: mostly(3, 2),
+  });
+  const one = <const D extends Step["do"], F>(weight: number, name: D, fields: fc.Arbitrary<F>) => ({
+    weight,
+    arbitrary: fields.map((rest) => ({ do: name, ...rest }) as unknown as Step),
+  });
   return fc.oneof(
     one(36, "lock", fc.record({ by, coupon, at, name, key, order })),
     one(16, "redeem", fc.record({ by, coupon, at, name, key, order })),
@@ -82,8 +111,12 @@ function stepOf(cast: Cast): fc.Arbitrary<Step> {
 }
 
 // Coupons that can be redeemed again live longest, so there are more of them. Fifty steps on average. One run in five goes over HTTP, signed; the others go to gate.perform, behind the same reading.
-export const runOf = (cast: Cast): fc.Arbitrary<Run> => fc.record({
-  coupons: fc.array(fc.constantFrom(...kindNames, ...kindNames.filter((name) => kindOf(name).isReissued)), { minLength: 1, maxLength: 3 }),
-  isOverHttp: fc.nat(4).map((way) => way === 4),
-  steps: listOf(stepOf(cast), mostSteps),
-});
+export const runOf = (cast: Cast): fc.Arbitrary<Run> =>
+  fc.record({
+    coupons: fc.array(fc.constantFrom(...kindNames, ...kindNames.filter((name) => kindOf(name).isReissued)), {
+      minLength: 1,
+      maxLength: 3,
+    }),
+    isOverHttp: fc.nat(4).map((way) => way === 4),
+    steps: listOf(stepOf(cast), mostSteps),
+  });

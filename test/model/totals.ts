@@ -26,23 +26,29 @@ export async function compareTotals(t: Teardown, world: World, { coupons }: Tota
   await books.sequence();
   // A day further east it is noon too, of the next day.
   await setZone(service, cast.distributor, zoneOf(noonOffset() + daySeconds));
-  for (const deadline = performance.now() + 15_000; !(await isClosed(world)); ) {
+  for (const deadline = performance.now() + 15_000; !(await isClosed(world));) {
     if (performance.now() > deadline) return ["the day did not close"];
     await books.close();
   }
-  return [...(await compareFeed(world, coupons)), ...(await compareSums(world, coupons)), ...books.errors.map((error) => JSON.stringify(error))];
+  return [
+    ...(await compareFeed(world, coupons)),
+    ...(await compareSums(world, coupons)),
+    ...books.errors.map((error) => JSON.stringify(error)),
+  ];
 }
 
 const reader = ({ service, cast }: World) => service.as(cast.variant === "A" ? "ak_one" : "ak_dist");
 
 async function isClosed(world: World): Promise<boolean> {
   const { json } = await reader(world).get("/v1/reconciliations");
-  return json.reconciliations.some(({ distributor_party_id: id }: any) => id === undefined || id === world.cast.distributor);
+  return json.reconciliations.some(
+    ({ distributor_party_id: id }: any) => id === undefined || id === world.cast.distributor,
+  );
 }
 
 async function compareFeed(world: World, coupons: Coupon[]): Promise<string[]> {
   const events = new Map<string, string[]>();
-  for (let cursor = ""; ; ) {
+  for (let cursor = ""; ;) {
     const { json } = await reader(world).get(`/v1/events?limit=1000${cursor === "" ? "" : `&cursor=${cursor}`}`);
     if (json.events.length === 0) break;
     for (const { coupon_id, event_type, redemption_id } of json.events) {
@@ -52,8 +58,13 @@ async function compareFeed(world: World, coupons: Coupon[]): Promise<string[]> {
     cursor = json.next_cursor;
   }
   const known = new Set(coupons.map(({ id }) => id));
-  const strange = [...events.keys()].filter((id) => !known.has(id)).map((id) => `feed: an event of ${id}, which no run had`);
-  return [...coupons.map((coupon) => differEvents(coupon, events.get(coupon.id) ?? [])).filter((problem) => problem !== null), ...strange].slice(0, 5);
+  const strange = [...events.keys()]
+    .filter((id) => !known.has(id))
+    .map((id) => `feed: an event of ${id}, which no run had`);
+  return [
+    ...coupons.map((coupon) => differEvents(coupon, events.get(coupon.id) ?? [])).filter((problem) => problem !== null),
+    ...strange,
+  ].slice(0, 5);
 }
 
 // The summary, each line a merchant and a template.
@@ -74,16 +85,36 @@ async function compareSums(world: World, coupons: Coupon[]): Promise<string[]> {
   }
   const expected = [...sums].map(([name, { redemptions, redeemed, reversals, reversed }]) => {
     const { currency } = kindOf(name.split("tpl_")[1] as Coupon["kind"]);
-    return [name, currency, redemptions, toDecimal(redeemed, currency), reversals, toDecimal(reversed, currency), toDecimal(redeemed + reversed, currency)].join(" ");
+    return [
+      name,
+      currency,
+      redemptions,
+      toDecimal(redeemed, currency),
+      reversals,
+      toDecimal(reversed, currency),
+      toDecimal(redeemed + reversed, currency),
+    ].join(" ");
   });
   const { json } = await reader(world).get("/v1/reconciliations");
   const given: string[] = [];
   for (const { business_date, distributor_party_id: id } of json.reconciliations) {
-    const { text } = await reader(world).get(`/v1/reconciliations/${business_date}/summary${id === undefined ? "" : `?distributor=${id}`}`);
-    given.push(...readCsv(text).map((line) => [
-      line["merchant_id"], line["template_id"], line["currency"], line["redemption_count"], line["redemption_amount"],
-      line["reversal_count"], line["reversal_amount"], line["net_amount"],
-    ].join(" ")));
+    const { text } = await reader(world).get(
+      `/v1/reconciliations/${business_date}/summary${id === undefined ? "" : `?distributor=${id}`}`,
+    );
+    given.push(
+      ...readCsv(text).map((line) =>
+        [
+          line["merchant_id"],
+          line["template_id"],
+          line["currency"],
+          line["redemption_count"],
+          line["redemption_amount"],
+          line["reversal_count"],
+          line["reversal_amount"],
+          line["net_amount"],
+        ].join(" "),
+      ),
+    );
   }
   const [left, right] = [expected.toSorted().join("\n"), given.toSorted().join("\n")];
   return left === right ? [] : [`statement: expected\n${left}\ngiven\n${right}`];

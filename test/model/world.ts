@@ -44,14 +44,22 @@ export async function openWorld(t: Teardown, variant: "A" | "B", batchSize: numb
   const { address, keys } = service;
   const gate = createGate({
     log: createLog("silent"),
-    connect: () => connect(address, { role: "coupon_api", name: "coupon model", max: connectionCount, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
+    connect: () =>
+      connect(address, {
+        role: "coupon_api",
+        name: "coupon model",
+        max: connectionCount,
+        statementTimeoutMs: 3_000,
+        lockTimeoutMs: 2_000,
+      }),
   });
   const open = (role: string) => connect(address, { name: "coupon model", role, max: 4 });
   const [owner, admin, worker] = [open("coupon_owner"), open("coupon_admin"), open("coupon_worker")];
   t.teardown(() => Promise.all([gate.end(), owner.end(), admin.end(), worker.end()]));
 
   const credentials = new Map<string, CredentialRow>();
-  for (const { accessKey } of cast.callers) credentials.set(accessKey, (await gate.findCredential(accessKey, performance.now() + 5_000))!);
+  for (const { accessKey } of cast.callers)
+    credentials.set(accessKey, (await gate.findCredential(accessKey, performance.now() + 5_000))!);
   const ghost = makeCode(keys, keys.current, batchKey(keys, keys.current, randomBytes(32)), 1);
   // The last character is part of the tag.
   const mistyped = ghost.slice(0, -1) + (ghost.endsWith("7") ? "8" : "7");
@@ -63,11 +71,26 @@ export async function openWorld(t: Teardown, variant: "A" | "B", batchSize: numb
     const input = parseInput(bytes);
     const requestId = (route.method === "POST" ? findRequestId(input) : null) ?? newId("req");
     // As they would stand in the path.
-    const segments = Object.fromEntries(Object.entries(call.values).map(([name, value]) => [name, encodeURIComponent(value as string)]));
+    const segments = Object.fromEntries(
+      Object.entries(call.values).map(([name, value]) => [name, encodeURIComponent(value as string)]),
+    );
     try {
-      const reading = readCall(route, variant, { query: "", segments, idempotencyKeys: call.key === null ? [] : [call.key], body: bytes, input }, keys);
+      const reading = readCall(
+        route,
+        variant,
+        { query: "", segments, idempotencyKeys: call.key === null ? [] : [call.key], body: bytes, input },
+        keys,
+      );
       const nonce = randomBytes(12).toString("base64url");
-      const { status, body: text, isReplay } = await gate.perform(tenant_id, { credential_id, nonce, request_id: requestId, ...reading }, performance.now() + answerWithinMs);
+      const {
+        status,
+        body: text,
+        isReplay,
+      } = await gate.perform(
+        tenant_id,
+        { credential_id, nonce, request_id: requestId, ...reading },
+        performance.now() + answerWithinMs,
+      );
       return { status, text, isReplay, json: JSON.parse(text) };
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -80,7 +103,10 @@ export async function openWorld(t: Teardown, variant: "A" | "B", batchSize: numb
     const { path, method } = routes.find(({ operation }) => operation === call.operation)!;
     const client = service.as(call.by.accessKey);
     const target = path.replace(/\{(\w+)\}/, (_, name: string) => encodeURIComponent(call.values[name] as string));
-    const { status, text, json, headers } = method === "GET" ? await client.get(target) : await client.post(target, body, call.key === null ? {} : { idempotencyKey: call.key });
+    const { status, text, json, headers } =
+      method === "GET"
+        ? await client.get(target)
+        : await client.post(target, body, call.key === null ? {} : { idempotencyKey: call.key });
     return { status, text, json, isReplay: headers["idempotent-replayed"] === "true" };
   }
 
@@ -90,7 +116,8 @@ export async function openWorld(t: Teardown, variant: "A" | "B", batchSize: numb
   let isNextWaiting: Promise<void> | null = null;
 
   return {
-    cast, service,
+    cast,
+    service,
     odd: { ghost, mistyped },
     take: (kind) => stock.take(kind),
     send: (call, body, isOverHttp) => (isOverHttp ? sendOverHttp(call, body) : sendToGate(call, body)),
@@ -117,19 +144,33 @@ export async function openWorld(t: Teardown, variant: "A" | "B", batchSize: numb
 }
 
 // Time passes where somebody who may moves it: the row of a lock, the end of a validity.
-async function patchCoupon({ owner, admin }: { owner: Database; admin: Database }, patch: Patch, tenant: string, coupon: string, end: string): Promise<void> {
+async function patchCoupon(
+  { owner, admin }: { owner: Database; admin: Database },
+  patch: Patch,
+  tenant: string,
+  coupon: string,
+  end: string,
+): Promise<void> {
   switch (patch) {
     case "lapse":
       await owner.rows(
         `update core.redemption r set lock_expires_at = clock_timestamp()
-         where r.coupon_id = rules.parse_id('cpn', $1) and r.status = 'LOCKED' and r.lock_expires_at > clock_timestamp()`, [coupon]);
+         where r.coupon_id = rules.parse_id('cpn', $1) and r.status = 'LOCKED' and r.lock_expires_at > clock_timestamp()`,
+        [coupon],
+      );
       return;
     case "begin":
-      await owner.rows("update core.coupon c set valid_from = $2 where c.coupon_id = rules.parse_id('cpn', $1)", [coupon, validFrom.usual]);
+      await owner.rows("update core.coupon c set valid_from = $2 where c.coupon_id = rules.parse_id('cpn', $1)", [
+        coupon,
+        validFrom.usual,
+      ]);
       return;
-    case "extend": return void (await admin.rows("select admin.extend_coupon($1, $2, $3, 'model')", [tenant, coupon, end]));
-    case "release": return void (await admin.rows("select admin.release_lock($1, $2, 'model')", [tenant, coupon]));
-    case "withdraw": return void (await admin.rows("select admin.void_coupon($1, $2, 'model')", [tenant, coupon]));
+    case "extend":
+      return void (await admin.rows("select admin.extend_coupon($1, $2, $3, 'model')", [tenant, coupon, end]));
+    case "release":
+      return void (await admin.rows("select admin.release_lock($1, $2, 'model')", [tenant, coupon]));
+    case "withdraw":
+      return void (await admin.rows("select admin.void_coupon($1, $2, 'model')", [tenant, coupon]));
   }
 }
 
@@ -145,7 +186,9 @@ function createStock(service: Running, cast: Cast, batchSize: number) {
     if (pile.length > 0) return;
     const isReleased = kindOf(kind).isUnreleased !== true;
     for (let batches = isReleased ? 1 : 20; batches > 0; batches -= 1) {
-      const { id, codes, couponIds } = await service.makeBatch(by, `tpl_${kind}`, isReleased ? batchSize : 1, { isReleased });
+      const { id, codes, couponIds } = await service.makeBatch(by, `tpl_${kind}`, isReleased ? batchSize : 1, {
+        isReleased,
+      });
       pile.push(...codes.map((code, index) => ({ code, id: couponIds[index]!, batch: id })));
     }
   }

@@ -13,7 +13,11 @@ export function toMinor(amount: number, currency: Terms["currency"], unit: Cast[
 }
 
 // The first amount of a basket that is none in the coupon's currency: its path. What is in another currency is not read.
-export function findBadAmount({ currency, order_amount, redemption_context }: Basket, terms: Terms, unit: Cast["unit"]): string | null {
+export function findBadAmount(
+  { currency, order_amount, redemption_context }: Basket,
+  terms: Terms,
+  unit: Cast["unit"],
+): string | null {
   if (currency !== undefined && currency !== terms.currency) return null;
   const isBad = (amount: number | undefined) => amount !== undefined && toMinor(amount, terms.currency, unit) === null;
   if (isBad(order_amount)) return "order_amount";
@@ -26,21 +30,26 @@ export function worthOf(basket: Basket, terms: Terms, unit: Cast["unit"]): Worth
   if (currency !== undefined && currency !== terms.currency) return { code: "CURRENCY_MISMATCH" };
   const read = (amount: number) => toMinor(amount, terms.currency, unit)!;
   const order = order_amount === undefined ? null : read(order_amount);
-  if (order === null && (terms.percent !== undefined || terms.min !== undefined)) return { code: "DISCOUNT_NOT_COMPUTABLE", missing: "order_amount" };
+  if (order === null && (terms.percent !== undefined || terms.min !== undefined))
+    return { code: "DISCOUNT_NOT_COMPUTABLE", missing: "order_amount" };
   let counted = order;
   let matching: Item[] | null = null;
   if (terms.skus !== undefined) {
     const items = redemption_context?.items;
     if (items === undefined) return { code: "DISCOUNT_NOT_COMPUTABLE", missing: "redemption_context.items" };
     matching = items.filter(({ sku }) => sku !== undefined && terms.skus!.includes(sku));
-    if (matching.some(({ amount }) => amount === undefined)) return { code: "DISCOUNT_NOT_COMPUTABLE", missing: "the amount of each matching item" };
+    if (matching.some(({ amount }) => amount === undefined))
+      return { code: "DISCOUNT_NOT_COMPUTABLE", missing: "the amount of each matching item" };
     counted = matching.reduce((sum, { amount }) => sum + read(amount!), 0n);
   }
   if (order !== null && terms.min !== undefined && order < BigInt(terms.min)) return { code: "ORDER_BELOW_MINIMUM" };
   if (matching?.length === 0) return { code: "NO_ELIGIBLE_ITEMS" };
   // Half up: a percent is a ten-thousandth of 1/100, so half of 1,000,000 is added before the fraction is cut off.
-  const off = terms.percent === undefined ? BigInt(terms.fixed!) : (counted! * BigInt(terms.percent) + 500_000n) / 1_000_000n;
-  const bounds = [off, counted, order, terms.max === undefined ? null : BigInt(terms.max)].filter((bound) => bound !== null);
+  const off =
+    terms.percent === undefined ? BigInt(terms.fixed!) : (counted! * BigInt(terms.percent) + 500_000n) / 1_000_000n;
+  const bounds = [off, counted, order, terms.max === undefined ? null : BigInt(terms.max)].filter(
+    (bound) => bound !== null,
+  );
   return { minor: Number(bounds.reduce((least, bound) => (bound < least ? bound : least))) };
 }
 

@@ -15,13 +15,28 @@ import { searchFor, type Search } from "../support/search.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
 
-const urlOf = (address: Address) => ("url" in address ? address.url : poolUrl(address, "").replace(/[?&]options=.*/, ""));
+const urlOf = (address: Address) =>
+  "url" in address ? address.url : poolUrl(address, "").replace(/[?&]options=.*/, "");
 // Of the alphabet of codes and as long, so that it is found in the same spellings.
-const marker = "MARKERMARKER" + process.pid.toString(32).toUpperCase().replace(/[ILOU]/g, "0").padStart(4, "0").slice(-4);
+const marker =
+  "MARKERMARKER" +
+  process.pid
+    .toString(32)
+    .toUpperCase()
+    .replace(/[ILOU]/g, "0")
+    .padStart(4, "0")
+    .slice(-4);
 
 // The real programs, as talkative as they get; all that they say.
 function startTalking(service: Running, name: string): { program: ChildProcessWithoutNullStreams; said: () => Buffer } {
-  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address), COUPON_MASTER_KEY: service.masterKeyText, LOG_LEVEL: "trace", PORT: "0", METRICS_PORT: "0" };
+  const env = {
+    PATH: process.env["PATH"],
+    DATABASE_URL: urlOf(service.address),
+    COUPON_MASTER_KEY: service.masterKeyText,
+    LOG_LEVEL: "trace",
+    PORT: "0",
+    METRICS_PORT: "0",
+  };
   const program = spawn(process.execPath, [`src/${name}.ts`], { env });
   t.teardown(() => program.kill("SIGKILL"));
   const chunks: Buffer[] = [];
@@ -41,7 +56,9 @@ t.before(async () => {
   service = await startService(t);
   login = connect(service.address, { name: "coupon test", max: 1 });
   t.teardown(() => login.end());
-  [{ name: walBegin }] = (await login.rows<{ name: string }>("select pg_walfile_name(pg_current_wal_lsn()) as name")) as [{ name: string }];
+  [{ name: walBegin }] = (await login.rows<{ name: string }>(
+    "select pg_walfile_name(pg_current_wal_lsn()) as name",
+  )) as [{ name: string }];
   const [serve, work] = [startTalking(service, "serve"), startTalking(service, "work")];
   said.set("serve", serve.said).set("work", work.said);
   const told = (program: ChildProcessWithoutNullStreams, what: string) =>
@@ -49,9 +66,17 @@ t.before(async () => {
       createInterface(program.stdout).on("line", (line) => {
         const { msg, url, metrics_url } = JSON.parse(line) as { msg?: string; url?: string; metrics_url?: string };
         if (msg === what) resolve((url ?? metrics_url)!);
-      }));
-  const [url, ...metrics] = await Promise.all([told(serve.program, "serving"), told(serve.program, "metrics"), told(work.program, "metrics")]);
-  await live(client({ url, accessKey: "ak_a", secret: secretOf("ak_a") }), client({ url, accessKey: "ak_a_stranger", secret: secretOf("ak_a_stranger") }));
+      }),
+    );
+  const [url, ...metrics] = await Promise.all([
+    told(serve.program, "serving"),
+    told(serve.program, "metrics"),
+    told(work.program, "metrics"),
+  ]);
+  await live(
+    client({ url, accessKey: "ak_a", secret: secretOf("ak_a") }),
+    client({ url, accessKey: "ak_a_stranger", secret: secretOf("ak_a_stranger") }),
+  );
   for (const metricsUrl of metrics) {
     const { text } = await sendPlain(metricsUrl, "GET", "/metrics");
     said.set(`metrics at ${metricsUrl}`, () => Buffer.from(text));
@@ -70,15 +95,29 @@ async function live(a: Client, stranger: Client): Promise<void> {
     answers.push(reply);
     return reply.json;
   };
-  const { batch: { external_id: batch } } = await send(a, "/v1/batches", { template: "tpl_fixed", total_count: 12 }, 200);
+  const {
+    batch: { external_id: batch },
+  } = await send(a, "/v1/batches", { template: "tpl_fixed", total_count: 12 }, 200);
   while ((await a.get(`/v1/batches/${batch}`)).json.batch.status !== "COMPLETED") await sleep(20);
   await send(a, "/v1/batches/allocate", { batch }, 200);
   const exported = await runProgram(service, "codes", [batch]);
-  const rows = exported.stdout.trimEnd().split("\n").slice(1).map((line) => line.split(",") as [string, string]);
+  const rows = exported.stdout
+    .trimEnd()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(",") as [string, string]);
   said.set("the export's standard error", () => Buffer.from(exported.stderr));
 
   const merchant = "mch_a";
-  const [locked, redeemed, voided, foreign, held, broken, wrongPlace] = rows.map(([, code]) => code) as [string, string, string, string, string, string, string];
+  const [locked, redeemed, voided, foreign, held, broken, wrongPlace] = rows.map(([, code]) => code) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
   const inGroups = (code: string) => code.toLowerCase().replace(/(.{4})(?=.)/g, "$1-");
   const lock = { request_id: newRequestId(), coupon: locked, merchant, order_id: marker, store: marker };
   await send(a, "/v1/coupons/lock", lock, 200, { idempotencyKey: newRequestId() });
@@ -94,7 +133,10 @@ async function live(a: Client, stranger: Client): Promise<void> {
 
   // Mistyped: another body under the old tag, another tag, and what is no code at all.
   const other = (character: string) => (character === "7" ? "8" : "7");
-  const mistyped = [foreign.slice(0, 5) + other(foreign[5]!) + foreign.slice(6), foreign.slice(0, 15) + other(foreign[15]!)];
+  const mistyped = [
+    foreign.slice(0, 5) + other(foreign[5]!) + foreign.slice(6),
+    foreign.slice(0, 15) + other(foreign[15]!),
+  ];
   for (const coupon of mistyped) await send(a, "/v1/coupons/redeem", { coupon, merchant }, 422);
   await send(a, "/v1/coupons/redeem", { coupon: `${foreign}X`, merchant }, 400);
 
@@ -105,7 +147,12 @@ async function live(a: Client, stranger: Client): Promise<void> {
   await send(a, "/v1/batches", { template: wrongPlace, total_count: 1 }, 404);
   await send(a, "/v1/coupons/redeem", { [wrongPlace]: 1, coupon: foreign, merchant }, 400);
   await send(a, "/v1/coupons/redeem", `{"coupon":"${wrongPlace}"`, 400);
-  await send(a, "/v1/coupons/redeem", { request_id: `redeem-${inGroups(wrongPlace)}`, coupon: wrongPlace, merchant }, 400);
+  await send(
+    a,
+    "/v1/coupons/redeem",
+    { request_id: `redeem-${inGroups(wrongPlace)}`, coupon: wrongPlace, merchant },
+    400,
+  );
   await send(a, "/v1/coupons/redeem", { order_id: `${wrongPlace}/1`, coupon: wrongPlace, merchant }, 400);
   await send(a, "/v1/coupons/void", { reason: `sheet ${wrongPlace} is torn`, coupon: wrongPlace, merchant }, 400);
   await send(a, `/v1/coupons/${wrongPlace}`, {}, 404);
@@ -123,17 +170,34 @@ async function live(a: Client, stranger: Client): Promise<void> {
 
   canaries = [...rows.map(([, code]) => code), ...mistyped];
   search = searchFor([...canaries, marker]);
-  t.strictSame(search.inBytes(Buffer.from(exported.stdout)).sort(), rows.map(([, code]) => code).sort(), "the search finds every code in its export");
+  t.strictSame(
+    search.inBytes(Buffer.from(exported.stdout)).sort(),
+    rows.map(([, code]) => code).sort(),
+    "the search finds every code in its export",
+  );
 }
 
-const onlyMarker = (t: Test, found: string[], where: string) => t.strictSame(found, [marker], `${where}: the marker and no code`);
+const onlyMarker = (t: Test, found: string[], where: string) =>
+  t.strictSame(found, [marker], `${where}: the marker and no code`);
 
 t.test("the search finds every spelling, also across the pieces in which a file is read", (t) => {
   const [code] = canaries as [string];
   const groups = code.replace(/(.{4})(?=.)/g, "$1-");
-  const spellings = [code, code.toLowerCase(), groups, groups.toLowerCase(), Buffer.from(code).toString("hex"), `\\x${Buffer.from(code).toString("hex").toUpperCase()}`];
-  for (const before of ["", "a", "ab", "abc"]) spellings.push(Buffer.from(`${before}${code}zz`).toString("base64"), Buffer.from(`${before}${code}`).toString("base64url"));
-  for (const spelling of spellings) t.strictSame(search.inBytes(Buffer.from(`x${spelling}y`)), [code], spelling.replace(code, "…"));
+  const spellings = [
+    code,
+    code.toLowerCase(),
+    groups,
+    groups.toLowerCase(),
+    Buffer.from(code).toString("hex"),
+    `\\x${Buffer.from(code).toString("hex").toUpperCase()}`,
+  ];
+  for (const before of ["", "a", "ab", "abc"])
+    spellings.push(
+      Buffer.from(`${before}${code}zz`).toString("base64"),
+      Buffer.from(`${before}${code}`).toString("base64url"),
+    );
+  for (const spelling of spellings)
+    t.strictSame(search.inBytes(Buffer.from(`x${spelling}y`)), [code], spelling.replace(code, "…"));
   t.strictSame(search.inBytes(Buffer.from(makeCode(service.keys, "1", service.keys.versions.get("1")!.master, 1))), []);
   const file = path.join(t.testdir({ file: "-".repeat((1 << 22) - 7) + code }), "file");
   t.strictSame(search.inFile(file), [code]);
@@ -142,14 +206,22 @@ t.test("the search finds every spelling, also across the pieces in which a file 
 
 t.test("in no answer", (t) => {
   t.ok(answers.length > 20);
-  for (const { text, headers } of answers) t.strictSame(search.inBytes(Buffer.from(text + JSON.stringify(headers))), []);
+  for (const { text, headers } of answers)
+    t.strictSame(search.inBytes(Buffer.from(text + JSON.stringify(headers))), []);
   t.end();
 });
 
 t.test("in no log of the programs, however talkative, and in no metric", (t) => {
   for (const [name, bytes] of said) t.strictSame(search.inBytes(bytes()), [], name);
-  const counted = [...said].filter(([name]) => name.startsWith("metrics")).map(([, bytes]) => bytes().toString()).join("");
-  t.match(counted, /coupon_http_requests_total\{operation="redeem",status="500",code="INTERNAL_ERROR"\} 1/, "metrics were there");
+  const counted = [...said]
+    .filter(([name]) => name.startsWith("metrics"))
+    .map(([, bytes]) => bytes().toString())
+    .join("");
+  t.match(
+    counted,
+    /coupon_http_requests_total\{operation="redeem",status="500",code="INTERNAL_ERROR"\} 1/,
+    "metrics were there",
+  );
   t.match(counted, /coupon_feed_lag_seconds/);
   const lines = said.get("serve")!().toString();
   t.match(lines, /"status":503/);
@@ -157,34 +229,52 @@ t.test("in no log of the programs, however talkative, and in no metric", (t) => 
   t.end();
 });
 
-t.test("in no last word of a program that dies of an error with values in it, which is one line of the log and exit code 1", (t) => {
-  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address) };
-  for (const how of ["exception", "rejection"]) {
-    const { status, stdout, stderr } = spawnSync(process.execPath, ["test/support/crash.ts", how, canaries[0]!], { env });
-    t.equal(status, 1, how);
-    t.strictSame(search.inBytes(Buffer.concat([stdout, stderr])), [], how);
-    t.match(JSON.parse(stderr.toString()), { level: 60, err: { code: "23505", message: /duplicate key/, stack: /PostgresError/ }, msg: new RegExp(how) });
-  }
-  t.end();
-});
+t.test(
+  "in no last word of a program that dies of an error with values in it, which is one line of the log and exit code 1",
+  (t) => {
+    const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address) };
+    for (const how of ["exception", "rejection"]) {
+      const { status, stdout, stderr } = spawnSync(process.execPath, ["test/support/crash.ts", how, canaries[0]!], {
+        env,
+      });
+      t.equal(status, 1, how);
+      t.strictSame(search.inBytes(Buffer.concat([stdout, stderr])), [], how);
+      t.match(JSON.parse(stderr.toString()), {
+        level: 60,
+        err: { code: "23505", message: /duplicate key/, stack: /PostgresError/ },
+        msg: new RegExp(how),
+      });
+    }
+    t.end();
+  },
+);
 
 t.test("in no table, as text", async (t) => {
   const tables = await login.rows<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`);
+     where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`,
+  );
   t.ok(tables.some(({ name }) => name.startsWith("graphile_worker.")));
   const found = new Set<string>();
   for (const { name } of [...tables, { name: "pg_stat_activity" }]) {
-    const [row] = await login.rows<{ text: string | null }>(`select string_agg(t::text, E'\\n') as text from ${name} t`);
+    const [row] = await login.rows<{ text: string | null }>(
+      `select string_agg(t::text, E'\\n') as text from ${name} t`,
+    );
     for (const code of search.inBytes(Buffer.from(row!.text ?? ""))) found.add(code);
   }
   onlyMarker(t, [...found], `${tables.length} tables`);
 });
 
 t.test("in no dump", async (t) => {
-  const [{ version } = { version: 0 }] = await login.rows<{ version: number }>("select current_setting('server_version_num')::int / 10000 as version");
-  const homes = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").map((home) => `/usr/lib/postgresql/${home}/bin/pg_dump`) : [];
-  const program = [...homes, "pg_dump"].find((one) => Number(/ (\d+)/.exec(spawnSync(one, ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1]) >= version);
+  const [{ version } = { version: 0 }] = await login.rows<{ version: number }>(
+    "select current_setting('server_version_num')::int / 10000 as version",
+  );
+  const homes = existsSync("/usr/lib/postgresql")
+    ? readdirSync("/usr/lib/postgresql").map((home) => `/usr/lib/postgresql/${home}/bin/pg_dump`)
+    : [];
+  const program = [...homes, "pg_dump"].find(
+    (one) => Number(/ (\d+)/.exec(spawnSync(one, ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1]) >= version,
+  );
   if (program === undefined) return void t.pass("no dump", { skip: `no pg_dump of version ${version} or newer here` });
   const { status, stdout, stderr } = spawnSync(program, ["--dbname", urlOf(service.address)], { maxBuffer: 1 << 28 });
   t.equal(status, 0, String(stderr));
@@ -194,7 +284,8 @@ t.test("in no dump", async (t) => {
 // The folder of the server, when it is on this machine and we may read it.
 async function findFolder(): Promise<{ folder: string } | { reason: string }> {
   const [server] = await login.rows<{ folder: string | null; identifier: string }>(
-    "select current_setting('data_directory', true) as folder, (select system_identifier::text from pg_control_system()) as identifier");
+    "select current_setting('data_directory', true) as folder, (select system_identifier::text from pg_control_system()) as identifier",
+  );
   const folder = server!.folder ?? "";
   try {
     const identifier = readFileSync(path.join(folder, "global/pg_control")).readBigUInt64LE(0).toString();
@@ -218,18 +309,25 @@ t.test("in no file of the server: tables, indexes, WAL", async (t) => {
   const found = await findFolder();
   if ("reason" in found) return void t.pass("not looked", { skip: found.reason });
   await login.rows("checkpoint");
-  const [{ oid } = { oid: "" }] = await login.rows<{ oid: string }>("select oid::text from pg_database where datname = current_database()");
+  const [{ oid } = { oid: "" }] = await login.rows<{ oid: string }>(
+    "select oid::text from pg_database where datname = current_database()",
+  );
   const byArea = new Map<string, Set<string>>();
   for (const name of listFiles(found.folder, oid)) {
     const area = name.split(path.sep)[0]!;
     const codes = byArea.get(area) ?? new Set();
     byArea.set(area, codes);
     // A file may go while we look.
-    if (existsSync(path.join(found.folder, name))) for (const code of search.inFile(path.join(found.folder, name))) codes.add(code);
+    if (existsSync(path.join(found.folder, name)))
+      for (const code of search.inFile(path.join(found.folder, name))) codes.add(code);
   }
   onlyMarker(t, [...byArea.get("base")!], "tables and indexes");
   onlyMarker(t, [...byArea.get("pg_wal")!], "WAL");
-  for (const [area, codes] of byArea) t.notOk(canaries.some((code) => codes.has(code)), area);
+  for (const [area, codes] of byArea)
+    t.notOk(
+      canaries.some((code) => codes.has(code)),
+      area,
+    );
 });
 
 t.test("in no line of the server's log", async (t) => {
@@ -237,7 +335,12 @@ t.test("in no line of the server's log", async (t) => {
   if ("reason" in found) return void t.pass("not looked", { skip: found.reason });
   await login.rows(`do $$ begin raise log '${marker}'; end $$`);
   const [{ file } = { file: null }] = await login.rows<{ file: string | null }>("select pg_current_logfile() as file");
-  const logs = file !== null ? [path.resolve(found.folder, file)] : readdirSync(path.dirname(found.folder)).filter((name) => name.endsWith(".log")).map((name) => path.join(path.dirname(found.folder), name));
+  const logs =
+    file !== null
+      ? [path.resolve(found.folder, file)]
+      : readdirSync(path.dirname(found.folder))
+          .filter((name) => name.endsWith(".log"))
+          .map((name) => path.join(path.dirname(found.folder), name));
   const codes = new Set(logs.flatMap((log) => search.inFile(log)));
   if (codes.size === 0) return void t.pass("not looked", { skip: "the server's log is not to be found" });
   onlyMarker(t, [...codes], logs.join(", "));

@@ -20,7 +20,8 @@ import { isLong } from "./size.ts";
 
 const merchant = "mch_a";
 const stock = isLong ? 20_000 : 2_000;
-const redeem = (by: Client, coupon: string, request_id = newRequestId()) => by.post("/v1/coupons/redeem", { request_id, coupon, merchant });
+const redeem = (by: Client, coupon: string, request_id = newRequestId()) =>
+  by.post("/v1/coupons/redeem", { request_id, coupon, merchant });
 
 // Under tills, so that a backup has calls under way in it.
 async function underTills<T>(service: Running, codes: string[], act: () => Promise<T>): Promise<T> {
@@ -34,7 +35,9 @@ async function underTills<T>(service: Running, codes: string[], act: () => Promi
 
 async function sequence(service: Running): Promise<void> {
   for (;;) {
-    const [step] = await service.owner.rows<{ is_drained: boolean }>("select is_drained from jobs.sequence_events(10000)");
+    const [step] = await service.owner.rows<{ is_drained: boolean }>(
+      "select is_drained from jobs.sequence_events(10000)",
+    );
     if (step!.is_drained) return;
   }
 }
@@ -42,7 +45,7 @@ async function sequence(service: Running): Promise<void> {
 // Every event behind a cursor, and the cursor at the end.
 async function pull(by: Client, cursor?: string): Promise<{ ids: string[]; cursor: string }> {
   const ids: string[] = [];
-  for (let next = cursor; ; ) {
+  for (let next = cursor; ;) {
     const { status, text, json } = await by.get(`/v1/events?limit=1000${next === undefined ? "" : `&cursor=${next}`}`);
     if (status !== 200) throw new Error(text);
     ids.push(...json.events.map(({ event_id }: { event_id: string }) => event_id));
@@ -63,44 +66,61 @@ async function checkRestored(t: Test, service: Running): Promise<void> {
   const work = startIn(".", service, "work");
   t.teardown(() => work.kill("SIGKILL"));
   await untilSaid(work, /working/);
-  const created = await service.as("ak_a").post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 10 });
+  const created = await service
+    .as("ak_a")
+    .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 10 });
   const batch = `/v1/batches/${created.json.batch.external_id}`;
-  while ((await service.as("ak_a").get(batch)).json.batch.status !== "COMPLETED") await new Promise((resolve) => setTimeout(resolve, 50));
+  while ((await service.as("ak_a").get(batch)).json.batch.status !== "COMPLETED")
+    await new Promise((resolve) => setTimeout(resolve, 50));
   work.kill("SIGTERM");
   t.equal(await codeOf(work), 0, "the worker starts, mints and ends");
 }
 
 const tools = findTools();
-t.test("a dump, restored into another server", { skip: tools === null && "no pg_dump with a server of its version here" }, async (t) => {
-  const folder = makeFolder(t);
-  const from = await startSystemServer(t, tools!, path.join(folder, "from"));
-  await migrate(from.server);
-  const service = await startService(t, document, { on: { address: from.server } });
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", stock);
-  const [used, unused] = [codes.pop()!, codes.pop()!];
-  const request = newRequestId();
-  const first = await redeem(a, used, request);
-  await sequence(service);
-  const before = await pull(a);
-  const file = path.join(folder, "from/dump");
-  await underTills(service, codes, async () => from.run("pg_dump", "--format=custom", `--file=${file}`));
+t.test(
+  "a dump, restored into another server",
+  { skip: tools === null && "no pg_dump with a server of its version here" },
+  async (t) => {
+    const folder = makeFolder(t);
+    const from = await startSystemServer(t, tools!, path.join(folder, "from"));
+    await migrate(from.server);
+    const service = await startService(t, document, { on: { address: from.server } });
+    const a = service.as("ak_a");
+    const { codes } = await service.makeBatch(a, "tpl_fixed", stock);
+    const [used, unused] = [codes.pop()!, codes.pop()!];
+    const request = newRequestId();
+    const first = await redeem(a, used, request);
+    await sequence(service);
+    const before = await pull(a);
+    const file = path.join(folder, "from/dump");
+    await underTills(service, codes, async () => from.run("pg_dump", "--format=custom", `--file=${file}`));
 
-  const to = await startSystemServer(t, tools!, path.join(folder, "to"));
-  // Given as text: the server's user may not be able to enter the project.
-  to.run("psql", "--quiet", "--set=ON_ERROR_STOP=1", "--command", readFileSync(path.join(root, "db/roles.sql"), "utf8"));
-  to.run("pg_restore", "--exit-on-error", "--single-transaction", file);
-  const restored = await startService(t, null, { on: { address: to.server, masterKeyText: service.masterKeyText } });
-  await checkRestored(t, restored);
-  const b = restored.as("ak_a");
-  t.match(await redeem(b, used, request), { text: first.text, headers: { "idempotent-replayed": "true" } }, "a retry gets its answer");
-  t.match(await redeem(b, used), { status: 409, json: { code: "COUPON_REDEEMED" } });
-  t.equal((await redeem(b, unused)).status, 200);
-  await sequence(restored);
-  const after = await pull(b, before.cursor);
-  t.ok(after.ids.length > 0);
-  t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids], "a reader goes on where it was");
-});
+    const to = await startSystemServer(t, tools!, path.join(folder, "to"));
+    // Given as text: the server's user may not be able to enter the project.
+    to.run(
+      "psql",
+      "--quiet",
+      "--set=ON_ERROR_STOP=1",
+      "--command",
+      readFileSync(path.join(root, "db/roles.sql"), "utf8"),
+    );
+    to.run("pg_restore", "--exit-on-error", "--single-transaction", file);
+    const restored = await startService(t, null, { on: { address: to.server, masterKeyText: service.masterKeyText } });
+    await checkRestored(t, restored);
+    const b = restored.as("ak_a");
+    t.match(
+      await redeem(b, used, request),
+      { text: first.text, headers: { "idempotent-replayed": "true" } },
+      "a retry gets its answer",
+    );
+    t.match(await redeem(b, used), { status: 409, json: { code: "COUPON_REDEEMED" } });
+    t.equal((await redeem(b, unused)).status, 200);
+    await sequence(restored);
+    const after = await pull(b, before.cursor);
+    t.ok(after.ids.length > 0);
+    t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids], "a reader goes on where it was");
+  },
+);
 
 t.test("a server, restored to a point before a mistake", async (t) => {
   const folder = makeFolder(t);
@@ -128,7 +148,9 @@ t.test("a server, restored to a point before a mistake", async (t) => {
   const printed = await service.makeBatch(a, "tpl_fixed", 50);
   await service.admin.rows("select admin.revoke_credential('ak_a_second', 'leaked')");
   await dba.rows("select pg_switch_wal()");
-  const [{ file }] = await dba.rows<{ file: string }>("select pg_walfile_name(pg_current_wal_lsn()) as file") as [{ file: string }];
+  const [{ file }] = (await dba.rows<{ file: string }>("select pg_walfile_name(pg_current_wal_lsn()) as file")) as [
+    { file: string },
+  ];
   for (;;) {
     const [row] = await dba.rows<{ last: string }>("select last_archived_wal as last from pg_stat_archiver");
     if (row!.last !== null && row!.last >= previous(file)) break;
@@ -144,16 +166,31 @@ t.test("a server, restored to a point before a mistake", async (t) => {
   await restored.admin.rows("select admin.note_restore('rehearsal')");
   await checkRestored(t, restored);
 
-  t.match(await redeem(b, kept, request), { text: first.text, headers: { "idempotent-replayed": "true" } }, "what was before the point is there");
-  t.match(await redeem(b, printed.codes[0]!), { status: 404, json: { code: "NOT_FOUND", details: { resource: "coupon" } } }, "a code of a lost batch is unknown");
+  t.match(
+    await redeem(b, kept, request),
+    { text: first.text, headers: { "idempotent-replayed": "true" } },
+    "what was before the point is there",
+  );
+  t.match(
+    await redeem(b, printed.codes[0]!),
+    { status: 404, json: { code: "NOT_FOUND", details: { resource: "coupon" } } },
+    "a code of a lost batch is unknown",
+  );
   const again = await restored.makeBatch(b, "tpl_fixed", 50);
-  t.ok(again.codes.every((code) => code.startsWith("2")), "and no new code can be one of these: they begin with another character");
+  t.ok(
+    again.codes.every((code) => code.startsWith("2")),
+    "and no new code can be one of these: they begin with another character",
+  );
   t.ok(printed.codes.every((code) => code.startsWith("1")));
   t.equal((await redeem(b, unused)).status, 200, "codes of before hold");
   const judged = await redeem(b, lost, lostRequest);
   t.equal(judged.status, 200, "a request whose record is lost is judged anew");
   t.notOk("idempotent-replayed" in judged.headers);
-  t.equal((await restored.as("ak_a_second").get("/v1/events")).status, 200, "a credential that was revoked later is back: it has to be revoked again");
+  t.equal(
+    (await restored.as("ak_a_second").get("/v1/events")).status,
+    200,
+    "a credential that was revoked later is back: it has to be revoked again",
+  );
 
   await sequence(restored);
   const after = await pull(b, before.cursor);

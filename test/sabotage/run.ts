@@ -19,14 +19,23 @@ const longestMs = 600_000;
 
 // Of tests that run beside each other tap shows no assertions: here they run one after the other.
 function showAssertions(folder: string, files: string[]): void {
-  for (const file of files.map((name) => path.join(folder, name))) writeFileSync(file, readFileSync(file, "utf8").replace(/^t\.jobs = \d+;$/m, "").replace("{ buffered: true }", "{}"));
+  for (const file of files.map((name) => path.join(folder, name)))
+    writeFileSync(
+      file,
+      readFileSync(file, "utf8")
+        .replace(/^t\.jobs = \d+;$/m, "")
+        .replace("{ buffered: true }", "{}"),
+    );
 }
 
 async function test(folder: string, files: string[]): Promise<string> {
   showAssertions(folder, files);
   const child = spawn("npm", ["test", "--", ...files, "--reporter=tap"], { cwd: folder, detached: true });
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => { output += chunk; });
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk) => {
+      output += chunk;
+    });
   // The group: npm, the runner and tap. The server ends with the runner.
   const timer = setTimeout(() => process.kill(-child.pid!, "SIGTERM"), longestMs);
   await new Promise((resolve) => child.on("close", resolve));
@@ -48,11 +57,14 @@ async function withCopy<T>(edits: Edit[], act: (folder: string) => Promise<T>): 
 async function judge({ edits, tests }: Sabotage): Promise<{ isFound: boolean; text: string }> {
   const output = await withCopy(edits, (folder) => test(folder, [smoke, ...tests]));
   const results = readResults(output);
-  if (results.files.get(smoke) !== true) return { isFound: false, text: `DOES NOT RUN: ${output.trimEnd().split("\n").slice(-12).join("\n")}` };
-  const shown = results.tests.length > 3 ? [...results.tests.slice(0, 3), `and ${results.tests.length - 3} more`] : results.tests;
+  if (results.files.get(smoke) !== true)
+    return { isFound: false, text: `DOES NOT RUN: ${output.trimEnd().split("\n").slice(-12).join("\n")}` };
+  const shown =
+    results.tests.length > 3 ? [...results.tests.slice(0, 3), `and ${results.tests.length - 3} more`] : results.tests;
   const unfinished = tests.filter((file) => !results.files.has(file));
   if (unfinished.length > 0) return { isFound: false, text: `DID NOT END: ${unfinished.join(", ")}` };
-  if (results.assertions.length === 0) return { isFound: false, text: ["STAYED GREEN", ...shown].join(", but for exceptions: ") };
+  if (results.assertions.length === 0)
+    return { isFound: false, text: ["STAYED GREEN", ...shown].join(", but for exceptions: ") };
   return { isFound: true, text: shown.join("; ") };
 }
 
@@ -72,7 +84,9 @@ await runProgram(async () => {
   for (const sabotage of chosen) {
     const { isFound, text } = await judge(sabotage);
     if (!isFound) missed += 1;
-    console.log(`| ${sabotage.name}${sabotage.behind === undefined ? "" : ` (behind it: ${sabotage.behind})`} | ${text} |`);
+    console.log(
+      `| ${sabotage.name}${sabotage.behind === undefined ? "" : ` (behind it: ${sabotage.behind})`} | ${text} |`,
+    );
   }
   console.log(`${chosen.length} sabotages, ${chosen.length - missed} found, ${missed} missed`);
   process.exit(missed === 0 ? 0 : 1);

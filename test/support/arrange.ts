@@ -5,7 +5,16 @@ import { newRequestId, type Running } from "./service.ts";
 
 // A coupon, with the lock that confirm and cancel will name and the redemption that reverse will name.
 export type Arranged = { code: string; couponId: string; lockRequestId: string; redemption: string };
-export type Cast = { variant: Variant; tenant: string; maker: Client; till: Client; otherTill: Client; merchant: string; distributor: string; templates: Record<Kind, string> };
+export type Cast = {
+  variant: Variant;
+  tenant: string;
+  maker: Client;
+  till: Client;
+  otherTill: Client;
+  merchant: string;
+  distributor: string;
+  templates: Record<Kind, string>;
+};
 type Kind = "usual" | "reissued" | "short" | "later";
 
 const unknownRedemption = `red_${"0".repeat(26)}`;
@@ -13,11 +22,24 @@ const past = "2021-01-01T00:00:00Z";
 
 // Who plays in a variant. In B the tills are those of two parties; in A both are the tenant. `changes` change what
 // was provisioned for it before.
-export async function cast(service: Running, variant: Variant, changes: Partial<Record<Kind, object>> = {}): Promise<Cast> {
-  const [tenant, maker, distributor] = variant === "A" ? ["ten_a", "pty_a", "pty_a"] : ["ten_b", "pty_maker", "pty_dist"];
+export async function cast(
+  service: Running,
+  variant: Variant,
+  changes: Partial<Record<Kind, object>> = {},
+): Promise<Cast> {
+  const [tenant, maker, distributor] =
+    variant === "A" ? ["ten_a", "pty_a", "pty_a"] : ["ten_b", "pty_maker", "pty_dist"];
   const template = (kind: Kind, more: object) => ({
-    id: `tpl_${kind}${variant.toLowerCase()}`, name: kind, maker, distributor, currency: "EUR",
-    discount: { type: "fixed", amount: 5 }, valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", ...more, ...changes[kind],
+    id: `tpl_${kind}${variant.toLowerCase()}`,
+    name: kind,
+    maker,
+    distributor,
+    currency: "EUR",
+    discount: { type: "fixed", amount: 5 },
+    valid_from: "2020-01-01T00:00:00Z",
+    valid_to: "2099-01-01T00:00:00Z",
+    ...more,
+    ...changes[kind],
   });
   const made = {
     usual: template("usual", {}),
@@ -27,7 +49,9 @@ export async function cast(service: Running, variant: Variant, changes: Partial<
   };
   await service.apply({ tenants: [{ id: tenant, name: variant, variant, templates: Object.values(made) }] });
   return {
-    variant, tenant, distributor,
+    variant,
+    tenant,
+    distributor,
     maker: service.as(variant === "A" ? "ak_a" : "ak_maker"),
     till: service.as(variant === "A" ? "ak_a" : "ak_pos"),
     otherTill: service.as(variant === "A" ? "ak_a_second" : "ak_shop"),
@@ -38,7 +62,12 @@ export async function cast(service: Running, variant: Variant, changes: Partial<
 
 // As many coupons in each of the states as asked for. Whatever needs time to pass has begun when this returns;
 // see untilLapsed.
-export async function arrange(service: Running, play: Cast, wanted: readonly State[], count: number): Promise<Map<State, Arranged[]>> {
+export async function arrange(
+  service: Running,
+  play: Cast,
+  wanted: readonly State[],
+  count: number,
+): Promise<Map<State, Arranged[]>> {
   const { till, otherTill, merchant, variant, tenant } = play;
   const order = { merchant, order_amount: 20 };
 
@@ -48,12 +77,20 @@ export async function arrange(service: Running, play: Cast, wanted: readonly Sta
     return answer.json;
   }
   const expire = async (coupon: Arranged) => {
-    await service.admin.rows("select admin.extend_coupon($1, $2, $3, 'to arrange a test')", [tenant, coupon.couponId, past]);
+    await service.admin.rows("select admin.extend_coupon($1, $2, $3, 'to arrange a test')", [
+      tenant,
+      coupon.couponId,
+      past,
+    ]);
     return coupon;
   };
   const lock = async (coupon: Arranged, by = till) => {
     const lockRequestId = newRequestId();
-    const { redemption } = await must(by, "/v1/coupons/lock", { ...order, request_id: lockRequestId, coupon: coupon.code });
+    const { redemption } = await must(by, "/v1/coupons/lock", {
+      ...order,
+      request_id: lockRequestId,
+      coupon: coupon.code,
+    });
     return { ...coupon, lockRequestId, redemption };
   };
   const confirm = async (coupon: Arranged) => {
@@ -67,7 +104,11 @@ export async function arrange(service: Running, play: Cast, wanted: readonly Sta
   // A redeem is lock and confirm in one, so its request_id is that of a lock too.
   const redeem = async (coupon: Arranged) => {
     const lockRequestId = newRequestId();
-    const { redemption } = await must(till, "/v1/coupons/redeem", { ...order, request_id: lockRequestId, coupon: coupon.code });
+    const { redemption } = await must(till, "/v1/coupons/redeem", {
+      ...order,
+      request_id: lockRequestId,
+      coupon: coupon.code,
+    });
     return { ...coupon, lockRequestId, redemption };
   };
   const reverse = async (coupon: Arranged) => {
@@ -96,7 +137,10 @@ export async function arrange(service: Running, play: Cast, wanted: readonly Sta
     "LOCKED by this lock, past valid_to": { kind: "usual", go: async (coupon) => expire(await lock(coupon)) },
     REDEEMED: { kind: "usual", go: async (coupon) => confirm(await lock(coupon)) },
     "REDEEMED, reissuable": { kind: "reissued", go: redeem },
-    "REDEEMED, reissuable, past valid_to": { kind: "reissued", go: async (coupon) => confirm(await expire(await lock(coupon))) },
+    "REDEEMED, reissuable, past valid_to": {
+      kind: "reissued",
+      go: async (coupon) => confirm(await expire(await lock(coupon))),
+    },
     "REVERSED, consumed": { kind: "usual", go: async (coupon) => reverse(await redeem(coupon)) },
     "REVERSED, reissued": { kind: "reissued", go: async (coupon) => reverse(await confirm(await lock(coupon))) },
     EXPIRED: { kind: "usual", go: expire },
@@ -108,24 +152,46 @@ export async function arrange(service: Running, play: Cast, wanted: readonly Sta
   const arranged = new Map<State, Arranged[]>();
   for (const [kind, group] of Map.groupBy(wanted, (state) => ways[state].kind)) {
     const isReleased = kind !== "unreleased";
-    const { codes, couponIds } = await service.makeBatch(play.maker, play.templates[isReleased ? kind : "usual"], group.length * count, { isReleased });
-    const fresh = codes.map((code, index) => ({ code, couponId: couponIds[index]!, lockRequestId: newRequestId(), redemption: unknownRedemption }));
-    for (const state of group) arranged.set(state, await Promise.all(fresh.splice(0, count).map((coupon) => ways[state].go(coupon))));
+    const { codes, couponIds } = await service.makeBatch(
+      play.maker,
+      play.templates[isReleased ? kind : "usual"],
+      group.length * count,
+      { isReleased },
+    );
+    const fresh = codes.map((code, index) => ({
+      code,
+      couponId: couponIds[index]!,
+      lockRequestId: newRequestId(),
+      redemption: unknownRedemption,
+    }));
+    for (const state of group)
+      arranged.set(state, await Promise.all(fresh.splice(0, count).map((coupon) => ways[state].go(coupon))));
   }
   return arranged;
 }
 
 // What is sent, and where, to do this with the coupon.
-export function requestOf(operation: Operation, { code, lockRequestId, redemption }: Arranged, merchant: string): [string, Record<string, unknown>] {
+export function requestOf(
+  operation: Operation,
+  { code, lockRequestId, redemption }: Arranged,
+  merchant: string,
+): [string, Record<string, unknown>] {
   const request_id = newRequestId();
   const lock = { request_id, lock_request_id: lockRequestId, coupon: code };
   switch (operation) {
-    case "lock": case "redeem": return [`/v1/coupons/${operation}`, { request_id, coupon: code, merchant, order_amount: 20 }];
-    case "confirm": return ["/v1/coupons/confirm", { ...lock, merchant }];
-    case "cancel": return ["/v1/coupons/cancel", lock];
-    case "reverse": return ["/v1/redemptions/reverse", { request_id, redemption }];
-    case "void": return ["/v1/coupons/void", { request_id, coupon: code, merchant }];
-    case "query": return ["/v1/coupons/query", { coupon: code, merchant }];
+    case "lock":
+    case "redeem":
+      return [`/v1/coupons/${operation}`, { request_id, coupon: code, merchant, order_amount: 20 }];
+    case "confirm":
+      return ["/v1/coupons/confirm", { ...lock, merchant }];
+    case "cancel":
+      return ["/v1/coupons/cancel", lock];
+    case "reverse":
+      return ["/v1/redemptions/reverse", { request_id, redemption }];
+    case "void":
+      return ["/v1/coupons/void", { request_id, coupon: code, merchant }];
+    case "query":
+      return ["/v1/coupons/query", { coupon: code, merchant }];
   }
 }
 

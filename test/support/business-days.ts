@@ -46,12 +46,22 @@ export function manyDistributors(count: number) {
   return {
     parties,
     tenant: {
-      id: "ten_many", name: "many", variant: "A",
+      id: "ten_many",
+      name: "many",
+      variant: "A",
       parties: parties.map((id) => ({ id, name: id, time_zone: "UTC" })),
-      merchants: [{ id: "mch_many", name: "m", party: parties[0] }, { id: "mch_other", name: "o", party: parties[0] }],
+      merchants: [
+        { id: "mch_many", name: "m", party: parties[0] },
+        { id: "mch_other", name: "o", party: parties[0] },
+      ],
       templates: ["tpl_one", "tpl_two"].map((id) => ({
-        id, name: id, maker: parties[0], currency: "EUR", discount: { type: "fixed", amount: 7.35 },
-        valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z",
+        id,
+        name: id,
+        maker: parties[0],
+        currency: "EUR",
+        discount: { type: "fixed", amount: 7.35 },
+        valid_from: "2020-01-01T00:00:00Z",
+        valid_to: "2099-01-01T00:00:00Z",
       })),
       credentials: [{ access_key: "ak_many", secret: secretOf("ak_many") }],
     },
@@ -72,7 +82,12 @@ export async function keepBooks(t: Teardown, service: Running) {
     },
   });
   const closerOn = (database: Pick<Database, "rows" | "end">) =>
-    createCloser({ order: database, books: database, log: createLog("error", lines), stopping: new AbortController().signal });
+    createCloser({
+      order: database,
+      books: database,
+      log: createLog("error", lines),
+      stopping: new AbortController().signal,
+    });
   const closer = closerOn(worker);
 
   async function sequence(): Promise<void> {
@@ -96,18 +111,33 @@ export async function openBooks(service: Running, parties: string[], count: numb
   const codes = new Map<string, string[]>();
   for (const [index, distributor] of parties.entries()) {
     const template = index % 2 === 0 ? "tpl_one" : "tpl_two";
-    const created = await by.post("/v1/batches", { request_id: newRequestId(), template, total_count: count, distributor });
+    const created = await by.post("/v1/batches", {
+      request_id: newRequestId(),
+      template,
+      total_count: count,
+      distributor,
+    });
     const batch = created.json.batch.external_id as string;
     await service.mint();
     const issued = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
-    codes.set(distributor, issued.map(({ code }) => code));
+    codes.set(
+      distributor,
+      issued.map(({ code }) => code),
+    );
     const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch });
     if (released.status !== 200) throw new Error(released.text);
   }
   return codes;
 }
 
-export type StatementRow = { distributor: string; date: string; entries: number; is_ready: boolean; detail: string | null; summary: string | null };
+export type StatementRow = {
+  distributor: string;
+  date: string;
+  entries: number;
+  is_ready: boolean;
+  detail: string | null;
+  summary: string | null;
+};
 
 export async function listStatements(service: Running): Promise<StatementRow[]> {
   const rows = await service.owner.rows<StatementRow>(

@@ -19,7 +19,12 @@ function checkLaws(): boolean {
 }
 
 await runProgram(async () => {
-  const results = [runTool("tsc", ["--noEmit"]), runTool("oxlint", ["--deny-warnings"]), checkLaws()];
+  const results = [
+    runTool("tsc", ["--noEmit"]),
+    runTool("oxlint", ["--deny-warnings"]),
+    runTool("prettier", ["--check", "--log-level", "warn", "src", "test", "db"]),
+    checkLaws(),
+  ];
   console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");
   process.exit(results.every(Boolean) ? 0 : 1);
 });

@@ -11,15 +11,34 @@ export function client(options: ClientOptions): Client {
 }
 
 // One request as given, unsigned.
-export function sendPlain(url: string, method: string, target: string, headers: Record<string, string> = {}, body: string | Uint8Array = ""): Promise<Reply> {
+export function sendPlain(
+  url: string,
+  method: string,
+  target: string,
+  headers: Record<string, string> = {},
+  body: string | Uint8Array = "",
+): Promise<Reply> {
   return exchange(url, method, target, Buffer.from(body), headers);
 }
 
 // A body in chunks, without a declared length.
-export async function sendChunked(url: string, target: string, headers: Record<string, string>, chunks: Iterable<Uint8Array>): Promise<{ status: number; text: string }> {
+export async function sendChunked(
+  url: string,
+  target: string,
+  headers: Record<string, string>,
+  chunks: Iterable<Uint8Array>,
+): Promise<{ status: number; text: string }> {
   const { hostname, port } = new URL(url);
-  const request = send({ host: hostname, port, method: "POST", path: target, headers: { "content-type": "application/json", ...headers } });
-  const response = new Promise<IncomingMessage>((resolve, reject) => request.on("response", resolve).on("error", reject));
+  const request = send({
+    host: hostname,
+    port,
+    method: "POST",
+    path: target,
+    headers: { "content-type": "application/json", ...headers },
+  });
+  const response = new Promise<IncomingMessage>((resolve, reject) =>
+    request.on("response", resolve).on("error", reject),
+  );
   for (const chunk of chunks) request.write(chunk);
   request.end();
   const answer = await response;

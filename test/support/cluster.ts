@@ -1,7 +1,18 @@
 // Database servers that a rehearsal may lose: one with an archive of its log, restored to a point; and one of the system's own
 // PostgreSQL, for the tools that the embedded server comes without.
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -30,7 +41,9 @@ const quick = { fsync: "off", max_wal_size: "4GB" };
 export async function startArchiving(t: Test, folder: string): Promise<Embedded & { archive: string }> {
   const archive = path.join(folder, "archive");
   const server = await startEmbedded(path.join(folder, "first"), {
-    ...quick, archive_mode: "on", archive_command: `test ! -f '${archive}/%f' && cp '%p' '${archive}/%f'`,
+    ...quick,
+    archive_mode: "on",
+    archive_command: `test ! -f '${archive}/%f' && cp '%p' '${archive}/%f'`,
   });
   t.teardown(() => server.stop());
   makeFolderLike(archive, server.folder);
@@ -44,25 +57,40 @@ export async function copyServer(server: Embedded, folder: string): Promise<stri
   const from = path.join(server.folder, "data");
   const to = path.join(folder, "base");
   const left = ["postmaster.pid", "postmaster.opts", "pg_wal"].map((name) => path.join(from, name));
-  cpSync(from, to, { recursive: true, filter: (file) => existsSync(file) && !left.includes(path.dirname(file)) && !left.slice(0, 2).includes(file) });
-  const [label] = await session.rows<{ labelfile: string; spcmapfile: string }>("select labelfile, spcmapfile from pg_backup_stop(true)");
+  cpSync(from, to, {
+    recursive: true,
+    filter: (file) => existsSync(file) && !left.includes(path.dirname(file)) && !left.slice(0, 2).includes(file),
+  });
+  const [label] = await session.rows<{ labelfile: string; spcmapfile: string }>(
+    "select labelfile, spcmapfile from pg_backup_stop(true)",
+  );
   await session.end();
   writeFileSync(path.join(to, "backup_label"), label!.labelfile);
   return to;
 }
 
 // A new server from the copy and the archive, up to the named point.
-export async function restoreTo(t: Test, { archive, folder: like }: { archive: string; folder: string }, base: string, folder: string, point: string): Promise<Embedded> {
+export async function restoreTo(
+  t: Test,
+  { archive, folder: like }: { archive: string; folder: string },
+  base: string,
+  folder: string,
+  point: string,
+): Promise<Embedded> {
   const home = makeFolderLike(path.join(folder, "second/postgres"), like);
   chmodSync(path.join(folder, "second"), 0o711);
   const data = path.join(home, "data");
   cpSync(base, data, { recursive: true });
   writeFileSync(path.join(data, "recovery.signal"), "");
   const { uid, gid } = statSync(like);
-  for (const name of ["", ...readdirSync(data, { recursive: true, encoding: "utf8" })]) chownSync(path.join(data, name), uid, gid);
+  for (const name of ["", ...readdirSync(data, { recursive: true, encoding: "utf8" })])
+    chownSync(path.join(data, name), uid, gid);
   chmodSync(data, 0o700);
   const server = await startEmbedded(path.join(folder, "second"), {
-    ...quick, restore_command: `cp '${archive}/%f' '%p'`, recovery_target_name: point, recovery_target_action: "promote",
+    ...quick,
+    restore_command: `cp '${archive}/%f' '%p'`,
+    recovery_target_name: point,
+    recovery_target_action: "promote",
   });
   t.teardown(() => server.stop());
   // It answers reads before it has come to the point.
@@ -76,8 +104,22 @@ export async function restoreTo(t: Test, { archive, folder: like }: { archive: s
 export function findTools(): string | null {
   const debian = "/usr/lib/postgresql";
   const asked = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" }).stdout?.trim();
-  const folders = [asked ?? "", ...(existsSync(debian) ? readdirSync(debian).sort().reverse().map((version) => path.join(debian, version, "bin")) : [])];
-  return folders.find((folder) => ["pg_dump", "pg_restore", "psql", "initdb", "pg_ctl", "postgres"].every((name) => existsSync(path.join(folder, name)))) ?? null;
+  const folders = [
+    asked ?? "",
+    ...(existsSync(debian)
+      ? readdirSync(debian)
+          .sort()
+          .reverse()
+          .map((version) => path.join(debian, version, "bin"))
+      : []),
+  ];
+  return (
+    folders.find((folder) =>
+      ["pg_dump", "pg_restore", "psql", "initdb", "pg_ctl", "postgres"].every((name) =>
+        existsSync(path.join(folder, name)),
+      ),
+    ) ?? null
+  );
 }
 
 export type Tools = { server: Address; run(name: string, ...args: string[]): string };
@@ -90,11 +132,29 @@ export async function startSystemServer(t: Test, bin: string, folder: string): P
   mkdirSync(folder, { mode: 0o700 });
   if ("uid" in user) chownSync(folder, user.uid!, user.gid!);
   const call = (name: string, ...args: string[]) =>
-    execFileSync(path.join(bin, name), args, { ...user, cwd: folder, encoding: "utf8", env: { PATH: "/usr/bin:/bin", LC_ALL: "C" }, stdio: ["ignore", "pipe", "pipe"] });
+    execFileSync(path.join(bin, name), args, {
+      ...user,
+      cwd: folder,
+      encoding: "utf8",
+      env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
   const data = path.join(folder, "data");
   call("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync");
   const settings = { listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "100" };
-  call("pg_ctl", "-D", data, "-w", "-l", path.join(folder, "log"), "-o", Object.entries(settings).map(([name, value]) => `-c ${name}='${value}'`).join(" "), "start");
+  call(
+    "pg_ctl",
+    "-D",
+    data,
+    "-w",
+    "-l",
+    path.join(folder, "log"),
+    "-o",
+    Object.entries(settings)
+      .map(([name, value]) => `-c ${name}='${value}'`)
+      .join(" "),
+    "start",
+  );
   t.teardown(() => call("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"));
   const server = { host: folder, port: 5432, user: "postgres", database: "coupon" };
   const session = openSession({ ...server, database: "postgres" }, { name: "rehearsal" });

@@ -10,5 +10,10 @@ await runProgram(async () => {
   await database.rows("create temporary table seen (value text primary key)");
   await insert();
   if (how === "rejection") void insert();
-  else insert().catch((error: unknown) => setImmediate(() => { throw error; }));
+  else
+    insert().catch((error: unknown) =>
+      setImmediate(() => {
+        throw error;
+      }),
+    );
 });

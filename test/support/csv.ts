@@ -4,7 +4,7 @@ export function parseCsv(text: string): string[][] {
   const records: string[][] = [];
   let record: string[] = [];
   const pattern = /"(?:[^"]|"")*"|[^",\r\n]*/y;
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     pattern.lastIndex = at;
     const field = pattern.exec(text)![0];
     record.push(field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field);

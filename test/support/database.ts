@@ -51,13 +51,18 @@ async function findBrokenLaws(address: Address): Promise<string[]> {
     // Compiling the view takes longer than reading a test's few rows.
     await session.run("set jit = off");
     for (;;) {
-      const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>("select * from jobs.sequence_events(10000)");
+      const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>(
+        "select * from jobs.sequence_events(10000)",
+      );
       if (step!.is_drained || step!.sequenced === 0) break;
     }
     // As the worker does: else the view is planned for empty tables, and takes minutes where a test wrote much.
     await session.rows("select jobs.analyze_grown_tables()");
-    return (await session.rows<{ found: string }>(
-      "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20")).map(({ found }) => found);
+    return (
+      await session.rows<{ found: string }>(
+        "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20",
+      )
+    ).map(({ found }) => found);
   } finally {
     await session.end();
   }
@@ -91,8 +96,7 @@ export async function asAdmin<T>(server: Address, act: (admin: Database) => Prom
 /** A migrated database, of which those of the tests are made. */
 export async function makeTemplate(server: Address, prefix: string): Promise<string> {
   const name = `${prefix}template`;
-  await asAdmin(server, (admin) =>
-    admin.rows(`create database "${name}" template template0 encoding 'UTF8'`));
+  await asAdmin(server, (admin) => admin.rows(`create database "${name}" template template0 encoding 'UTF8'`));
   await migrate(addressOf(server, name));
   return name;
 }
@@ -101,7 +105,9 @@ export async function makeTemplate(server: Address, prefix: string): Promise<str
 export async function dropDatabases(server: Address, prefix: string): Promise<void> {
   await asAdmin(server, async (admin) => {
     const left = await admin.rows<{ datname: string }>(
-      "select datname from pg_database where starts_with(datname, $1)", [prefix]);
+      "select datname from pg_database where starts_with(datname, $1)",
+      [prefix],
+    );
     for (const { datname } of left) await admin.rows(`drop database "${datname}" with (force)`);
   });
 }

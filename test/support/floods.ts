@@ -31,9 +31,11 @@ function leave(socket: Socket, number: number): void {
 
 async function each(count: number, one: (number: number) => Promise<void>, most = atOnce): Promise<void> {
   let next = 0;
-  await Promise.all(Array.from({ length: Math.min(most, count) }, async () => {
-    while (next < count) await one(next++);
-  }));
+  await Promise.all(
+    Array.from({ length: Math.min(most, count) }, async () => {
+      while (next < count) await one(next++);
+    }),
+  );
 }
 
 export function cutBodies(target: Target, count: number): Promise<void> {
@@ -41,25 +43,38 @@ export function cutBodies(target: Target, count: number): Promise<void> {
     const socket = await open(target);
     if (socket === null) return;
     const coding = number % 3 === 0 ? "transfer-encoding: chunked\r\n\r\n400\r\n" : "content-length: 1024\r\n\r\n";
-    socket.write(`POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${coding}{"request_id":"`);
+    socket.write(
+      `POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${coding}{"request_id":"`,
+    );
     await sleep(number % 10);
     leave(socket, number);
   });
 }
 
 // Signed, so that the whole way is gone. They leave at once, or with the first bytes of the answer; or they stay, to compare with.
-export function cutAnswers(target: Target, count: number, isStaying = false, path = "/v1/events?limit=200"): Promise<void> {
-  return each(count, async (number) => {
-    const socket = await open(target);
-    if (socket === null) return;
-    const [timestamp, nonce] = [String(Math.floor(Date.now() / 1_000)), randomBytes(12).toString("hex")];
-    const signature = sign(target.secret, { method: "GET", target: path, timestamp, nonce, body: Buffer.alloc(0) });
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`);
-    if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
-    else if (number % 3 === 0) await sleep(number % 5);
-    else await new Promise((resolve) => socket.once("data", resolve).once("close", resolve));
-    leave(socket, number);
-  }, askingAtOnce);
+export function cutAnswers(
+  target: Target,
+  count: number,
+  isStaying = false,
+  path = "/v1/events?limit=200",
+): Promise<void> {
+  return each(
+    count,
+    async (number) => {
+      const socket = await open(target);
+      if (socket === null) return;
+      const [timestamp, nonce] = [String(Math.floor(Date.now() / 1_000)), randomBytes(12).toString("hex")];
+      const signature = sign(target.secret, { method: "GET", target: path, timestamp, nonce, body: Buffer.alloc(0) });
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`,
+      );
+      if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
+      else if (number % 3 === 0) await sleep(number % 5);
+      else await new Promise((resolve) => socket.once("data", resolve).once("close", resolve));
+      leave(socket, number);
+    },
+    askingAtOnce,
+  );
 }
 
 // isSlow: a head that never ends, a line at a time. Whoever is closed comes again, as such clients do.

@@ -4,7 +4,9 @@ import type { Database } from "../../src/database/connect.ts";
 
 // Of two results of readState.
 export function changedTables(before: Record<string, string>, after: Record<string, string>): string[] {
-  return Object.keys(after).filter((name) => after[name] !== before[name]).sort();
+  return Object.keys(after)
+    .filter((name) => after[name] !== before[name])
+    .sort();
 }
 
 export type Story = {

@@ -12,7 +12,10 @@ alter table core.redemption add column channel text not null default 'till';
 alter table core.redemption add constraint channel_is_known check (channel in ('till', 'web')) not valid;
 `,
   },
-  "102-channel-index": { isOnline: true, text: "create index concurrently if not exists redemption_by_channel on core.redemption (channel, started_at);\n" },
+  "102-channel-index": {
+    isOnline: true,
+    text: "create index concurrently if not exists redemption_by_channel on core.redemption (channel, started_at);\n",
+  },
   "103-channel-checked": { text: "alter table core.redemption validate constraint channel_is_known;\n" },
 };
 
@@ -21,22 +24,40 @@ export function makeNextVersion(): { folder: string; migrations: string[]; remov
   for (const [name, { isOnline = false, text }] of Object.entries(migrations)) {
     const file = path.join(folder, "db/migrations", name);
     writeFileSync(`${file}.sql`, text);
-    writeFileSync(`${file}.ts`, `import { readFileSync } from "node:fs";
+    writeFileSync(
+      `${file}.ts`,
+      `import { readFileSync } from "node:fs";
 import type { MigrationClient } from "../../src/migration/migrate.ts";
 ${isOnline ? "export const isOnline = true;\n" : ""}export const up = (client: MigrationClient) => client.run(readFileSync(new URL("./${name}.sql", import.meta.url), "utf8"), "${name}.sql");
 export const down = () => {};
-`);
+`,
+    );
   }
   const call = "rules.find_lock(p_call, v_held.coupon_id)";
   change(folder, [
-    { file: "db/code/rules/redemption/find_lock.sql", find: "p_call core.call, p_coupon_id uuid)", replace: "p_call core.call, p_coupon_id uuid, p_now timestamptz)" },
-    { file: "db/code/rules/redemption/find_lock.sql", find: "find_lock(core.call, uuid)", replace: "find_lock(core.call, uuid, timestamptz)" },
+    {
+      file: "db/code/rules/redemption/find_lock.sql",
+      find: "p_call core.call, p_coupon_id uuid)",
+      replace: "p_call core.call, p_coupon_id uuid, p_now timestamptz)",
+    },
+    {
+      file: "db/code/rules/redemption/find_lock.sql",
+      find: "find_lock(core.call, uuid)",
+      replace: "find_lock(core.call, uuid, timestamptz)",
+    },
     { file: "db/code/api/confirm.sql", find: call, replace: call.replace(")", ", v_now)") },
     { file: "db/code/api/cancel.sql", find: call, replace: call.replace(")", ", v_now)") },
     { file: "src/worker/tasks/mint.ts", find: "jobs.release_batch(", replace: "jobs.return_batch(" },
   ]);
   const old = path.join(folder, "db/code/jobs/release_batch.sql");
-  writeFileSync(path.join(folder, "db/code/jobs/return_batch.sql"), readFileSync(old, "utf8").replaceAll("release_batch", "return_batch"));
+  writeFileSync(
+    path.join(folder, "db/code/jobs/return_batch.sql"),
+    readFileSync(old, "utf8").replaceAll("release_batch", "return_batch"),
+  );
   rmSync(old);
-  return { folder, migrations: Object.keys(migrations), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return {
+    folder,
+    migrations: Object.keys(migrations),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }

@@ -15,9 +15,20 @@ export function startProgram(service: Running, name: string, ...args: string[]):
 export type Database = Pick<Running, "address" | "masterKeyText">;
 
 // The program of another checkout than this.
-export function startIn(folder: string, { address, masterKeyText }: Database, name: string, ...args: string[]): ChildProcessWithoutNullStreams {
+export function startIn(
+  folder: string,
+  { address, masterKeyText }: Database,
+  name: string,
+  ...args: string[]
+): ChildProcessWithoutNullStreams {
   // Receivers of tests are on this machine.
-  const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(address), COUPON_MASTER_KEY: masterKeyText, WEBHOOK_ALLOW: "127.0.0.0/8", PORT: "0" };
+  const env = {
+    PATH: process.env["PATH"],
+    DATABASE_URL: urlOf(address),
+    COUPON_MASTER_KEY: masterKeyText,
+    WEBHOOK_ALLOW: "127.0.0.0/8",
+    PORT: "0",
+  };
   return spawn(process.execPath, [...commandOf(folder, name), ...args], { cwd: folder, env });
 }
 
@@ -38,7 +49,9 @@ export function untilSaid(program: ChildProcessWithoutNullStreams, sign: RegExp)
 
 // With the flags that npm gives them.
 function commandOf(folder: string, name: string): string[] {
-  const { scripts } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as { scripts: Record<string, string> };
+  const { scripts } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
   return scripts[name]!.split(" ").slice("exec node".split(" ").length);
 }
 
@@ -59,6 +72,9 @@ export function codeOf(program: ChildProcessWithoutNullStreams): Promise<number 
 export function urlOf(address: Address): string {
   if ("url" in address) return address.url;
   const { host, port, user, database, password } = address;
-  const login = [user, password].filter((part) => part !== undefined).map(encodeURIComponent).join(":");
+  const login = [user, password]
+    .filter((part) => part !== undefined)
+    .map(encodeURIComponent)
+    .join(":");
   return `postgres://${login}@/${database}?host=${encodeURIComponent(host)}&port=${port}`;
 }

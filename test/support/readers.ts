@@ -58,7 +58,9 @@ export async function followSerially(service: Running, writing: Promise<unknown>
       `select e.event_seq, rules.format_id('evt', e.event_id) as event_id, e.event_type,
          rules.format_id('cpn', e.coupon_id) as coupon_id,
          rules.format_id('red', coalesce(v.redemption_id, case e.event_type when 'coupon.redeemed' then e.event_id end)) as redemption_id
-       from core.event e left join core.reversal v on v.reversal_id = e.event_id where e.event_seq > $1 and e.coupon_id is not null order by e.event_seq limit ${pageSize}`, [last]);
+       from core.event e left join core.reversal v on v.reversal_id = e.event_id where e.event_seq > $1 and e.coupon_id is not null order by e.event_seq limit ${pageSize}`,
+      [last],
+    );
     reading.events.push(...rows);
     last = rows.at(-1)?.event_seq ?? last;
     return rows.length;
@@ -69,7 +71,14 @@ export async function followSerially(service: Running, writing: Promise<unknown>
 // Nothing more comes when nothing has come for a while after the writing was over, whatever the machine has to do.
 async function readUntil(writing: Promise<unknown>, read: () => Promise<number>): Promise<void> {
   let overAt = Infinity;
-  writing.then(() => { overAt = performance.now(); }, () => { overAt = 0; });
+  writing.then(
+    () => {
+      overAt = performance.now();
+    },
+    () => {
+      overAt = 0;
+    },
+  );
   let lastAt = performance.now();
   while (performance.now() - Math.max(lastAt, overAt) < 5_000) {
     if ((await read()) > 0) lastAt = performance.now();
@@ -98,6 +107,8 @@ export function findFaults({ events }: Reading, committed: Committed) {
 
 // Milliseconds from commit to pullable, of that share of the events.
 export function quantile(share: number, seenAt: Map<string, number>, committed: Committed): number {
-  const delays = [...committed].map(([name, at]) => Math.max(0, (seenAt.get(name) ?? Infinity) - at)).sort((a, b) => a - b);
+  const delays = [...committed]
+    .map(([name, at]) => Math.max(0, (seenAt.get(name) ?? Infinity) - at))
+    .sort((a, b) => a - b);
   return delays[Math.min(Math.ceil(delays.length * share), delays.length) - 1]!;
 }

@@ -18,7 +18,10 @@ export type Receiver = {
 };
 
 export const take: Answer = (response) => void response.writeHead(204).end();
-export const status = (code: number, headers: Record<string, string> = {}): Answer => (response) => void response.writeHead(code, headers).end("{}");
+export const status =
+  (code: number, headers: Record<string, string> = {}): Answer =>
+  (response) =>
+    void response.writeHead(code, headers).end("{}");
 // Neither an answer nor an end.
 export const hang: Answer = () => {};
 
@@ -32,7 +35,13 @@ export async function startReceiver(t: Test, answer: Answer = take, host = "127.
     response.on("error", () => {});
     const body = await text(request).catch(() => null);
     if (body === null) return;
-    const received = { path, id: String(request.headers["webhook-id"]), headers: request.headers, body, at: performance.now() };
+    const received = {
+      path,
+      id: String(request.headers["webhook-id"]),
+      headers: request.headers,
+      body,
+      at: performance.now(),
+    };
     receiver.received.push(received);
     receiver.answer(response, received);
   });
@@ -43,7 +52,14 @@ export async function startReceiver(t: Test, answer: Answer = take, host = "127.
     return new Promise((resolve) => server.close(resolve));
   });
   const { port } = server.address() as AddressInfo;
-  const receiver: Receiver = { url: `http://${host}:${port}`, port, received: [], connections: 0, most: new Map(), answer };
+  const receiver: Receiver = {
+    url: `http://${host}:${port}`,
+    port,
+    received: [],
+    connections: 0,
+    most: new Map(),
+    answer,
+  };
   return receiver;
 }
 

@@ -47,16 +47,25 @@ function buildTap(): void {
 async function runTap(run: { prefix: string; template: string; server: Address }): Promise<number> {
   const results = path.join(tmpdir(), `${run.prefix}results.tap`);
   const args = [
-    "run", "--disable-coverage", `--reporter=${process.stdout.isTTY ? "base" : "min"}`,
-    `--output-file=${results}`, "--timeout=180", `--jobs=${Math.min(availableParallelism(), 4)}`,
+    "run",
+    "--disable-coverage",
+    `--reporter=${process.stdout.isTTY ? "base" : "min"}`,
+    `--output-file=${results}`,
+    "--timeout=180",
+    `--jobs=${Math.min(availableParallelism(), 4)}`,
     // A folder means the test files in it.
     ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
   ];
   const tap = spawn(bin("tap"), args, {
-    cwd: root, stdio: "inherit", env: { ...process.env, COUPON_TEST_RUN: JSON.stringify(run) },
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, COUPON_TEST_RUN: JSON.stringify(run) },
   });
   const status = await new Promise<number>((resolve) => {
-    tap.on("error", (error) => { console.error(error.message); resolve(1); });
+    tap.on("error", (error) => {
+      console.error(error.message);
+      resolve(1);
+    });
     tap.on("exit", (code) => resolve(code ?? 1));
   });
   console.log(summarize(existsSync(results) ? readFileSync(results, "utf8") : "", status));

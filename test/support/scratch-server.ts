@@ -14,7 +14,10 @@ export async function startScratch(): Promise<Embedded> {
   // The server's user has to walk through it.
   chmodSync(folder, 0o711);
   const server = await startEmbedded(folder, {
-    fsync: "off", full_page_writes: "off", max_connections: "300", max_wal_size: "4GB",
+    fsync: "off",
+    full_page_writes: "off",
+    max_connections: "300",
+    max_wal_size: "4GB",
   });
   return {
     ...server,

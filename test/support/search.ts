@@ -13,12 +13,19 @@ function spell(code: string): Buffer[] {
     const hex = bytes.toString("hex");
     // Wherever the code begins in what was encoded, at one of three places base64 writes it alike.
     const base64 = [0, 1, 2].map((offset) => {
-      const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64").replace(/=+$/, "");
+      const text = Buffer.concat([Buffer.alloc(offset), bytes])
+        .toString("base64")
+        .replace(/=+$/, "");
       return text.slice(Math.ceil((offset * 8) / 6), text.length - ((offset + bytes.length) % 3 === 0 ? 0 : 1));
     });
     return [hex, hex.toUpperCase(), ...base64, ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"))];
   });
-  const all = [...texts.map((text) => Buffer.from(text)), ...texts.map((text) => Buffer.from(text, "utf16le")), packed, ...encoded.map((text) => Buffer.from(text))];
+  const all = [
+    ...texts.map((text) => Buffer.from(text)),
+    ...texts.map((text) => Buffer.from(text, "utf16le")),
+    packed,
+    ...encoded.map((text) => Buffer.from(text)),
+  ];
   return [...new Map(all.map((bytes) => [bytes.toString("latin1"), bytes])).values()];
 }
 
@@ -44,7 +51,8 @@ export function searchFor(codes: readonly string[]): Search {
       const first = (bytes[at]! << 8) | bytes[at + 1]!;
       if (isBeginning[first] === 0) continue;
       for (const { code, bytes: spelling } of beginnings.get(first)!) {
-        if (at + spelling.length <= bytes.length && spelling.compare(bytes, at, at + spelling.length) === 0) found.add(code);
+        if (at + spelling.length <= bytes.length && spelling.compare(bytes, at, at + spelling.length) === 0)
+          found.add(code);
       }
     }
     return [...found];
@@ -56,7 +64,7 @@ export function searchFor(codes: readonly string[]): Search {
     const file = openSync(path, "r");
     try {
       // What straddles two chunks is in the second one, which begins with the end of the first.
-      for (let kept = 0; ; ) {
+      for (let kept = 0; ;) {
         const read = readSync(file, chunk, kept, chunk.length - kept, null);
         if (read === 0) return [...found];
         for (const code of inBytes(chunk.subarray(0, kept + read))) found.add(code);

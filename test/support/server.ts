@@ -25,8 +25,7 @@ export async function startServer(): Promise<TestServer> {
   return { name: "embedded PostgreSQL 18", address, stop };
 }
 
-const isDockerRunning = (): boolean =>
-  spawnSync("docker", ["info"], { stdio: "ignore", timeout: 5_000 }).status === 0;
+const isDockerRunning = (): boolean => spawnSync("docker", ["info"], { stdio: "ignore", timeout: 5_000 }).status === 0;
 
 async function startContainer(): Promise<TestServer> {
   const { GenericContainer, Wait } = await import("testcontainers");
@@ -41,6 +40,8 @@ async function startContainer(): Promise<TestServer> {
   return {
     name: "postgres:18 in a container",
     address: { url: `postgres://postgres:test@${container.getHost()}:${container.getMappedPort(5432)}/coupon` },
-    stop: async () => { await container.stop(); },
+    stop: async () => {
+      await container.stop();
+    },
   };
 }

@@ -43,8 +43,14 @@ export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 // A migrated database that is there already, to be left there; `file` null: provisioned already.
 export type Existing = { address: Address; masterKeyText?: string };
 
-export async function startService(t: Teardown, file: unknown = document, options: Options & { on?: Existing } = {}, limited: Partial<Limits> = {}): Promise<Running> {
-  const { address, drop } = options.on === undefined ? await createDatabase(options) : { ...options.on, drop: async () => {} };
+export async function startService(
+  t: Teardown,
+  file: unknown = document,
+  options: Options & { on?: Existing } = {},
+  limited: Partial<Limits> = {},
+): Promise<Running> {
+  const { address, drop } =
+    options.on === undefined ? await createDatabase(options) : { ...options.on, drop: async () => {} };
   const masterKeyText = options.on?.masterKeyText ?? randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
@@ -57,7 +63,12 @@ export async function startService(t: Teardown, file: unknown = document, option
     },
   });
   if (file !== null) await apply(admin, keys, file);
-  const service = await serve({ address, keys, config: { host: "127.0.0.1", port: 0, limits: { ...defaultLimits, ...limited } }, log: createLog("info", lines) });
+  const service = await serve({
+    address,
+    keys,
+    config: { host: "127.0.0.1", port: 0, limits: { ...defaultLimits, ...limited } },
+    log: createLog("info", lines),
+  });
   t.teardown(async () => {
     await service.stop();
     await Promise.all([owner.end(), admin.end(), worker.end()]);
@@ -66,7 +77,8 @@ export async function startService(t: Teardown, file: unknown = document, option
 
   const minter = createMinter({ database: worker, keys, stopping: new AbortController().signal });
   async function mint(): Promise<void> {
-    for (let due = await minter.listDue(); due.length > 0; due = await minter.listDue()) await Promise.all(due.map((batch) => minter.mint(batch)));
+    for (let due = await minter.listDue(); due.length > 0; due = await minter.listDue())
+      await Promise.all(due.map((batch) => minter.mint(batch)));
   }
 
   async function makeBatch(by: Client, template: string, count: number, { isReleased = true } = {}): Promise<Batch> {
@@ -83,5 +95,17 @@ export async function startService(t: Teardown, file: unknown = document, option
   }
 
   const as = (accessKey: string) => client({ url: service.url, accessKey, secret: secretOf(accessKey) });
-  return { url: service.url, address, keys, masterKeyText, owner, admin, log, as, apply: (other) => apply(admin, keys, other), mint, makeBatch };
+  return {
+    url: service.url,
+    address,
+    keys,
+    masterKeyText,
+    owner,
+    admin,
+    log,
+    as,
+    apply: (other) => apply(admin, keys, other),
+    mint,
+    makeBatch,
+  };
 }

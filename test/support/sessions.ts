@@ -5,16 +5,32 @@ import { openSession } from "../../src/database/connect.ts";
 import type { Running } from "./service.ts";
 
 // Another process of the service in the middle of this request: performed, not yet committed.
-export async function begin(service: Running, accessKey: string, operation: string, body: { request_id: string; coupon: string } & Record<string, unknown>) {
+export async function begin(
+  service: Running,
+  accessKey: string,
+  operation: string,
+  body: { request_id: string; coupon: string } & Record<string, unknown>,
+) {
   const session = openSession(service.address, { name: "coupon test", role: "coupon_api" });
-  const [credential] = await session.rows<{ tenant_id: number; credential_id: number }>("select tenant_id, credential_id from gate.find_credential($1)", [accessKey]);
+  const [credential] = await session.rows<{ tenant_id: number; credential_id: number }>(
+    "select tenant_id, credential_id from gate.find_credential($1)",
+    [accessKey],
+  );
   const { request_id, ...values } = body;
   const call = {
-    credential_id: credential!.credential_id, nonce: null, operation, request_id, idempotency_key: null,
-    body_hash: hashBody(service.keys, body), args: { ...values, coupon: lookupHash(service.keys, body.coupon) },
+    credential_id: credential!.credential_id,
+    nonce: null,
+    operation,
+    request_id,
+    idempotency_key: null,
+    body_hash: hashBody(service.keys, body),
+    args: { ...values, coupon: lookupHash(service.keys, body.coupon) },
   };
   await session.run("begin");
-  await session.rows("select * from gate.perform($1, $2::text::jsonb, true)", [credential!.tenant_id, JSON.stringify([call])]);
+  await session.rows("select * from gate.perform($1, $2::text::jsonb, true)", [
+    credential!.tenant_id,
+    JSON.stringify([call]),
+  ]);
   return async (how: "commit" | "rollback") => {
     await session.run(how);
     await session.end();

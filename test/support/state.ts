@@ -10,7 +10,10 @@ export async function readState(owner: Database, { withRequests = false } = {}):
        and ($1 or c.relname <> 'request')`,
     [withRequests],
   );
-  const parts = tables.map(({ name }) => `select '${name}' as name, md5(string_agg(t::text, E'\\n' order by t::text)) as hash from core."${name}" t`);
+  const parts = tables.map(
+    ({ name }) =>
+      `select '${name}' as name, md5(string_agg(t::text, E'\\n' order by t::text)) as hash from core."${name}" t`,
+  );
   const rows = await owner.rows<{ name: string; hash: string }>(parts.join(" union all "));
   return Object.fromEntries(rows.map(({ name, hash }) => [name, hash]));
 }

@@ -36,14 +36,24 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
     const isNew = !nonces.has(call.nonce!);
     nonces.add(call.nonce!);
     if (isNew) return null;
-    return { status: 401, body: JSON.stringify({ code: "NONCE_REUSED", message: "used", request_id: call.request_id, details: null }), isReplay: false };
+    return {
+      status: 401,
+      body: JSON.stringify({ code: "NONCE_REUSED", message: "used", request_id: call.request_id, details: null }),
+      isReplay: false,
+    };
   };
   const gate: Gate = {
     async findCredential(accessKey) {
       lookups.push(accessKey);
       const variant = variants[accessKey];
       if (variant === undefined) return null;
-      return { tenant_id: 7, credential_id: variant === "A" ? 1 : 2, variant, amount_unit: "major", sealed_secret: seal(keys, credentialPurpose(accessKey), secret) };
+      return {
+        tenant_id: 7,
+        credential_id: variant === "A" ? 1 : 2,
+        variant,
+        amount_unit: "major",
+        sealed_secret: seal(keys, credentialPurpose(accessKey), secret),
+      };
     },
     async perform(_, call) {
       const refused = spend(call);
@@ -65,7 +75,12 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
   };
   const lines = new Writable({
     write(chunk, _, done) {
-      log.push(...String(chunk).trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>));
+      log.push(
+        ...String(chunk)
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line) as Record<string, unknown>),
+      );
       done();
     },
   });
@@ -73,7 +88,12 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
   const limits = { ...defaultLimits, ...limited };
   const logger = createLog("debug", lines);
   const app = createApp({ gate, keys, log: logger, limits, readiness });
-  const { url, stop } = await listen(toNodeHandler(app) as Handler, { host: "127.0.0.1", port: 0, limits, onRefused: (refused) => logger.info(refused) });
+  const { url, stop } = await listen(toNodeHandler(app) as Handler, {
+    host: "127.0.0.1",
+    port: 0,
+    limits,
+    onRefused: (refused) => logger.info(refused),
+  });
   t.teardown(stop);
   const as = (accessKey: string) => client({ url, accessKey, secret });
   return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate };

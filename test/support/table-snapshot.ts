@@ -27,7 +27,12 @@ export async function snapshotTables(address: Address): Promise<string> {
   try {
     // With nothing on the path every name in a definition comes out qualified.
     await session.run("set search_path = ''");
-    const parts = [...await listDomains(session), ...await listTypes(session), ...await listSequences(session), ...await listTables(session)];
+    const parts = [
+      ...(await listDomains(session)),
+      ...(await listTypes(session)),
+      ...(await listSequences(session)),
+      ...(await listTables(session)),
+    ];
     return [head, ...parts].join("\n");
   } finally {
     await session.end();
@@ -87,9 +92,11 @@ async function listTables(session: Session): Promise<string[]> {
   );
   const parts: string[] = [];
   for (const { oid, head: first, tail } of tables) {
-    const lines = [...await listColumns(session, oid), ...await listConstraints(session, oid)];
+    const lines = [...(await listColumns(session, oid)), ...(await listConstraints(session, oid))];
     const more = await listAttachments(session, oid);
-    parts.push(`${first} (\n${lines.map((line) => `  ${line}`).join(",\n")}\n)${tail};\n${more.map((line) => `${line};\n`).join("")}`);
+    parts.push(
+      `${first} (\n${lines.map((line) => `  ${line}`).join(",\n")}\n)${tail};\n${more.map((line) => `${line};\n`).join("")}`,
+    );
   }
   return parts;
 }

@@ -15,14 +15,26 @@ function keep({ start = async () => {}, answers = (): boolean => true } = {}) {
   const kept = keepRunner({
     log: createLog("silent"),
     limits: { answerWithinMs: 20, deadAfterMs: 100 },
-    onJobEnded: () => { ended += 1; },
+    onJobEnded: () => {
+      ended += 1;
+    },
     async start() {
       const one: Made = { events: new EventEmitter(), fail: () => {}, isKilled: false };
       made.push(one);
       await start();
-      const promise = new Promise<void>((_, reject) => { one.fail = reject; });
-      const kill = async () => { one.isKilled = true; };
-      return { events: one.events, promise, kill, stop: kill, addJob: () => (answers() ? Promise.resolve() : new Promise(() => {})) } as unknown as Runner;
+      const promise = new Promise<void>((_, reject) => {
+        one.fail = reject;
+      });
+      const kill = async () => {
+        one.isKilled = true;
+      };
+      return {
+        events: one.events,
+        promise,
+        kill,
+        stop: kill,
+        addJob: () => (answers() ? Promise.resolve() : new Promise(() => {})),
+      } as unknown as Runner;
     },
   });
   return { kept, made, ended: () => ended };
@@ -59,7 +71,10 @@ t.test("one that is silent for long is killed and followed by another", async (t
   await sleep(150);
   await kept.keepAlive();
   t.equal(made.length, 2);
-  t.strictSame(made.map(({ isKilled }) => isKilled), [true, false]);
+  t.strictSame(
+    made.map(({ isKilled }) => isKilled),
+    [true, false],
+  );
 });
 
 t.test("a database that does not answer keeps nobody, and only one start waits for it at a time", async (t) => {
@@ -67,7 +82,11 @@ t.test("a database that does not answer keeps nobody, and only one start waits f
   await t.rejects(hung.kept.addJob("mint", {}, {}), { code: "UNAVAILABLE" });
 
   let isAway = true;
-  const away = keep({ start: async () => { while (isAway) await sleep(5); } });
+  const away = keep({
+    start: async () => {
+      while (isAway) await sleep(5);
+    },
+  });
   await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
   await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
   t.equal(away.made.length, 1);
@@ -77,5 +96,8 @@ t.test("a database that does not answer keeps nobody, and only one start waits f
   isAway = false;
   await away.kept.keepAlive();
   await sleep(20);
-  t.strictSame(away.made.map(({ isKilled }) => isKilled), [true, false]);
+  t.strictSame(
+    away.made.map(({ isKilled }) => isKilled),
+    [true, false],
+  );
 });

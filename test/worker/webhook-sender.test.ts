@@ -56,8 +56,22 @@ t.test("what is sent: one POST of the event, signed so that a receiver's library
   t.equal(receiver.received.length, 1);
   const [got] = receiver.received;
   t.match(got, { path: "/hook/?tenant=1", id: "evt_1", body });
-  t.match(got!.headers, { host: `127.0.0.1:${receiver.port}`, "content-type": "application/json", "user-agent": "coupon-service", connection: "close" });
-  t.strictSame(Object.keys(got!.headers).sort(), ["connection", "content-length", "content-type", "host", "user-agent", "webhook-id", "webhook-signature", "webhook-timestamp"]);
+  t.match(got!.headers, {
+    host: `127.0.0.1:${receiver.port}`,
+    "content-type": "application/json",
+    "user-agent": "coupon-service",
+    connection: "close",
+  });
+  t.strictSame(Object.keys(got!.headers).sort(), [
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+  ]);
   t.strictSame(verify(secret, got!), JSON.parse(body));
   t.throws(() => verify(newWebhookSecret(), got!), "with another secret");
   t.throws(() => verify(secret, { ...got!, body: body.replace("1", "2") }), "with another body");
@@ -75,7 +89,12 @@ t.test("with two secrets a receiver may have either", async (t) => {
 });
 
 t.test("the signature is that of the specification's example", async (t) => {
-  const signature = sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, '{"test": 2432232314}');
+  const signature = sign(
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    1614265330,
+    '{"test": 2432232314}',
+  );
   t.equal(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 });
 
@@ -87,12 +106,20 @@ t.test("an answer is taken as its status", async (t) => {
     ["204", take, { httpStatus: 204, error: null }],
     ["200 with Retry-After", status(200, { "retry-after": "60" }), { httpStatus: 200, retryAfterSeconds: null }],
     ["301 to a private address", redirect(301), { httpStatus: 301, error: null }],
-    ["302 to where it may go", (response) => void response.writeHead(302, { location: inside.url }).end(), { httpStatus: 302, error: null }],
+    [
+      "302 to where it may go",
+      (response) => void response.writeHead(302, { location: inside.url }).end(),
+      { httpStatus: 302, error: null },
+    ],
     ["307", redirect(307), { httpStatus: 307 }],
     ["404", status(404), { httpStatus: 404, error: null, retryAfterSeconds: null }],
     ["410", status(410), { httpStatus: 410, error: null }],
     ["429 with seconds", status(429, { "retry-after": "120" }), { httpStatus: 429, retryAfterSeconds: 120 }],
-    ["429 with a date", (response) => void response.writeHead(429, { "retry-after": new Date(Date.now() + 90_500).toUTCString() }).end(), { httpStatus: 429 }],
+    [
+      "429 with a date",
+      (response) => void response.writeHead(429, { "retry-after": new Date(Date.now() + 90_500).toUTCString() }).end(),
+      { httpStatus: 429 },
+    ],
     ["429 with years", status(429, { "retry-after": "99999999" }), { httpStatus: 429, retryAfterSeconds: 86_400 }],
     ["503 without", status(503), { httpStatus: 503, retryAfterSeconds: null }],
     ["500", status(500), { httpStatus: 500, error: null }],
@@ -149,7 +176,10 @@ t.test("of a body of 1 GB at most 16 KiB are looked at, and the rest is not wait
     const bytes = await poured.promise;
     t.ok(bytes < 32 * 1024 ** 2, `${name}: gone after ${bytes} bytes, buffers of both sides included`);
   }
-  const endless = await startBare(t, (socket) => void pour(socket, Buffer.from("HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n"), gigabyte));
+  const endless = await startBare(
+    t,
+    (socket) => void pour(socket, Buffer.from("HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n"), gigabyte),
+  );
   t.match(await sendTo(endless), { httpStatus: null, error: "too many interim answers" });
   const wide = await startBare(t, (socket) => void socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(20_000)}\r\n\r\n`));
   t.match(await sendTo(wide), { httpStatus: null, error: /Header overflow/ });
@@ -160,9 +190,11 @@ t.test("a connection that breaks is no answer, wherever it breaks", async (t) =>
     "at once": (socket) => void socket.resetAndDestroy(),
     "after the request": (socket) => void socket.once("data", () => socket.resetAndDestroy()),
     "in the head": (socket) => void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-")),
-    "in the body": (socket) => void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort")),
+    "in the body": (socket) =>
+      void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort")),
     "with another protocol": (socket) => void socket.end("220 mail.test ESMTP\u0000\r\n"),
-    "by switching": (socket) => void socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    "by switching": (socket) =>
+      void socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
   };
   for (const [name, act] of Object.entries(receivers)) {
     const outcome = await sendTo(await startBare(t, act));
@@ -183,14 +215,33 @@ t.test("https: a certificate that nobody vouches for gets nothing, a trusted one
   const folder = t.testdir({});
   const [key, certificate] = [`${folder}/key.pem`, `${folder}/certificate.pem`];
   const made = spawnSync("openssl", [
-    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate,
-    "-days", "2", "-subj", "/CN=receiver.test", "-addext", "subjectAltName=DNS:receiver.test"]);
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-keyout",
+    key,
+    "-out",
+    certificate,
+    "-days",
+    "2",
+    "-subj",
+    "/CN=receiver.test",
+    "-addext",
+    "subjectAltName=DNS:receiver.test",
+  ]);
   if (made.status !== 0) return void t.pass("no openssl on this machine to make a certificate with");
   const ids: unknown[] = [];
-  const server = createSecureServer({ key: readFileSync(key), cert: readFileSync(certificate) }, (request, response) => {
-    ids.push(request.headers["webhook-id"]);
-    response.writeHead(200).end();
-  });
+  const server = createSecureServer(
+    { key: readFileSync(key), cert: readFileSync(certificate) },
+    (request, response) => {
+      ids.push(request.headers["webhook-id"]);
+      response.writeHead(200).end();
+    },
+  );
   const { port } = new URL(await listen(server, "https"));
   t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())));
   // What a process trusts is settled when it starts.
@@ -200,11 +251,16 @@ t.test("https: a certificate that nobody vouches for gets nothing, a trusted one
       import { createSender } from "./src/worker/webhook-sender.ts";
       const send = createSender({ mayConnect: createAddressRule(["127.0.0.0/8"]), resolve: async () => ["127.0.0.1"] });
       console.log(JSON.stringify(await send({ id: "evt_1", url: "https://${host}:${port}/", body: "{}", secrets: ["${secret}"] })));`;
-    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module-typescript", "-e", script], { env });
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module-typescript", "-e", script], {
+      env,
+    });
     return JSON.parse(stdout) as Outcome;
   };
   t.match(await sendFrom({}, "receiver.test"), { httpStatus: null, error: /self-signed certificate/ });
-  t.match(await sendFrom({ NODE_EXTRA_CA_CERTS: certificate }, "other.test"), { httpStatus: null, error: /Hostname\/IP does not match/ });
+  t.match(await sendFrom({ NODE_EXTRA_CA_CERTS: certificate }, "other.test"), {
+    httpStatus: null,
+    error: /Hostname\/IP does not match/,
+  });
   t.equal(ids.length, 0);
   t.match(await sendFrom({ NODE_EXTRA_CA_CERTS: certificate }, "receiver.test"), { httpStatus: 200, error: null });
   t.strictSame(ids, ["evt_1"]);
@@ -213,9 +269,26 @@ t.test("https: a certificate that nobody vouches for gets nothing, a trusted one
 t.test("Retry-After is seconds or a date, of any of HTTP's forms, up to a day; anything else is no wish", async (t) => {
   const now = Date.UTC(2026, 10, 20, 21, 20, 3);
   const rows: [string | undefined, number | null][] = [
-    ["1", 1], ["86400", 86_400], ["86401", 86_400], ["9".repeat(400), 86_400], ["0", null], ["-5", null], ["1.5", null], ["1e3", null], ["soon", null], ["", null], [undefined, null],
-    ["Fri, 20 Nov 2026 21:20:13 GMT", 10], ["Friday, 20-Nov-26 21:21:03 GMT", 60], ["Fri Nov 20 21:20:05 2026", 2], ["Fri, 20 Nov 2026 21:20:03 GMT", null],
-    ["Fri, 20 Nov 2020 21:20:03 GMT", null], ["Fri, 20 Nov 2099 21:20:03 GMT", 86_400], ["Fri, 99 Nov 2026 21:20:03 GMT", null], ["2026-11-20T21:20:13Z", null], ["tomorrow 1", null],
+    ["1", 1],
+    ["86400", 86_400],
+    ["86401", 86_400],
+    ["9".repeat(400), 86_400],
+    ["0", null],
+    ["-5", null],
+    ["1.5", null],
+    ["1e3", null],
+    ["soon", null],
+    ["", null],
+    [undefined, null],
+    ["Fri, 20 Nov 2026 21:20:13 GMT", 10],
+    ["Friday, 20-Nov-26 21:21:03 GMT", 60],
+    ["Fri Nov 20 21:20:05 2026", 2],
+    ["Fri, 20 Nov 2026 21:20:03 GMT", null],
+    ["Fri, 20 Nov 2020 21:20:03 GMT", null],
+    ["Fri, 20 Nov 2099 21:20:03 GMT", 86_400],
+    ["Fri, 99 Nov 2026 21:20:03 GMT", null],
+    ["2026-11-20T21:20:13Z", null],
+    ["tomorrow 1", null],
   ];
   for (const [text, seconds] of rows) t.equal(readRetryAfter(text, now), seconds, String(text).slice(0, 40));
 });

@@ -14,12 +14,18 @@ import { newRequestId, startService, type Running } from "../support/service.ts"
 const log = createLog("silent");
 
 async function submit(service: Running, count: number): Promise<string> {
-  const created = await service.as("ak_a").post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
+  const created = await service
+    .as("ak_a")
+    .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
   return created.json.batch.external_id as string;
 }
 
 // Until the batch is as wanted; a worker that never gets there runs into the timeout of the test.
-async function waitFor(service: Running, id: string, isReached: (batch: { status: string; minted_count: number }) => boolean): Promise<void> {
+async function waitFor(
+  service: Running,
+  id: string,
+  isReached: (batch: { status: string; minted_count: number }) => boolean,
+): Promise<void> {
   for (;;) {
     const { json } = await service.as("ak_a").get(`/v1/batches/${id}`);
     if (isReached(json.batch)) return;
@@ -30,7 +36,9 @@ async function waitFor(service: Running, id: string, isReached: (batch: { status
 async function countCoupons(service: Running, id: string) {
   const [row] = await service.owner.rows(
     `select count(*)::int, count(distinct number)::int as different, max(number)
-     from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`, [id]);
+     from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`,
+    [id],
+  );
   return { ...row };
 }
 
@@ -59,8 +67,14 @@ t.test("a worker killed with -9 in the middle of a batch: the next one finishes 
   await codeOf(victim);
   // Its statement may still be running in the database; what it committed until now stays.
   const [left] = await service.owner.rows<{ status: string; is_leased: boolean }>(
-    "select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased from core.batch where external_id = $1", [id]);
-  t.match(left, { status: "PENDING", is_leased: true }, "a lease of 30 s at most is left, or none when it was just given back");
+    "select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased from core.batch where external_id = $1",
+    [id],
+  );
+  t.match(
+    left,
+    { status: "PENDING", is_leased: true },
+    "a lease of 30 s at most is left, or none when it was just given back",
+  );
   await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where external_id = $1", [id]);
   await startWork(t, service);
   await waitFor(service, id, ({ status }) => status === "COMPLETED");
@@ -74,7 +88,8 @@ t.test("a job that a killed worker left locked stands in nobody's way", async (t
   t.teardown(() => login.end());
   await runMigrations({ connectionString: poolUrl(service.address, "coupon_worker") });
   await login.rows(
-    `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id)) from jobs.list_due_batches(1)`);
+    `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id)) from jobs.list_due_batches(1)`,
+  );
   await login.rows("update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), attempts = 1");
   await startWork(t, service);
   await waitFor(service, id, ({ status }) => status === "COMPLETED");
@@ -108,30 +123,33 @@ t.test("nonces are forgotten after 11 minutes, not before", async (t) => {
   t.equal((await service.owner.rows("select from core.nonce")).length, 0);
 });
 
-t.test("a ticker never runs twice at once, goes on after a failure, and stop waits for the tick under way", async (t) => {
-  let running = 0;
-  let count = 0;
-  const { promise: reached, resolve } = Promise.withResolvers<void>();
-  const ticker = startTicker({
-    name: "test",
-    everyMs: 1,
-    log,
-    async tick() {
-      running += 1;
-      t.equal(running, 1);
-      count += 1;
-      await sleep(1);
-      ticker.wake();
-      running -= 1;
-      if (count === 10) resolve();
-      if (count % 2 === 0) throw new Error("now and then");
-    },
-  });
-  await reached;
-  await ticker.stop();
-  t.equal(running, 0);
-  const atStop = count;
-  ticker.wake();
-  await sleep(20);
-  t.equal(count, atStop);
-});
+t.test(
+  "a ticker never runs twice at once, goes on after a failure, and stop waits for the tick under way",
+  async (t) => {
+    let running = 0;
+    let count = 0;
+    const { promise: reached, resolve } = Promise.withResolvers<void>();
+    const ticker = startTicker({
+      name: "test",
+      everyMs: 1,
+      log,
+      async tick() {
+        running += 1;
+        t.equal(running, 1);
+        count += 1;
+        await sleep(1);
+        ticker.wake();
+        running -= 1;
+        if (count === 10) resolve();
+        if (count % 2 === 0) throw new Error("now and then");
+      },
+    });
+    await reached;
+    await ticker.stop();
+    t.equal(running, 0);
+    const atStop = count;
+    ticker.wake();
+    await sleep(20);
+    t.equal(count, atStop);
+  },
+);

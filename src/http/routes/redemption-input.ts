@@ -28,7 +28,10 @@ const inVariantA = z.strictObject({
 
 const inVariantB = z
   .strictObject({ ...common, store: externalId.optional(), terminal: externalId.optional() })
-  .refine((value) => value.terminal === undefined || value.store !== undefined, { path: ["terminal"], error: "needs a store" });
+  .refine((value) => value.terminal === undefined || value.store !== undefined, {
+    path: ["terminal"],
+    error: "needs a store",
+  });
 
 export const redemptionSchema = (variant: Variant): z.ZodType<Values> => (variant === "A" ? inVariantA : inVariantB);
 

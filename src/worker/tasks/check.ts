@@ -10,7 +10,13 @@ const timeoutMs = 3 * 3_600_000;
 
 type Broken = { law: string; count: string; example: string };
 
-export type CheckerParts = { address: Address; role: string; log: Logger; stopping: AbortSignal; onChecked?: WorkObserver["checked"] | undefined };
+export type CheckerParts = {
+  address: Address;
+  role: string;
+  log: Logger;
+  stopping: AbortSignal;
+  onChecked?: WorkObserver["checked"] | undefined;
+};
 
 export function createChecker({ address, role, log, stopping, onChecked }: CheckerParts) {
   return async function check(): Promise<void> {
@@ -22,7 +28,8 @@ export function createChecker({ address, role, log, stopping, onChecked }: Check
       // So that the server notices when nobody waits for the answer any more.
       await database.rows("select set_config('client_connection_check_interval', '10s', false)");
       const broken = await database.rows<Broken>("select law, count, example from jobs.check_invariants()");
-      for (const { law, count, example } of broken) log.error({ law, count: Number(count), example }, "a law of the system is broken");
+      for (const { law, count, example } of broken)
+        log.error({ law, count: Number(count), example }, "a law of the system is broken");
       onChecked?.(broken.map(({ law, count }) => ({ law, rows: Number(count) })));
       if (broken.length === 0) log.info("self-check: all laws of the system hold");
     } finally {

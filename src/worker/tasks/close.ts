@@ -26,7 +26,7 @@ export function createCloser({ order, books, log, stopping }: CloserParts) {
 
   // Closes what is over, until nothing is.
   async function closeDays(): Promise<void> {
-    for (let closed = 1; closed > 0 && !stopping.aborted; ) {
+    for (let closed = 1; closed > 0 && !stopping.aborted;) {
       const [row] = await order.rows<{ closed: number }>("select jobs.close_days($1) as closed", [daysPerStep]);
       closed = row!.closed;
     }
@@ -68,13 +68,24 @@ export function createCloser({ order, books, log, stopping }: CloserParts) {
           [tenant_id, distributor_id, business_date, kind, after, limit],
         );
       });
-    await books.rows("select jobs.summarize_statement($1, $2, $3::text::date)", [tenant_id, distributor_id, business_date]);
+    await books.rows("select jobs.summarize_statement($1, $2, $3::text::date)", [
+      tenant_id,
+      distributor_id,
+      business_date,
+    ]);
     const detail = await measure("detail");
     const summary = await measure("summary");
-    await books.rows(
-      "select jobs.finish_statement($1, $2, $3::text::date, $4, $5, $6, $7, $8, $9)",
-      [tenant_id, distributor_id, business_date, detail.rows, detail.bytes, detail.sha256, summary.rows, summary.bytes, summary.sha256],
-    );
+    await books.rows("select jobs.finish_statement($1, $2, $3::text::date, $4, $5, $6, $7, $8, $9)", [
+      tenant_id,
+      distributor_id,
+      business_date,
+      detail.rows,
+      detail.bytes,
+      detail.sha256,
+      summary.rows,
+      summary.bytes,
+      summary.sha256,
+    ]);
   }
 
   return { closeDays, finishStatements };

@@ -48,7 +48,13 @@ type Result = {
   retry_after_seconds: number | null;
   is_gone: boolean;
 };
-type Options = { database: SteadyDatabase; keys: MasterKeys; send: Send; stopping: AbortSignal; onAttempt?: WorkObserver["attempted"] | undefined };
+type Options = {
+  database: SteadyDatabase;
+  keys: MasterKeys;
+  send: Send;
+  stopping: AbortSignal;
+  onAttempt?: WorkObserver["attempted"] | undefined;
+};
 
 export function createDeliverer({ database, keys, send, stopping, onAttempt }: Options) {
   let running = 0;
@@ -58,7 +64,9 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: O
   // Subscribers for the places that are free here.
   async function listDue(): Promise<Subscriber[]> {
     if (running >= deliveryPlaces) return [];
-    return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [deliveryPlaces - running]);
+    return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [
+      deliveryPlaces - running,
+    ]);
   }
 
   // On an error the lease is kept on purpose: it is the pause before the next attempt.
@@ -75,7 +83,11 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: O
         await record(subscriber, await sendRound(deliveries, isOver));
         deliveries = isOver() ? [] : await claim(subscriber, holder);
       }
-      await database.rows("select jobs.release_webhook($1, $2, $3)", [subscriber.tenant_id, subscriber.party_id, holder]);
+      await database.rows("select jobs.release_webhook($1, $2, $3)", [
+        subscriber.tenant_id,
+        subscriber.party_id,
+        holder,
+      ]);
     } finally {
       running -= 1;
     }
@@ -120,7 +132,11 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: O
 
   async function record({ tenant_id, party_id }: Subscriber, results: Result[]): Promise<void> {
     if (results.length === 0) return;
-    await database.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [tenant_id, party_id, JSON.stringify(results)]);
+    await database.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+      tenant_id,
+      party_id,
+      JSON.stringify(results),
+    ]);
   }
 
   return { listDue, deliver };

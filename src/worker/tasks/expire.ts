@@ -7,7 +7,8 @@ import type { SteadyDatabase } from "../../database/reconnecting.ts";
 const stepSize = 100;
 
 export function createExpirer({ database, stopping }: { database: SteadyDatabase; stopping: AbortSignal }) {
-  const run = (text: string) => stepByStep(async () => (await database.rows<{ done: number }>(text, [stepSize]))[0]!.done, stopping);
+  const run = (text: string) =>
+    stepByStep(async () => (await database.rows<{ done: number }>(text, [stepSize]))[0]!.done, stopping);
 
   // Any number of these may run: each takes what nobody else holds.
   return async function expire(): Promise<{ lapsed: number; looked: number }> {

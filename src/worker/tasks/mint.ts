@@ -30,7 +30,15 @@ type Claim = { salt: Uint8Array; key_version: string; first_number: number; last
 type Chunk = { first: number; last: number; hashes: string[] };
 type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 
-export function createMinter({ database, keys, stopping }: { database: SteadyDatabase; keys: MasterKeys; stopping: AbortSignal }) {
+export function createMinter({
+  database,
+  keys,
+  stopping,
+}: {
+  database: SteadyDatabase;
+  keys: MasterKeys;
+  stopping: AbortSignal;
+}) {
   let running = 0;
 
   // Due batches for the places that are free here, the smallest remainder first.
@@ -60,7 +68,8 @@ export function createMinter({ database, keys, stopping }: { database: SteadyDat
   // of the next one are made here.
   async function mintSlice(due: DueBatch, holder: string, claim: Claim): Promise<boolean> {
     const key = batchKey(keys, claim.key_version, claim.salt);
-    const draw = (number: number, attempt: number) => lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
+    const draw = (number: number, attempt: number) =>
+      lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
     const sliceEnd = performance.now() + sliceMs;
     let eventSeq: string | null = null;
     let isBusy = true;
@@ -68,10 +77,7 @@ export function createMinter({ database, keys, stopping }: { database: SteadyDat
     for (;;) {
       const since = performance.now();
       const isLast = chunk.last === claim.last_number;
-      const [progress, next] = await Promise.all([
-        write(chunk),
-        isLast ? undefined : drawChunk(chunk.last + 1),
-      ]);
+      const [progress, next] = await Promise.all([write(chunk), isLast ? undefined : drawChunk(chunk.last + 1)]);
       if (progress.is_complete || progress.minted_count !== chunk.last) return true;
       if (next === undefined || performance.now() >= sliceEnd || stopping.aborted) return false;
       isBusy = progress.event_seq !== eventSeq;

@@ -20,7 +20,9 @@ export function createSequencer({ database, stopping }: { database: SteadyDataba
   async function sequence(): Promise<number> {
     let total = 0;
     for (;;) {
-      const [step] = await database.rows<Step>("select sequenced, is_drained from jobs.sequence_events($1)", [stepSize]);
+      const [step] = await database.rows<Step>("select sequenced, is_drained from jobs.sequence_events($1)", [
+        stepSize,
+      ]);
       total += step!.sequenced;
       if (step!.sequenced > 0) lastFoundAt = performance.now();
       if (step!.is_drained || step!.sequenced === 0 || stopping.aborted) return total;

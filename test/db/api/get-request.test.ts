@@ -29,8 +29,17 @@ t.test("what was not judged is not recorded, and the id is free", async (t) => {
     ["400: more decimals than the currency", 400, (body) => a.post(redeemPath, { ...body, order_amount: 1.001 })],
     ["400: bad idempotency-key", 400, (body) => a.post(redeemPath, body, { idempotencyKey: "x".repeat(129) })],
     ["401: signature", 401, (body) => a.post(redeemPath, body, { headers: { "x-svc-signature": "0".repeat(64) } })],
-    ["401: timestamp", 401, (body) => a.post(redeemPath, body, { timestamp: String(Math.floor(Date.now() / 1000) - 301) })],
-    ["401: unsigned", 401, (body) => sendPlain(service.url, "POST", redeemPath, { "content-type": "application/json" }, JSON.stringify(body))],
+    [
+      "401: timestamp",
+      401,
+      (body) => a.post(redeemPath, body, { timestamp: String(Math.floor(Date.now() / 1000) - 301) }),
+    ],
+    [
+      "401: unsigned",
+      401,
+      (body) =>
+        sendPlain(service.url, "POST", redeemPath, { "content-type": "application/json" }, JSON.stringify(body)),
+    ],
     ["404: route", 404, (body) => a.post("/v1/coupons/redeeem", body)],
     ["405: method", 405, () => a.get(redeemPath)],
     ["413", 413, (body) => a.post(redeemPath, JSON.stringify({ ...body, order_id: huge }))],
@@ -50,14 +59,16 @@ t.test("what was not judged is not recorded, and the id is free", async (t) => {
 });
 
 t.test("while an equal request is under way the second waits for it, at most 2 s", async (t) => {
-  const [one, two, three] = await coupons(3) as [string, string, string];
+  const [one, two, three] = (await coupons(3)) as [string, string, string];
   const ids = [newRequestId(), newRequestId(), newRequestId()] as const;
-  const redeem = (request_id: string, coupon: string) => begin(service, "ak_a", "redeem", { request_id, coupon, merchant: "mch_a" });
+  const redeem = (request_id: string, coupon: string) =>
+    begin(service, "ak_a", "redeem", { request_id, coupon, merchant: "mch_a" });
   const ends = [await redeem(ids[0], one), await redeem(ids[1], two), await redeem(ids[2], three)] as const;
   const startedAt = performance.now();
   const second = (request_id: string, coupon: string) => a.post(redeemPath, { request_id, coupon, merchant: "mch_a" });
   const [answered, undone, tired] = [second(ids[0], one), second(ids[1], two), second(ids[2], three)];
-  const waiting = "select from pg_locks k join pg_database d on d.oid = k.database where d.datname = current_database() and not k.granted";
+  const waiting =
+    "select from pg_locks k join pg_database d on d.oid = k.database where d.datname = current_database() and not k.granted";
   while ((await service.owner.rows(waiting)).length < 3);
   await ends[0]("commit");
   await ends[1]("rollback");
@@ -67,7 +78,11 @@ t.test("while an equal request is under way the second waits for it, at most 2 s
   t.match(await tired, { status: 409, json: { code: "REQUEST_IN_PROGRESS" } });
   t.ok(performance.now() - startedAt < 3_500, "in time");
   await ends[2]("commit");
-  t.match(await second(ids[2], three), { status: 200, headers: { "idempotent-replayed": "true" } }, "which is not recorded: the retry gets the answer");
+  t.match(
+    await second(ids[2], three),
+    { status: 200, headers: { "idempotent-replayed": "true" } },
+    "which is not recorded: the retry gets the answer",
+  );
 });
 
 t.test("after 503 nothing happened, and a retry with the same request_id is judged", async (t) => {
@@ -75,7 +90,11 @@ t.test("after 503 nothing happened, and a retry with the same request_id is judg
   const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
   const release = await holdCoupon(service, couponIds[0]!);
   const before = await everything();
-  t.match(await a.post(redeemPath, body), { status: 503, json: { code: "UNAVAILABLE", request_id: body.request_id }, headers: { "retry-after": /^\d+$/ } });
+  t.match(await a.post(redeemPath, body), {
+    status: 503,
+    json: { code: "UNAVAILABLE", request_id: body.request_id },
+    headers: { "retry-after": /^\d+$/ },
+  });
   t.strictSame(await everything(), before);
   await release();
   const retry = await a.post(redeemPath, body);
@@ -87,12 +106,23 @@ t.test("the outcome of a request can be asked for, by any id that it may have", 
   const request_id = `${newRequestId()} ä/ö?#%2F "\\😀`;
   const target = `/v1/requests/${encodeURIComponent(request_id)}`;
   t.match(await a.get(target), { status: 404, json: { code: "NOT_FOUND", details: { resource: "request" } } });
-  for (const [id, body] of [[request_id, { coupon: code, merchant: "mch_a" }], [newRequestId(), { coupon: code, merchant: "mch_none" }]] as const) {
+  for (const [id, body] of [
+    [request_id, { coupon: code, merchant: "mch_a" }],
+    [newRequestId(), { coupon: code, merchant: "mch_none" }],
+  ] as const) {
     const first = await a.post(redeemPath, { request_id: id, ...body });
     const { status, text, json } = await a.get(`/v1/requests/${encodeURIComponent(id)}`);
     t.equal(status, 200);
     t.ok(text.includes(`"response":${first.text}`), "the answer as it was given");
-    t.match(json, { ok: true, request: { request_id: id, operation: "redeem", http_status: first.status, recorded_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/ } });
+    t.match(json, {
+      ok: true,
+      request: {
+        request_id: id,
+        operation: "redeem",
+        http_status: first.status,
+        recorded_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+      },
+    });
     t.strictSame(Object.keys(json.request), ["request_id", "operation", "http_status", "response", "recorded_at"]);
   }
 });

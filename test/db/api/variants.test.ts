@@ -12,7 +12,13 @@ tenantA.merchants.push({ id: "mch_shop", name: "s", party: "pty_shop" });
 tenantA.templates.push({ id: "tpl_shop", name: "the shop's", maker: "pty_shop", distributor: "pty_dist", ...fiveOff });
 tenantB.templates.push({ id: "tpl_own", name: "no distributor", maker: "pty_maker", ...fiveOff });
 tenantA.templates.push({ id: "tpl_past", name: "over", maker: "pty_a", ...fiveOff, valid_to: "2020-01-02T00:00:00Z" });
-tenantB.templates.push({ id: "tpl_past", name: "over", maker: "pty_maker", ...fiveOff, valid_to: "2020-01-02T00:00:00Z" });
+tenantB.templates.push({
+  id: "tpl_past",
+  name: "over",
+  maker: "pty_maker",
+  ...fiveOff,
+  valid_to: "2020-01-02T00:00:00Z",
+});
 
 let service: Running;
 t.before(async () => {
@@ -29,8 +35,13 @@ const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 t.test("A: every credential of the tenant may do what any of its parties may", async (t) => {
   const [first, second] = [service.as("ak_a"), service.as("ak_a_second")];
   const { id, codes } = await service.makeBatch(first, "tpl_shop", 2);
-  t.match((await second.get(`/v1/batches/${id}`)).json, { batch: { maker_party_id: "pty_shop", distributor_party_id: "pty_dist", template_id: "tpl_shop" } });
-  for (const [by, merchant] of [[first, "mch_a"], [second, "mch_shop"]] as const) {
+  t.match((await second.get(`/v1/batches/${id}`)).json, {
+    batch: { maker_party_id: "pty_shop", distributor_party_id: "pty_dist", template_id: "tpl_shop" },
+  });
+  for (const [by, merchant] of [
+    [first, "mch_a"],
+    [second, "mch_shop"],
+  ] as const) {
     const lock = { request_id: newRequestId(), coupon: codes.pop(), merchant };
     t.equal((await by.post("/v1/coupons/lock", lock)).status, 200);
     // The caller is the tenant: a lock of the one credential is the other's too.
@@ -45,9 +56,15 @@ t.test("B: the lock of one party is nobody else's, not even of the merchant's ow
   t.equal((await service.as("ak_pos").post("/v1/coupons/lock", lock)).status, 200);
   const confirm = { lock_request_id: lock.request_id, coupon: lock.coupon, merchant: "mch_b" };
   const before = await readState(service.owner);
-  t.match(await service.as("ak_shop").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm }), { status: 409, json: { code: "LOCK_NOT_FOUND" } });
+  t.match(await service.as("ak_shop").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm }), {
+    status: 409,
+    json: { code: "LOCK_NOT_FOUND" },
+  });
   t.strictSame(await readState(service.owner), before);
-  t.equal((await service.as("ak_pos").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm })).status, 200);
+  t.equal(
+    (await service.as("ak_pos").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm })).status,
+    200,
+  );
 });
 
 t.test("B: who is no delegate any more does nothing new at the merchant, but may give its own lock back", async (t) => {
@@ -64,7 +81,10 @@ t.test("B: who is no delegate any more does nothing new at the merchant, but may
     await pos.post("/v1/coupons/query", { coupon: codes[1], merchant: "mch_b" }),
   ];
   for (const reply of refused) t.match(reply, { status: 404, json: { details: { resource: "merchant" } } });
-  t.match(await pos.post("/v1/coupons/cancel", { request_id: newRequestId(), ...own }), { status: 200, json: { status: "CANCELLED" } });
+  t.match(await pos.post("/v1/coupons/cancel", { request_id: newRequestId(), ...own }), {
+    status: 200,
+    json: { status: "CANCELLED" },
+  });
 });
 
 t.test("the distributor is the request's, else the template's, else the maker", async (t) => {
@@ -77,8 +97,17 @@ t.test("the distributor is the request's, else the template's, else the maker", 
     ["ak_a", { template: "tpl_shop", distributor: "pty_a" }, "pty_a"],
   ] as const;
   for (const [caller, body, distributor] of expected) {
-    const created = await service.as(caller).post("/v1/batches", { request_id: newRequestId(), total_count: 1, ...body });
-    t.match(created.json.batch, { distributor_party_id: distributor, status: "PENDING", minted_count: 0, total_count: 1, external_id: /^bat_[0-9a-z]{26}$/, created_at: iso });
+    const created = await service
+      .as(caller)
+      .post("/v1/batches", { request_id: newRequestId(), total_count: 1, ...body });
+    t.match(created.json.batch, {
+      distributor_party_id: distributor,
+      status: "PENDING",
+      minted_count: 0,
+      total_count: 1,
+      external_id: /^bat_[0-9a-z]{26}$/,
+      created_at: iso,
+    });
   }
 });
 
@@ -92,17 +121,33 @@ t.test("A: store and terminal are trimmed, normalised, recorded as given and nev
     [{ terminal: "alone" }, [null, "alone"]],
     [{ store: "   ", terminal: "" }, [null, null]],
     [{ store: ` ${"a\u0308".repeat(64)} ` }, [long, null]],
-    [{ store: "'; drop table core.coupon; --", terminal: "😀".repeat(64) }, ["'; drop table core.coupon; --", "😀".repeat(64)]],
+    [
+      { store: "'; drop table core.coupon; --", terminal: "😀".repeat(64) },
+      ["'; drop table core.coupon; --", "😀".repeat(64)],
+    ],
   ];
   for (const [place, [store, terminal]] of given) {
-    const reply = await a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes.pop(), merchant: "mch_a", ...place });
+    const reply = await a.post("/v1/coupons/redeem", {
+      request_id: newRequestId(),
+      coupon: codes.pop(),
+      merchant: "mch_a",
+      ...place,
+    });
     t.equal(reply.status, 200, reply.text);
-    const [row] = await service.owner.rows("select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1", [reply.json.redemption]);
+    const [row] = await service.owner.rows(
+      "select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1",
+      [reply.json.redemption],
+    );
     t.strictSame(row, { store, terminal });
   }
   for (const field of ["store", "terminal"]) {
     for (const value of [`${long}b`, "😀".repeat(65), 7, null]) {
-      const reply = await a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a", [field]: value });
+      const reply = await a.post("/v1/coupons/redeem", {
+        request_id: newRequestId(),
+        coupon: codes[0],
+        merchant: "mch_a",
+        [field]: value,
+      });
       t.match(reply, { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: field }] } } });
     }
   }
@@ -111,11 +156,15 @@ t.test("A: store and terminal are trimmed, normalised, recorded as given and nev
 t.test("B: store and terminal are registered, and a terminal needs its store", async (t) => {
   const shop = service.as("ak_shop");
   const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 4);
-  const redeem = (place: object) => shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes.at(-1), merchant: "mch_b", ...place });
+  const redeem = (place: object) =>
+    shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes.at(-1), merchant: "mch_b", ...place });
   for (const place of [{}, { store: "S2" }, { store: "S1", terminal: "T1" }]) {
     const reply = await redeem(place);
     t.equal(reply.status, 200, reply.text);
-    const [row] = await service.owner.rows("select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1", [reply.json.redemption]);
+    const [row] = await service.owner.rows(
+      "select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1",
+      [reply.json.redemption],
+    );
     t.strictSame(row, { store: null, terminal: null, ...place });
     codes.pop();
   }
@@ -131,29 +180,46 @@ t.test("redemption_context is a field of A and unknown in B", async (t) => {
   for (const { variant, makerKey, shopKey, template, merchant } of variants) {
     const { codes } = await service.makeBatch(service.as(makerKey), template, 2);
     for (const operation of ["lock", "redeem"]) {
-      const reply = await service.as(shopKey).post(`/v1/coupons/${operation}`, { request_id: newRequestId(), coupon: codes.pop(), merchant, ...context });
+      const reply = await service
+        .as(shopKey)
+        .post(`/v1/coupons/${operation}`, { request_id: newRequestId(), coupon: codes.pop(), merchant, ...context });
       if (variant === "A") t.equal(reply.status, 200);
-      else t.match(reply, { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: "redemption_context" }] } } });
+      else
+        t.match(reply, {
+          status: 400,
+          json: { code: "INVALID_REQUEST", details: { issues: [{ path: "redemption_context" }] } },
+        });
     }
   }
 });
 
-t.test("a coupon that is not released reads ISSUED in A and CREATED in B, is not redeemable and can be voided", async (t) => {
-  for (const { variant, makerKey, shopKey, template, merchant } of variants) {
-    const { codes } = await service.makeBatch(service.as(makerKey), template, 1, { isReleased: false });
-    const shop = service.as(shopKey);
-    const status = async () => (await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status;
-    t.equal(await status(), variant === "A" ? "ISSUED" : "CREATED");
-    const before = await readState(service.owner);
-    for (const operation of ["lock", "redeem"]) {
-      const reply = await shop.post(`/v1/coupons/${operation}`, { request_id: newRequestId(), coupon: codes[0], merchant });
-      t.match(reply, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
+t.test(
+  "a coupon that is not released reads ISSUED in A and CREATED in B, is not redeemable and can be voided",
+  async (t) => {
+    for (const { variant, makerKey, shopKey, template, merchant } of variants) {
+      const { codes } = await service.makeBatch(service.as(makerKey), template, 1, { isReleased: false });
+      const shop = service.as(shopKey);
+      const status = async () =>
+        (await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status;
+      t.equal(await status(), variant === "A" ? "ISSUED" : "CREATED");
+      const before = await readState(service.owner);
+      for (const operation of ["lock", "redeem"]) {
+        const reply = await shop.post(`/v1/coupons/${operation}`, {
+          request_id: newRequestId(),
+          coupon: codes[0],
+          merchant,
+        });
+        t.match(reply, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
+      }
+      t.strictSame(await readState(service.owner), before, "nothing changed");
+      t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), {
+        status: 200,
+        json: { status: "VOIDED" },
+      });
+      t.equal(await status(), "VOIDED");
     }
-    t.strictSame(await readState(service.owner), before, "nothing changed");
-    t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), { status: 200, json: { status: "VOIDED" } });
-    t.equal(await status(), "VOIDED");
-  }
-});
+  },
+);
 
 t.test("a query answers with the fields of its variant, and in A with the redemption that counts", async (t) => {
   for (const { variant, makerKey, shopKey, template, merchant } of variants) {
@@ -165,10 +231,21 @@ t.test("a query answers with the fields of its variant, and in A with the redemp
       t.strictSame(Object.keys(json), ["ok", "coupon"]);
       return json.coupon;
     };
-    const fields = variant === "A" ? ["coupon_id", "status", "batch_id", "created_at", "valid_from", "valid_to"] : ["coupon_id", "status", "template_id", "batch_id", "created_at"];
+    const fields =
+      variant === "A"
+        ? ["coupon_id", "status", "batch_id", "created_at", "valid_from", "valid_to"]
+        : ["coupon_id", "status", "template_id", "batch_id", "created_at"];
     const fresh = await query();
     t.strictSame(Object.keys(fresh), fields);
-    t.match(fresh, { coupon_id: couponIds[0], status: "ISSUED", batch_id: id, created_at: iso, ...(variant === "A" ? { valid_from: "2020-01-01T00:00:00.000Z", valid_to: "2099-01-01T00:00:00.000Z" } : { template_id: template }) });
+    t.match(fresh, {
+      coupon_id: couponIds[0],
+      status: "ISSUED",
+      batch_id: id,
+      created_at: iso,
+      ...(variant === "A"
+        ? { valid_from: "2020-01-01T00:00:00.000Z", valid_to: "2099-01-01T00:00:00.000Z" }
+        : { template_id: template }),
+    });
 
     const lock = { request_id: newRequestId(), coupon: codes[0], merchant, order_amount: 3.2 };
     await shop.post("/v1/coupons/lock", lock);
@@ -177,12 +254,22 @@ t.test("a query answers with the fields of its variant, and in A with the redemp
       t.strictSame(Object.keys(coupon), variant === "A" && redemption !== null ? [...fields, "redemption"] : fields);
       t.equal(coupon.status, status);
       if (variant === "A" && redemption !== null) {
-        t.match(coupon.redemption, { merchant_id: merchant, status: redemption, started_at: iso, discount_amount: 3.2, currency: "EUR" });
+        t.match(coupon.redemption, {
+          merchant_id: merchant,
+          status: redemption,
+          started_at: iso,
+          discount_amount: 3.2,
+          currency: "EUR",
+        });
         t.equal(Object.keys(coupon.redemption).length, 5);
       }
     };
     await shown("LOCKED", "LOCKED");
-    await shop.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon: codes[0], lock_request_id: lock.request_id });
+    await shop.post("/v1/coupons/cancel", {
+      request_id: newRequestId(),
+      coupon: codes[0],
+      lock_request_id: lock.request_id,
+    });
     await shown("ISSUED", null);
     const { json } = await shop.post("/v1/coupons/redeem", { ...lock, request_id: newRequestId() });
     await shown("REDEEMED", "REDEEMED");
@@ -197,8 +284,14 @@ t.test("past valid_to a coupon reads EXPIRED in both, released or not", async (t
       const { codes } = await service.makeBatch(service.as(makerKey), "tpl_past", 1, { isReleased });
       const shop = service.as(shopKey);
       t.equal((await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status, "EXPIRED");
-      t.match(await shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant }), { status: 409, json: { code: "COUPON_EXPIRED" } });
-      t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
+      t.match(await shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant }), {
+        status: 409,
+        json: { code: "COUPON_EXPIRED" },
+      });
+      t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), {
+        status: 409,
+        json: { code: "COUPON_NOT_VOIDABLE" },
+      });
     }
   }
 });

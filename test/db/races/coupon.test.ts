@@ -13,7 +13,15 @@ t.before(async () => {
   service = await startService(t);
   a = service.as("ak_a");
   const valid = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" };
-  const short = { id: "tpl_short", name: "short locks", maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 }, lock_ttl_seconds: 1, ...valid };
+  const short = {
+    id: "tpl_short",
+    name: "short locks",
+    maker: "pty_a",
+    currency: "EUR",
+    discount: { type: "fixed", amount: 5 },
+    lock_ttl_seconds: 1,
+    ...valid,
+  };
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [short] }] });
 });
 
@@ -32,9 +40,11 @@ async function makeCoupons(count: number, template = "tpl_fixed"): Promise<{ cod
 const makeCoupon = async (template?: string) => (await makeCoupons(1, template))[0]!;
 
 const post = (path: string, body: object) => a.post(path, { request_id: newRequestId(), ...body });
-const lock = (coupon: string, request_id = newRequestId()) => post("/v1/coupons/lock", { request_id, coupon, merchant });
+const lock = (coupon: string, request_id = newRequestId()) =>
+  post("/v1/coupons/lock", { request_id, coupon, merchant });
 const redeem = (coupon: string) => post("/v1/coupons/redeem", { coupon, merchant });
-const confirm = (coupon: string, lock_request_id: string) => post("/v1/coupons/confirm", { coupon, merchant, lock_request_id });
+const confirm = (coupon: string, lock_request_id: string) =>
+  post("/v1/coupons/confirm", { coupon, merchant, lock_request_id });
 const cancel = (coupon: string, lock_request_id: string) => post("/v1/coupons/cancel", { coupon, lock_request_id });
 const voidIt = (coupon: string) => post("/v1/coupons/void", { coupon, merchant });
 const reverse = (redemption: string) => post("/v1/redemptions/reverse", { redemption });
@@ -43,14 +53,27 @@ const typesOf = async (couponId: string) => (await readStory(service.owner, coup
 
 race("of 100 redeems of one coupon exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
-  const answers = await crowd(service, await holdCoupon(service, id), times(100, () => redeem(code)));
+  const answers = await crowd(
+    service,
+    await holdCoupon(service, id),
+    times(100, () => redeem(code)),
+  );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_REDEEMED: 99 });
-  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REDEEMED"], amounts: [500], events: [{ type: "coupon.redeemed" }] });
+  t.match(await readStory(service.owner, id), {
+    status: "REDEEMED",
+    redemptions: ["REDEEMED"],
+    amounts: [500],
+    events: [{ type: "coupon.redeemed" }],
+  });
 });
 
 race("of 100 locks of one coupon exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
-  const answers = await crowd(service, await holdCoupon(service, id), times(100, () => lock(code)));
+  const answers = await crowd(
+    service,
+    await holdCoupon(service, id),
+    times(100, () => lock(code)),
+  );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 99 });
   t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
 });
@@ -58,7 +81,11 @@ race("of 100 locks of one coupon exactly one succeeds", async (t) => {
 race("of 20 reverses of one redemption exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
   const { redemption } = (await redeem(code)).json;
-  const answers = await crowd(service, await holdCoupon(service, id), times(20, () => reverse(redemption)));
+  const answers = await crowd(
+    service,
+    await holdCoupon(service, id),
+    times(20, () => reverse(redemption)),
+  );
   t.strictSame(countOutcomes(answers), { 200: 1, REDEMPTION_REVERSED: 19 });
   t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED"], amounts: [500, -500] });
   t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed"]);
@@ -71,7 +98,12 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
     const [confirmed, cancelled] = await queue(service, id, [() => confirm(code, lockId), () => cancel(code, lockId)]);
     t.equal(confirmed!.status, 200);
     t.match(cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
-    t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REDEEMED"], amounts: [500], events: [{ type: "coupon.redeemed" }] });
+    t.match(await readStory(service.owner, id), {
+      status: "REDEEMED",
+      redemptions: ["REDEEMED"],
+      amounts: [500],
+      events: [{ type: "coupon.redeemed" }],
+    });
   }
   for (const { code, id } of await makeCoupons(3)) {
     const lockId = newRequestId();
@@ -79,23 +111,37 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
     const [cancelled, confirmed] = await queue(service, id, [() => cancel(code, lockId), () => confirm(code, lockId)]);
     t.equal(cancelled!.status, 200);
     t.match(confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
-    t.strictSame(await readStory(service.owner, id), { status: "ISSUED", redemptions: ["CANCELLED"], amounts: [], events: [] });
+    t.strictSame(await readStory(service.owner, id), {
+      status: "ISSUED",
+      redemptions: ["CANCELLED"],
+      amounts: [],
+      events: [],
+    });
   }
 });
 
 race("confirm and cancel of 30 locks, all at once: of each lock exactly one wins", async (t) => {
   const coupons = await makeCoupons(30);
-  const locks = await Promise.all(coupons.map(async ({ code }) => {
-    const lockId = newRequestId();
-    await lock(code, lockId);
-    return lockId;
-  }));
-  const pairs = await Promise.all(coupons.map(({ code }, index) => Promise.all([confirm(code, locks[index]!), cancel(code, locks[index]!)])));
+  const locks = await Promise.all(
+    coupons.map(async ({ code }) => {
+      const lockId = newRequestId();
+      await lock(code, lockId);
+      return lockId;
+    }),
+  );
+  const pairs = await Promise.all(
+    coupons.map(({ code }, index) => Promise.all([confirm(code, locks[index]!), cancel(code, locks[index]!)])),
+  );
   for (const [index, [confirmed, cancelled]] of pairs.entries()) {
     const isConfirmed = confirmed.status === 200;
     t.match(isConfirmed ? cancelled.json : confirmed.json, { code: isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED" });
     t.equal(isConfirmed ? confirmed.status : cancelled.status, 200);
-    t.match(await readStory(service.owner, coupons[index]!.id), isConfirmed ? { status: "REDEEMED", redemptions: ["REDEEMED"] } : { status: "ISSUED", redemptions: ["CANCELLED"] });
+    t.match(
+      await readStory(service.owner, coupons[index]!.id),
+      isConfirmed
+        ? { status: "REDEEMED", redemptions: ["REDEEMED"] }
+        : { status: "ISSUED", redemptions: ["CANCELLED"] },
+    );
   }
 });
 
@@ -104,29 +150,68 @@ race("void and redeem of one coupon: who comes first wins, the other is told", a
     const [voided, redeemed] = await queue(service, id, [() => voidIt(code), () => redeem(code)]);
     t.equal(voided!.status, 200);
     t.match(redeemed, { status: 409, json: { code: "COUPON_VOIDED" } });
-    t.match(await readStory(service.owner, id), { status: "VOIDED", redemptions: [], amounts: [], events: [{ type: "coupon.voided" }] });
+    t.match(await readStory(service.owner, id), {
+      status: "VOIDED",
+      redemptions: [],
+      amounts: [],
+      events: [{ type: "coupon.voided" }],
+    });
   }
   for (const { code, id } of await makeCoupons(3)) {
     const [redeemed, voided] = await queue(service, id, [() => redeem(code), () => voidIt(code)]);
     t.equal(redeemed!.status, 200);
     t.match(voided, { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
-    t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REDEEMED"], amounts: [500], events: [{ type: "coupon.redeemed" }] });
+    t.match(await readStory(service.owner, id), {
+      status: "REDEEMED",
+      redemptions: ["REDEEMED"],
+      amounts: [500],
+      events: [{ type: "coupon.redeemed" }],
+    });
   }
 });
 
-race("reverse and redeem of a coupon that is reissued: the second redemption comes after the reversal or not at all", async (t) => {
-  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [{
-    id: "tpl_again", name: "reissued", maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 }, after_reversal: "reissued",
-    valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" }] }] });
-  const { code, id } = await makeCoupon("tpl_again");
-  const { redemption } = (await redeem(code)).json;
-  const [early, reversed, late] = await queue(service, id, [() => redeem(code), () => reverse(redemption), () => redeem(code)]);
-  t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
-  t.equal(reversed!.status, 200);
-  t.equal(late!.status, 200);
-  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED", "REDEEMED"], amounts: [500, -500, 500] });
-  t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed", "coupon.redeemed"]);
-});
+race(
+  "reverse and redeem of a coupon that is reissued: the second redemption comes after the reversal or not at all",
+  async (t) => {
+    await service.apply({
+      tenants: [
+        {
+          id: "ten_a",
+          name: "A",
+          variant: "A",
+          templates: [
+            {
+              id: "tpl_again",
+              name: "reissued",
+              maker: "pty_a",
+              currency: "EUR",
+              discount: { type: "fixed", amount: 5 },
+              after_reversal: "reissued",
+              valid_from: "2020-01-01T00:00:00Z",
+              valid_to: "2099-01-01T00:00:00Z",
+            },
+          ],
+        },
+      ],
+    });
+    const { code, id } = await makeCoupon("tpl_again");
+    const { redemption } = (await redeem(code)).json;
+    const [early, reversed, late] = await queue(service, id, [
+      () => redeem(code),
+      () => reverse(redemption),
+      () => redeem(code),
+    ]);
+    t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
+    t.equal(reversed!.status, 200);
+    t.equal(late!.status, 200);
+    t.match(await readStory(service.owner, id), {
+      status: "REDEEMED",
+      redemptions: ["REVERSED", "REDEEMED"],
+      amounts: [500, -500, 500],
+    });
+    t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed", "coupon.redeemed"]);
+  },
+);
 
 race("a redeem that waits while valid_to passes is refused: the clock is read when the coupon is held", async (t) => {
   const { code, id } = await makeCoupon();
@@ -161,7 +246,11 @@ race("many locks of a coupon whose lock has lapsed: exactly one gets it", async 
   const { code, id } = await makeCoupon("tpl_short");
   const { lock_expires_at } = (await lock(code)).json;
   await untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
-  const answers = await crowd(service, await holdCoupon(service, id), times(20, () => lock(code)));
+  const answers = await crowd(
+    service,
+    await holdCoupon(service, id),
+    times(20, () => lock(code)),
+  );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 19 });
   t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
 });

@@ -22,15 +22,21 @@ const redeem = (coupon: string, more: object = {}) => ({ operation: "redeem", ar
 // The answers in the order of the calls, as status or code.
 async function answers(calls: { operation: string; args: object }[]): Promise<(number | string)[]> {
   const rows = await till.send(calls, false);
-  return rows.map(({ http_status, body }) => (http_status === 200 || http_status === 0 ? http_status : (JSON.parse(body) as { code: string }).code));
+  return rows.map(({ http_status, body }) =>
+    http_status === 200 || http_status === 0 ? http_status : (JSON.parse(body) as { code: string }).code,
+  );
 }
 
-const count = async (table: string) => (await service.owner.rows<{ count: number }>(`select count(*)::int as count from core.${table}`))[0]!.count;
+const count = async (table: string) =>
+  (await service.owner.rows<{ count: number }>(`select count(*)::int as count from core.${table}`))[0]!.count;
 
 t.test("the second redeem or lock of a coupon is handed back, and the others are done", async (t) => {
   const [coupon, other] = [nextCoupon(), nextCoupon()];
   const before = [await count("redemption"), await count("request")];
-  t.strictSame(await answers([redeem(coupon), redeem(other), redeem(coupon), { ...redeem(coupon), operation: "lock" }]), [200, 200, 0, "COUPON_REDEEMED"]);
+  t.strictSame(
+    await answers([redeem(coupon), redeem(other), redeem(coupon), { ...redeem(coupon), operation: "lock" }]),
+    [200, 200, 0, "COUPON_REDEEMED"],
+  );
   t.strictSame([(await count("redemption")) - before[0]!, (await count("request")) - before[1]!], [2, 3]);
   t.strictSame(await answers([redeem(coupon)]), ["COUPON_REDEEMED"], "which is what it gets when it runs again");
 });
@@ -38,52 +44,94 @@ t.test("the second redeem or lock of a coupon is handed back, and the others are
 t.test("the second of two equal requests is handed back, by its request_id or its idempotency-key", async (t) => {
   const [id, key] = [newRequestId(), newRequestId()];
   const [first, second] = [nextCoupon(), nextCoupon()];
-  t.strictSame(await answers([
-    redeem(first, { request_id: id }), redeem(first, { request_id: id }),
-    redeem(second, { idempotency_key: key }), redeem(second, { idempotency_key: key }),
-    redeem(nextCoupon(), { request_id: id }), redeem(nextCoupon(), { idempotency_key: key }),
-  ]), [200, 0, 200, 0, 0, 0], "and so is one that only has the same name");
-  t.strictSame(await answers([redeem(first, { request_id: id }), redeem(second, { idempotency_key: key })]), [200, 200], "and is the first one's answer when it runs again");
+  t.strictSame(
+    await answers([
+      redeem(first, { request_id: id }),
+      redeem(first, { request_id: id }),
+      redeem(second, { idempotency_key: key }),
+      redeem(second, { idempotency_key: key }),
+      redeem(nextCoupon(), { request_id: id }),
+      redeem(nextCoupon(), { idempotency_key: key }),
+    ]),
+    [200, 0, 200, 0, 0, 0],
+    "and so is one that only has the same name",
+  );
+  t.strictSame(
+    await answers([redeem(first, { request_id: id }), redeem(second, { idempotency_key: key })]),
+    [200, 200],
+    "and is the first one's answer when it runs again",
+  );
 });
 
 t.test("a nonce that comes twice in a group counts once", async (t) => {
   const nonce = newRequestId();
-  t.strictSame(await answers([redeem(nextCoupon(), { nonce }), redeem(nextCoupon(), { nonce }), redeem(nextCoupon(), { nonce: newRequestId() })]), [200, "NONCE_REUSED", 200]);
+  t.strictSame(
+    await answers([
+      redeem(nextCoupon(), { nonce }),
+      redeem(nextCoupon(), { nonce }),
+      redeem(nextCoupon(), { nonce: newRequestId() }),
+    ]),
+    [200, "NONCE_REUSED", 200],
+  );
   t.strictSame(await answers([redeem(nextCoupon(), { nonce })]), ["NONCE_REUSED"]);
 });
 
 t.test("a revoked credential, a read and an unknown merchant do not disturb the others", async (t) => {
   const coupon = nextCoupon();
-  t.strictSame(await answers([
-    redeem(nextCoupon(), { credential_id: 2147483647 }), { operation: "query", args: { coupon, merchant } },
-    { operation: "redeem", args: { coupon: nextCoupon(), merchant: "mch_none" } }, redeem(coupon), { operation: "refuse", args: {} },
-  ]), ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, 0]);
+  t.strictSame(
+    await answers([
+      redeem(nextCoupon(), { credential_id: 2147483647 }),
+      { operation: "query", args: { coupon, merchant } },
+      { operation: "redeem", args: { coupon: nextCoupon(), merchant: "mch_none" } },
+      redeem(coupon),
+      { operation: "refuse", args: {} },
+    ]),
+    ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, 0],
+  );
 });
 
-t.test("what a psql session holds beside the coupon is not waited for either: that call is handed back, the others are done", async (t) => {
-  const [confirmed, cancelled, redeemed, taken, voided, unused] = Array.from({ length: 6 }, nextCoupon) as [string, string, string, string, string, string];
-  const lockOf = (coupon: string) => ({ coupon, merchant, lock_request_id: `lock-${coupon}` });
-  const lock = (coupon: string) => ({ ...redeem(coupon, { request_id: `lock-${coupon}` }), operation: "lock" });
-  const granted = await till.send([lock(confirmed), lock(cancelled), lock(taken), lock(voided), redeem(redeemed)], false);
-  const { redemption } = JSON.parse(granted[4]!.body) as { redemption: string };
-  await service.owner.rows(
-    "update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)", [[`lock-${taken}`, `lock-${voided}`]]);
-  const calls = [
-    { operation: "confirm", args: lockOf(confirmed) }, { operation: "cancel", args: lockOf(cancelled) }, { operation: "reverse", args: { redemption } },
-    redeem(taken), { operation: "void", args: { coupon: voided, merchant } },
-  ];
-  const others = [{ operation: "void", args: { coupon: unused, merchant } }, redeem(nextCoupon())];
-  const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
-  t.teardown(() => psql.end());
-  await psql.run("begin");
-  await psql.rows("select from core.redemption for update");
-  await psql.rows("select from core.merchant for update");
-  t.strictSame(await answers([...calls, ...others]), [0, 0, 0, 0, 0, 200, 200]);
-  const [lapsed] = await service.owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count");
-  t.equal(lapsed!.count, 0, "nor by the job");
-  await psql.run("rollback");
-  t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
-});
+t.test(
+  "what a psql session holds beside the coupon is not waited for either: that call is handed back, the others are done",
+  async (t) => {
+    const [confirmed, cancelled, redeemed, taken, voided, unused] = Array.from({ length: 6 }, nextCoupon) as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
+    const lockOf = (coupon: string) => ({ coupon, merchant, lock_request_id: `lock-${coupon}` });
+    const lock = (coupon: string) => ({ ...redeem(coupon, { request_id: `lock-${coupon}` }), operation: "lock" });
+    const granted = await till.send(
+      [lock(confirmed), lock(cancelled), lock(taken), lock(voided), redeem(redeemed)],
+      false,
+    );
+    const { redemption } = JSON.parse(granted[4]!.body) as { redemption: string };
+    await service.owner.rows(
+      "update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)",
+      [[`lock-${taken}`, `lock-${voided}`]],
+    );
+    const calls = [
+      { operation: "confirm", args: lockOf(confirmed) },
+      { operation: "cancel", args: lockOf(cancelled) },
+      { operation: "reverse", args: { redemption } },
+      redeem(taken),
+      { operation: "void", args: { coupon: voided, merchant } },
+    ];
+    const others = [{ operation: "void", args: { coupon: unused, merchant } }, redeem(nextCoupon())];
+    const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+    t.teardown(() => psql.end());
+    await psql.run("begin");
+    await psql.rows("select from core.redemption for update");
+    await psql.rows("select from core.merchant for update");
+    t.strictSame(await answers([...calls, ...others]), [0, 0, 0, 0, 0, 200, 200]);
+    const [lapsed] = await service.owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count");
+    t.equal(lapsed!.count, 0, "nor by the job");
+    await psql.run("rollback");
+    t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
+  },
+);
 
 t.test("an error undoes the whole group", async (t) => {
   const coupon = nextCoupon();

@@ -21,7 +21,8 @@ async function makeCoupon(): Promise<{ code: string; id: string }> {
   return { code: codes[0]!, id: couponIds[0]! };
 }
 const lock = (coupon: string, request_id: string) => a.post("/v1/coupons/lock", { request_id, coupon, merchant });
-const confirm = (coupon: string, lock_request_id: string) => a.post("/v1/coupons/confirm", { request_id: newRequestId(), lock_request_id, coupon, merchant });
+const confirm = (coupon: string, lock_request_id: string) =>
+  a.post("/v1/coupons/confirm", { request_id: newRequestId(), lock_request_id, coupon, merchant });
 const redeem = (coupon: string) => a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon, merchant });
 const openPsql = (role: string) => openSession(service.address, { name: "coupon test", role });
 
@@ -58,11 +59,22 @@ t.test("a till that meets a patch waits for it, and is told what it finds then",
 t.test("a patch that meets a till waits for it, and is refused when there is nothing left to patch", async (t) => {
   const { code, id } = await makeCoupon();
   const end = await begin(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: code, merchant });
-  const patches = ["void_coupon('ten_a', $1, 'lost')", "extend_coupon('ten_a', $1, '2098-01-01', 'asked for')", "release_lock('ten_a', $1, 'asked for')"];
-  const attempts = patches.map((call) => t.rejects(service.admin.rows(`select admin.${call}`, [id]), { code: "CP409" }));
+  const patches = [
+    "void_coupon('ten_a', $1, 'lost')",
+    "extend_coupon('ten_a', $1, '2098-01-01', 'asked for')",
+    "release_lock('ten_a', $1, 'asked for')",
+  ];
+  const attempts = patches.map((call) =>
+    t.rejects(service.admin.rows(`select admin.${call}`, [id]), { code: "CP409" }),
+  );
   await untilWaiting(service, patches.length).finally(() => end("commit"));
   await Promise.all(attempts);
-  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REDEEMED"], amounts: [500], events: [{ type: "coupon.redeemed" }] });
+  t.match(await readStory(service.owner, id), {
+    status: "REDEEMED",
+    redemptions: ["REDEEMED"],
+    amounts: [500],
+    events: [{ type: "coupon.redeemed" }],
+  });
   t.strictSame(await findBrokenLaws(service.owner), []);
 });
 
@@ -81,7 +93,10 @@ t.test("of two psql sessions that give one coupon a live lock by hand, the secon
     update core.coupon set status = 'LOCKED' where coupon_id = '${coupon!.key}'`;
   const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
   await first.run(`begin; ${lockByHand}`);
-  const attempt = second.run(`begin; ${lockByHand}; commit`).then(() => "committed", (error: { constraint_name: string }) => error.constraint_name);
+  const attempt = second.run(`begin; ${lockByHand}; commit`).then(
+    () => "committed",
+    (error: { constraint_name: string }) => error.constraint_name,
+  );
   await untilWaiting(service, 1).finally(() => first.run("commit"));
   t.equal(await attempt, "coupon_has_one_live_redemption");
   await Promise.all([first.end(), second.end()]);
@@ -107,7 +122,10 @@ t.test("a live redemption written by hand holds its coupon, also where the coupo
     select tenant_id, redemption_id, 'REDEMPTION', distributor_id, discount_minor, currency, now() from concerned`;
   const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
   await first.run(`begin; ${redeemByHand}`);
-  const attempt = second.run(`update core.coupon set status = 'ISSUED' where coupon_id = '${coupon!.key}'`).then(() => "done", (error: { constraint_name: string }) => error.constraint_name);
+  const attempt = second.run(`update core.coupon set status = 'ISSUED' where coupon_id = '${coupon!.key}'`).then(
+    () => "done",
+    (error: { constraint_name: string }) => error.constraint_name,
+  );
   await untilWaiting(service, 1).finally(() => first.run("commit"));
   t.equal(await attempt, "coupon_agrees_with_its_redemptions");
   await Promise.all([first.end(), second.end()]);
@@ -116,21 +134,47 @@ t.test("a live redemption written by hand holds its coupon, also where the coupo
 });
 
 t.test("what is fixed in use waits for a first use that is under way", async (t) => {
-  await service.apply({ tenants: [
-    { id: "ten_a", name: "A", variant: "A", templates: [{ id: "tpl_new", name: "new", maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 }, valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" }] },
-    { id: "ten_new", name: "new", variant: "A" },
-  ] });
+  await service.apply({
+    tenants: [
+      {
+        id: "ten_a",
+        name: "A",
+        variant: "A",
+        templates: [
+          {
+            id: "tpl_new",
+            name: "new",
+            maker: "pty_a",
+            currency: "EUR",
+            discount: { type: "fixed", amount: 5 },
+            valid_from: "2020-01-01T00:00:00Z",
+            valid_to: "2099-01-01T00:00:00Z",
+          },
+        ],
+      },
+      { id: "ten_new", name: "new", variant: "A" },
+    ],
+  });
   const uses: [string, string, string][] = [
-    ["template_with_batches_keeps_its_terms", "update core.template set discount_minor = 9900 where external_id = 'tpl_new'",
+    [
+      "template_with_batches_keeps_its_terms",
+      "update core.template set discount_minor = 9900 where external_id = 'tpl_new'",
       `insert into core.batch (tenant_id, external_id, template_id, maker_id, distributor_id, total_count, valid_from, valid_to, key_version, salt, caller_id, request_id, body_hash, created_at)
-       select tenant_id, 'bat_new', template_id, maker_id, maker_id, 1, valid_from, valid_to, '1', 'salt', 0, 'new', 'hash', now() from core.template where external_id = 'tpl_new'`],
-    ["variant_and_unit_are_fixed_in_use", "update core.tenant set amount_unit = 'minor' where external_id = 'ten_new'",
-      "insert into core.credential (tenant_id, access_key, sealed_secret, secret_hash) select tenant_id, 'ak_new', 'sealed', 'hash' from core.tenant where external_id = 'ten_new'"],
+       select tenant_id, 'bat_new', template_id, maker_id, maker_id, 1, valid_from, valid_to, '1', 'salt', 0, 'new', 'hash', now() from core.template where external_id = 'tpl_new'`,
+    ],
+    [
+      "variant_and_unit_are_fixed_in_use",
+      "update core.tenant set amount_unit = 'minor' where external_id = 'ten_new'",
+      "insert into core.credential (tenant_id, access_key, sealed_secret, secret_hash) select tenant_id, 'ak_new', 'sealed', 'hash' from core.tenant where external_id = 'ten_new'",
+    ],
   ];
   for (const [by, change, use] of uses) {
     const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
     await first.run(`begin; ${use}`);
-    const attempt = second.run(change).then(() => "done", (error: { constraint_name: string }) => error.constraint_name);
+    const attempt = second.run(change).then(
+      () => "done",
+      (error: { constraint_name: string }) => error.constraint_name,
+    );
     await untilWaiting(service, 1).finally(() => first.run("commit"));
     t.equal(await attempt, by);
     await Promise.all([first.end(), second.end()]);

@@ -44,19 +44,33 @@ race("50 equal requests at once are one execution and 50 equal answers", async (
   const [coupon] = await makeCoupons(1);
   const { code, id } = coupon!;
   const body = { request_id: newRequestId(), coupon: code, merchant };
-  const answers = await crowd(service, await holdCoupon(service, id), Array.from({ length: 50 }, () => () => a.post("/v1/coupons/redeem", body)));
+  const answers = await crowd(
+    service,
+    await holdCoupon(service, id),
+    Array.from({ length: 50 }, () => () => a.post("/v1/coupons/redeem", body)),
+  );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.strictSame(countOutcomes(answers), { 200: 50 });
   t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
-  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REDEEMED"], amounts: [500], events: [{ type: "coupon.redeemed" }] });
+  t.match(await readStory(service.owner, id), {
+    status: "REDEEMED",
+    redemptions: ["REDEEMED"],
+    amounts: [500],
+    events: [{ type: "coupon.redeemed" }],
+  });
 });
 
 race("50 requests at once that share an idempotency-key only are one execution too", async (t) => {
   const [coupon] = await makeCoupons(1);
   const { code, id } = coupon!;
   const idempotencyKey = newRequestId();
-  const one = () => a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { idempotencyKey });
-  const answers = await crowd(service, await holdCoupon(service, id), Array.from({ length: 50 }, () => one));
+  const one = () =>
+    a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { idempotencyKey });
+  const answers = await crowd(
+    service,
+    await holdCoupon(service, id),
+    Array.from({ length: 50 }, () => one),
+  );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.equal(answers.filter((answer) => answer.status === 200 && !isReplay(answer)).length, 1);
   t.match(await readStory(service.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
@@ -89,10 +103,14 @@ race("two requests that cross request_id and idempotency-key do not wait for eac
   // Whoever takes the two names in the order given, and not in one order, has one of them now and waits for the
   // other: with the lower held, the second call would sit on the higher.
   const end = await begin(service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
-  const answers = [a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high })];
+  const answers = [
+    a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high }),
+  ];
   const bothWait = async () => {
     await untilWaiting(service, 1);
-    answers.push(a.post("/v1/coupons/redeem", { request_id: high, coupon: other!.code, merchant }, { idempotencyKey: low }));
+    answers.push(
+      a.post("/v1/coupons/redeem", { request_id: high, coupon: other!.code, merchant }, { idempotencyKey: low }),
+    );
     await untilWaiting(service, 2);
   };
   await bothWait().finally(() => end("rollback"));
@@ -101,7 +119,11 @@ race("two requests that cross request_id and idempotency-key do not wait for eac
 
 race("a batch create that is sent 20 times at once makes one batch", async (t) => {
   const body = { request_id: newRequestId(), template: "tpl_percent", total_count: 3 };
-  const answers = await crowd(service, await holdRow("template", "tpl_percent"), Array.from({ length: 20 }, () => () => a.post("/v1/batches", body)));
+  const answers = await crowd(
+    service,
+    await holdRow("template", "tpl_percent"),
+    Array.from({ length: 20 }, () => () => a.post("/v1/batches", body)),
+  );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.strictSame(countOutcomes(answers), { 200: 20 });
   t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
@@ -112,15 +134,25 @@ race("a batch create that is sent 20 times at once makes one batch", async (t) =
 race("of 20 allocates of one batch exactly one succeeds, and the distributor is told once", async (t) => {
   const { id } = await service.makeBatch(a, "tpl_fixed", 2, { isReleased: false });
   const allocate = () => a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
-  const answers = await crowd(service, await holdRow("batch", id), Array.from({ length: 20 }, () => allocate));
+  const answers = await crowd(
+    service,
+    await holdRow("batch", id),
+    Array.from({ length: 20 }, () => allocate),
+  );
   t.strictSame(countOutcomes(answers), { 200: 1, BATCH_ALREADY_ALLOCATED: 19 });
-  const told = await service.owner.rows("select event_type from report.event where batch = $1 order by event_seq", [id]);
+  const told = await service.owner.rows("select event_type from report.event where batch = $1 order by event_seq", [
+    id,
+  ]);
   t.strictSame([...told], [{ event_type: "batch.generated" }, { event_type: "allocation.completed" }]);
 });
 
 race("a nonce that 20 requests bring at once lets one of them in", async (t) => {
   const coupons = await makeCoupons(20);
   const nonce = newRequestId().padEnd(16, "x");
-  const answers = await Promise.all(coupons.map(({ code }) => a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { nonce })));
+  const answers = await Promise.all(
+    coupons.map(({ code }) =>
+      a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { nonce }),
+    ),
+  );
   t.strictSame(countOutcomes(answers), { 200: 1, NONCE_REUSED: 19 });
 });

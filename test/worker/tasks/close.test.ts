@@ -2,7 +2,19 @@
 import t, { type Test } from "tap";
 import { connect, openSession, type Database } from "../../../src/database/connect.ts";
 import { verify } from "../../../src/commands/statements.ts";
-import { daySeconds, keepBooks, listStatements, manyDistributors, noonOffset, openBooks, setZone, startWorker, until, zoneOf, type Books } from "../../support/business-days.ts";
+import {
+  daySeconds,
+  keepBooks,
+  listStatements,
+  manyDistributors,
+  noonOffset,
+  openBooks,
+  setZone,
+  startWorker,
+  until,
+  zoneOf,
+  type Books,
+} from "../../support/business-days.ts";
 import { findBrokenLaws } from "../../support/inspect.ts";
 import { runProgram } from "../../support/program.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
@@ -17,14 +29,21 @@ async function startWorld(t: Test, count: number, options = {}): Promise<World> 
   for (const party of parties) await setZone(service, party, zoneOf(offset));
   const codes = await openBooks(service, parties, 2);
   const by = service.as("ak_many");
-  await Promise.all(parties.map(async (party) => {
-    let redemption = "";
-    for (const coupon of codes.get(party)!) {
-      const { json } = await by.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon, merchant: "mch_many", store: `shop of ${party}` });
-      redemption = json.redemption;
-    }
-    await by.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption });
-  }));
+  await Promise.all(
+    parties.map(async (party) => {
+      let redemption = "";
+      for (const coupon of codes.get(party)!) {
+        const { json } = await by.post("/v1/coupons/redeem", {
+          request_id: newRequestId(),
+          coupon,
+          merchant: "mch_many",
+          store: `shop of ${party}`,
+        });
+        redemption = json.redemption;
+      }
+      await by.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption });
+    }),
+  );
   const books = await keepBooks(t, service);
   await books.sequence();
   return { service, books, parties, end: (party) => setZone(service, party, zoneOf(offset + daySeconds)) };
@@ -34,10 +53,20 @@ async function checkAll(t: Test, { service, parties }: World): Promise<void> {
   const statements = await listStatements(service);
   t.strictSame(statements.map(({ distributor }) => distributor).sort(), [...parties].sort(), "one statement each");
   t.ok(statements.every(({ is_ready, entries }) => is_ready && entries === 3));
-  const told = await service.owner.rows("select p.external_id as party, count(*)::int from core.event e join core.party p using (tenant_id, party_id) where event_type = 'reconciliation.ready' group by 1");
-  t.strictSame(told.map(({ party, count }) => [party, count]).sort(), parties.map((party) => [party, 1]).sort(), "told of once");
+  const told = await service.owner.rows(
+    "select p.external_id as party, count(*)::int from core.event e join core.party p using (tenant_id, party_id) where event_type = 'reconciliation.ready' group by 1",
+  );
+  t.strictSame(
+    told.map(({ party, count }) => [party, count]).sort(),
+    parties.map((party) => [party, 1]).sort(),
+    "told of once",
+  );
   const verdicts = await Array.fromAsync(verify(service.admin));
-  t.strictSame(verdicts.flatMap(({ differences }) => differences), [], "the files, made again, have the same bytes");
+  t.strictSame(
+    verdicts.flatMap(({ differences }) => differences),
+    [],
+    "the files, made again, have the same bytes",
+  );
   t.equal(verdicts.length, parties.length);
   t.strictSame(await findBrokenLaws(service.owner), []);
 }
@@ -65,9 +94,17 @@ async function closeAndDie({ books, end }: World, party: string, point: number, 
   await end(party);
   const { dying, lived } = dieAt(books.worker, point, death);
   const closer = books.closerOn(dying);
-  await closer.closeDays().then(closer.finishStatements).catch(() => {});
+  await closer
+    .closeDays()
+    .then(closer.finishStatements)
+    .catch(() => {});
   // Another worker. (Ours shares its pool with the dead one, and the driver gives the next call the last words of a lost connection.)
-  await until(() => books.close().then(() => true, () => false));
+  await until(() =>
+    books.close().then(
+      () => true,
+      () => false,
+    ),
+  );
   return lived.isDead;
 }
 
@@ -97,26 +134,40 @@ t.test("its backend ended in the middle of any of its statements", async (t) => 
       const other = openSession(world.service.address, { name: "coupon test", role: "coupon_owner" });
       await other.run("begin; lock core.statement, core.posting, core.statement_line in access exclusive mode");
       let isOver = false;
-      const running = database.rows(text, params).catch(() => {}).finally(() => {
-        isOver = true;
-      });
+      const running = database
+        .rows(text, params)
+        .catch(() => {})
+        .finally(() => {
+          isOver = true;
+        });
       let killed: unknown[] = [];
       while (!isOver && killed.length === 0) {
         killed = await login.rows(
-          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'coupon test worker' and datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0");
+          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'coupon test worker' and datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0",
+        );
       }
       await other.run("rollback");
       await Promise.all([running, other.end()]);
       if (killed.length > 0) ended.push(/jobs\.(\w+)/.exec(text)![1]!);
     });
   }
-  t.strictSame(ended, ["close_days", "list_due_statements", "summarize_statement", "read_statement_page", "read_statement_page", "finish_statement", "list_due_statements"]);
+  t.strictSame(ended, [
+    "close_days",
+    "list_due_statements",
+    "summarize_statement",
+    "read_statement_page",
+    "read_statement_page",
+    "finish_statement",
+    "list_due_statements",
+  ]);
   await checkAll(t, world);
 });
 
 t.test("three workers at the same days at once", async (t) => {
   const world = await startWorld(t, 12);
-  const others = Array.from({ length: 2 }, () => connect(world.service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 }));
+  const others = Array.from({ length: 2 }, () =>
+    connect(world.service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 }),
+  );
   t.teardown(() => Promise.all(others.map((other) => other.end())));
   for (const party of world.parties) await world.end(party);
   const closers = [world.books.closer, ...others.map((other) => world.books.closerOn(other))];
@@ -129,8 +180,12 @@ t.test("three workers at the same days at once", async (t) => {
 t.test("worker processes killed with -9 in the middle of it", async (t) => {
   const world = await startWorld(t, 40);
   for (const party of world.parties) await world.end(party);
-  const count = async (isCounted: (row: { is_ready: boolean }) => boolean) => (await listStatements(world.service)).filter(isCounted).length;
-  const reached = [async () => (await count(() => true)) > 0, async () => (await count(({ is_ready }) => is_ready)) > 5];
+  const count = async (isCounted: (row: { is_ready: boolean }) => boolean) =>
+    (await listStatements(world.service)).filter(isCounted).length;
+  const reached = [
+    async () => (await count(() => true)) > 0,
+    async () => (await count(({ is_ready }) => is_ready)) > 5,
+  ];
   const progress: number[] = [];
   for (const isReached of reached) {
     const worker = startWorker(t, world.service);
@@ -151,7 +206,8 @@ t.test("who posts entries and who closes days is one at a time", async (t) => {
   const { service, books, parties } = world;
   const other = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => other.end());
-  const closeDays = async (database: Pick<Database, "rows">) => (await database.rows<{ closed: number }>("select jobs.close_days(50) as closed"))[0]!.closed;
+  const closeDays = async (database: Pick<Database, "rows">) =>
+    (await database.rows<{ closed: number }>("select jobs.close_days(50) as closed"))[0]!.closed;
 
   await other.run("begin");
   await other.rows("select jobs.sequence_events(1000)");
@@ -173,30 +229,47 @@ t.test("statements -- verify finds what was changed behind the triggers' back, a
   const { service, books, parties } = world;
   for (const party of parties) await world.end(party);
   await books.close();
-  t.match(await runProgram(service, "statements", ["verify"]), { code: 0, stdout: "6 statements checked, all as they were\n", stderr: "" });
+  t.match(await runProgram(service, "statements", ["verify"]), {
+    code: 0,
+    stdout: "6 statements checked, all as they were\n",
+    stderr: "",
+  });
   t.match(await runProgram(service, "statements", []), { code: 1, stdout: "", stderr: /^usage: / });
 
   const superuser = openSession(service.address, { name: "coupon test" });
   t.teardown(() => superuser.end());
   await superuser.run("set session_replication_role = replica");
-  const mine = (column: string, party: string) => `${column} = (select party_id from core.party where external_id = '${party}')`;
+  const mine = (column: string, party: string) =>
+    `${column} = (select party_id from core.party where external_id = '${party}')`;
   await superuser.run(`update core.ledger_entry set amount_minor = amount_minor + 1 where entry_type = 'REDEMPTION' and ${mine("distributor_id", parties[0]!)}
     and entry_id in (select redemption_id from core.redemption where status = 'REDEEMED')`);
-  await superuser.run(`update core.redemption set store = 'another' where store = 'shop of ${parties[1]}' and status = 'REDEEMED'`);
+  await superuser.run(
+    `update core.redemption set store = 'another' where store = 'shop of ${parties[1]}' and status = 'REDEEMED'`,
+  );
   await superuser.run(`delete from core.posting where number = 3 and ${mine("distributor_id", parties[2]!)}`);
   await superuser.run(`update core.statement_line set reversal_count = 2 where ${mine("distributor_id", parties[3]!)}`);
-  await superuser.run(`update core.statement set summary_sha256 = repeat('0', 64) where ${mine("distributor_id", parties[4]!)}`);
+  await superuser.run(
+    `update core.statement set summary_sha256 = repeat('0', 64) where ${mine("distributor_id", parties[4]!)}`,
+  );
   const { code, stdout } = await runProgram(service, "statements", ["verify"]);
   t.equal(code, 1);
   const lines = stdout.trimEnd().split("\n");
   t.equal(lines.pop(), "6 statements checked, 5 not as they were");
-  const said = (party: string) => lines.filter((line) => line.includes(` ${party} `)).map((line) => line.replace(/^.*?: /, "").replace(/[0-9a-f]{64}/g, "#"));
+  const said = (party: string) =>
+    lines
+      .filter((line) => line.includes(` ${party} `))
+      .map((line) => line.replace(/^.*?: /, "").replace(/[0-9a-f]{64}/g, "#"));
   t.strictSame(said(parties[0]!), [
     "detail.csv has sha256 #, had # when it was finished",
     "summary.csv says 2/1470 redeemed and 1/-735 reversed (count/minor units) for mch_many tpl_one EUR, the ledger 2/1471 redeemed and 1/-735 reversed (count/minor units)",
   ]);
   t.match(said(parties[1]!), [/^detail\.csv has bytes \d+, had \d+/, /^detail\.csv has sha256/]);
-  t.match(said(parties[2]!), [/^detail\.csv has rows 2, had 3/, /^detail\.csv has bytes/, /^detail\.csv has sha256/, /^summary\.csv says 2\/1470 .* the ledger 2\/1470 redeemed and 0\/0 reversed/]);
+  t.match(said(parties[2]!), [
+    /^detail\.csv has rows 2, had 3/,
+    /^detail\.csv has bytes/,
+    /^detail\.csv has sha256/,
+    /^summary\.csv says 2\/1470 .* the ledger 2\/1470 redeemed and 0\/0 reversed/,
+  ]);
   t.match(said(parties[3]!), [/^summary\.csv has sha256/, /^summary\.csv says .* 2\/-735 reversed/]);
   t.match(said(parties[4]!), [/^summary\.csv has sha256/]);
   t.strictSame(said(parties[5]!), []);

@@ -28,7 +28,11 @@ const p95 = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values
 
 t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", async (t) => {
   const receivers = await Promise.all(Array.from({ length: 10 }, () => startReceiver(t)));
-  const world = await subscribe(t, receivers.map(({ url }) => url), 80);
+  const world = await subscribe(
+    t,
+    receivers.map(({ url }) => url),
+    80,
+  );
   const parties = receivers.map((_, index) => `pty_s${index + 1}`);
   const nine = receivers.slice(1);
   await startWork(t, world);
@@ -67,64 +71,91 @@ t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", as
   t.strictSame([...(await waiting())], ["pty_s1"], "only its own events wait");
 });
 
-t.test("a worker killed with -9 between a 200 and its record: the next one delivers again under the same webhook-id", async (t) => {
-  const receiver = await startReceiver(t, status(200));
-  const world = await subscribe(t, [receiver.url]);
-  const { service } = world;
-  const [event] = await world.happen("pty_s1", 1);
-  // The record has to wait for this row.
-  const blocker = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
-  await blocker.run("begin");
-  await blocker.rows("select from core.delivery for update");
-  const victim = startProgram(service, "work");
-  await until(() => receiver.received.length === 1);
-  await untilWaiting(service, 1);
-  victim.kill("SIGKILL");
-  await codeOf(victim);
-  // Its statement goes with it, as when the machine is gone; else the database would finish it.
-  const superuser = connect(service.address, { name: "coupon test", max: 1 });
-  await superuser.rows("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and application_name = 'coupon deliver'");
-  await superuser.end();
-  await blocker.run("rollback");
-  await blocker.end();
-  t.match(await listDeliveries(world), [{ event, status: "WAITING", attempt_count: 0, is_due: true }]);
-  const [lease] = await service.owner.rows<{ seconds: number }>("select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook");
-  t.ok(lease!.seconds > 0 && lease!.seconds <= 60, "its lease is left, of a minute at most");
-  await service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
-  await startWork(t, world);
-  await until(async () => (await listDeliveries(world)).length === 0);
-  t.strictSame(receiver.received.map(({ id }) => id), [event, event]);
-  t.equal(receiver.received[1]!.body, receiver.received[0]!.body);
-});
+t.test(
+  "a worker killed with -9 between a 200 and its record: the next one delivers again under the same webhook-id",
+  async (t) => {
+    const receiver = await startReceiver(t, status(200));
+    const world = await subscribe(t, [receiver.url]);
+    const { service } = world;
+    const [event] = await world.happen("pty_s1", 1);
+    // The record has to wait for this row.
+    const blocker = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+    await blocker.run("begin");
+    await blocker.rows("select from core.delivery for update");
+    const victim = startProgram(service, "work");
+    await until(() => receiver.received.length === 1);
+    await untilWaiting(service, 1);
+    victim.kill("SIGKILL");
+    await codeOf(victim);
+    // Its statement goes with it, as when the machine is gone; else the database would finish it.
+    const superuser = connect(service.address, { name: "coupon test", max: 1 });
+    await superuser.rows(
+      "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and application_name = 'coupon deliver'",
+    );
+    await superuser.end();
+    await blocker.run("rollback");
+    await blocker.end();
+    t.match(await listDeliveries(world), [{ event, status: "WAITING", attempt_count: 0, is_due: true }]);
+    const [lease] = await service.owner.rows<{ seconds: number }>(
+      "select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook",
+    );
+    t.ok(lease!.seconds > 0 && lease!.seconds <= 60, "its lease is left, of a minute at most");
+    await service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
+    await startWork(t, world);
+    await until(async () => (await listDeliveries(world)).length === 0);
+    t.strictSame(
+      receiver.received.map(({ id }) => id),
+      [event, event],
+    );
+    t.equal(receiver.received[1]!.body, receiver.received[0]!.body);
+  },
+);
 
-t.test("SIGTERM ends the program in time with exit code 0, also while a subscriber hangs, and leaves no lease", async (t) => {
-  const receiver = await startReceiver(t, hang);
-  const world = await subscribe(t, [receiver.url]);
-  await world.happen("pty_s1", 8);
-  const program = startProgram(world.service, "work");
-  await until(() => receiver.received.length === 4);
-  const startedAt = performance.now();
-  program.kill("SIGTERM");
-  t.equal(await codeOf(program), 0);
-  t.ok(performance.now() - startedAt < 8_000);
-  t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
-  t.equal(receiver.received.length, 4, "nothing more was begun");
-});
+t.test(
+  "SIGTERM ends the program in time with exit code 0, also while a subscriber hangs, and leaves no lease",
+  async (t) => {
+    const receiver = await startReceiver(t, hang);
+    const world = await subscribe(t, [receiver.url]);
+    await world.happen("pty_s1", 8);
+    const program = startProgram(world.service, "work");
+    await until(() => receiver.received.length === 4);
+    const startedAt = performance.now();
+    program.kill("SIGTERM");
+    t.equal(await codeOf(program), 0);
+    t.ok(performance.now() - startedAt < 8_000);
+    t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
+    t.equal(receiver.received.length, 4, "nothing more was begun");
+  },
+);
 
 t.test("no secret and no signature is in the log or in the delivery log, whatever happens", async (t) => {
   const lines: string[] = [];
   const log = createLog("trace", new Writable({ write: (chunk, _, done) => (lines.push(String(chunk)), done()) }));
   const answers: Receiver["answer"][] = [take, status(500), status(410), (response) => response.destroy()];
   const receivers = await Promise.all(answers.map((answer) => startReceiver(t, answer)));
-  const world = await subscribe(t, receivers.map(({ url }) => url));
+  const world = await subscribe(
+    t,
+    receivers.map(({ url }) => url),
+  );
   // Sealed for another party: it does not open.
   await world.service.owner.rows(
     `update core.webhook w set sealed_secret = o.sealed_secret from core.webhook o, core.party p
-     where (o.tenant_id, o.party_id) = (p.tenant_id, p.party_id) and p.external_id = 'pty_s1' and w.party_id = o.party_id + 3`);
+     where (o.tenant_id, o.party_id) = (p.tenant_id, p.party_id) and p.external_id = 'pty_s1' and w.party_id = o.party_id + 3`,
+  );
   await startWork(t, world, log);
   for (const party of ["pty_s1", "pty_s2", "pty_s3", "pty_s4"]) await world.happen(party, 1);
-  await until(() => receivers.slice(0, 3).every(({ received }) => received.length > 0) && lines.some((line) => line.includes("does not open")));
-  const written = lines.join("") + JSON.stringify(await world.service.owner.rows("select a::text, d::text from core.delivery_attempt a full join core.delivery d using (event_id)"));
+  await until(
+    () =>
+      receivers.slice(0, 3).every(({ received }) => received.length > 0) &&
+      lines.some((line) => line.includes("does not open")),
+  );
+  const written =
+    lines.join("") +
+    JSON.stringify(
+      await world.service.owner.rows(
+        "select a::text, d::text from core.delivery_attempt a full join core.delivery d using (event_id)",
+      ),
+    );
   t.notMatch(written, /whsec_/);
   for (const secret of world.secrets.values()) t.notOk(written.includes(secret.slice(6)));
   for (const { received } of receivers) {

@@ -5,7 +5,14 @@ import t from "tap";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { createDeliverer } from "../../../src/worker/tasks/deliver.ts";
 import { hang, startReceiver, status } from "../../support/receiver.ts";
-import { findSubscriber, listDeliveries, openWorker, startDeliverer, subscribe, tenant } from "../../support/subscribers.ts";
+import {
+  findSubscriber,
+  listDeliveries,
+  openWorker,
+  startDeliverer,
+  subscribe,
+  tenant,
+} from "../../support/subscribers.ts";
 
 t.test("after an outage 2,000 are drained by two workers, each once and never more than 4 at once", async (t) => {
   const receiver = await startReceiver(t);
@@ -17,12 +24,14 @@ t.test("after an outage 2,000 are drained by two workers, each once and never mo
   const subscriber = await findSubscriber(world, "pty_s1");
   const startedAt = performance.now();
   // As eager as can be: each tries over and over, whether it is due or not.
-  await Promise.all(workers.map(async (worker) => {
-    while (receiver.received.length < 2_000 || (await worker.listDue()).length > 0) {
-      await worker.deliver(subscriber);
-      await sleep(1);
-    }
-  }));
+  await Promise.all(
+    workers.map(async (worker) => {
+      while (receiver.received.length < 2_000 || (await worker.listDue()).length > 0) {
+        await worker.deliver(subscriber);
+        await sleep(1);
+      }
+    }),
+  );
   t.comment(`drained in ${Math.round(performance.now() - startedAt)} ms`);
   t.equal(receiver.most.get("/1"), 4);
   t.equal(receiver.received.length, 2_000);
@@ -34,48 +43,97 @@ t.test("after an outage 2,000 are drained by two workers, each once and never mo
   t.ok(Math.max(...strayed) < 32, `${Math.max(...strayed)} places out of order at most`);
 });
 
-t.test("a lease keeps other workers away until it runs out; a record that comes late then spoils nothing", async (t) => {
-  const receiver = await startReceiver(t, hang);
-  const world = await subscribe(t, [receiver.url]);
-  const subscriber = await findSubscriber(world, "pty_s1");
-  const [event] = await world.happen("pty_s1", 1);
-  const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, 10)";
-  const dead = randomUUID();
-  const [claimed] = await world.worker.rows<{ event_id: string; attempt: number }>(claim, [subscriber.tenant_id, subscriber.party_id, dead]);
-  const deliverer = startDeliverer(world, world.worker);
-  t.equal((await deliverer.listDue()).length, 0);
-  await deliverer.deliver(subscriber);
-  t.equal(receiver.received.length, 0, "asked by name all the same");
-  const [lease] = await world.service.owner.rows<{ seconds: number }>("select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook where holder is not null");
-  t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "for a minute, four times an exchange");
+t.test(
+  "a lease keeps other workers away until it runs out; a record that comes late then spoils nothing",
+  async (t) => {
+    const receiver = await startReceiver(t, hang);
+    const world = await subscribe(t, [receiver.url]);
+    const subscriber = await findSubscriber(world, "pty_s1");
+    const [event] = await world.happen("pty_s1", 1);
+    const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, 10)";
+    const dead = randomUUID();
+    const [claimed] = await world.worker.rows<{ event_id: string; attempt: number }>(claim, [
+      subscriber.tenant_id,
+      subscriber.party_id,
+      dead,
+    ]);
+    const deliverer = startDeliverer(world, world.worker);
+    t.equal((await deliverer.listDue()).length, 0);
+    await deliverer.deliver(subscriber);
+    t.equal(receiver.received.length, 0, "asked by name all the same");
+    const [lease] = await world.service.owner.rows<{ seconds: number }>(
+      "select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook where holder is not null",
+    );
+    t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "for a minute, four times an exchange");
 
-  await world.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
-  receiver.answer = status(500);
-  await deliverer.drain();
-  const [before] = await listDeliveries(world);
-  t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
-  const late = JSON.stringify([{ ...claimed, http_status: 404, error: null, duration_ms: 1, is_taken: false, retry_after_seconds: null, is_gone: false }]);
-  await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [subscriber.tenant_id, subscriber.party_id, late]);
-  t.match(await listDeliveries(world), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
+    await world.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
+    receiver.answer = status(500);
+    await deliverer.drain();
+    const [before] = await listDeliveries(world);
+    t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
+    const late = JSON.stringify([
+      {
+        ...claimed,
+        http_status: 404,
+        error: null,
+        duration_ms: 1,
+        is_taken: false,
+        retry_after_seconds: null,
+        is_gone: false,
+      },
+    ]);
+    await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+      subscriber.tenant_id,
+      subscriber.party_id,
+      late,
+    ]);
+    t.match(await listDeliveries(world), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
 
-  await world.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
-  const second = JSON.stringify([{ event_id: claimed!.event_id, attempt: 2, http_status: 404, error: null, duration_ms: 1, is_taken: false, retry_after_seconds: null, is_gone: false }]);
-  await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [subscriber.tenant_id, subscriber.party_id, second]);
-  t.match(await listDeliveries(world), [{ status: "PARKED", last_error: "disabled: test" }], "what was parked meanwhile stays so");
-});
+    await world.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
+    const second = JSON.stringify([
+      {
+        event_id: claimed!.event_id,
+        attempt: 2,
+        http_status: 404,
+        error: null,
+        duration_ms: 1,
+        is_taken: false,
+        retry_after_seconds: null,
+        is_gone: false,
+      },
+    ]);
+    await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+      subscriber.tenant_id,
+      subscriber.party_id,
+      second,
+    ]);
+    t.match(
+      await listDeliveries(world),
+      [{ status: "PARKED", last_error: "disabled: test" }],
+      "what was parked meanwhile stays so",
+    );
+  },
+);
 
 t.test("of those who wait, they come first whose turn is the longest ago", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`, `${receiver.url}/3`]);
   const deliverer = startDeliverer(world, world.worker);
   const ids = await Promise.all(["pty_s1", "pty_s2", "pty_s3"].map((party) => findSubscriber(world, party)));
-  for (const order of [[1, 0, 2], [2, 0, 1], [0, 2, 1]]) {
+  for (const order of [
+    [1, 0, 2],
+    [2, 0, 1],
+    [0, 2, 1],
+  ]) {
     for (const index of order) {
       await world.happen(`pty_s${index + 1}`, 1);
       await deliverer.drain();
     }
     await world.happen(["pty_s1", "pty_s2", "pty_s3"], 1);
-    t.strictSame((await deliverer.listDue()).map((row) => ({ ...row })), order.map((index) => ({ ...ids[index]! })));
+    t.strictSame(
+      (await deliverer.listDue()).map((row) => ({ ...row })),
+      order.map((index) => ({ ...ids[index]! })),
+    );
     await deliverer.deliver(ids[0]!);
     await deliverer.deliver(ids[1]!);
     await deliverer.deliver(ids[2]!);
@@ -91,7 +149,9 @@ t.test("a worker that stops begins nothing more, cuts off what does not end, and
   const world = await subscribe(t, [receiver.url]);
   const events = await world.happen("pty_s1", 10);
   const startedAt = performance.now();
-  await startDeliverer(world, world.worker, { stopping: stopping.signal }).deliver(await findSubscriber(world, "pty_s1"));
+  await startDeliverer(world, world.worker, { stopping: stopping.signal }).deliver(
+    await findSubscriber(world, "pty_s1"),
+  );
   t.ok(performance.now() - startedAt < 5_000);
   t.ok(receiver.received.length <= 5);
   const left = await listDeliveries(world);
@@ -105,7 +165,9 @@ t.test("an address that is not allowed is refused, told and tried again, without
   const world = await subscribe(t, [receiver.url]);
   await world.happen("pty_s1", 1);
   await startDeliverer(world, world.worker, { allow: [] }).drain();
-  t.match(await listDeliveries(world), [{ status: "WAITING", attempt_count: 1, last_error: "refused: 127.0.0.1 is no public address" }]);
+  t.match(await listDeliveries(world), [
+    { status: "WAITING", attempt_count: 1, last_error: "refused: 127.0.0.1 is no public address" },
+  ]);
   t.equal(receiver.connections, 0);
 });
 
@@ -114,7 +176,12 @@ t.test("with another master key nothing is sent, and the lease is the pause befo
   const world = await subscribe(t, [receiver.url]);
   await world.happen("pty_s1", 1);
   const keys = parseMasterKeys(Buffer.alloc(32, 5).toString("base64"));
-  const stranger = createDeliverer({ database: world.worker, keys, send: async () => t.fail("sent") as never, stopping: new AbortController().signal });
+  const stranger = createDeliverer({
+    database: world.worker,
+    keys,
+    send: async () => t.fail("sent") as never,
+    stopping: new AbortController().signal,
+  });
   await t.rejects(stranger.deliver(await findSubscriber(world, "pty_s1")), { message: /does not open/ });
   t.equal((await stranger.listDue()).length, 0);
   t.match(await listDeliveries(world), [{ attempt_count: 0 }]);

@@ -7,10 +7,20 @@ import { newRequestId, startService, type Batch, type Running } from "../../supp
 import { begin, holdCoupon } from "../../support/sessions.ts";
 
 const template = (id: string, more: object) => ({
-  id, name: id, maker: "pty_a", currency: "EUR", discount: { type: "fixed", amount: 5 },
-  valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z", ...more,
+  id,
+  name: id,
+  maker: "pty_a",
+  currency: "EUR",
+  discount: { type: "fixed", amount: 5 },
+  valid_from: "2020-01-01T00:00:00Z",
+  valid_to: "2099-01-01T00:00:00Z",
+  ...more,
 });
-const templates = [template("tpl_past", { valid_to: "2021-01-01T00:00:00Z" }), template("tpl_live", {}), template("tpl_again", { after_reversal: "reissued" })];
+const templates = [
+  template("tpl_past", { valid_to: "2021-01-01T00:00:00Z" }),
+  template("tpl_live", {}),
+  template("tpl_again", { after_reversal: "reissued" }),
+];
 const merchant = "mch_a";
 
 let service: Running;
@@ -23,7 +33,12 @@ t.before(async () => {
   service = await startService(t);
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates }] });
   till = service.as("ak_a");
-  worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2, lockTimeoutMs: 5_000 });
+  worker = connect(service.address, {
+    name: "coupon test worker",
+    role: "coupon_worker",
+    max: 2,
+    lockTimeoutMs: 5_000,
+  });
   psql = openSession(service.address, { name: "psql" });
   await psql.run("set session_replication_role = replica");
   expire = createExpirer({ database: worker, stopping: new AbortController().signal });
@@ -46,15 +61,25 @@ async function lock(code: string): Promise<string> {
 
 // As if time had passed: the batch and its coupons have ended, without anybody's patch.
 async function end(batch: Batch, when = "clock_timestamp()"): Promise<void> {
-  await psql.rows(`update core.coupon c set valid_to = ${when} from core.batch b where b.batch_id = c.batch_id and b.external_id = $1`, [batch.id]);
-  await psql.rows("update core.batch b set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id) where b.external_id = $1", [batch.id]);
+  await psql.rows(
+    `update core.coupon c set valid_to = ${when} from core.batch b where b.batch_id = c.batch_id and b.external_id = $1`,
+    [batch.id],
+  );
+  await psql.rows(
+    "update core.batch b set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id) where b.external_id = $1",
+    [batch.id],
+  );
 }
 
 async function endLock(couponId: string): Promise<void> {
-  await psql.rows("update core.redemption set lock_expires_at = clock_timestamp() where status = 'LOCKED' and coupon_id = rules.parse_id('cpn', $1)", [couponId]);
+  await psql.rows(
+    "update core.redemption set lock_expires_at = clock_timestamp() where status = 'LOCKED' and coupon_id = rules.parse_id('cpn', $1)",
+    [couponId],
+  );
 }
 
-const extend = (couponId: string, to: string) => service.admin.rows("select admin.extend_coupon('ten_a', $1, $2, 'to arrange a test')", [couponId, to]);
+const extend = (couponId: string, to: string) =>
+  service.admin.rows("select admin.extend_coupon('ten_a', $1, $2, 'to arrange a test')", [couponId, to]);
 
 // Coupons of a batch by status and by how often coupon.expired was told of them: { "EXPIRED 1": 3 }.
 async function look(batch: Batch): Promise<Record<string, number>> {
@@ -63,31 +88,47 @@ async function look(batch: Batch): Promise<Record<string, number>> {
        select c.status || ' ' || (select count(*) from core.event e
          where (e.tenant_id, e.coupon_id, e.event_type) = (c.tenant_id, c.coupon_id, 'coupon.expired')) as what
        from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1) s
-     group by s.what`, [batch.id]);
+     group by s.what`,
+    [batch.id],
+  );
   return Object.fromEntries(rows.map(({ what, count }) => [what, count]));
 }
 
 async function statusOf(couponId: string): Promise<string> {
-  const [row] = await service.owner.rows<{ status: string }>("select status from core.coupon where coupon_id = rules.parse_id('cpn', $1)", [couponId]);
+  const [row] = await service.owner.rows<{ status: string }>(
+    "select status from core.coupon where coupon_id = rules.parse_id('cpn', $1)",
+    [couponId],
+  );
   return row!.status;
 }
 
-t.test("released coupons past valid_to become EXPIRED and each is told once; those of an unreleased batch when it is released", async (t) => {
-  const [released, unreleased, live] = [await make("tpl_past", 2_500), await make("tpl_past", 30, false), await make("tpl_live", 30)];
-  await expire();
-  await expire();
-  t.strictSame(await look(released), { "EXPIRED 1": 2_500 });
-  t.strictSame(await look(unreleased), { "ISSUED 0": 30 });
-  t.strictSame(await look(live), { "ISSUED 0": 30 });
-  await must("/v1/batches/allocate", { batch: unreleased.id });
-  await expire();
-  t.strictSame(await look(unreleased), { "EXPIRED 1": 30 });
-});
+t.test(
+  "released coupons past valid_to become EXPIRED and each is told once; those of an unreleased batch when it is released",
+  async (t) => {
+    const [released, unreleased, live] = [
+      await make("tpl_past", 2_500),
+      await make("tpl_past", 30, false),
+      await make("tpl_live", 30),
+    ];
+    await expire();
+    await expire();
+    t.strictSame(await look(released), { "EXPIRED 1": 2_500 });
+    t.strictSame(await look(unreleased), { "ISSUED 0": 30 });
+    t.strictSame(await look(live), { "ISSUED 0": 30 });
+    await must("/v1/batches/allocate", { batch: unreleased.id });
+    await expire();
+    t.strictSame(await look(unreleased), { "EXPIRED 1": 30 });
+  },
+);
 
 t.test("a step is a transaction of as many rows as asked for and no more, and the last one says 0", async (t) => {
   const batch = await make("tpl_past", 250);
   const run = async (text: string) => (await worker.rows<{ done: number }>(`select ${text}(100) as done`))[0]!.done;
-  for (const [done, now] of [[100, { "EXPIRED 1": 100, "ISSUED 0": 150 }], [100, { "EXPIRED 1": 200, "ISSUED 0": 50 }], [50, { "EXPIRED 1": 250 }]] as const) {
+  for (const [done, now] of [
+    [100, { "EXPIRED 1": 100, "ISSUED 0": 150 }],
+    [100, { "EXPIRED 1": 200, "ISSUED 0": 50 }],
+    [50, { "EXPIRED 1": 250 }],
+  ] as const) {
     t.equal(await run("jobs.expire_coupons"), done);
     t.strictSame(await look(batch), now);
   }
@@ -113,26 +154,34 @@ t.test("a lapsed lock gives its coupon back, or lets it expire, and the redempti
   t.strictSame(await look(live), { "ISSUED 0": 2, "LOCKED 0": 1 });
   t.strictSame(await look(ended), { "EXPIRED 1": 2, "LOCKED 0": 1 }, "a live lock outlasts valid_to");
   const rows = await service.owner.rows<{ status: string }>(
-    "select r.status from core.redemption r where r.coupon_id in (rules.parse_id('cpn', $1), rules.parse_id('cpn', $2))", [live.couponIds[0], ended.couponIds[0]]);
-  t.strictSame(rows.map(({ status }) => status), ["LAPSED", "LAPSED"]);
+    "select r.status from core.redemption r where r.coupon_id in (rules.parse_id('cpn', $1), rules.parse_id('cpn', $2))",
+    [live.couponIds[0], ended.couponIds[0]],
+  );
+  t.strictSame(
+    rows.map(({ status }) => status),
+    ["LAPSED", "LAPSED"],
+  );
 });
 
-t.test("what was locked or redeemed when its batch ended expires when it is given back, and is told once", async (t) => {
-  const batch = await make("tpl_again", 5);
-  const [cancelled, lapsed, confirmed, reversed] = batch.codes as [string, string, string, string];
-  const [cancelledLock, , confirmedLock] = [await lock(cancelled), await lock(lapsed), await lock(confirmed)];
-  const { redemption } = await must("/v1/coupons/redeem", { coupon: reversed, merchant });
-  await end(batch);
-  await expire();
-  t.strictSame(await look(batch), { "LOCKED 0": 3, "REDEEMED 0": 1, "EXPIRED 1": 1 });
-  await must("/v1/coupons/cancel", { coupon: cancelled, lock_request_id: cancelledLock });
-  await must("/v1/coupons/confirm", { coupon: confirmed, lock_request_id: confirmedLock, merchant });
-  await must("/v1/redemptions/reverse", { redemption });
-  await endLock(batch.couponIds[1]!);
-  await expire();
-  await expire();
-  t.strictSame(await look(batch), { "REDEEMED 0": 1, "EXPIRED 1": 4 });
-});
+t.test(
+  "what was locked or redeemed when its batch ended expires when it is given back, and is told once",
+  async (t) => {
+    const batch = await make("tpl_again", 5);
+    const [cancelled, lapsed, confirmed, reversed] = batch.codes as [string, string, string, string];
+    const [cancelledLock, , confirmedLock] = [await lock(cancelled), await lock(lapsed), await lock(confirmed)];
+    const { redemption } = await must("/v1/coupons/redeem", { coupon: reversed, merchant });
+    await end(batch);
+    await expire();
+    t.strictSame(await look(batch), { "LOCKED 0": 3, "REDEEMED 0": 1, "EXPIRED 1": 1 });
+    await must("/v1/coupons/cancel", { coupon: cancelled, lock_request_id: cancelledLock });
+    await must("/v1/coupons/confirm", { coupon: confirmed, lock_request_id: confirmedLock, merchant });
+    await must("/v1/redemptions/reverse", { redemption });
+    await endLock(batch.couponIds[1]!);
+    await expire();
+    await expire();
+    t.strictSame(await look(batch), { "REDEEMED 0": 1, "EXPIRED 1": 4 });
+  },
+);
 
 t.test("coupons that were patched to another end expire then, and only then", async (t) => {
   const [batch, unreleased] = [await make("tpl_live", 5), await make("tpl_live", 1, false)];
@@ -142,12 +191,20 @@ t.test("coupons that were patched to another end expire then, and only then", as
   for (const id of [shorter, locked, unreleased.couponIds[0]!]) await extend(id, "2021-01-01T00:00:00Z");
   await extend(longer, "2098-01-01T00:00:00Z");
   await expire();
-  t.strictSame(await look(batch), { "EXPIRED 1": 1, "ISSUED 0": 2, "LOCKED 0": 1, "REDEEMED 0": 1 }, "the batch lives, one of it has ended");
+  t.strictSame(
+    await look(batch),
+    { "EXPIRED 1": 1, "ISSUED 0": 2, "LOCKED 0": 1, "REDEEMED 0": 1 },
+    "the batch lives, one of it has ended",
+  );
   await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
   await end(batch, "case when c.number = 2 then c.valid_to else clock_timestamp() end");
   await psql.rows("update core.batch set valid_to = clock_timestamp() where external_id = $1", [batch.id]);
   await expire();
-  t.strictSame(await look(batch), { "EXPIRED 1": 3, "ISSUED 0": 1, "REDEEMED 0": 1 }, "the batch has ended, one of it lives");
+  t.strictSame(
+    await look(batch),
+    { "EXPIRED 1": 3, "ISSUED 0": 1, "REDEEMED 0": 1 },
+    "the batch has ended, one of it lives",
+  );
   t.equal(await statusOf(longer), "ISSUED");
   await extend(longer, "2021-01-01T00:00:00Z");
   await expire();
@@ -164,7 +221,11 @@ t.test("a coupon that is given back in the moment in which it ends expires too",
   const lockId = await lock(batch.codes[0]!);
   await end(batch, "clock_timestamp() + interval '1 second'");
   // The clock is read before the end, the commit comes after it.
-  const finish = await begin(service, "ak_a", "cancel", { request_id: newRequestId(), coupon: batch.codes[0]!, lock_request_id: lockId });
+  const finish = await begin(service, "ak_a", "cancel", {
+    request_id: newRequestId(),
+    coupon: batch.codes[0]!,
+    lock_request_id: lockId,
+  });
   await service.owner.rows("select pg_sleep_until(valid_to) from core.batch where external_id = $1", [batch.id]);
   await expire();
   await finish("commit");
@@ -191,24 +252,38 @@ t.test("two workers at once tell of each coupon once", async (t: Test) => {
   await Promise.all(couponIds.map(endLock));
   await Promise.all([expire(), expire()]);
   for (const batch of batches) t.strictSame(await look(batch), { "EXPIRED 1": 1_200 });
-  const lapsed = await service.owner.rows("select from core.redemption where status = 'LOCKED' and lock_expires_at <= now()");
+  const lapsed = await service.owner.rows(
+    "select from core.redemption where status = 'LOCKED' and lock_expires_at <= now()",
+  );
   t.equal(lapsed.length, 0);
 });
 
-t.test("an expiry happened at the end of the validity, or when the coupon was free again, however late it is written", async (t) => {
-  const batch = await make("tpl_live", 3);
-  const [, lapsed, cancelled] = batch.couponIds as [string, string, string];
-  await lock(batch.codes[1]!);
-  const lockId = await lock(batch.codes[2]!);
-  await end(batch, "clock_timestamp() - interval '1 hour'");
-  await psql.rows("update core.redemption set lock_expires_at = clock_timestamp() - interval '10 minutes' where coupon_id = rules.parse_id('cpn', $1)", [lapsed]);
-  await expire();
-  await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
-  const told = await service.owner.rows<{ coupon: string; then: string }>(
-    `select e.coupon, case e.occurred_at when c.valid_to then 'valid_to' when r.lock_expires_at then 'lock' when r.ended_at then 'cancel' end as then
+t.test(
+  "an expiry happened at the end of the validity, or when the coupon was free again, however late it is written",
+  async (t) => {
+    const batch = await make("tpl_live", 3);
+    const [, lapsed, cancelled] = batch.couponIds as [string, string, string];
+    await lock(batch.codes[1]!);
+    const lockId = await lock(batch.codes[2]!);
+    await end(batch, "clock_timestamp() - interval '1 hour'");
+    await psql.rows(
+      "update core.redemption set lock_expires_at = clock_timestamp() - interval '10 minutes' where coupon_id = rules.parse_id('cpn', $1)",
+      [lapsed],
+    );
+    await expire();
+    await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
+    const told = await service.owner.rows<{ coupon: string; then: string }>(
+      `select e.coupon, case e.occurred_at when c.valid_to then 'valid_to' when r.lock_expires_at then 'lock' when r.ended_at then 'cancel' end as then
      from report.event e
      join report.coupon c using (tenant_id, coupon_key)
      left join report.redemption r using (tenant_id, coupon_key)
-     where e.event_type = 'coupon.expired' and c.batch = $1`, [batch.id]);
-  t.strictSame(Object.fromEntries(told.map((row) => [row.coupon, row.then])), { [batch.couponIds[0]!]: "valid_to", [lapsed]: "lock", [cancelled]: "cancel" });
-});
+     where e.event_type = 'coupon.expired' and c.batch = $1`,
+      [batch.id],
+    );
+    t.strictSame(Object.fromEntries(told.map((row) => [row.coupon, row.then])), {
+      [batch.couponIds[0]!]: "valid_to",
+      [lapsed]: "lock",
+      [cancelled]: "cancel",
+    });
+  },
+);

@@ -7,10 +7,19 @@ import { createMinter, type DueBatch } from "../../../src/worker/tasks/mint.ts";
 import { exportCodes } from "../../../src/commands/codes.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 
-type BatchRow = DueBatch & { external_id: string; status: string; minted_count: number; salt: Uint8Array; key_version: string; is_leased: boolean };
+type BatchRow = DueBatch & {
+  external_id: string;
+  status: string;
+  minted_count: number;
+  salt: Uint8Array;
+  key_version: string;
+  is_leased: boolean;
+};
 
 async function submit(service: Running, count: number): Promise<string> {
-  const created = await service.as("ak_a").post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
+  const created = await service
+    .as("ak_a")
+    .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
   return created.json.batch.external_id as string;
 }
 
@@ -18,7 +27,9 @@ async function find(service: Running, id: string): Promise<BatchRow> {
   const [row] = await service.owner.rows<BatchRow>(
     `select tenant_id, batch_id, external_id, status, minted_count, salt, key_version,
             coalesce(mint_lease_until > clock_timestamp(), false) as is_leased
-     from core.batch where external_id = $1`, [id]);
+     from core.batch where external_id = $1`,
+    [id],
+  );
   return row!;
 }
 
@@ -27,9 +38,14 @@ async function checkComplete(t: Test, service: Running, id: string, count: numbe
   const { tenant_id, batch_id, status, minted_count } = await find(service, id);
   t.strictSame({ status, minted_count }, { status: "COMPLETED", minted_count: count });
   const [numbers] = await service.owner.rows(
-    "select count(*)::int, count(distinct number)::int as different, min(number), max(number) from core.coupon where batch_id = $1", [batch_id]);
+    "select count(*)::int, count(distinct number)::int as different, min(number), max(number) from core.coupon where batch_id = $1",
+    [batch_id],
+  );
   t.strictSame({ ...numbers }, { count, different: count, min: 1, max: count });
-  const events = await service.owner.rows("select from core.event where tenant_id = $1 and batch_id = $2 and event_type = 'batch.generated'", [tenant_id, batch_id]);
+  const events = await service.owner.rows(
+    "select from core.event where tenant_id = $1 and batch_id = $2 and event_type = 'batch.generated'",
+    [tenant_id, batch_id],
+  );
   t.equal(events.length, 1, "one batch.generated");
 }
 
@@ -52,7 +68,9 @@ t.test("two workers on one batch at once mint it once", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 30_000);
   const batch = await find(service, id);
-  const workers = [openWorker(t, service), openWorker(t, service)].map((database) => createMinter({ database, keys: service.keys, stopping: never }));
+  const workers = [openWorker(t, service), openWorker(t, service)].map((database) =>
+    createMinter({ database, keys: service.keys, stopping: never }),
+  );
   await Promise.all(
     workers.map(async (worker) => {
       while ((await find(service, id)).status === "PENDING") await worker.mint(batch);
@@ -73,7 +91,9 @@ t.test("a lease keeps others away until it runs out, then they go on behind the 
   t.equal((await worker.rows(claim, [tenant_id, batch_id, randomUUID()])).length, 0);
   await service.mint();
   t.match(await find(service, id), { status: "PENDING", minted_count: 0 });
-  await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where batch_id = $1", [batch_id]);
+  await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where batch_id = $1", [
+    batch_id,
+  ]);
   await service.mint();
   await checkComplete(t, service, id, 20_000);
 });
@@ -85,7 +105,13 @@ t.test("a chunk that comes late or twice changes nothing", async (t) => {
   const worker = openWorker(t, service);
   const mintChunk = (first: number, count: number) => {
     const hashes = Array.from({ length: count }, () => randomUUID());
-    return worker.rows("select minted_count, is_complete from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[])", [tenant_id, batch_id, randomUUID(), first, `{${hashes}}`]);
+    return worker.rows("select minted_count, is_complete from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[])", [
+      tenant_id,
+      batch_id,
+      randomUUID(),
+      first,
+      `{${hashes}}`,
+    ]);
   };
   t.match(await mintChunk(1, 3), [{ minted_count: 3, is_complete: false }]);
   t.match(await mintChunk(1, 3), [{ minted_count: 3, is_complete: false }], "again");
@@ -105,7 +131,13 @@ t.test("the commit of the last chunk waits for the disk, and only that one", asy
   await session.run("set synchronous_commit = on");
   const waitsAfter = async (first: number) => {
     await session.run("begin");
-    await session.rows("select from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[])", [tenant_id, batch_id, randomUUID(), first, `{${randomUUID()},${randomUUID()}}`]);
+    await session.rows("select from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[])", [
+      tenant_id,
+      batch_id,
+      randomUUID(),
+      first,
+      `{${randomUUID()},${randomUUID()}}`,
+    ]);
     const [row] = await session.rows<{ waits: string }>("select current_setting('synchronous_commit') as waits");
     await session.run("commit");
     return row!.waits;
@@ -127,27 +159,37 @@ t.test("a worker that is asked to stop ends its chunk and gives the lease back",
       return rows;
     },
   };
-  await createMinter({ database: stoppedAfterFirstChunk, keys: service.keys, stopping: stopping.signal }).mint(await find(service, id));
+  await createMinter({ database: stoppedAfterFirstChunk, keys: service.keys, stopping: stopping.signal }).mint(
+    await find(service, id),
+  );
   t.match(await find(service, id), { status: "PENDING", minted_count: 250, is_leased: false });
 });
 
 t.test("chunks are small while others write events, and large when it is quiet", async (t) => {
   const service = await startService(t);
   const database = openWorker(t, service);
-  for (const [isBusy, most] of [[true, 250], [false, 2_000]] as const) {
+  for (const [isBusy, most] of [
+    [true, 250],
+    [false, 2_000],
+  ] as const) {
     const sizes: number[] = [];
     const watched: Database = {
       ...database,
       async rows<T>(text: string, params?: readonly unknown[]) {
         if (text.includes("mint_chunk") && isBusy) await service.owner.rows("select nextval('core.event_seq')");
-        const before = text.includes("mint_chunk") ? params![4] as string : null;
+        const before = text.includes("mint_chunk") ? (params![4] as string) : null;
         if (before !== null) sizes.push(before.split(",").length);
         return database.rows<T>(text, params);
       },
     };
-    await createMinter({ database: watched, keys: service.keys, stopping: new AbortController().signal }).mint(await find(service, await submit(service, 3_000)));
+    await createMinter({ database: watched, keys: service.keys, stopping: new AbortController().signal }).mint(
+      await find(service, await submit(service, 3_000)),
+    );
     t.equal(Math.max(...sizes), most);
-    t.equal(sizes.reduce((sum, size) => sum + size), 3_000);
+    t.equal(
+      sizes.reduce((sum, size) => sum + size),
+      3_000,
+    );
   }
 });
 
@@ -167,11 +209,22 @@ t.test("a code that another coupon of the tenant has is drawn again", async (t) 
   const key = batchKey(keys, key_version, salt);
   const third = makeCode(keys, key_version, key, 3);
   const worker = openWorker(t, service);
-  await worker.rows("select jobs.mint_chunk($1, $2, $3, 1, array[$4]::uuid[])", [tenant_id, (await find(service, taken)).batch_id, randomUUID(), lookupHash(keys, third)]);
+  await worker.rows("select jobs.mint_chunk($1, $2, $3, 1, array[$4]::uuid[])", [
+    tenant_id,
+    (await find(service, taken)).batch_id,
+    randomUUID(),
+    lookupHash(keys, third),
+  ]);
   await service.mint();
   await checkComplete(t, service, id, 5);
-  const drawn = await service.owner.rows("select number, code_attempt from core.coupon where batch_id = $1 and code_attempt > 0", [batch_id]);
-  t.strictSame(drawn.map((row) => ({ ...row })), [{ number: 3, code_attempt: 1 }]);
+  const drawn = await service.owner.rows(
+    "select number, code_attempt from core.coupon where batch_id = $1 and code_attempt > 0",
+    [batch_id],
+  );
+  t.strictSame(
+    drawn.map((row) => ({ ...row })),
+    [{ number: 3, code_attempt: 1 }],
+  );
   const codes = (await Array.fromAsync(exportCodes(service.admin, keys, id, true))).flat().map(({ code }) => code);
   t.equal(codes[2], makeCode(keys, key_version, key, 3, 1));
   t.equal(new Set([...codes, third]).size, 6);

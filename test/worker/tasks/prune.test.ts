@@ -38,10 +38,12 @@ t.test("records of requests go after their days, and so does the log of deliveri
   await psql.rows(
     `with numbered as (select ctid, row_number() over () as n from core.request)
      update core.request r set recorded_at = now() - interval '90 days' + (n - 2) * interval '1 minute', request_id = 'r' || n
-     from numbered where numbered.ctid = r.ctid`);
+     from numbered where numbered.ctid = r.ctid`,
+  );
   await psql.rows(
     `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
-     select 1, 1, gen_random_uuid(), n, 1, now() - interval '30 days' + (n - 2) * interval '1 minute' from generate_series(1, 3) n`);
+     select 1, 1, gen_random_uuid(), n, 1, now() - interval '30 days' + (n - 2) * interval '1 minute' from generate_series(1, 3) n`,
+  );
   await retain();
   // The second one is on the edge: the clock has gone on since.
   t.strictSame(await list(service, "select request_id as it from core.request order by 1"), ["r3"]);
@@ -56,20 +58,40 @@ t.test("events of a feed go from its front; a cursor that is older goes on at th
   // As a clock leaves it that was set back for a while: nothing goes from the middle.
   await psql.rows("update core.feed_event set sequenced_at = now() - interval '399 days' where position = 5");
   const steps = [];
-  for (let index = 0; index < 4; index += 1) steps.push(...(await worker.rows<{ removed: number }>("select jobs.prune_feed(400, 2) as removed")));
-  t.strictSame(steps.map(({ removed }) => removed), [2, 2, 0, 0]);
+  for (let index = 0; index < 4; index += 1)
+    steps.push(...(await worker.rows<{ removed: number }>("select jobs.prune_feed(400, 2) as removed")));
+  t.strictSame(
+    steps.map(({ removed }) => removed),
+    [2, 2, 0, 0],
+  );
   await retain();
-  t.strictSame(await list(service, "select position::text as it from core.feed_event order by position"), ["5", "6", "7", "8", "9", "10"]);
+  t.strictSame(await list(service, "select position::text as it from core.feed_event order by position"), [
+    "5",
+    "6",
+    "7",
+    "8",
+    "9",
+    "10",
+  ]);
   t.strictSame(await list(service, "select law || subject as it from report.invariants"), []);
   const page = await service.as("ak_a").get(`/v1/events?limit=2&cursor=${begin.json.next_cursor}`);
-  const kept = await list(service, "select rules.format_id('evt', event_id) as it from core.feed_event where position in (5, 6) order by position");
-  t.strictSame(page.json.events.map(({ event_id }: { event_id: string }) => event_id), kept);
+  const kept = await list(
+    service,
+    "select rules.format_id('evt', event_id) as it from core.feed_event where position in (5, 6) order by position",
+  );
+  t.strictSame(
+    page.json.events.map(({ event_id }: { event_id: string }) => event_id),
+    kept,
+  );
 });
 
 t.test("the settings are days", async (t) => {
   t.match(readConfig({}), retention);
   t.match(readConfig({ REQUEST_RETENTION_DAYS: "365", DELIVERY_LOG_RETENTION_DAYS: "7", FEED_RETENTION_DAYS: "800" }), {
-    requestRetentionDays: 365, deliveryLogRetentionDays: 7, feedRetentionDays: 800,
+    requestRetentionDays: 365,
+    deliveryLogRetentionDays: 7,
+    feedRetentionDays: 800,
   });
-  for (const text of ["0", "-1", "1.5", "forever", "40000"]) t.throws(() => readConfig({ FEED_RETENTION_DAYS: text }), ConfigError, text);
+  for (const text of ["0", "-1", "1.5", "forever", "40000"])
+    t.throws(() => readConfig({ FEED_RETENTION_DAYS: text }), ConfigError, text);
 });

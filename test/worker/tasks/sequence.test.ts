@@ -34,8 +34,14 @@ function startSequencer(t: Test, name = "coupon test sequencer") {
   const database = keepAnswering(() => connect(service.address, { name, role: "coupon_worker", max: 1 }));
   const { sequence, pauseMs } = createSequencer({ database, stopping: never });
   const ticker = startTicker({
-    name, everyMs: pauseMs, log: createLog("silent"),
-    tick: () => sequence().catch((error: unknown) => { failures.push(error); throw error; }),
+    name,
+    everyMs: pauseMs,
+    log: createLog("silent"),
+    tick: () =>
+      sequence().catch((error: unknown) => {
+        failures.push(error);
+        throw error;
+      }),
   });
   const stop = async () => {
     await ticker.stop();
@@ -48,7 +54,8 @@ function startSequencer(t: Test, name = "coupon test sequencer") {
 async function readEnd() {
   const [row] = await service.owner.rows<{ cursor: string; position: string; event_seq: string }>(
     `select rules.format_cursor(coalesce(max(f.last_position), 0)) as cursor, coalesce(max(f.last_position), 0) as position,
-            (select coalesce(max(e.event_seq), 0) from core.event e) as event_seq from core.feed f`);
+            (select coalesce(max(e.event_seq), 0) from core.event e) as event_seq from core.feed f`,
+  );
   return row!;
 }
 
@@ -56,7 +63,9 @@ async function readEnd() {
 async function checkFeed(t: Test, reading: Reading, committed: Committed, start: string): Promise<void> {
   t.strictSame(findFaults(reading, committed), none);
   const [feed] = await service.owner.rows(
-    "select count(*)::int as events, min(position)::int as first, max(position)::int as last from core.feed_event where position > $1", [start]);
+    "select count(*)::int as events, min(position)::int as first, max(position)::int as last from core.feed_event where position > $1",
+    [start],
+  );
   const [first, last] = [Number(start) + 1, Number(start) + committed.size];
   t.strictSame({ ...feed }, { events: committed.size, first, last }, "positions are 1 to N");
 }
@@ -68,11 +77,17 @@ t.test("8 writers, commits up to 50 ms late, one in 5 rolled back", async (t) =>
   const writing = write(service, stock, { events });
   const puller = await openPuller(service);
   t.teardown(puller.end);
-  const [committed, reading, serial] = await Promise.all([writing, puller.follow(writing, start.cursor), followSerially(service, writing, start.event_seq)]);
+  const [committed, reading, serial] = await Promise.all([
+    writing,
+    puller.follow(writing, start.cursor),
+    followSerially(service, writing, start.event_seq),
+  ]);
   await t.test("a puller with limit 7 misses nothing, gets nothing twice, and each coupon in its order", async (t) => {
     await checkFeed(t, reading, committed, start.position);
     t.strictSame(failures, []);
-    t.comment(`${committed.size} events, commit to pullable p50 ${quantile(0.5, puller.seenAt, committed).toFixed()} ms, p95 ${quantile(0.95, puller.seenAt, committed).toFixed()} ms`);
+    t.comment(
+      `${committed.size} events, commit to pullable p50 ${quantile(0.5, puller.seenAt, committed).toFixed()} ms, p95 ${quantile(0.95, puller.seenAt, committed).toFixed()} ms`,
+    );
   });
   await t.test("pages that are read again are the same, byte for byte", async (t) => {
     t.equal(await puller.again(), 0);
@@ -92,7 +107,11 @@ t.test("two sequencers, started by mistake, change nothing", async (t) => {
   t.teardown(puller.end);
   const [committed, reading] = await Promise.all([writing, puller.follow(writing, start.cursor)]);
   await checkFeed(t, reading, committed, start.position);
-  t.strictSame(started.flatMap(({ failures }) => failures), [], "and do not get in each other's way");
+  t.strictSame(
+    started.flatMap(({ failures }) => failures),
+    [],
+    "and do not get in each other's way",
+  );
 });
 
 t.test("a sequencer that is killed again and again in the middle of its steps loses nothing", async (t) => {
@@ -110,14 +129,15 @@ t.test("a sequencer that is killed again and again in the middle of its steps lo
       const rows = await login.rows(
         `select pg_terminate_backend(a.pid) from pg_stat_activity a
          where a.application_name = 'coupon test victim' and a.state = 'active' and a.datname = current_database()
-           and exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory')`);
+           and exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory')`,
+      );
       killed += rows.length;
     }
   })();
   const committed: Committed = new Map();
   const writing = (async () => {
     // At least until the last one was killed.
-    for (let isLast = false; !isLast; ) {
+    for (let isLast = false; !isLast;) {
       isLast = isOver();
       for (const [id, at] of await write(service, stock, { events: 300, holdMs: 20 })) committed.set(id, at);
     }
@@ -147,13 +167,18 @@ t.test("while somebody holds a write transaction open, the feed keeps flowing", 
     for (const [id, at] of await flowing) committed.set(id, at);
     // The reader gets all of these before the late one is there to be read.
     const isRead = () => [...committed.keys()].every((name) => puller.seenAt.has(name));
-    for (const since = performance.now(); !isRead() && performance.now() < since + 20_000; ) await sleep(50);
+    for (const since = performance.now(); !isRead() && performance.now() < since + 20_000;) await sleep(50);
     t.ok(isRead(), "all that was committed is read while they are open");
     const [waiting] = await service.owner.rows<{ gaps: number }>("select count(*)::int as gaps from core.event_gap");
-    t.ok(waiting!.gaps > 1, `${waiting!.gaps} numbers are awaited: that of the late event, and those of rolled back ones`);
+    t.ok(
+      waiting!.gaps > 1,
+      `${waiting!.gaps} numbers are awaited: that of the late event, and those of rolled back ones`,
+    );
     const [p50, p95] = [quantile(0.5, puller.seenAt, committed), quantile(0.95, puller.seenAt, committed)];
     if (isMeasured) t.ok(p95 <= 500, `commit to pullable: p95 ${p95.toFixed()} ms`);
-    t.comment(`${committed.size} events at 300/s beside open write transactions: p50 ${p50.toFixed()} ms, p95 ${p95.toFixed()} ms`);
+    t.comment(
+      `${committed.size} events at 300/s beside open write transactions: p50 ${p50.toFixed()} ms, p95 ${p95.toFixed()} ms`,
+    );
     await late.end("commit", written, committed);
     await foreign.run("rollback");
   })();
@@ -164,7 +189,9 @@ t.test("while somebody holds a write transaction open, the feed keeps flowing", 
 
 // One step, by hand.
 async function step(database: Database) {
-  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>("select * from jobs.sequence_events(100)");
+  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>(
+    "select * from jobs.sequence_events(100)",
+  );
   return row!.sequenced;
 }
 
@@ -184,35 +211,42 @@ async function openPair(t: Test, worker: Database) {
   return { older, younger, first: first!, second: second!, committed };
 }
 
-t.test("an event is waited for although its transaction is the youngest of all and its number the lowest", async (t) => {
-  const worker = openWorker(t);
-  const { older, younger, first, second, committed } = await openPair(t, worker);
-  await older.session.run("begin; select pg_current_xact_id()");
-  await younger.session.run("begin");
-  const late = await younger.use([first], true);
-  await older.end("commit", await older.use([second], true), committed);
-  // To every snapshot from here on the younger one is the oldest that runs.
-  t.strictSame([await step(worker), await step(worker), await step(worker)], [1, 0, 0]);
-  await younger.end("commit", late, committed);
-  t.equal(await step(worker), 1);
-  const rows = await service.owner.rows<{ name: string }>(
-    "select rules.format_id('evt', event_id) as name from core.feed_event order by position desc limit 2");
-  t.strictSame(rows.map(({ name }) => name).reverse(), [...committed.keys()]);
-});
+t.test(
+  "an event is waited for although its transaction is the youngest of all and its number the lowest",
+  async (t) => {
+    const worker = openWorker(t);
+    const { older, younger, first, second, committed } = await openPair(t, worker);
+    await older.session.run("begin; select pg_current_xact_id()");
+    await younger.session.run("begin");
+    const late = await younger.use([first], true);
+    await older.end("commit", await older.use([second], true), committed);
+    // To every snapshot from here on the younger one is the oldest that runs.
+    t.strictSame([await step(worker), await step(worker), await step(worker)], [1, 0, 0]);
+    await younger.end("commit", late, committed);
+    t.equal(await step(worker), 1);
+    const rows = await service.owner.rows<{ name: string }>(
+      "select rules.format_id('evt', event_id) as name from core.feed_event order by position desc limit 2",
+    );
+    t.strictSame(rows.map(({ name }) => name).reverse(), [...committed.keys()]);
+  },
+);
 
-t.test("after a restore into a server whose transaction ids are lower, a late event is still looked for, and gaps from before are forgotten", async (t) => {
-  const worker = openWorker(t);
-  const { older, younger, first, second, committed } = await openPair(t, worker);
-  await younger.session.run("begin");
-  const late = await younger.use([first], true);
-  await older.use([second], true);
-  t.equal(await step(worker), 1);
-  await service.owner.rows("update core.sequencer set looked_with = '9000000000:9000000000:'");
-  await service.owner.rows("insert into core.event_gap (event_seq, seen_before) values (-1, '9000000000')");
-  await younger.end("commit", late, committed);
-  t.equal(await step(worker), 1);
-  t.equal((await service.owner.rows("select from core.event_gap where event_seq = -1")).length, 0);
-});
+t.test(
+  "after a restore into a server whose transaction ids are lower, a late event is still looked for, and gaps from before are forgotten",
+  async (t) => {
+    const worker = openWorker(t);
+    const { older, younger, first, second, committed } = await openPair(t, worker);
+    await younger.session.run("begin");
+    const late = await younger.use([first], true);
+    await older.use([second], true);
+    t.equal(await step(worker), 1);
+    await service.owner.rows("update core.sequencer set looked_with = '9000000000:9000000000:'");
+    await service.owner.rows("insert into core.event_gap (event_seq, seen_before) values (-1, '9000000000')");
+    await younger.end("commit", late, committed);
+    t.equal(await step(worker), 1);
+    t.equal((await service.owner.rows("select from core.event_gap where event_seq = -1")).length, 0);
+  },
+);
 
 t.test("a step in a transaction that has written is refused: it could not tell what is late", async (t) => {
   const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
@@ -247,14 +281,20 @@ t.test("a movement recorded on a day that is closed already goes to the first op
   const { again } = await makeStock(service, { again: 2, once: 0 });
   await till.use([again[0]!], true);
   await step(worker);
-  const days = () => service.owner.rows<{ open_on: string }>(
-    "select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on) from core.ledger_book b");
+  const days = () =>
+    service.owner.rows<{ open_on: string }>(
+      "select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on) from core.ledger_book b",
+    );
   await days();
   await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
   await till.use([again[1]!], true);
   await t.resolves(step(worker), "the sequencer is not stopped by it");
   const postings = await service.owner.rows<{ is_open: boolean }>(
     `select p.business_date = b.open_on as is_open from core.posting p join core.ledger_book b on (b.tenant_id, b.party_id) = (p.tenant_id, p.distributor_id)
-     join core.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id) order by e.event_seq desc limit 2`);
-  t.strictSame(postings.map(({ is_open }) => is_open), [true, false]);
+     join core.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id) order by e.event_seq desc limit 2`,
+  );
+  t.strictSame(
+    postings.map(({ is_open }) => is_open),
+    [true, false],
+  );
 });
