@@ -1,4 +1,4 @@
-# One image for the three programs: node src/migration/migrate.ts, node src/serve.ts, node src/work.ts
+# One image for the three programs: node src/commands/migrate.ts, node src/serve.ts, node src/work.ts
 FROM node:24-slim
 ENV NODE_ENV=production
 WORKDIR /app

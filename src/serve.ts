@@ -8,7 +8,7 @@ import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
-import { expectedVersion } from "./migration/migrate.ts";
+import { expectedVersion } from "./migration/db-files.ts";
 import { isProgram, onStop, runProgram } from "./common/program.ts";
 import { listen, type Handler, type Listening, type Refused } from "./http/listener.ts";
 

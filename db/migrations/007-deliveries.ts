@@ -1,8 +1,3 @@
-import { readFileSync } from "node:fs";
-import type { MigrationClient } from "../../src/migration/migrate.ts";
+import { sqlMigration } from "../../src/migration/sql-migration.ts";
 
-export const up = (client: MigrationClient): Promise<void> =>
-  client.run(readFileSync(new URL("./007-deliveries.sql", import.meta.url), "utf8"), "007-deliveries.sql");
-export const down = (): never => {
-  throw new Error("migrations only go forward: restore a backup instead");
-};
+export const { up, down } = sqlMigration(import.meta.url);

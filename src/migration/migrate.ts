@@ -8,14 +8,9 @@
 // off after a moment, all is undone, and it begins anew a little later.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
-import { readConfig } from "../common/config.ts";
-import { type Address, type Session, openSession, resolveAddress, sqlState } from "../database/connect.ts";
+import { type Address, type Session, openSession, sqlState } from "../database/connect.ts";
 import { dropRoutines, loadCode, runScript } from "./load-code.ts";
 import { begin, runMigrationFiles } from "./run-migrations.ts";
-import { isProgram, runProgram } from "../common/program.ts";
-
-export { expectedVersion } from "./db-files.ts";
-export type { MigrationClient } from "./run-migrations.ts";
 
 type Log = (line: string) => void;
 
@@ -161,10 +156,4 @@ async function recordCode(session: Session, codeHash: string): Promise<void> {
   await session.rows("delete from core.code_version where $1 or not is_current", [isBack]);
   await session.rows("update core.code_version set is_current = false");
   await session.rows("insert into core.code_version (sha256) values ($1)", [codeHash]);
-}
-
-if (isProgram(import.meta)) {
-  await runProgram(async () => {
-    await migrate(await resolveAddress(readConfig()), console.log);
-  });
 }

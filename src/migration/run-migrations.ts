@@ -4,18 +4,7 @@ import ley from "ley";
 import { databaseFolder } from "./db-files.ts";
 import type { Session } from "../database/connect.ts";
 import { runScript } from "./load-code.ts";
-
-/** What a migration gets: it runs the text of its .sql file, whose name is for messages. */
-export interface MigrationClient {
-  run(text: string, name: string): Promise<void>;
-}
-
-/** What the file beside a migration's .sql exports. */
-interface Migration {
-  up(client: MigrationClient): Promise<void>;
-  /** Runs outside of a transaction, as `create index concurrently` must; so it must be safe to run again. */
-  isOnline?: boolean;
-}
+import type { Migration, MigrationClient } from "./sql-migration.ts";
 
 /** How long tills may stand behind a lock that we wait for. */
 const lockTimeoutMs = 200;

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { runMigrations } from "graphile-worker";
 import t from "tap";
-import { listCode, listMigrations } from "../../src/migration/db-files.ts";
+import { expectedVersion, listCode, listMigrations } from "../../src/migration/db-files.ts";
 import { type Address, openSession, poolUrl } from "../../src/database/connect.ts";
-import { expectedVersion, migrate } from "../../src/migration/migrate.ts";
+import { migrate } from "../../src/migration/migrate.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
 import { createDatabase, createEmptyDatabase } from "../support/database.ts";
 
@@ -24,7 +24,7 @@ async function asOwner<T>(address: Address, text: string, params: unknown[] = []
 /** The program itself, as an operator starts it. */
 function runMigrate(address: Address): Promise<{ code: number | null; output: string }> {
   const url = "url" in address ? address.url : poolUrl(address, "").replace(/[?&]options=.*/, "");
-  const child = spawn("node", ["src/migration/migrate.ts"], { cwd: root, env: { ...process.env, DATABASE_URL: url } });
+  const child = spawn("node", ["src/commands/migrate.ts"], { cwd: root, env: { ...process.env, DATABASE_URL: url } });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk) => {

@@ -26,10 +26,8 @@ export function makeNextVersion(): { folder: string; migrations: string[]; remov
     writeFileSync(`${file}.sql`, text);
     writeFileSync(
       `${file}.ts`,
-      `import { readFileSync } from "node:fs";
-import type { MigrationClient } from "../../src/migration/migrate.ts";
-${isOnline ? "export const isOnline = true;\n" : ""}export const up = (client: MigrationClient) => client.run(readFileSync(new URL("./${name}.sql", import.meta.url), "utf8"), "${name}.sql");
-export const down = () => {};
+      `import { sqlMigration } from "../../src/migration/sql-migration.ts";
+${isOnline ? "export const isOnline = true;\n" : ""}export const { up, down } = sqlMigration(import.meta.url);
 `,
     );
   }
