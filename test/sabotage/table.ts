@@ -15,7 +15,7 @@ const rowLock = [
 ];
 const uniqueIndex = [
   edit(
-    "db/migrations/004-redemptions.sql",
+    "db/migrations/006-redemptions.sql",
     "create unique index coupon_has_one_live_redemption",
     "create index coupon_has_one_live_redemption",
   ),
@@ -61,7 +61,7 @@ export const sabotages: Sabotage[] = [
   {
     name: "a live redemption by hand holds its coupon",
     edits: [
-      edit("db/migrations/004-redemptions.sql", "(not v_is_held and c.xmin <> pg_current_xact_id()::xid)", "false"),
+      edit("db/migrations/009-consistency.sql", "(not v_is_held and c.xmin <> pg_current_xact_id()::xid)", "false"),
     ],
     tests: ["test/db/races/psql.test.ts"],
   },
@@ -69,12 +69,12 @@ export const sabotages: Sabotage[] = [
     name: "what is fixed in use waits for a first use under way",
     edits: [
       edit(
-        "db/migrations/002-parties.sql",
+        "db/migrations/003-parties.sql",
         "    perform from core.tenant t where t.tenant_id = old.tenant_id for update;\n",
         "",
       ),
       edit(
-        "db/migrations/003-coupons.sql",
+        "db/migrations/004-batches.sql",
         "    perform from core.template t where t.tenant_id = old.tenant_id and t.template_id = old.template_id for update;\n",
         "",
       ),
@@ -91,7 +91,7 @@ export const sabotages: Sabotage[] = [
     name: "a new redemption is in the ledger",
     edits: [
       edit(
-        "db/migrations/004-redemptions.sql",
+        "db/migrations/009-consistency.sql",
         "when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor",
         "when 'REDEEMED' then c.status = 'REDEEMED'",
       ),

@@ -1,11 +1,4 @@
--- Webhooks on their way. A row a delivery that is not yet taken; what was tried is logged.
-
-alter table core.webhook
-  add column holder uuid,
-  add column lease_until timestamptz,
-  add column paused_until timestamptz;
-comment on column core.webhook.lease_until is 'A worker is delivering to this subscriber until then; after that anybody may go on.';
-comment on column core.webhook.paused_until is 'The subscriber asked with Retry-After to be left alone until then.';
+-- Webhook deliveries: one row for each event that a subscriber has not taken yet, and a log of all attempts.
 
 create table core.delivery (
   tenant_id        int          not null,

@@ -1,4 +1,4 @@
--- What is redeemed: templates, the batches made from them, and the coupons.
+-- Templates say what a coupon is worth; batches are made from them.
 
 create table core.template (
   tenant_id           int          not null references core.tenant,
@@ -78,6 +78,7 @@ create table core.batch (
   completed_at      timestamptz,
   allocated_at      timestamptz,
   codes_destroyed_at timestamptz,
+  expired_through   int          not null default 0,
   primary key (tenant_id, batch_id),
   constraint batch_create_runs_once unique (tenant_id, caller_id, request_id),
   constraint batch_create_runs_once_a_key unique (tenant_id, caller_id, idempotency_key),
@@ -92,116 +93,15 @@ create table core.batch (
   constraint completed_at_agrees_with_status check ((status = 'PENDING') = (completed_at is null)),
   constraint allocated_at_agrees_with_status check ((status = 'ALLOCATED') = (allocated_at is not null)),
   constraint salt_is_kept_until_codes_are_destroyed check ((salt is null) = (codes_destroyed_at is not null)),
-  constraint batch_validity_is_forward check (valid_from < valid_to)
+  constraint batch_validity_is_forward check (valid_from < valid_to),
+  constraint expired_through_is_within_total check (expired_through between 0 and total_count)
 );
 comment on table core.batch is 'One job of minting, released as a whole to its distributor.';
 comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
 comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
 comment on column core.batch.request_id is 'With caller_id, as idempotency_key: a batch create never mints twice, also when its request record is long gone.';
 comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
-
 create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';
-
-create domain core.coupon_status as text
-  constraint coupon_status_is_known check (value in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED'));
-comment on domain core.coupon_status is 'As last written; what counts at a moment is the effective status (report.coupon).';
-
-create table core.coupon (
-  tenant_id     int          not null,
-  batch_id      int          not null,
-  number        int          not null,
-  code_attempt  smallint     not null default 0,
-  coupon_id     uuid         not null,
-  lookup_hash   uuid         not null,
-  valid_from    core.finite_time not null,
-  valid_to      core.finite_time not null,
-  created_at    timestamptz  not null,
-  status        core.coupon_status not null default 'ISSUED',
-  primary key (tenant_id, coupon_id),
-  constraint code_is_unique_in_tenant unique (tenant_id, lookup_hash),
-  constraint number_is_unique_in_batch unique (tenant_id, batch_id, number),
-  constraint coupon_validity_is_forward check (valid_from < valid_to)
-) with (fillfactor = 85);
-comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
-comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';
-comment on column core.coupon.number is '1..total_count of its batch, without gaps.';
-comment on column core.coupon.code_attempt is 'How often the code was drawn again because another coupon of the tenant had it: nearly always 0.';
-comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
-comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
-
--- Identity is looked at by a trigger of its own, which fires for statements that name one of these columns: a redemption names none.
-create function core.check_coupon_identity() returns trigger
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-begin
-  if (new.tenant_id, new.batch_id, new.number, new.code_attempt, new.coupon_id, new.lookup_hash, new.created_at)
-     is distinct from
-     (old.tenant_id, old.batch_id, old.number, old.code_attempt, old.coupon_id, old.lookup_hash, old.created_at)
-  then
-    raise exception 'coupon %: its identity is fixed', old.coupon_id
-      using errcode = 'check_violation', constraint = 'coupon_identity_is_fixed';
-  end if;
-  return new;
-end
-$$;
-comment on function core.check_coupon_identity() is 'Trigger: identity of a coupon is fixed.';
-
-create trigger coupon_identity_is_fixed
-before update of tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, created_at on core.coupon
-for each row execute function core.check_coupon_identity();
-
--- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked by the statement
--- (core.check_coupons).
-create function core.check_coupon_change() returns trigger
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-begin
-  if new.status <> old.status
-     and old.status || ' to ' || new.status <> all ('{
-       ISSUED to LOCKED, ISSUED to REDEEMED, ISSUED to VOIDED, ISSUED to EXPIRED,
-       LOCKED to REDEEMED, LOCKED to ISSUED, LOCKED to EXPIRED, LOCKED to VOIDED,
-       REDEEMED to ISSUED, REDEEMED to EXPIRED, EXPIRED to ISSUED}')
-     or old.status = 'EXPIRED' and new.status = 'ISSUED' and new.valid_to <= clock_timestamp()
-  then
-    raise exception 'coupon %: from % to % is no legal transition', old.coupon_id, old.status, new.status
-      using errcode = 'check_violation', constraint = 'coupon_transition_is_legal';
-  end if;
-  return new;
-end
-$$;
-comment on function core.check_coupon_change() is 'Trigger: transitions of a coupon are legal.';
-
-create trigger coupon_transition_is_legal
-before update of status on core.coupon
-for each row execute function core.check_coupon_change();
-
--- One look at the whole chunk, and at its batch, so that minting pays once a statement and not once a row.
-create function core.check_minted_numbers() returns trigger
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-begin
-  if exists (select from new_coupon n where n.status <> 'ISSUED') then
-    raise exception 'a coupon is minted as ISSUED'
-      using errcode = 'check_violation', constraint = 'coupon_is_minted_issued';
-  end if;
-  if exists (
-    select
-    from (
-      select c.tenant_id, c.batch_id, min(c.number) as first_number, max(c.number) as last_number
-      from new_coupon c
-      group by c.tenant_id, c.batch_id) n
-    left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
-    where n.first_number < 1 or n.last_number > b.total_count or b.status is distinct from 'PENDING')
-  then
-    raise exception 'coupons are minted into a pending batch, from 1 up to its total_count'
-      using errcode = 'check_violation', constraint = 'number_is_within_batch';
-  end if;
-  return null;
-end
-$$;
-comment on function core.check_minted_numbers() is 'Trigger: a coupon is of a batch, which gets none beyond its total, and none once it is completed.';
-
-create trigger number_is_within_batch
-after insert on core.coupon
-referencing new table as new_coupon
-for each statement execute function core.check_minted_numbers();
 
 create function core.check_batch_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -258,7 +158,6 @@ comment on function core.check_template_change() is 'Trigger: a template with ba
 create trigger template_with_batches_keeps_its_terms
 before update on core.template
 for each row execute function core.check_template_change();
-
 create index batch_of_template on core.batch (tenant_id, template_id);
 
 create trigger identity_is_fixed before update on core.template
@@ -269,5 +168,7 @@ create trigger template_is_kept before delete on core.template
 for each statement execute function core.refuse_change();
 create trigger batch_is_kept before delete or truncate on core.batch
 for each statement execute function core.refuse_change();
-create trigger coupon_is_kept before delete or truncate on core.coupon
-for each statement execute function core.refuse_change();
+comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
+create index batch_is_expiring on core.batch (valid_to) where status = 'ALLOCATED' and expired_through < total_count;
+comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
+comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';

@@ -1,4 +1,4 @@
--- What the gate remembers: answers given, nonces seen, locks cancelled before they came; and the audit.
+-- What the gate remembers: answers, nonces, cancellations that came before their lock. And the audit log.
 
 create domain core.final_status as smallint
   constraint outcome_is_final check (value in (200, 404, 409, 422));
@@ -60,8 +60,9 @@ create table core.audit (
 comment on table core.audit is 'Each patch, provisioning and hand-over of codes: who, when, what, why.';
 comment on column core.audit.login is 'The login role, whatever role it acted as.';
 comment on column core.audit.details is 'What was before and after; never a code or a secret.';
+
 create trigger audit_is_immutable before update or delete or truncate on core.audit
 for each statement execute function core.refuse_change();
-
 create trigger request_is_final before update or truncate on core.request
 for each statement execute function core.refuse_change();
+create index request_by_age on core.request using brin (recorded_at);

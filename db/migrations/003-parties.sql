@@ -1,5 +1,5 @@
--- Who is who: tenants, their parties, merchants with stores and delegates, credentials, webhooks.
--- Provisioned rows have a small key of our own and the external_id that the writer chose.
+-- Who takes part: tenants, their parties, merchants with stores and delegates, credentials, webhooks.
+-- Provisioned rows have a small key of our own and the external_id that their author chose.
 
 create table core.tenant (
   tenant_id    int          primary key generated always as identity,
@@ -41,6 +41,9 @@ create table core.webhook (
   rotated_at              timestamptz,
   disabled_at             timestamptz,
   created_at              timestamptz  not null default now(),
+  holder                  uuid,
+  lease_until             timestamptz,
+  paused_until            timestamptz,
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party,
   constraint url_is_http check (url ~ '^https?://'),
@@ -177,9 +180,11 @@ comment on function core.keep_identity() is 'Trigger: a key and an external id n
 create trigger identity_is_fixed before update on core.tenant
 for each row when (new.tenant_id <> old.tenant_id or new.external_id <> old.external_id)
 execute function core.keep_identity();
+
 create trigger identity_is_fixed before update on core.party
 for each row when (new.tenant_id <> old.tenant_id or new.party_id <> old.party_id or new.external_id <> old.external_id)
 execute function core.keep_identity();
+
 create trigger identity_is_fixed before update on core.merchant
 for each row when (new.tenant_id <> old.tenant_id or new.merchant_id <> old.merchant_id or new.external_id <> old.external_id)
 execute function core.keep_identity();
@@ -192,3 +197,7 @@ create trigger merchant_is_kept before delete on core.merchant
 for each statement execute function core.refuse_change();
 create trigger credential_is_kept before delete or truncate on core.credential
 for each statement execute function core.refuse_change();
+comment on column core.webhook.lease_until is 'A worker is delivering to this subscriber until then; after that anybody may go on.';
+comment on column core.webhook.paused_until is 'The subscriber asked with Retry-After to be left alone until then.';
+comment on column core.webhook.sealed_previous_secret is 'Signs beside the new one for 24 h after rotated_at.';
+comment on column core.webhook.holder is 'Who has the lease: a random id of a worker.';

@@ -1,0 +1,138 @@
+-- What happens to a coupon: locks and redemptions, their reversals, and voidings.
+--
+-- In the tables that grow with each redemption, columns that are aligned to eight bytes come first, so nothing is padded.
+-- Their check constraints are short, and long ones call a function: PostgreSQL reads the stored tree of each
+-- constraint again for every statement that writes.
+
+create function core.status_agrees_with_times(
+  p_status text, p_started_at timestamptz, p_lock_expires_at timestamptz, p_redeemed_at timestamptz,
+  p_ended_at timestamptz)
+returns boolean
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  return case
+    when p_lock_expires_at - p_started_at > interval '7 days' then false
+    when p_redeemed_at is not null then p_status = case when p_ended_at is null then 'REDEEMED' else 'REVERSED' end
+    when p_lock_expires_at is null then false
+    when p_ended_at is null then p_status = 'LOCKED'
+    else p_status in ('CANCELLED', 'LAPSED')
+  end;
+end
+$$;
+comment on function core.status_agrees_with_times(text, timestamptz, timestamptz, timestamptz, timestamptz) is
+  'Check: what a redemption has become agrees with when; a lock has an end, within 7 days.';
+
+create table core.redemption (
+  tenant_id        int          not null,
+  merchant_id      int          not null,
+  discount_minor   core.minor_units not null,
+  order_minor      core.minor_units,
+  started_at       core.finite_time not null,
+  lock_expires_at  core.finite_time,
+  redeemed_at      core.finite_time,
+  ended_at         core.finite_time,
+  redemption_id    uuid         not null,
+  coupon_id        uuid         not null,
+  caller_id        int          not null,
+  lock_request_id  core.client_key not null,
+  status           text         not null,
+  currency         text         not null,
+  store            text,
+  terminal         text,
+  order_id         text,
+  primary key (redemption_id, tenant_id),
+  constraint status_agrees_with_times
+    check (core.status_agrees_with_times(status, started_at, lock_expires_at, redeemed_at, ended_at)),
+  constraint discount_is_within_order check (discount_minor <= order_minor)
+) with (fillfactor = 90);
+comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
+comment on column core.redemption.redemption_id is 'UUIDv7; outside: red_ and 26 characters.';
+comment on column core.redemption.caller_id is 'Who locked: the party in Variant B, 0 in A. Only the same caller confirms or cancels.';
+comment on column core.redemption.lock_request_id is 'request_id of the lock or redeem call.';
+comment on column core.redemption.status is 'As last written. LOCKED past lock_expires_at counts as LAPSED at once.';
+comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
+comment on column core.redemption.ended_at is 'When it was reversed, cancelled, or found lapsed.';
+
+-- The law of the house: one live lock or redemption a coupon, whatever anybody runs. Those that have ended are told
+-- apart by their end, so this one index also finds all redemptions of a coupon. Here and in the primary key the tenant
+-- stands last: an index that begins with it would do for either, and a plan made while the table is empty takes any.
+create unique index coupon_has_one_live_redemption on core.redemption (coupon_id, tenant_id, ended_at) nulls not distinct;
+create index lock_is_live on core.redemption (lock_expires_at) where status = 'LOCKED';
+
+create table core.reversal (
+  tenant_id      int          not null,
+  reversal_id    uuid         not null,
+  redemption_id  uuid         not null,
+  caller_id      int          not null,
+  reason         text,
+  reversed_at    core.finite_time not null,
+  primary key (reversal_id, tenant_id),
+  constraint redemption_is_reversed_once unique (redemption_id, tenant_id),
+  foreign key (tenant_id, redemption_id) references core.redemption (tenant_id, redemption_id)
+);
+comment on table core.reversal is 'The full reversal of a redemption.';
+comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 characters.';
+
+create table core.voiding (
+  tenant_id    int          not null,
+  coupon_id    uuid         not null,
+  merchant_id  int,
+  caller_id    int          not null,
+  reason       text,
+  voided_at    core.finite_time not null,
+  primary key (tenant_id, coupon_id),
+  foreign key (tenant_id, coupon_id) references core.coupon
+);
+comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
+
+create function core.check_redemption_terms() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if (new.tenant_id, new.redemption_id, new.coupon_id, new.merchant_id, new.caller_id, new.lock_request_id,
+      new.currency, new.discount_minor, new.order_minor, new.store, new.terminal, new.order_id, new.started_at)
+     is distinct from
+     (old.tenant_id, old.redemption_id, old.coupon_id, old.merchant_id, old.caller_id, old.lock_request_id,
+      old.currency, old.discount_minor, old.order_minor, old.store, old.terminal, old.order_id, old.started_at)
+     or (old.redeemed_at is not null and new.redeemed_at is distinct from old.redeemed_at)
+     or (old.ended_at is not null and new.ended_at is distinct from old.ended_at)
+  then
+    raise exception 'redemption %: what was granted is fixed', old.redemption_id
+      using errcode = 'check_violation', constraint = 'redemption_terms_are_fixed';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_redemption_terms() is 'Trigger: terms of a redemption are fixed, and when it was redeemed and ended.';
+
+create trigger redemption_terms_are_fixed
+before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor,
+  order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at on core.redemption
+for each row execute function core.check_redemption_terms();
+
+create function core.check_redemption_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.status <> old.status and not (case old.status
+       when 'LOCKED' then new.status in ('REDEEMED', 'CANCELLED', 'LAPSED')
+       when 'REDEEMED' then new.status = 'REVERSED'
+       else false
+     end)
+  then
+    raise exception 'redemption %: from % to % is no legal transition', old.redemption_id, old.status, new.status
+      using errcode = 'check_violation', constraint = 'redemption_transition_is_legal';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_redemption_change() is 'Trigger: transitions of a redemption are legal.';
+
+create trigger redemption_transition_is_legal
+before update of status on core.redemption
+for each row execute function core.check_redemption_change();
+
+create trigger redemption_is_kept before delete or truncate on core.redemption
+for each statement execute function core.refuse_change();
+create trigger reversal_is_kept before update or delete or truncate on core.reversal
+for each statement execute function core.refuse_change();
+create trigger voiding_is_kept before update or delete or truncate on core.voiding
+for each statement execute function core.refuse_change();

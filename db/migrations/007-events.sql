@@ -1,0 +1,99 @@
+-- The events that tell maker and distributor what happened.
+
+-- One number line for all events. The default makes sure that a transaction has its own id before it draws a
+-- number: the sequencer tells by that id when a missing number can no longer appear.
+create sequence core.event_seq as bigint cache 1;
+
+create function core.event_is_of_its_type(p_event_type text, p_coupon_id uuid, p_batch_id int, p_business_date date)
+returns boolean
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  return num_nonnulls(p_coupon_id, p_batch_id, p_business_date) = 1 and case
+    when p_coupon_id is not null
+      then p_event_type in ('coupon.redeemed', 'coupon.reversed', 'coupon.expired', 'coupon.voided')
+    when p_batch_id is not null then p_event_type in ('batch.generated', 'allocation.completed')
+    else p_event_type = 'reconciliation.ready'
+  end;
+end
+$$;
+comment on function core.event_is_of_its_type(text, uuid, int, date) is
+  'Check: an event is of one thing, a coupon, a batch or a day, and of a type that such a thing has.';
+
+create table core.event (
+  tenant_id      int          not null,
+  party_id       int          not null,
+  event_seq      bigint       not null default (
+    case when pg_current_xact_id() is not null then nextval('core.event_seq') end),
+  occurred_at    core.finite_time not null,
+  recorded_at    core.finite_time not null,
+  event_id       uuid         not null,
+  coupon_id      uuid,
+  batch_id       int,
+  business_date  date,
+  event_type     text         not null,
+  primary key (tenant_id, event_id),
+  unique (event_seq),
+  constraint event_is_of_its_type
+    check (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
+);
+comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
+comment on column core.event.event_id is
+  'UUIDv7; outside: evt_ and 26 characters. Of a redemption or reversal: its own id, as that of its ledger entry.';
+comment on column core.event.event_seq is 'Taken while the coupon''s row lock is held, so events of one coupon are in their order. Has gaps.';
+comment on column core.event.party_id is 'Whom it is for: maker or distributor.';
+
+alter sequence core.event_seq owned by core.event.event_seq;
+
+-- Asked for reversals only. As a join of the plans below it would cost each redemption.
+create function core.find_reversed_redemption(p_tenant_id int, p_reversal_id uuid) returns uuid
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return (
+    select v.redemption_id from core.reversal v where v.tenant_id = p_tenant_id and v.reversal_id = p_reversal_id);
+end
+$$;
+comment on function core.find_reversed_redemption(int, uuid) is 'The redemption that a reversal ended.';
+
+create function core.check_events() returns trigger
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  v_wrong  uuid;
+begin
+  select n.event_id into v_wrong
+  from new_event n
+  left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
+  left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
+  left join core.redemption r
+    on r.tenant_id = n.tenant_id
+       and r.redemption_id = case n.event_type
+         when 'coupon.redeemed' then n.event_id
+         when 'coupon.reversed' then core.find_reversed_redemption(n.tenant_id, n.event_id)
+       end
+  where (case
+      when n.business_date is not null then exists (
+        select from core.party p where p.tenant_id = n.tenant_id and p.party_id = n.party_id)
+      when n.batch_id is not null then n.party_id in (b.maker_id, b.distributor_id)
+      when n.event_type in ('coupon.redeemed', 'coupon.reversed')
+        then n.party_id = b.distributor_id and r.coupon_id = n.coupon_id
+      else n.party_id = b.distributor_id
+    end) is not true;
+  if found then
+    raise exception 'event % is not of its party, or not of its coupon', v_wrong
+      using errcode = 'foreign_key_violation', constraint = 'event_is_for_whom_it_concerns',
+            hint = 'Write what it tells of first.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_events() is
+  'Trigger: what an event tells of is there, and it is for the maker or distributor of that.';
+
+create trigger event_is_for_whom_it_concerns
+after insert on core.event
+referencing new table as new_event
+for each statement execute function core.check_events();
+
+create trigger event_is_immutable before update or delete or truncate on core.event
+for each statement execute function core.refuse_change();

@@ -1,0 +1,224 @@
+-- Coupon, redemption and ledger tell the same story.
+
+-- Asked for few coupons. As a part of the plan below it would cost each redemption.
+create function core.has_no_live_redemption_any_more(p_tenant_id int, p_coupon_id uuid, p_status text) returns boolean
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return case p_status
+    when 'REDEEMED' then exists (
+      select
+      from core.redemption r
+      where r.coupon_id = p_coupon_id and r.tenant_id = p_tenant_id and r.status = 'REVERSED')
+    when 'VOIDED' then exists (
+      select from core.voiding v where v.tenant_id = p_tenant_id and v.coupon_id = p_coupon_id)
+    else false
+  end;
+end
+$$;
+comment on function core.has_no_live_redemption_any_more(int, uuid, text) is
+  'Whether a coupon without a live redemption may be REDEEMED (it was reversed) or VOIDED (it was voided).';
+
+-- Coupon, redemption and ledger tell the same story. A statement that writes some of it is looked at when it ends, all
+-- rows at once; so a new redemption comes in one statement with its coupon's status, its event and its ledger entry. What
+-- changes later in several statements is looked at again at commit: then it is security definer, because by then the
+-- function that wrote is over and the session's own role may read no table.
+create function core.check_coupons() returns trigger
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  v_wrong  record;
+begin
+  select n.coupon_id, n.status, r.status as live into v_wrong
+  from new_coupon n
+  left join core.redemption r
+    on r.coupon_id = n.coupon_id and r.tenant_id = n.tenant_id and r.status in ('LOCKED', 'REDEEMED')
+  where not case
+      when r.status is not null then n.status = r.status
+      when n.status in ('ISSUED', 'EXPIRED') then true
+      else core.has_no_live_redemption_any_more(n.tenant_id, n.coupon_id, n.status)
+    end;
+  if found then
+    raise exception 'coupon % is %, its live redemption %', v_wrong.coupon_id, v_wrong.status, coalesce(v_wrong.live, 'none')
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions',
+            hint = 'Write the redemption or the voiding first.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_coupons() is 'Trigger: status of a coupon agrees with its redemptions.';
+
+create trigger coupon_agrees_with_its_redemptions
+after update on core.coupon
+referencing new table as new_coupon
+for each statement execute function core.check_coupons();
+
+-- The other way round is checked with the coupon; a voided coupon never comes back. The merchant has no foreign key, so that
+-- who holds a merchant's row keeps no till waiting; merchants are never deleted.
+create function core.check_voiding() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if not exists (
+    select
+    from core.coupon c
+    where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id and c.status = 'VOIDED')
+  then
+    raise exception 'coupon % has a voiding and is not VOIDED', new.coupon_id
+      using errcode = 'check_violation', constraint = 'voiding_agrees_with_its_coupon';
+  elsif new.merchant_id is not null and not exists (
+    select from core.merchant m where m.tenant_id = new.tenant_id and m.merchant_id = new.merchant_id)
+  then
+    raise exception 'the voiding of coupon % has no merchant', new.coupon_id
+      using errcode = 'foreign_key_violation', constraint = 'voiding_is_at_a_merchant';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_voiding() is 'Deferred trigger: a coupon with a voiding is VOIDED; its merchant is there.';
+
+create constraint trigger voiding_agrees_with_its_coupon
+after insert on core.voiding
+deferrable initially deferred
+for each row execute function core.check_voiding();
+
+create function core.check_redemption_state() returns trigger
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  v_is  record;
+begin
+  -- nearly always it is this: written live, and nothing has ended it since
+  if tg_table_name = 'redemption' then
+    select r.status, r.discount_minor, c.status as coupon_status, entry.amount_minor as entered into v_is
+    from core.redemption r
+    join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
+    left join core.ledger_entry entry
+      on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id and entry.currency = r.currency
+    where r.redemption_id = new.redemption_id and r.tenant_id = new.tenant_id;
+    if v_is.status = v_is.coupon_status and (
+      (v_is.status = 'REDEEMED' and v_is.entered = v_is.discount_minor)
+      or (v_is.status = 'LOCKED' and v_is.entered is null))
+    then
+      return null;
+    end if;
+  end if;
+
+  select r.status, r.discount_minor, r.coupon_id, c.status as coupon_status, live.status as live,
+         entry.amount_minor as entered, v.reversal_id, v.reversed_at = r.ended_at as ended_then, back.amount_minor as returned
+    into v_is
+  from core.redemption r
+  join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
+  left join core.redemption live
+    on live.coupon_id = r.coupon_id and live.tenant_id = r.tenant_id and live.status in ('LOCKED', 'REDEEMED')
+  left join core.ledger_entry entry
+    on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id and entry.currency = r.currency
+  left join core.reversal v on v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id
+  left join core.ledger_entry back
+    on back.tenant_id = v.tenant_id and back.entry_id = v.reversal_id and back.currency = r.currency
+  where r.redemption_id = new.redemption_id and r.tenant_id = new.tenant_id;
+
+  if not (case
+       when v_is.coupon_status in ('LOCKED', 'REDEEMED') and v_is.live is not null
+         then v_is.coupon_status = v_is.live
+       when v_is.live is not null or v_is.coupon_status = 'LOCKED' then false
+       when v_is.coupon_status = 'REDEEMED' then exists (
+         select
+         from core.redemption e
+         where e.coupon_id = v_is.coupon_id and e.tenant_id = new.tenant_id and e.status = 'REVERSED')
+       else true
+     end)
+  then
+    raise exception 'coupon % is %, its live redemption %', v_is.coupon_id, v_is.coupon_status, coalesce(v_is.live, 'none')
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions';
+  end if;
+  if (case v_is.status
+       when 'REDEEMED' then v_is.entered = v_is.discount_minor and v_is.reversal_id is null
+       when 'REVERSED' then v_is.entered = v_is.discount_minor and v_is.returned = -v_is.discount_minor and v_is.ended_then
+       else v_is.entered is null and v_is.reversal_id is null
+     end) is not true
+  then
+    raise exception 'redemption % is % of %, with ledger entries of % and %', new.redemption_id,
+      v_is.status, v_is.discount_minor, coalesce(v_is.entered, 0), coalesce(v_is.returned, 0)
+      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_redemption_state() is
+  'Deferred trigger: a redemption agrees with its coupon, and has exactly the ledger entries its status calls for.';
+
+create constraint trigger redemption_agrees_with_the_ledger
+after update of status on core.redemption
+deferrable initially deferred
+for each row execute function core.check_redemption_state();
+
+-- A live one is looked at by core.check_redemptions.
+create constraint trigger ended_redemption_agrees_with_the_ledger
+after insert on core.redemption
+deferrable initially deferred
+for each row when (new.ended_at is not null)
+execute function core.check_redemption_state();
+
+create constraint trigger reversal_agrees_with_the_ledger
+after insert on core.reversal
+deferrable initially deferred
+for each row execute function core.check_redemption_state();
+
+-- What redemptions, events and ledger entries refer to is looked at once a statement, and has to be the right row and
+-- not just a row. Foreign keys would ask for each reference of each row, and lock what it refers to: half of the
+-- time of a redemption and a third of its log. They would see no more: what is referred to is never deleted, and its
+-- key never changes.
+create function core.check_redemptions() returns trigger
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  c_hint     constant text := 'Write the coupon''s status, the event and the ledger entry in the same statement.';
+  v_is_held  boolean := false;
+  v_wrong    record;
+begin
+  -- Who wrote a coupon's row in this transaction holds it: nearly always that is who writes the redemption. Else it is
+  -- taken now, before somebody else changes it, and looked at again.
+  loop
+    select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id, e.amount_minor as entered into v_wrong
+    from new_redemption n
+    left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
+    left join core.merchant m on m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id
+    left join core.ledger_entry e on e.tenant_id = n.tenant_id and e.entry_id = n.redemption_id
+    where m.merchant_id is null
+       or (not v_is_held and c.xmin <> pg_current_xact_id()::xid)
+       or (case n.status
+            when 'LOCKED' then c.status = 'LOCKED' and e.amount_minor is null
+            when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor
+            else c.coupon_id is not null
+          end) is not true;
+    if not found then
+      return null;
+    end if;
+    exit when v_is_held;
+    perform
+    from new_redemption n
+    join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
+    for no key update of c;
+    v_is_held := true;
+  end loop;
+  if v_wrong.coupon_status is null or v_wrong.merchant_id is null then
+    raise exception 'redemption % has no coupon or no merchant', v_wrong.redemption_id
+      using errcode = 'foreign_key_violation', constraint = 'redemption_is_of_a_coupon_at_a_merchant';
+  elsif v_wrong.coupon_status <> v_wrong.status then
+    raise exception 'redemption % is %, its coupon %', v_wrong.redemption_id, v_wrong.status, v_wrong.coupon_status
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions', hint = c_hint;
+  else
+    raise exception 'redemption % is %, with a ledger entry of %', v_wrong.redemption_id, v_wrong.status, coalesce(v_wrong.entered, 0)
+      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger', hint = c_hint;
+  end if;
+end
+$$;
+comment on function core.check_redemptions() is
+  'Trigger: coupon and merchant of a redemption are there, and a live one agrees with its coupon and the ledger.';
+
+create trigger redemption_is_of_a_coupon_at_a_merchant
+after insert on core.redemption
+referencing new table as new_redemption
+for each statement execute function core.check_redemptions();
