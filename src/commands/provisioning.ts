@@ -1,33 +1,21 @@
-// The shape of a provisioning file (npm run apply). Only what one file can show by itself is judged here:
-// fields, formats, duplicates. What needs the stored state (references, refused changes, the decimals of a
-// currency) is judged by admin.apply, which answers with the same kind of paths.
+// The shape of a provisioning file (npm run apply). This schema checks what one file can show by itself: fields,
+// formats and duplicates. admin.apply checks what needs the stored state (references, forbidden changes, the decimals
+// of a currency) and reports issues with the same kind of paths.
 import { z } from "zod";
+import { amount, currency, positiveAmount, printable, timestamp } from "../common/fields.ts";
 
 const id = (prefix: string) =>
   z.string().regex(new RegExp(`^${prefix}_[a-z0-9]{1,40}$`), `must be ${prefix}_ and 1 to 40 of a-z 0-9`);
 const party = id("pty");
 
-// \P{C} keeps control characters out (a NUL cannot be stored, a newline would break a log or a CSV).
-const text = (max: number) =>
-  z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
-
-// Number("1e400") is infinite and zod refuses it; the upper end is that of all amounts.
-const amount = z.number().min(0).lt(1e12);
-const positiveAmount = z.number().gt(0).lt(1e12);
-
-// Four decimals are what the database stores; a tiny number prints with an exponent and is refused too.
+// The database stores four decimals. A tiny number prints with an exponent, so this pattern refuses it too.
 const percent = z
   .number()
   .gt(0)
   .max(100)
   .refine((value) => /^\d{1,3}(\.\d{1,4})?$/.test(String(value)), "must have at most 4 decimals");
 
-const timestamp = z.iso.datetime({
-  offset: true,
-  error: "must be an ISO 8601 timestamp with a zone, as 2026-01-31T00:00:00Z",
-});
-
-const timeZone = z.string().refine(isTimeZone, "must be an IANA time zone, as Europe/Berlin");
+const timeZone = z.string().refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
 
 const webhookUrl = z.string().max(2048).refine(isWebhookUrl, "must be an http or https URL without a user name");
 
@@ -39,21 +27,21 @@ const discount = z.discriminatedUnion("type", [
 ]);
 
 const store = z.strictObject({
-  external_id: text(64),
-  terminals: unique(z.array(text(64)), (terminal) => terminal).default([]),
+  external_id: printable(64),
+  terminals: unique(z.array(printable(64)), (terminal) => terminal).default([]),
 });
 
 const template = z
   .strictObject({
     id: id("tpl"),
-    name: text(200),
+    name: printable(200),
     maker: party,
     distributor: party.optional(),
-    currency: z.string().regex(/^[A-Z]{3}$/, "must be an ISO 4217 code, as EUR"),
+    currency,
     discount,
     min_order_amount: amount.optional(),
-    // An empty list could be read as "none" or as "every one": the field is left out for every one.
-    skus: unique(z.array(text(64)).min(1), (sku) => sku).optional(),
+    // An empty list could mean none or all, so it is refused. Leaving the field out means all.
+    skus: unique(z.array(printable(64)).min(1), (sku) => sku).optional(),
     merchants: unique(z.array(id("mch")).min(1), (merchant) => merchant).optional(),
     valid_from: timestamp,
     valid_to: timestamp,
@@ -68,14 +56,14 @@ const template = z
 const tenant = z
   .strictObject({
     id: id("ten"),
-    name: text(200),
+    name: printable(200),
     variant: z.enum(["A", "B"]),
     amount_unit: z.enum(["major", "minor"]).default("major"),
     parties: unique(
       z.array(
         z.strictObject({
           id: party,
-          name: text(200),
+          name: printable(200),
           time_zone: timeZone.optional(),
           webhook: z.strictObject({ url: webhookUrl, secret: webhookSecret.optional() }).optional(),
         }),
@@ -87,7 +75,7 @@ const tenant = z
       z.array(
         z.strictObject({
           id: id("mch"),
-          name: text(200),
+          name: printable(200),
           party,
           delegates: unique(z.array(party), (value) => value).optional(),
           stores: unique(z.array(store), (value) => value.external_id, "external_id").optional(),
@@ -101,10 +89,7 @@ const tenant = z
       .array(
         z.strictObject({
           access_key: z.string().regex(/^ak_[A-Za-z0-9_-]{1,64}$/, "must be ak_ and 1 to 64 of A-Z a-z 0-9 _ -"),
-          secret: z
-            .string()
-            .regex(/^\P{C}{32,256}$/u, "must be 32 to 256 printable characters")
-            .optional(),
+          secret: printable(256, 32).optional(),
           party: party.optional(),
         }),
       )
@@ -119,7 +104,7 @@ const tenant = z
         context.addIssue({
           code: "custom",
           path,
-          message: "belongs to variant B only: in variant A the credential is the tenant's",
+          message: "is allowed in variant B only: in variant A the credential belongs to the tenant",
         });
     });
   });
@@ -127,7 +112,7 @@ const tenant = z
 export const provisioning = z
   .strictObject({ tenants: unique(z.array(tenant).min(1), (value) => value.id, "id") })
   .superRefine((value, context) => {
-    // An access key names one credential of the whole service, so it is unique across tenants.
+    // An access key is unique across the whole service, not only within its tenant.
     const seen = new Set<string>();
     value.tenants.forEach((one, tenantIndex) => {
       one.credentials.forEach((credential, index) => {
@@ -135,7 +120,7 @@ export const provisioning = z
           context.addIssue({
             code: "custom",
             path: ["tenants", tenantIndex, "credentials", index, "access_key"],
-            message: "stands in this file twice",
+            message: "is a duplicate in this file",
           });
         }
         seen.add(credential.access_key);
@@ -153,7 +138,7 @@ function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, fi
         context.addIssue({
           code: "custom",
           path: field === undefined ? [index] : [index, field],
-          message: "stands in this list twice",
+          message: "is a duplicate in this list",
         });
       }
       seen.add(key(value));
@@ -162,7 +147,7 @@ function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, fi
 }
 
 function isTimeZone(value: string): boolean {
-  // "+02:00" is known to Intl but is an offset, not a zone: it has no daylight saving time.
+  // Intl accepts "+02:00", but that is an offset, not a zone: it has no daylight saving time.
   if (!/^[A-Za-z][A-Za-z0-9_+\-/]*$/.test(value)) return false;
   try {
     new Intl.DateTimeFormat("en", { timeZone: value });
@@ -186,6 +171,6 @@ function isWebhookSecret(value: string): boolean {
   if (!value.startsWith("whsec_")) return false;
   const encoded = value.slice("whsec_".length);
   const bytes = Buffer.from(encoded, "base64");
-  // Buffer.from skips what it does not know, so the text must come back as it was.
+  // Buffer.from skips invalid characters, so only a text that survives the round trip is valid base64.
   return bytes.length >= 24 && bytes.length <= 64 && bytes.toString("base64") === encoded;
 }

@@ -1,10 +1,9 @@
 // The kinds of fields that the routes' schemas are made of. Messages say what is wanted and never what came.
 import { z } from "zod";
+import { printable } from "../common/fields.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
 
-// Control characters, lone surrogates and NUL are in \p{C}; characters are counted, not UTF-16 units.
-export const printable = (max: number) =>
-  z.string().regex(new RegExp(`^\\P{C}{1,${max}}$`, "u"), `must be 1 to ${max} printable characters`);
+export { amount, currency, printable } from "../common/fields.ts";
 
 export const requestId = printable(128);
 export const externalId = printable(64);
@@ -19,9 +18,6 @@ export const label = z
   .transform((value) => value.trim().normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
   .transform((value) => (value === "" ? undefined : value));
-
-export const amount = z.number().min(0, "must not be negative").lt(1e12, "must be below 10^12");
-export const currency = z.string().regex(/^[A-Z]{3}$/, "must be an ISO 4217 code, as EUR");
 
 // A query parameter, so a text.
 export const limit = z

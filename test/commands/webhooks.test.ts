@@ -135,7 +135,7 @@ t.test("what is wrong with a command is said in a line or with the usage, and ch
     [["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", ...why], /^usage: /],
     [
       ["replay", tenant, "pty_s1", "yesterday", "today", ...why],
-      /^yesterday: not a time with a zone, as 2026-01-31T00:00:00Z$/,
+      /^yesterday: must be an ISO 8601 timestamp with a zone, such as 2026-01-31T00:00:00Z$/,
     ],
     [["replay", tenant, "pty_s1", "2026-01-01T00:00:00", "2026-01-02T00:00:00", ...why], /not a time with a zone/],
     [["rotate", tenant, "pty_s1"], /^a patch needs a reason$/],
