@@ -4,9 +4,12 @@ import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../common/metrics-server.ts";
 import type { SteadyDatabase } from "../database/reconnecting.ts";
 
+/** What jobs.record_deliveries makes of an attempt to deliver an event to a webhook. */
+export type AttemptOutcome = (typeof attemptOutcomes)[number];
+const attemptOutcomes = ["taken", "failed", "parked", "gone"] as const;
+
 export type WorkObserver = {
-  // An attempt to deliver an event to a webhook.
-  attempted(outcome: "taken" | "failed" | "parked" | "gone"): void;
+  attempted(outcome: AttemptOutcome): void;
   // The self-check has ended: laws that are broken, and in how many rows.
   checked(broken: { law: string; rows: number }[]): void;
 };
@@ -62,7 +65,7 @@ export function observeWork(metrics: Metrics, database: SteadyDatabase): WorkObs
     labelNames: ["outcome"],
     registers,
   });
-  for (const outcome of ["taken", "failed", "parked", "gone"]) attempts.inc({ outcome }, 0);
+  for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
   const laws = new Gauge({
     name: "coupon_law_broken_rows",
     help: "Rows in which a law of the system was broken at the last self-check of this process.",

@@ -110,12 +110,19 @@ export function startDeliverer(
   { allow = loopbackOnly, timeoutMs = 15_000, stopping = new AbortController().signal } = {},
 ) {
   const send = createSender({ mayConnect: createAddressRule(allow), timeoutMs });
-  const deliverer = createDeliverer({ database, keys: service.keys, send, stopping });
+  const outcomes: string[] = [];
+  const deliverer = createDeliverer({
+    database,
+    keys: service.keys,
+    send,
+    stopping,
+    onAttempt: (outcome) => outcomes.push(outcome),
+  });
   async function drain(): Promise<void> {
     for (let due = await deliverer.listDue(); due.length > 0; due = await deliverer.listDue())
       await Promise.all(due.map((one) => deliverer.deliver(one)));
   }
-  return { ...deliverer, drain };
+  return { ...deliverer, drain, outcomes };
 }
 
 export async function findSubscriber({ service }: Subscribed, party: string): Promise<Subscriber> {

@@ -4,7 +4,7 @@
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out body text, out attempt int, out url text,
-  out sealed_secret bytea, out sealed_previous_secret bytea, out purpose text)
+  out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text, out party text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -36,7 +36,7 @@ begin
          d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret,
          case when v_webhook.rotated_at > clock_timestamp() - interval '24 hours'
            then v_webhook.sealed_previous_secret end,
-         t.external_id || '/' || p.external_id
+         t.external_id, p.external_id
   from due d
   join core.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id

@@ -3,7 +3,10 @@
 -- Taken: the delivery goes. Not taken: it is due again by the schedule, or when the subscriber said, whichever is
 -- later; after the tenth attempt it is parked. Gone (410): the webhook is disabled and its deliveries are parked.
 -- A failure of a delivery that was parked or replayed meanwhile, or recorded by the next holder, is logged only.
-create or replace function jobs.record_deliveries(p_tenant_id int, p_party_id int, p_results jsonb) returns void
+-- Returns one row per result: taken, gone, parked (this was the last attempt) or failed (another attempt follows).
+create or replace function jobs.record_deliveries(
+  p_tenant_id int, p_party_id int, p_results jsonb, out event_id uuid, out outcome text)
+returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_now  timestamptz := clock_timestamp();
@@ -42,6 +45,13 @@ begin
   if exists (select from jsonb_to_recordset(p_results) r (is_gone boolean) where r.is_gone) then
     perform rules.disable_webhook(p_tenant_id, p_party_id, 'HTTP 410');
   end if;
+  return query
+  select r.event_id,
+         case when r.is_taken then 'taken'
+              when r.is_gone then 'gone'
+              when rules.compute_retry_delay(r.attempt) is null then 'parked'
+              else 'failed' end
+  from jsonb_to_recordset(p_results) r (event_id uuid, attempt int, is_taken boolean, is_gone boolean);
 end
 $$;
 comment on function jobs.record_deliveries(int, int, jsonb) is 'Writes down what became of a round of deliveries.';

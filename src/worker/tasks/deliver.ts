@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
 import type { SteadyDatabase } from "../../database/reconnecting.ts";
-import type { WorkObserver } from "../metrics.ts";
+import type { AttemptOutcome, WorkObserver } from "../metrics.ts";
 import type { Outcome, Send } from "../webhook-sender.ts";
 
 // Requests at once to one subscriber.
@@ -35,8 +35,9 @@ type Delivery = {
   url: string;
   sealed_secret: Uint8Array;
   sealed_previous_secret: Uint8Array | null;
-  // tenant/party
-  purpose: string;
+  // External ids: they are part of the purpose that the secrets were sealed for.
+  tenant: string;
+  party: string;
 };
 type Result = {
   event_id: string;
@@ -95,7 +96,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: O
 
   function claim({ tenant_id, party_id }: Subscriber, holder: string): Promise<Delivery[]> {
     return database.rows<Delivery>(
-      `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, purpose
+      `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party
        from jobs.claim_deliveries($1, $2, $3, $4)`,
       [tenant_id, party_id, holder, roundSize],
     );
@@ -117,37 +118,27 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: O
         const result = judge(delivery, outcome);
         isUnwanted ||= result.is_gone || result.retry_after_seconds !== null;
         results.push(result);
-        onAttempt?.(nameOutcome(result));
       }
     }
     await Promise.all(Array.from({ length: atOnce }, lane));
     return results;
   }
 
-  function openSecrets({ purpose, sealed_secret, sealed_previous_secret }: Delivery): string[] {
-    const [tenant, party] = purpose.split("/") as [string, string];
+  function openSecrets({ tenant, party, sealed_secret, sealed_previous_secret }: Delivery): string[] {
     const sealed = sealed_previous_secret === null ? [sealed_secret] : [sealed_secret, sealed_previous_secret];
     return sealed.map((one) => open(keys, webhookPurpose(tenant, party), one));
   }
 
   async function record({ tenant_id, party_id }: Subscriber, results: Result[]): Promise<void> {
     if (results.length === 0) return;
-    await database.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
-      tenant_id,
-      party_id,
-      JSON.stringify(results),
-    ]);
+    const recorded = await database.rows<{ outcome: AttemptOutcome }>(
+      "select outcome from jobs.record_deliveries($1, $2, $3::text::jsonb)",
+      [tenant_id, party_id, JSON.stringify(results)],
+    );
+    for (const { outcome } of recorded) onAttempt?.(outcome);
   }
 
   return { listDue, deliver };
-}
-
-const lastAttempt = 10;
-
-function nameOutcome({ is_taken, is_gone, attempt }: Result) {
-  if (is_taken) return "taken";
-  if (is_gone) return "gone";
-  return attempt >= lastAttempt ? "parked" : "failed";
 }
 
 function judge({ event_id, attempt }: Delivery, { httpStatus, error, durationMs, retryAfterSeconds }: Outcome): Result {

@@ -148,6 +148,7 @@ t.test(
     t.strictSame(await listDeliveries(world), []);
     t.strictSame([...new Set(receiver.received.map(({ id }) => id))], [event]);
     t.match((await listAttempts(world)).at(-1), { attempt: 1, http_status: 204 });
+    t.strictSame(deliverer.outcomes, [...Array<string>(9).fill("failed"), "parked", "taken"]);
   },
 );
 
@@ -158,6 +159,7 @@ t.test("410 disables: nothing is sent until somebody enables it, and nothing is 
   const events = await world.happen("pty_s1", 10);
   await deliverer.drain();
   t.ok(receiver.received.length <= 4, "no more after the word");
+  t.strictSame(new Set(deliverer.outcomes), new Set(["gone"]));
   const deliveries = await listDeliveries(world);
   t.equal(deliveries.length, 10);
   for (const delivery of deliveries) t.match(delivery, { status: "PARKED", last_error: "HTTP 410" });
