@@ -6,12 +6,13 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { readConfig } from "../common/config.ts";
-import { connect, resolveAddress, sqlDetail, sqlState, type Database } from "../database/connect.ts";
+import { resolveAddress, sqlDetail, sqlState, type Database } from "../database/connect.ts";
 import { listIssues } from "../http/issues.ts";
 import { findAmbiguity } from "../http/strict-json.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import type { Issue } from "../common/problem.ts";
 import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { withAdminDatabase } from "./admin-database.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../worker/webhook-sender.ts";
@@ -130,11 +131,7 @@ if (isProgram(import.meta)) {
     const document = await readDocument(file);
     const address = await resolveAddress(config);
     const keys = loadMasterKeys(config);
-    const database = connect(address, { name: "coupon apply", role: "coupon_admin", max: 1 });
-    try {
-      process.stdout.write(`${JSON.stringify(await apply(database, keys, document), null, 2)}\n`);
-    } finally {
-      await database.end();
-    }
+    const applied = await withAdminDatabase(address, "coupon apply", (database) => apply(database, keys, document));
+    process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);
   });
 }

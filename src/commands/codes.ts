@@ -8,7 +8,8 @@ import { parseArgs } from "node:util";
 import { stringify } from "csv-stringify/sync";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import { readConfig } from "../common/config.ts";
-import { connect, resolveAddress, type Database } from "../database/connect.ts";
+import { withAdminDatabase } from "./admin-database.ts";
+import { resolveAddress, type Database } from "../database/connect.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 
@@ -78,17 +79,14 @@ if (isProgram(import.meta)) {
     const config = readConfig();
     const address = await resolveAddress(config);
     const keys = loadMasterKeys(config);
-    const database = connect(address, { name: "coupon codes", role: "coupon_admin", max: 1 });
-    try {
+    await withAdminDatabase(address, "coupon codes", async (database) => {
       if (values.destroy) {
         await database.rows("select admin.destroy_codes($1)", [batch]);
         console.error(`${batch}: salt deleted, its codes cannot be derived again`);
       } else {
         await writeCsv(exportCodes(database, keys, batch, values.unreleased));
       }
-    } finally {
-      await database.end();
-    }
+    });
   });
 }
 

@@ -5,7 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, type Client, type Reply } from "./client.ts";
 import { exportCodes } from "./codes.ts";
 import { readConfig, type Config } from "../common/config.ts";
-import { connect, resolveAddress } from "../database/connect.ts";
+import { withAdminDatabase } from "./admin-database.ts";
+import { resolveAddress } from "../database/connect.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 import { loadMasterKeys } from "../crypto/keys.ts";
 import { runProgram } from "../common/program.ts";
@@ -121,17 +122,14 @@ async function live(config: Config, { maker, pos, template, merchant, place, aft
 
 // As `npm run codes -- BATCH --unreleased` does it: a maker prints its coupons before it releases them.
 async function readCodes(config: Config, batch: string): Promise<[string, string, string]> {
-  const database = connect(await resolveAddress(config), { name: "coupon demo", role: "coupon_admin", max: 1 });
-  try {
+  return withAdminDatabase(await resolveAddress(config), "coupon demo", async (database) => {
     const codes: string[] = [];
     for await (const page of exportCodes(database, loadMasterKeys(config), batch, true))
       codes.push(...page.map(({ code }) => code));
     const [first = "", second = "", third = ""] = codes;
     console.log(`\nHand over the codes (npm run codes -- ${batch} --unreleased)\n  ${codes.map(mask).join(", ")}`);
     return [first, second, third];
-  } finally {
-    await database.end();
-  }
+  });
 }
 
 async function waitUntilMinted(maker: Client, batch: string): Promise<void> {

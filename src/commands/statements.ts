@@ -3,7 +3,8 @@
 // days were closed: rows, bytes, sha256, and each summary with the sum of its details. Prints what differs; exit
 // code 1 when anything does.
 import { readConfig } from "../common/config.ts";
-import { connect, resolveAddress, type Database } from "../database/connect.ts";
+import { withAdminDatabase } from "./admin-database.ts";
+import { resolveAddress, type Database } from "../database/connect.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
 
@@ -124,21 +125,14 @@ const toMinor = (amount: string) => BigInt(amount.replace(".", ""));
 if (isProgram(import.meta)) {
   await runProgram(async () => {
     if (process.argv.slice(2).join(" ") !== "verify") throw new Error(usage);
-    const database = connect(await resolveAddress(readConfig()), {
-      name: "coupon statements",
-      role: "coupon_admin",
-      max: 1,
-    });
     let [checked, wrong] = [0, 0];
-    try {
+    await withAdminDatabase(await resolveAddress(readConfig()), "coupon statements", async (database) => {
       for await (const { statement, differences } of verify(database)) {
         checked += 1;
         if (differences.length > 0) wrong += 1;
         for (const difference of differences) console.log(`${statement}: ${difference}`);
       }
-    } finally {
-      await database.end();
-    }
+    });
     console.log(`${checked} statements checked, ${wrong === 0 ? "all as they were" : `${wrong} not as they were`}`);
     if (wrong > 0) process.exitCode = 1;
   });

@@ -2,7 +2,9 @@
 // the audit with its reason; what it does is a function of schema admin, for psql just as well.
 import { parseArgs } from "node:util";
 import { readConfig } from "../common/config.ts";
-import { connect, resolveAddress, type Database } from "../database/connect.ts";
+import { timestamp } from "../common/fields.ts";
+import { withAdminDatabase } from "./admin-database.ts";
+import { resolveAddress, type Database } from "../database/connect.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
@@ -121,11 +123,9 @@ function take(names: string[], min: number, max: number): string[] {
   return names;
 }
 
-// Without a zone it would be read in the server's.
 function readTime(text: string): string {
-  if (!/^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/.test(text) || Number.isNaN(Date.parse(text))) {
-    throw new Error(`${text}: not a time with a zone, as 2026-01-31T00:00:00Z`);
-  }
+  const parsed = timestamp.safeParse(text);
+  if (!parsed.success) throw new Error(`${text}: ${parsed.error.issues[0]!.message}`);
   return text;
 }
 
@@ -172,11 +172,10 @@ function readArguments(args: string[]) {
 if (isProgram(import.meta)) {
   await runProgram(async () => {
     const config = readConfig();
-    const database = connect(await resolveAddress(config), { name: "coupon webhooks", role: "coupon_admin", max: 1 });
-    try {
-      console.log(await runCommand({ database, keys: () => loadMasterKeys(config) }, process.argv.slice(2)));
-    } finally {
-      await database.end();
-    }
+    const keys = () => loadMasterKeys(config);
+    const said = await withAdminDatabase(await resolveAddress(config), "coupon webhooks", (database) =>
+      runCommand({ database, keys }, process.argv.slice(2)),
+    );
+    console.log(said);
   });
 }

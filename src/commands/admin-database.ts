@@ -1,0 +1,16 @@
+// The connection of a command: one, as coupon_admin, closed when the command ends.
+import { connect, type Address, type Database } from "../database/connect.ts";
+
+/** `name` is shown in pg_stat_activity. */
+export async function withAdminDatabase<T>(
+  address: Address,
+  name: string,
+  run: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = connect(address, { name, role: "coupon_admin", max: 1 });
+  try {
+    return await run(database);
+  } finally {
+    await database.end();
+  }
+}
