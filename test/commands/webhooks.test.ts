@@ -137,7 +137,10 @@ t.test("what is wrong with a command is said in a line or with the usage, and ch
       ["replay", tenant, "pty_s1", "yesterday", "today", ...why],
       /^yesterday: must be an ISO 8601 timestamp with a zone, such as 2026-01-31T00:00:00Z$/,
     ],
-    [["replay", tenant, "pty_s1", "2026-01-01T00:00:00", "2026-01-02T00:00:00", ...why], /must be an ISO 8601 timestamp with a zone/],
+    [
+      ["replay", tenant, "pty_s1", "2026-01-01T00:00:00", "2026-01-02T00:00:00", ...why],
+      /must be an ISO 8601 timestamp with a zone/,
+    ],
     [["rotate", tenant, "pty_s1"], /^a patch needs a reason$/],
     [["disable", tenant, "pty_s1", "--reason", " "], /^a patch needs a reason$/],
     [["enable", tenant, "pty_maker", ...why], /^tenant ten_w has no party pty_maker with a webhook$/],
