@@ -1,6 +1,7 @@
 // npm run serve: the HTTP side. Many of these may run beside each other; none keeps anything that matters.
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
+import { routes } from "./http/routes/table.ts";
 import { defaultLimits, readConfig, type Config } from "./common/config.ts";
 import { connect, resolveAddress, type Address } from "./database/connect.ts";
 import { connectionCount, createGate } from "./gate/gate.ts";
@@ -47,7 +48,16 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
   };
   const { host, port, limits = defaultLimits } = config;
   const load = { openRequests: 0 };
-  const app = createApp({ gate, keys, log, limits, load, readiness, ...(observer !== undefined && { observer }) });
+  const app = createApp({
+    routes,
+    gate,
+    keys,
+    log,
+    limits,
+    load,
+    readiness,
+    ...(observer !== undefined && { observer }),
+  });
   const onRefused = (refused: Refused) => {
     log.info(refused);
     observer?.answered(null, refused.status, refused.code, 0);

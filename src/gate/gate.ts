@@ -42,7 +42,7 @@ export type StatementFile = {
 
 export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
-  perform(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
+  perform(tenantId: number, call: Call, deadline: number, how?: { runsAlone?: boolean }): Promise<Outcome>;
   // Spends the nonce of a request that the HTTP layer is about to refuse itself. An outcome: it is refused otherwise.
   refuse(
     tenantId: number,
@@ -59,14 +59,6 @@ export type Gate = {
 export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
 
 const largestGroup = 64;
-// These may take long or answer much, and tills must not wait for them: each is a transaction of its own.
-const aloneOperations = new Set([
-  "create_batch",
-  "allocate_batch",
-  "pull_events",
-  "list_reconciliations",
-  "get_reconciliation",
-]);
 const quickWidth = 12;
 const patientWidth = 6;
 // Downloads: pages of them take longer than calls do, and must not stand before calls.
@@ -162,8 +154,8 @@ export function createGate({
       );
       return rows[0] ?? null;
     },
-    async perform(tenantId, call, deadline) {
-      const outcome = aloneOperations.has(call.operation)
+    async perform(tenantId, call, deadline, { runsAlone = false } = {}) {
+      const outcome = runsAlone
         ? (await sendGroup(tenantId, [call], deadline))[0]!
         : await groups.run(tenantId, call, deadline);
       if (outcome.status !== 0) return outcome;

@@ -16,13 +16,14 @@ import type { Observer } from "./metrics.ts";
 import { invalid, Problem, toAnswer, unavailable, type Answer } from "../common/problem.ts";
 import { findRequestId, parseInput, readCall, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
-import { createMatcher, routes } from "./router.ts";
+import { createMatcher } from "./router.ts";
 
 // The promised 4 s, less what it takes to write the answer, also of a machine that has much to do.
 const answerWithinMs = 3_500;
 const readyWithinMs = 1_500;
 
 export type AppParts = {
+  routes: readonly Route[];
   gate: Gate;
   keys: MasterKeys;
   log: Logger;
@@ -46,6 +47,7 @@ const probes: readonly Probe[] = [
 ];
 
 export function createApp({
+  routes,
   gate,
   keys,
   log,
@@ -105,7 +107,7 @@ export function createApp({
     let isBlind = false;
     let reading: Reading;
     try {
-      isBlind = limiter.admit(accessKey, route.operation);
+      isBlind = limiter.admit(accessKey, route.reveals);
       const query = target.slice(target.split("?", 1)[0]!.length);
       const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
       reading = readCall(route, credential.variant, { query, segments, idempotencyKeys, body, input }, keys);
@@ -114,11 +116,11 @@ export function createApp({
       if (!(error instanceof Problem)) throw error;
       const earlier = await gate.refuse(tenantId, base, deadline);
       if (earlier !== null) return earlier;
-      limiter.tell(accessKey, route.operation, isBlind, error);
+      limiter.tell(accessKey, route.reveals, isBlind, error);
       throw error;
     }
-    const outcome = await gate.perform(tenantId, { ...base, ...reading }, deadline);
-    limiter.tell(accessKey, route.operation, isBlind, outcome);
+    const outcome = await gate.perform(tenantId, { ...base, ...reading }, deadline, route);
+    limiter.tell(accessKey, route.reveals, isBlind, outcome);
     if (route.isDownload && outcome.status === 200) {
       const file = JSON.parse(outcome.body) as StatementFile;
       const opened = { ifNoneMatch: request.headers["if-none-match"], deadline, pageWithinMs: answerWithinMs };

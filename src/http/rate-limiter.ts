@@ -5,6 +5,7 @@
 // passed on only when it is about a lock of the caller's own. All else would tell whether a code exists.
 //
 // A refusal here is never recorded: what the database has judged all the same stays final under its request_id.
+import type { Reveals } from "./route.ts";
 import { createBuckets, type Buckets, type Quota } from "./token-bucket.ts";
 import type { Limits } from "../common/config.ts";
 import { Problem, type ProblemCode } from "../common/problem.ts";
@@ -12,9 +13,9 @@ import { Problem, type ProblemCode } from "../common/problem.ts";
 export type LimitName = "requests" | "unknown_codes";
 export type Limiter = {
   // Counts a request that is signed as it should be, or throws its 429. True: its answer may tell of own locks only.
-  admit(accessKey: string, operation: string): boolean;
+  admit(accessKey: string, reveals: Reveals): boolean;
   // Counts what is about to be told when it says that a code is unknown, or throws a 429 in its place.
-  tell(accessKey: string, operation: string, isBlind: boolean, told: Told): void;
+  tell(accessKey: string, reveals: Reveals, isBlind: boolean, told: Told): void;
   // The header fields of an answer, where there is something to say.
   fields(accessKey: string): Record<string, string> | null;
 };
@@ -23,8 +24,6 @@ export type Told = { code: ProblemCode } | { status: number; body: string };
 
 type Limit = { name: LimitName; buckets: Buckets; policy: string };
 
-const guessing: ReadonlySet<string> = new Set(["lock", "redeem", "void", "query"]);
-const ending: ReadonlySet<string> = new Set(["confirm", "cancel"]);
 const aboutOwnLock: ReadonlySet<string> = new Set([
   "LOCK_EXPIRED",
   "LOCK_CANCELLED",
@@ -55,20 +54,19 @@ export function createLimiter(
   }
 
   return {
-    admit(accessKey, operation) {
+    admit(accessKey, reveals) {
       if (requests !== null) {
         if (requests.buckets.left(accessKey) < 1) throw refuse(requests, accessKey);
         requests.buckets.take(accessKey);
       }
       if (codes === null || codes.buckets.left(accessKey) >= 1) return false;
-      if (guessing.has(operation)) throw refuse(codes, accessKey);
-      return ending.has(operation);
+      if (reveals === "any code") throw refuse(codes, accessKey);
+      return reveals === "own lock";
     },
-    tell(accessKey, operation, isBlind, told) {
+    tell(accessKey, reveals, isBlind, told) {
       if (codes === null) return;
       if (isBlind && !mayTellBlind(told)) throw refuse(codes, accessKey);
-      if (!isBlind && (guessing.has(operation) || ending.has(operation)) && isUnknownCode(told))
-        codes.buckets.take(accessKey);
+      if (!isBlind && reveals !== "nothing" && isUnknownCode(told)) codes.buckets.take(accessKey);
     },
     fields(accessKey) {
       // Of the codes only once one was wrong: a till that reads its codes never learns that there is such a limit.

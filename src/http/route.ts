@@ -1,23 +1,33 @@
-// The shape of a route. Everything that differs between operations is here, so that app.ts is the same for all.
+// The definition of an operation. Everything that differs between operations is on its route, so that app.ts, the gate
+// and the rate limiter treat all operations alike.
 import type { z } from "zod";
 import type { Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 
 export type Values = Record<string, unknown>;
 
+// What an answer can tell about coupon codes; rate-limiter.ts acts on it.
+//   any code: whether a code exists and in which state its coupon is.
+//   own lock: the call names a code, but only to end a lock that the caller holds.
+//   nothing: the call names no code.
+export type Reveals = "any code" | "own lock" | "nothing";
+
 export type Route = {
   operation: string;
   method: "GET" | "POST";
-  // Matched on the raw request target; `{name}` is one segment, taken as it is.
+  // Matched against the raw request target; `{name}` is one segment, not decoded.
   path: string;
-  // Names of query parameters. Together with the segments of the path they are a GET's input.
+  // Names of the query parameters. Together with the path's segments they are the input of a GET.
   query?: readonly string[];
-  // Writes are recorded and replayed, and need a request_id.
+  // Writes need a request_id; their answers are recorded and replayed.
   isWrite: boolean;
-  // The database's answer says which file is meant; download.ts sends that.
+  // The call gets a transaction of its own: it may take long or return much, and tills must not wait for it.
+  runsAlone?: true;
+  reveals: Reveals;
+  // The database answers with the description of a file, and download.ts sends the file.
   isDownload?: true;
-  // The single source for validation; strict. A tenant's variant decides which fields exist.
+  // The only source of validation. The tenant's variant decides which fields exist.
   schema: (variant: Variant) => z.ZodType<Values>;
-  // From the validated input (coupon already a lookup hash, the call's own request_id left out) to what gate.perform takes.
+  // Turns the validated input into the call's args. The coupon is a lookup hash by then; request_id is left out.
   args?: (values: Values, keys: MasterKeys) => Values;
 };

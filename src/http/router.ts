@@ -1,40 +1,8 @@
-// The table of routes, and the way from a raw path to one of them.
+// Finds the route of a raw path.
 //
-// Paths are matched as they stand on the request line: `/v1/batches/`, `/v1//batches` and `/v1/%62atches` are no
-// routes. h3's own router takes them for `/v1/batches`, so h3 carries requests here but does not route them.
+// Paths are matched exactly as they arrive on the request line: `/v1/batches/`, `/v1//batches` and `/v1/%62atches` match
+// no route. h3's own router treats them as `/v1/batches`, so h3 carries requests here but does not route them.
 import { Problem } from "../common/problem.ts";
-import type { Route } from "./route.ts";
-import { allocateBatch } from "./routes/allocate-batch.ts";
-import { cancel } from "./routes/cancel.ts";
-import { confirm } from "./routes/confirm.ts";
-import { createBatch } from "./routes/create-batch.ts";
-import { getBatch } from "./routes/get-batch.ts";
-import { getReconciliation } from "./routes/get-reconciliation.ts";
-import { getRequest } from "./routes/get-request.ts";
-import { listReconciliations } from "./routes/list-reconciliations.ts";
-import { lock } from "./routes/lock.ts";
-import { pullEvents } from "./routes/pull-events.ts";
-import { query } from "./routes/query.ts";
-import { redeem } from "./routes/redeem.ts";
-import { reverse } from "./routes/reverse.ts";
-import { voidCoupon } from "./routes/void.ts";
-
-export const routes: readonly Route[] = [
-  lock,
-  redeem,
-  confirm,
-  cancel,
-  reverse,
-  voidCoupon,
-  query,
-  createBatch,
-  getBatch,
-  allocateBatch,
-  getRequest,
-  pullEvents,
-  listReconciliations,
-  getReconciliation,
-];
 
 export type Match<R> = { route: R; segments: Record<string, string> };
 type Matched = { path: string; method: string };

@@ -10,7 +10,7 @@ let till: Session;
 let caller: { tenant_id: number; credential_id: number };
 const merchant = "mch_a";
 
-type Call = { operation: string; args: object; request_id?: string };
+type Call = { operation: string; args: object; request_id?: string; body_hash?: null };
 type Answer = { http_status: number; body: string };
 
 const template = (id: string, more: object) => ({
@@ -105,7 +105,7 @@ async function liveOnce(
     await one({ operation: "lock", request_id: lock, args: { coupon, merchant } });
     await one({ operation: next, args: { coupon, merchant, lock_request_id: lock } });
   }
-  await one({ operation: "query", args: { coupon: second, merchant } });
+  await one({ operation: "query", body_hash: null, args: { coupon: second, merchant } });
   await one({ operation: "void", args: { coupon: fourth, merchant } });
   return reads;
 }

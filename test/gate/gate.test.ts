@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../../src/database/connect.ts";
 import { createGate, type Call, type Gate } from "../../src/gate/gate.ts";
 import { beforeDeadline, createLane } from "../../src/gate/lane.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Problem } from "../../src/common/problem.ts";
 import { sendPlain } from "../support/client.ts";
@@ -170,7 +171,14 @@ t.test("what may take long is never in one transaction with others", async (t) =
   const { gate, asked } = gateOver(async () => ({ http_status: 200, body: "{}", is_replay: false }));
   const operations = ["redeem", "redeem", "redeem", "pull_events", "redeem", "query", "create_batch", "lock"];
   await Promise.all(
-    operations.map((operation, index) => gate.perform(7, { ...call, operation, request_id: `r-${index}` }, soon())),
+    operations.map((operation, index) =>
+      gate.perform(
+        7,
+        { ...call, operation, request_id: `r-${index}` },
+        soon(),
+        routes.find((route) => route.operation === operation)!,
+      ),
+    ),
   );
   t.strictSame(
     asked

@@ -6,7 +6,7 @@ import { defaultLimits, readConfig, ConfigError } from "../../src/common/config.
 import { connect, openSession, type Address } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
-import { routes } from "../../src/http/router.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { serve } from "../../src/serve.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { createSequencer } from "../../src/worker/tasks/sequence.ts";

@@ -10,7 +10,7 @@ import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Problem, toAnswer } from "../../src/common/problem.ts";
 import { findRequestId, parseInput, readCall } from "../../src/http/read-call.ts";
-import { routes } from "../../src/http/router.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import { randomBytes } from "node:crypto";
 import { newId } from "../../src/common/id.ts";

@@ -18,7 +18,7 @@ export async function openPuller(service: Running) {
   const reading: Reading = { events: [], seenAt: new Map() };
 
   async function pull(cursor: string | null, limit: number): Promise<string> {
-    const [row] = await till.send([{ operation: "pull_events", args: { cursor, limit } }], false);
+    const [row] = await till.send([{ operation: "pull_events", body_hash: null, args: { cursor, limit } }], false);
     if (row!.http_status !== 200) throw new Error(row!.body);
     return row!.body;
   }

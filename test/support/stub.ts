@@ -3,6 +3,7 @@ import { Writable } from "node:stream";
 import { toNodeHandler } from "h3";
 import type { Test } from "tap";
 import { createApp } from "../../src/http/app.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { defaultLimits, type Limits } from "../../src/common/config.ts";
 import type { Call, Gate, Outcome, Variant } from "../../src/gate/gate.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
@@ -87,7 +88,7 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
   const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
   const limits = { ...defaultLimits, ...limited };
   const logger = createLog("debug", lines);
-  const app = createApp({ gate, keys, log: logger, limits, readiness });
+  const app = createApp({ routes, gate, keys, log: logger, limits, readiness });
   const { url, stop } = await listen(toNodeHandler(app) as Handler, {
     host: "127.0.0.1",
     port: 0,

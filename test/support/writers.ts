@@ -54,7 +54,7 @@ export async function openTill(service: Running) {
     "select tenant_id, credential_id from gate.find_credential('ak_a')",
   );
   type Row = { http_status: number; body: string };
-  const send = (calls: { operation: string; args: object }[], isAlone: boolean) => {
+  const send = (calls: { operation: string; args: object; body_hash?: null }[], isAlone: boolean) => {
     const sent = calls.map((call) => ({
       credential_id: caller!.credential_id,
       nonce: null,

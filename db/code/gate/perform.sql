@@ -32,9 +32,7 @@ begin
       v_answer := rules.refuse(v_call, 'NONCE_REUSED');
     elsif v_call.operation = 'refuse' then
       v_answer := (0, null);
-    elsif v_call.operation in (
-      'query', 'get_batch', 'get_request', 'pull_events', 'list_reconciliations', 'get_reconciliation')
-    then
+    elsif v_call.body_hash is null then  -- a read
       v_reads := v_reads || v_call;
       continue;
     else

@@ -9,5 +9,6 @@ export const cancel: Route = {
   method: "POST",
   path: "/v1/coupons/cancel",
   isWrite: true,
+  reveals: "own lock",
   schema: () => input,
 };

@@ -9,5 +9,6 @@ export const confirm: Route = {
   method: "POST",
   path: "/v1/coupons/confirm",
   isWrite: true,
+  reveals: "own lock",
   schema: () => input,
 };

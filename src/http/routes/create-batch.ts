@@ -16,6 +16,8 @@ export const createBatch: Route = {
   method: "POST",
   path: "/v1/batches",
   isWrite: true,
+  runsAlone: true,
+  reveals: "nothing",
   schema: () => input,
   // The codes of a batch are all made with the key that is current when it is created.
   args: (values, keys) => ({ ...values, key_version: keys.current }),

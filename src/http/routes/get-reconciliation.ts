@@ -16,6 +16,8 @@ export const getReconciliation: Route = {
   path: "/v1/reconciliations/{date}/{kind}",
   query: ["distributor"],
   isWrite: false,
+  runsAlone: true,
+  reveals: "nothing",
   isDownload: true,
   schema: () => input,
 };

@@ -22,5 +22,6 @@ export const getRequest: Route = {
   method: "GET",
   path: "/v1/requests/{request_id}",
   isWrite: false,
+  reveals: "nothing",
   schema: () => input,
 };

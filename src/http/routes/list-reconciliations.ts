@@ -13,5 +13,7 @@ export const listReconciliations: Route = {
   path: "/v1/reconciliations",
   query: ["cursor", "limit"],
   isWrite: false,
+  runsAlone: true,
+  reveals: "nothing",
   schema: () => input,
 };

@@ -6,6 +6,7 @@ export const lock: Route = {
   method: "POST",
   path: "/v1/coupons/lock",
   isWrite: true,
+  reveals: "any code",
   schema: redemptionSchema,
   args: redemptionArgs,
 };

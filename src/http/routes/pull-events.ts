@@ -11,5 +11,7 @@ export const pullEvents: Route = {
   path: "/v1/events",
   query: ["cursor", "limit"],
   isWrite: false,
+  runsAlone: true,
+  reveals: "nothing",
   schema: () => input,
 };

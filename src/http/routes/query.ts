@@ -10,5 +10,6 @@ export const query: Route = {
   method: "POST",
   path: "/v1/coupons/query",
   isWrite: false,
+  reveals: "any code",
   schema: () => input,
 };

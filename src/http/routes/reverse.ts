@@ -9,5 +9,6 @@ export const reverse: Route = {
   method: "POST",
   path: "/v1/redemptions/reverse",
   isWrite: true,
+  reveals: "nothing",
   schema: () => input,
 };

@@ -9,5 +9,6 @@ export const voidCoupon: Route = {
   method: "POST",
   path: "/v1/coupons/void",
   isWrite: true,
+  reveals: "any code",
   schema: () => input,
 };

@@ -2,7 +2,7 @@
 import t, { type Test } from "tap";
 import { batchKey, makeCode } from "../../../src/crypto/coupon-code.ts";
 import { newId } from "../../../src/common/id.ts";
-import { routes } from "../../../src/http/router.ts";
+import { routes } from "../../../src/http/routes/table.ts";
 import type { Client, Reply } from "../../support/client.ts";
 import { secretOf, tenants } from "../../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";

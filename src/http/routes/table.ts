@@ -1,0 +1,33 @@
+// The routes of the HTTP interface: one for each operation.
+import type { Route } from "../route.ts";
+import { allocateBatch } from "./allocate-batch.ts";
+import { cancel } from "./cancel.ts";
+import { confirm } from "./confirm.ts";
+import { createBatch } from "./create-batch.ts";
+import { getBatch } from "./get-batch.ts";
+import { getReconciliation } from "./get-reconciliation.ts";
+import { getRequest } from "./get-request.ts";
+import { listReconciliations } from "./list-reconciliations.ts";
+import { lock } from "./lock.ts";
+import { pullEvents } from "./pull-events.ts";
+import { query } from "./query.ts";
+import { redeem } from "./redeem.ts";
+import { reverse } from "./reverse.ts";
+import { voidCoupon } from "./void.ts";
+
+export const routes: readonly Route[] = [
+  lock,
+  redeem,
+  confirm,
+  cancel,
+  reverse,
+  voidCoupon,
+  query,
+  createBatch,
+  getBatch,
+  allocateBatch,
+  getRequest,
+  pullEvents,
+  listReconciliations,
+  getReconciliation,
+];
