@@ -1,7 +1,7 @@
 // The hand-over of codes: `npm run codes`, as an operator runs it.
 import t from "tap";
 import { newRequestId, startService } from "../support/service.ts";
-import { runProgram, startProgram, codeOf } from "../support/program.ts";
+import { runProgram, startProgram, exitCodeOf } from "../support/program.ts";
 
 t.test("a released batch is streamed as coupon_id,code, and each code redeems its coupon", async (t) => {
   const service = await startService(t);
@@ -93,7 +93,7 @@ t.test("a reader that stops early ends the export without a stack", async (t) =>
   let stderr = "";
   program.stderr.on("data", (chunk) => (stderr += chunk));
   program.stdout.once("data", () => program.stdout.destroy());
-  t.equal(await codeOf(program), 1);
+  t.equal(await exitCodeOf(program), 1);
   t.equal(stderr, "standard output was closed before the last code\n");
 });
 

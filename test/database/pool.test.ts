@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import t from "tap";
 import { connect, type Database } from "../../src/database/connect.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { until } from "../support/business-days.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 let test: TestDatabase;
 let pool: Database;
@@ -52,7 +52,10 @@ t.test("a connection that was lost while it was idle costs no statement: another
   const last = await pidOf();
   const admin = connect(test.address, { name: "coupon test terminate", max: 1 });
   await admin.rows("select pg_terminate_backend($1)", [last]);
-  await until(async () => (await admin.rows("select from pg_stat_activity where pid = $1", [last])).length === 0);
+  await waitUntil(
+    "the backend to end",
+    async () => (await admin.rows("select from pg_stat_activity where pid = $1", [last])).length === 0,
+  );
   await admin.end();
   const next = await pidOf();
   t.ok(next !== last && open.includes(next));

@@ -3,7 +3,7 @@
 import t, { type Test } from "tap";
 import { connect, sqlState, type Database } from "../../src/database/connect.ts";
 import { createDatabase } from "../support/database.ts";
-import { readStory } from "../support/inspect.ts";
+import { readCouponHistory } from "../support/inspect.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
@@ -95,7 +95,7 @@ t.test("void_coupon voids an unused coupon, released or not, on behalf of nobody
     await refusesNonsense(t, "void_coupon", ["ten_a", id], strangers);
     await patch("void_coupon", "ten_a", id, " misprinted ");
     await isAudited(t, { action: "void_coupon", target: id, reason: "misprinted", tenant: "ten_a" });
-    t.match(await readStory(service.owner, id), {
+    t.match(await readCouponHistory(service.owner, id), {
       status: "VOIDED",
       events: [{ type: "coupon.voided", party: "pty_a" }],
       amounts: [],
@@ -125,12 +125,12 @@ t.test("void_batch voids what is unused, released or not, and passes over the re
     t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 1, "the one that was held");
     t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 0);
     for (const id of [held, ...unused])
-      t.match(await readStory(service.owner, id), {
+      t.match(await readCouponHistory(service.owner, id), {
         status: "VOIDED",
         events: [{ type: "coupon.voided", party: "pty_a" }],
       });
-    t.match(await readStory(service.owner, redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
-    t.match(await readStory(service.owner, locked), { status: isReleased ? "LOCKED" : "VOIDED" });
+    t.match(await readCouponHistory(service.owner, redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
+    t.match(await readCouponHistory(service.owner, locked), { status: isReleased ? "LOCKED" : "VOIDED" });
   }
   t.equal(await patch("void_batch", "ten_a", (await service.makeBatch(a(), "tpl_past", 2)).id, "over"), 0);
 });
@@ -154,7 +154,7 @@ t.test("release_lock ends a live lock: the till is told, the coupon is free", as
     { action: "release_lock", target: id, reason: "till broke", tenant: "ten_a" },
     { redemption: json.redemption },
   );
-  t.match(await readStory(service.owner, id), { status: "ISSUED", redemptions: ["CANCELLED"], events: [] });
+  t.match(await readCouponHistory(service.owner, id), { status: "ISSUED", redemptions: ["CANCELLED"], events: [] });
   t.match((await call("/v1/coupons/confirm", { coupon: code, lock_request_id })).json, { code: "LOCK_CANCELLED" });
   t.equal((await call("/v1/coupons/redeem", { coupon: code })).status, 200);
   await isRefused(t, "CP409", "release_lock", "ten_a", id, "redeemed");
@@ -173,7 +173,7 @@ t.test(
     await isRefused(t, "CP409", "release_lock", "ten_a", id, "too late");
     t.match((await call("/v1/coupons/confirm", { coupon: code, lock_request_id })).json, { code: "LOCK_EXPIRED" });
     await patch("void_coupon", "ten_a", id, "unused");
-    t.match(await readStory(service.owner, id), { status: "VOIDED", redemptions: ["LAPSED"] });
+    t.match(await readCouponHistory(service.owner, id), { status: "VOIDED", redemptions: ["LAPSED"] });
   },
 );
 
@@ -200,7 +200,7 @@ t.test("extend_coupon brings an expired coupon back, and refuses an end that is 
   const step = async () =>
     (await service.owner.rows<{ seen: number }>("select jobs.expire_coupons(1000) as seen"))[0]!.seen;
   while ((await step()) > 0);
-  t.match(await readStory(service.owner, id), { status: "EXPIRED" });
+  t.match(await readCouponHistory(service.owner, id), { status: "EXPIRED" });
   await isRefused(t, "coupon_validity_is_forward", "extend_coupon", "ten_a", id, "2019-01-01", "before its beginning");
   await isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
   // The interface has no way to write it.
@@ -209,7 +209,7 @@ t.test("extend_coupon brings an expired coupon back, and refuses an end that is 
     .catch((reason: unknown) => reason);
   t.match(error, { constraint_name: "time_is_finite" }, "an end that is never");
   await patch("extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
-  t.match(await readStory(service.owner, id), { status: "ISSUED" });
+  t.match(await readCouponHistory(service.owner, id), { status: "ISSUED" });
   t.equal((await call("/v1/coupons/redeem", { coupon: code })).status, 200);
 });
 

@@ -20,7 +20,7 @@ t.before(async () => {
     { ...tenantA.templates[0], id: "tpl_past", valid_to: "2021-01-01T00:00:00Z" },
     { ...tenantA.templates[0], id: "tpl_again", after_reversal: "reissued" },
   );
-  service = await startService(t, { tenants: [tenantA, tenantB] }, { mayBreakLaws: true });
+  service = await startService(t, { tenants: [tenantA, tenantB] }, { mayBreakInvariants: true });
   const a = service.as("ak_a");
   const must = async (path: string, body: object, by = a) => {
     const { status, text, json } = await by.post(path, { request_id: newRequestId(), ...body });

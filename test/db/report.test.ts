@@ -3,14 +3,14 @@
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { states, type State } from "./api/states.ts";
-import { arrange, cast } from "../support/arrange.ts";
+import { arrange, setUpVariant } from "../support/arrange.ts";
 import { startService } from "../support/service.ts";
 
 t.test("each view of report is read with its rows", async (t) => {
   const service = await startService(t);
   const all = Object.keys(states) as State[];
-  await arrange(service, await cast(service, "A"), all, 1);
-  await arrange(service, await cast(service, "B"), all, 1);
+  await arrange(service, await setUpVariant(service, "A"), all, 1);
+  await arrange(service, await setUpVariant(service, "B"), all, 1);
   await service.owner.rows("select jobs.sequence_events(1000)");
   const views = await service.owner.rows<{ name: string }>(
     "select c.relname as name from pg_class c where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1",

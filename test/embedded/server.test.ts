@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, lstatSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { type Address, connect, resolveAddress } from "../../src/database/connect.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
+import { waitAtMost } from "../support/wait-until.ts";
 
 const program = path.resolve(import.meta.dirname, "../support/embedded.ts");
 const isRoot = process.getuid?.() === 0;
@@ -48,13 +48,6 @@ async function ask(address: Address, text: string): Promise<unknown[]> {
   }
 }
 
-async function until(isDone: () => boolean | Promise<boolean>, ms: number): Promise<boolean> {
-  for (const endsAt = Date.now() + ms; Date.now() < endsAt; await sleep(20)) {
-    if (await isDone()) return true;
-  }
-  return false;
-}
-
 t.test("one DATA_DIR through a hard life", async (t) => {
   const dataDir = mkdtempSync(path.join(tmpdir(), "coupon-embedded-"));
   chmodSync(dataDir, 0o711);
@@ -91,13 +84,11 @@ t.test("one DATA_DIR through a hard life", async (t) => {
   await t.test("kill -9 of the server: it is started again", async (t) => {
     process.kill(holder.postmaster, "SIGKILL");
     t.ok(
-      await until(
-        () =>
-          ask(holder.address, "select").then(
-            () => true,
-            () => false,
-          ),
-        20_000,
+      await waitAtMost(20_000, () =>
+        ask(holder.address, "select").then(
+          () => true,
+          () => false,
+        ),
       ),
     );
     await keepsData(t, holder.address);

@@ -1,13 +1,13 @@
 // Cursors, generated: made up, or one that a page gave with something changed in it.
 import fc from "fast-check";
 import t from "tap";
-import { keepBooks } from "../support/business-days.ts";
+import { keepBusinessDays } from "../support/business-days.ts";
 import { findUndocumented } from "../support/documented.ts";
 import { newRequestId, startService } from "../support/service.ts";
 
 t.test("any cursor is a page of the caller's own events or 400", async (t) => {
   const service = await startService(t);
-  const { sequence } = await keepBooks(t, service);
+  const { sequence } = await keepBusinessDays(t, service);
   const [a, stranger, dist, other] = ["ak_a", "ak_a_stranger", "ak_dist", "ak_other"].map(service.as) as [
     any,
     any,

@@ -9,12 +9,13 @@ import t, { type Test } from "tap";
 import type { StatementFile } from "../../src/gate/gate.ts";
 import { sign } from "../../src/crypto/request-signature.ts";
 import { linesPerPage, measureFile, type Line, type Measure } from "../../src/common/statement-csv.ts";
-import { daySeconds, keepBooks, noonOffset, setZone, until, zoneOf } from "../support/business-days.ts";
+import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { redeemWhole } from "../support/ledger.ts";
-import { codeOf, startProgram } from "../support/program.ts";
+import { exitCodeOf, startProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { startService, type Running } from "../support/service.ts";
 import { secret, startStub, type Stub } from "../support/stub.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const target = "/v1/reconciliations/2026-01-31/detail";
 const lineOf = (number: number): Line => ({
@@ -97,7 +98,7 @@ t.test("a caller that does not read is not read for, and one that goes away ends
   const response = await open(stub.url, "ak_a", secret);
   await once(response, "readable");
   let seen = -1;
-  await until(async () => {
+  await waitUntil("full buffers", async () => {
     const isStill = seen === stub.pages.length;
     seen = stub.pages.length;
     if (!isStill) await new Promise((resolve) => setTimeout(resolve, 200));
@@ -190,7 +191,7 @@ async function startServe(t: Test, service: Running): Promise<{ url: string; pid
   const program = startProgram(service, "serve");
   t.teardown(async () => {
     program.kill("SIGKILL");
-    await codeOf(program);
+    await exitCodeOf(program);
   });
   program.stderr.resume();
   const [line] = (await once(program.stdout, "data")) as [Buffer];
@@ -208,7 +209,7 @@ t.test(
     const service = await startService(t);
     const offset = noonOffset();
     await setZone(service, "pty_a", zoneOf(offset));
-    const books = await keepBooks(t, service);
+    const books = await keepBusinessDays(t, service);
     const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", Math.round(lines / 1.1));
     const entries = await redeemWhole(service, id, "mch_a");
     t.equal(entries, lines);

@@ -1,6 +1,6 @@
 // GET /v1/events: a feed in pages. What is in a page is the sequencer's doing (test/jobs); here is how it is read.
 import t from "tap";
-import { keepBooks } from "../support/business-days.ts";
+import { keepBusinessDays } from "../support/business-days.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import type { Client } from "../support/client.ts";
 
@@ -45,7 +45,7 @@ t.test("Variant A has one feed for the tenant, whoever the distributor is", asyn
   await service.apply({
     tenants: [{ id: "ten_a", name: "A", variant: "A", parties: [{ id: "pty_second", name: "s" }] }],
   });
-  const { sequence } = await keepBooks(t, service);
+  const { sequence } = await keepBusinessDays(t, service);
   const first = await service.makeBatch(a, "tpl_fixed", 4);
   const created = await a.post("/v1/batches", {
     request_id: newRequestId(),
@@ -83,7 +83,7 @@ t.test("Variant A has one feed for the tenant, whoever the distributor is", asyn
 
 t.test("Variant B has a feed for each distributor", async (t) => {
   const service = await startService(t);
-  const { sequence } = await keepBooks(t, service);
+  const { sequence } = await keepBusinessDays(t, service);
   const [maker, dist, pos] = ["ak_maker", "ak_dist", "ak_pos"].map(service.as) as [Client, Client, Client];
   const { codes } = await service.makeBatch(maker, "tpl_b", 3);
   await redeem(pos, codes, "mch_b");
@@ -122,7 +122,7 @@ t.test(
   async (t) => {
     const service = await startService(t);
     const a = service.as("ak_a");
-    const { sequence } = await keepBooks(t, service);
+    const { sequence } = await keepBusinessDays(t, service);
     const { codes } = await service.makeBatch(a, "tpl_fixed", 25);
 
     const empty = await a.get("/v1/events");
@@ -161,7 +161,7 @@ t.test(
 t.test("a cursor that no page of this feed has given is refused, and so is a limit beyond 1 to 1000", async (t) => {
   const service = await startService(t);
   const [a, stranger] = [service.as("ak_a"), service.as("ak_a_stranger")];
-  const { sequence } = await keepBooks(t, service);
+  const { sequence } = await keepBusinessDays(t, service);
   const { codes } = await service.makeBatch(a, "tpl_fixed", 2);
   await redeem(a, codes, "mch_a");
   await sequence();
@@ -204,7 +204,7 @@ t.test("a cursor that no page of this feed has given is refused, and so is a lim
 t.test("a page has 100 events unless asked otherwise", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
-  const { sequence } = await keepBooks(t, service);
+  const { sequence } = await keepBusinessDays(t, service);
   const { codes } = await service.makeBatch(a, "tpl_fixed", 101);
   await Promise.all(
     Array.from({ length: 4 }, (_, lane) =>

@@ -6,7 +6,7 @@ import t from "tap";
 import { createClient, type Client } from "../../src/commands/client.ts";
 import { sendPlain } from "../support/client.ts";
 import { cutAnswers, cutBodies, hold, type Held, type Target } from "../support/floods.ts";
-import { codeOf, startProgram } from "../support/program.ts";
+import { exitCodeOf, startProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 
@@ -93,7 +93,7 @@ t.test(
     }
     t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "alive");
     program.kill("SIGTERM");
-    t.equal(await codeOf(program), 0);
+    t.equal(await exitCodeOf(program), 0);
     t.equal(await said, "", "nothing on standard error");
     // Of those that are reset some never reach the handler.
     const cut = lines.filter(({ status, operation }) => status === 400 && operation === "redeem").length;

@@ -15,7 +15,7 @@ import { keepAnswering } from "../../src/database/reconnecting.ts";
 import { work } from "../../src/work.ts";
 import { createClient } from "../../src/commands/client.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
-import { untilLapsed } from "../support/arrange.ts";
+import { untilLocksExpire } from "../support/arrange.ts";
 import { document, secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 
@@ -116,7 +116,7 @@ t.test("labels have few values, whatever somebody sends", async (t) => {
 });
 
 t.test("the background shows what waits in the database, and for how long", async (t) => {
-  const service = await startService(t, document, { mayBreakLaws: true });
+  const service = await startService(t, document, { mayBreakInvariants: true });
   const metrics = await openMetrics(t);
   const a = service.as("ak_a");
   const database = keepAnswering(() =>
@@ -158,7 +158,7 @@ t.test("the background shows what waits in the database, and for how long", asyn
     await a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon, merchant });
   const [short] = (await service.makeBatch(a, "tpl_short", 1)).codes;
   await a.post("/v1/coupons/lock", { request_id: newRequestId(), coupon: short, merchant });
-  await untilLapsed(service);
+  await untilLocksExpire(service);
   await a.post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 1_000 });
   // A distributor whose worker was away for days.
   await service.owner.rows(
@@ -250,7 +250,7 @@ t.test(
 );
 
 t.test("the last self-check is shown by who made it, and nothing before", async (t) => {
-  const service = await startService(t, document, { mayBreakLaws: true });
+  const service = await startService(t, document, { mayBreakInvariants: true });
   const metrics = await openMetrics(t);
   const database = keepAnswering(() =>
     connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 }),

@@ -3,10 +3,17 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import t from "tap";
 import { columns } from "../../src/common/statement-csv.ts";
-import { daySeconds, keepBooks, manyDistributors, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import {
+  daySeconds,
+  keepBusinessDays,
+  manyDistributors,
+  noonOffset,
+  setZone,
+  zoneOf,
+} from "../support/business-days.ts";
 import type { Client } from "../support/client.ts";
 import { parseCsv, readCsv } from "../support/csv.ts";
-import { findBrokenLaws } from "../support/inspect.ts";
+import { findBrokenInvariants } from "../support/inspect.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
 
@@ -46,7 +53,7 @@ t.test("a finished day is listed, its files are what the list says, and read bac
   const a = service.as("ak_a");
   const offset = noonOffset();
   await setZone(service, "pty_a", zoneOf(offset));
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   const { codes, couponIds, id: batch } = await service.makeBatch(a, "tpl_fixed", places.length + 1);
   const redemptions: string[] = [];
   for (const [index, [text]] of places.entries()) {
@@ -193,7 +200,7 @@ t.test("a finished day is listed, its files are what the list says, and read bac
     t.strictSame(JSON.parse(python.stdout), parseCsv(files["detail"]!));
   });
   t.strictSame(books.errors, []);
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("days come in order, page by page; a day without entries is a header only", async (t) => {
@@ -201,7 +208,7 @@ t.test("days come in order, page by page; a day without entries is a header only
   const a = service.as("ak_a");
   const offset = noonOffset();
   await setZone(service, "pty_a", zoneOf(offset));
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   await service.makeBatch(a, "tpl_fixed", 1);
   const nothing = await a.get("/v1/reconciliations");
   t.match(nothing.json, { reconciliations: [], next_cursor: /^\d{4}-\d\d-\d\d$/ });
@@ -250,7 +257,7 @@ t.test("days come in order, page by page; a day without entries is a header only
       { status: 400, json: { details: { issues: [{ path: "limit" }] } } },
       limit,
     );
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("what names no file is 404, whatever is wrong with it", async (t) => {
@@ -258,7 +265,7 @@ t.test("what names no file is 404, whatever is wrong with it", async (t) => {
   const [a, stranger] = [service.as("ak_a"), service.as("ak_a_stranger")];
   const offset = noonOffset();
   await setZone(service, "pty_a", zoneOf(offset));
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   await service.makeBatch(a, "tpl_fixed", 1);
   await books.sequence();
   await setZone(service, "pty_a", zoneOf(offset + daySeconds));
@@ -303,7 +310,7 @@ t.test(
     const by = service.as("ak_many");
     const offset = noonOffset();
     for (const party of many.parties) await setZone(service, party, zoneOf(offset));
-    const books = await keepBooks(t, service);
+    const books = await keepBusinessDays(t, service);
     for (const distributor of many.parties) {
       const { batch } = await must(by, "/v1/batches", { template: "tpl_one", total_count: 1, distributor });
       await service.mint();
@@ -354,7 +361,7 @@ t.test(
       await listed(`?cursor=${first}`),
       many.parties.map((party) => `${second} ${party}`),
     );
-    t.strictSame(await findBrokenLaws(service.owner), []);
+    t.strictSame(await findBrokenInvariants(service.owner), []);
   },
 );
 
@@ -363,7 +370,7 @@ t.test("Variant B: each distributor has its own and sees no other's", async (t) 
   const [maker, dist, pos] = ["ak_maker", "ak_dist", "ak_pos"].map(service.as) as [Client, Client, Client];
   const offset = noonOffset();
   for (const party of ["pty_maker", "pty_dist"]) await setZone(service, party, zoneOf(offset));
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   const { codes } = await service.makeBatch(maker, "tpl_b", 1);
   await must(pos, "/v1/coupons/redeem", { coupon: codes[0], merchant: "mch_b", store: "S1", terminal: "T1" });
   const { batch } = await must(maker, "/v1/batches", { template: "tpl_b", total_count: 1, distributor: "pty_maker" });

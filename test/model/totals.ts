@@ -1,7 +1,7 @@
 // What all runs together must have come to: the distributor's feed, and the statement of the day, closed in the end. The
 // laws are looked at when the database is dropped (test/support/database.ts).
 import { readCsv } from "../support/csv.ts";
-import { daySeconds, keepBooks, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import type { Teardown } from "../support/service.ts";
 import type { Coupon } from "./coupon.ts";
 import { kindOf } from "./kinds.ts";
@@ -22,7 +22,7 @@ export async function compareTotals(t: Teardown, world: World, { coupons }: Tota
   const { service, cast } = world;
   // As the worker does; else the views over everything are planned for empty tables.
   await service.owner.rows("select jobs.analyze_grown_tables()");
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   await books.sequence();
   // A day further east it is noon too, of the next day.
   await setZone(service, cast.distributor, zoneOf(noonOffset() + daySeconds));

@@ -9,7 +9,7 @@ import t, { type Test } from "tap";
 import { makeCode } from "../../src/crypto/coupon-code.ts";
 import { connect, poolUrl, type Address, type Database } from "../../src/database/connect.ts";
 import { client, sendPlain, type Client, type Reply } from "../support/client.ts";
-import { codeOf, runProgram } from "../support/program.ts";
+import { exitCodeOf, runProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { searchFor, type Search } from "../support/search.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -83,7 +83,7 @@ t.before(async () => {
   }
   for (const { program } of [serve, work]) {
     program.kill("SIGTERM");
-    t.equal(await codeOf(program), 0);
+    t.equal(await exitCodeOf(program), 0);
   }
 });
 

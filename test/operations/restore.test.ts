@@ -11,8 +11,8 @@ import { snapshotTables } from "../support/table-snapshot.ts";
 import { sendPlain, type Client } from "../support/client.ts";
 import { copyServer, findTools, makeFolder, restoreTo, startArchiving, startSystemServer } from "../support/cluster.ts";
 import { root } from "../support/copy.ts";
-import { findBrokenLaws } from "../support/inspect.ts";
-import { codeOf, startIn, untilSaid } from "../support/program.ts";
+import { findBrokenInvariants } from "../support/inspect.ts";
+import { exitCodeOf, startProgramIn, untilPrinted } from "../support/program.ts";
 import { document } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { startTills } from "../support/tills.ts";
@@ -61,11 +61,11 @@ async function checkRestored(t: Test, service: Running): Promise<void> {
   t.strictSame(said, ["database is up to date"]);
   t.equal(await snapshotTables(service.address), readFileSync(path.join(root, "db/tables.sql"), "utf8"));
   await sequence(service);
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
   t.equal((await sendPlain(service.url, "GET", "/readyz")).status, 200);
-  const work = startIn(".", service, "work");
+  const work = startProgramIn(".", service, "work");
   t.teardown(() => work.kill("SIGKILL"));
-  await untilSaid(work, /working/);
+  await untilPrinted(work, /working/);
   const created = await service
     .as("ak_a")
     .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 10 });
@@ -73,7 +73,7 @@ async function checkRestored(t: Test, service: Running): Promise<void> {
   while ((await service.as("ak_a").get(batch)).json.batch.status !== "COMPLETED")
     await new Promise((resolve) => setTimeout(resolve, 50));
   work.kill("SIGTERM");
-  t.equal(await codeOf(work), 0, "the worker starts, mints and ends");
+  t.equal(await exitCodeOf(work), 0, "the worker starts, mints and ends");
 }
 
 const tools = findTools();
@@ -197,7 +197,7 @@ t.test("a server, restored to a point before a mistake", async (t) => {
   t.ok(after.ids.length >= 2);
   t.strictSame((await pull(b, gone.cursor)).ids, after.ids, "a cursor of the lost time skips nothing of the new one");
   t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids]);
-  t.strictSame(await findBrokenLaws(restored.owner), []);
+  t.strictSame(await findBrokenInvariants(restored.owner), []);
   t.equal((await Array.fromAsync(exportCodes(restored.admin, restored.keys, again.id, true))).flat().length, 50);
 });
 

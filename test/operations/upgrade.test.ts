@@ -3,9 +3,9 @@ import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { sendPlain } from "../support/client.ts";
-import { findBrokenLaws } from "../support/inspect.ts";
+import { findBrokenInvariants } from "../support/inspect.ts";
 import { makeNextVersion } from "../support/next-version.ts";
-import { codeOf, startIn, untilSaid } from "../support/program.ts";
+import { exitCodeOf, startProgramIn, untilPrinted } from "../support/program.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { awayMs, startTills } from "../support/tills.ts";
 import { isLong } from "./size.ts";
@@ -21,20 +21,20 @@ t.test(
     const next = makeNextVersion();
     t.teardown(next.remove);
     const start = (folder: string, name: string) => {
-      const program = startIn(folder, service, name);
+      const program = startProgramIn(folder, service, name);
       t.teardown(() => program.kill("SIGKILL"));
       return program;
     };
     const serve = async (folder: string) => {
       const program = start(folder, "serve");
-      const [, url] = await untilSaid(program, /"url":"([^"]+)"[^\n]*"serving"/);
+      const [, url] = await untilPrinted(program, /"url":"([^"]+)"[^\n]*"serving"/);
       return { program, url: url! };
     };
     const isReady = async (url: string) => (await sendPlain(url, "GET", "/readyz")).status === 200;
 
     const old = await serve(".");
     const oldWork = start(".", "work");
-    await untilSaid(oldWork, /working/);
+    await untilPrinted(oldWork, /working/);
     const early = await serve(next.folder);
     t.notOk(await isReady(early.url), "a program is not ready for a database that lacks its migrations");
 
@@ -54,25 +54,25 @@ t.test(
     const report = openSession(service.address, { name: "coupon test report" });
     await report.run("begin; select count(*) from core.redemption");
     const migrating = start(next.folder, "migrate");
-    const migrated = untilSaid(migrating, /migrated: (\d+) migrations/);
-    await Promise.race([untilSaid(migrating, /a lock is in the way/), migrated]);
+    const migrated = untilPrinted(migrating, /migrated: (\d+) migrations/);
+    await Promise.race([untilPrinted(migrating, /a lock is in the way/), migrated]);
     const before = tills.calls.length;
     await tills.until(before + 200);
     t.ok(await isReady(old.url), "nothing has happened yet");
     await report.end();
     t.equal((await migrated)[1], String(next.migrations.length));
-    t.equal(await codeOf(migrating), 0);
+    t.equal(await exitCodeOf(migrating), 0);
     t.ok((await mintedCount()) < minted, "the mint was under way");
 
     await tills.until(tills.calls.length + calls);
     t.ok(await isReady(old.url), "the old program works on with the new database");
     t.ok(await isReady(early.url), "and the new one is ready now");
     const newWork = start(next.folder, "work");
-    await untilSaid(newWork, /working/);
+    await untilPrinted(newWork, /working/);
     tills.servers.unshift(early.url);
     old.program.kill("SIGTERM");
     oldWork.kill("SIGTERM");
-    t.strictSame([await codeOf(old.program), await codeOf(oldWork)], [0, 0]);
+    t.strictSame([await exitCodeOf(old.program), await exitCodeOf(oldWork)], [0, 0]);
     await tills.until(tills.calls.length + calls);
     const goal = isLong ? minted : (await mintedCount()) + 1;
     while ((await mintedCount()) < goal) await tills.until(tills.calls.length + 10);
@@ -94,8 +94,8 @@ t.test(
     );
     t.strictSame({ ...row }, { redeemed: tills.used.length, twice: 0 });
     newWork.kill("SIGTERM");
-    await codeOf(newWork);
-    t.strictSame(await findBrokenLaws(service.owner), []);
+    await exitCodeOf(newWork);
+    t.strictSame(await findBrokenInvariants(service.owner), []);
     await t.rejects(migrate(service.address), { message: /newer than this checkout/ });
     t.match(
       await service.owner.rows(

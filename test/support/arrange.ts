@@ -5,7 +5,7 @@ import { newRequestId, type Running } from "./service.ts";
 
 // A coupon, with the lock that confirm and cancel will name and the redemption that reverse will name.
 export type Arranged = { code: string; couponId: string; lockRequestId: string; redemption: string };
-export type Cast = {
+export type VariantSetup = {
   variant: Variant;
   tenant: string;
   maker: Client;
@@ -22,11 +22,11 @@ const past = "2021-01-01T00:00:00Z";
 
 // Who plays in a variant. In B the tills are those of two parties; in A both are the tenant. `changes` change what
 // was provisioned for it before.
-export async function cast(
+export async function setUpVariant(
   service: Running,
   variant: Variant,
   changes: Partial<Record<Kind, object>> = {},
-): Promise<Cast> {
+): Promise<VariantSetup> {
   const [tenant, maker, distributor] =
     variant === "A" ? ["ten_a", "pty_a", "pty_a"] : ["ten_b", "pty_maker", "pty_dist"];
   const template = (kind: Kind, more: object) => ({
@@ -61,14 +61,14 @@ export async function cast(
 }
 
 // As many coupons in each of the states as asked for. Whatever needs time to pass has begun when this returns;
-// see untilLapsed.
+// see untilLocksExpire.
 export async function arrange(
   service: Running,
-  play: Cast,
+  setup: VariantSetup,
   wanted: readonly State[],
   count: number,
 ): Promise<Map<State, Arranged[]>> {
-  const { till, otherTill, merchant, variant, tenant } = play;
+  const { till, otherTill, merchant, variant, tenant } = setup;
   const order = { merchant, order_amount: 20 };
 
   async function must(by: Client, path: string, body: Record<string, unknown>): Promise<any> {
@@ -153,8 +153,8 @@ export async function arrange(
   for (const [kind, group] of Map.groupBy(wanted, (state) => ways[state].kind)) {
     const isReleased = kind !== "unreleased";
     const { codes, couponIds } = await service.makeBatch(
-      play.maker,
-      play.templates[isReleased ? kind : "usual"],
+      setup.maker,
+      setup.templates[isReleased ? kind : "usual"],
       group.length * count,
       { isReleased },
     );
@@ -171,7 +171,7 @@ export async function arrange(
 }
 
 // What is sent, and where, to do this with the coupon.
-export function requestOf(
+export function requestFor(
   operation: Operation,
   { code, lockRequestId, redemption }: Arranged,
   merchant: string,
@@ -196,7 +196,7 @@ export function requestOf(
 }
 
 // Returns when each lock of a template with lock_ttl_seconds 1 is past its end.
-export async function untilLapsed(service: Running): Promise<void> {
+export async function untilLocksExpire(service: Running): Promise<void> {
   await service.owner.rows(
     `select pg_sleep_until(max(r.lock_expires_at))
      from core.redemption r

@@ -9,7 +9,7 @@ import { connect, type Database } from "../../src/database/connect.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createCloser } from "../../src/worker/tasks/close.ts";
-import { codeOf, startProgram } from "./program.ts";
+import { exitCodeOf, startProgram } from "./program.ts";
 import { secretOf } from "./provisioning.ts";
 import { newRequestId, type Running, type Teardown } from "./service.ts";
 
@@ -68,10 +68,10 @@ export function manyDistributors(count: number) {
   };
 }
 
-export type Books = Awaited<ReturnType<typeof keepBooks>>;
+export type Books = Awaited<ReturnType<typeof keepBusinessDays>>;
 
 // What the worker does for the books, by hand. `errors`: what it would have logged.
-export async function keepBooks(t: Teardown, service: Running) {
+export async function keepBusinessDays(t: Teardown, service: Running) {
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
   t.teardown(() => worker.end());
   const errors: unknown[] = [];
@@ -155,12 +155,7 @@ export function startWorker(t: Test, service: Running) {
   t.teardown(() => kill());
   async function kill(): Promise<void> {
     program.kill("SIGKILL");
-    await codeOf(program);
+    await exitCodeOf(program);
   }
   return { kill };
-}
-
-// Until something holds; what never does runs into the timeout of the test.
-export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 25));
 }

@@ -19,7 +19,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Test } from "tap";
 import { openSession, type Address } from "../../src/database/connect.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
-import { urlOf } from "./program.ts";
+import { connectionUrl } from "./connection-url.ts";
 
 export function makeFolder(t: Test): string {
   const folder = mkdtempSync(path.join(tmpdir(), "coupon-rehearsal-"));
@@ -160,5 +160,5 @@ export async function startSystemServer(t: Test, bin: string, folder: string): P
   const session = openSession({ ...server, database: "postgres" }, { name: "rehearsal" });
   await session.rows("create database coupon template template0");
   await session.end();
-  return { server, run: (name, ...args) => call(name, "-d", urlOf(server), ...args) };
+  return { server, run: (name, ...args) => call(name, "-d", connectionUrl(server), ...args) };
 }

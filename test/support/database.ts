@@ -12,7 +12,7 @@ export interface TestDatabase {
 
 export interface Options {
   /** For tests that corrupt rows on purpose. */
-  mayBreakLaws?: boolean;
+  mayBreakInvariants?: boolean;
 }
 
 /** A migrated database without any tenant. */
@@ -24,10 +24,10 @@ export async function createDatabase(options: Options = {}): Promise<TestDatabas
 
 /** A database in which nobody has migrated yet. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
-  return create("template template0 encoding 'UTF8'", { mayBreakLaws: true });
+  return create("template template0 encoding 'UTF8'", { mayBreakInvariants: true });
 }
 
-async function create(options: string, { mayBreakLaws = false }: Options): Promise<TestDatabase> {
+async function create(options: string, { mayBreakInvariants = false }: Options): Promise<TestDatabase> {
   const { server, prefix } = readRun();
   const name = `${prefix}${process.pid}_${(count += 1)}`;
   await asAdmin(server, (admin) => admin.rows(`create database "${name}" ${options}`));
@@ -36,7 +36,7 @@ async function create(options: string, { mayBreakLaws = false }: Options): Promi
     name,
     address,
     async drop() {
-      const broken = mayBreakLaws ? [] : await findBrokenLaws(address);
+      const broken = mayBreakInvariants ? [] : await findBrokenInvariants(address);
       await asAdmin(server, (admin) => admin.rows(`drop database if exists "${name}" with (force)`));
       // Thrown in a teardown it fails the test.
       if (broken.length > 0) throw new Error(`laws broken in the end: ${broken.join("; ")}`);
@@ -45,7 +45,7 @@ async function create(options: string, { mayBreakLaws = false }: Options): Promi
 }
 
 /** After the sequencer has come to the end, so that its laws are looked at in every test. */
-async function findBrokenLaws(address: Address): Promise<string[]> {
+async function findBrokenInvariants(address: Address): Promise<string[]> {
   const session = openSession(address, { name: "coupon test laws" });
   try {
     // Compiling the view takes longer than reading a test's few rows.

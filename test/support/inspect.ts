@@ -9,7 +9,7 @@ export function changedTables(before: Record<string, string>, after: Record<stri
     .sort();
 }
 
-export type Story = {
+export type CouponHistory = {
   status: string;
   // In the order in which they happened.
   redemptions: string[];
@@ -18,8 +18,8 @@ export type Story = {
 };
 
 // A coupon as it is written down; statuses are the stored ones.
-export async function readStory(owner: Database, couponId: string): Promise<Story> {
-  const [row] = await owner.rows<Story>(
+export async function readCouponHistory(owner: Database, couponId: string): Promise<CouponHistory> {
+  const [row] = await owner.rows<CouponHistory>(
     `select c.status,
        array(select r.status from core.redemption r where (r.tenant_id, r.coupon_id) = (c.tenant_id, c.coupon_id)
              order by r.started_at) as redemptions,
@@ -38,7 +38,7 @@ export async function readStory(owner: Database, couponId: string): Promise<Stor
 }
 
 // The laws that are broken, each with where: none, whatever happened.
-export async function findBrokenLaws(owner: Database): Promise<string[]> {
+export async function findBrokenInvariants(owner: Database): Promise<string[]> {
   const rows = await owner.rows<{ law: string; subject: string }>("select law, subject from report.invariants");
   return rows.map(({ law, subject }) => `${law}: ${subject}`);
 }

@@ -1,5 +1,5 @@
 // Many ledger entries at once: a whole batch redeemed, each tenth redemption reversed, by one statement and past the
-// triggers, as no service would get there within a test. What it leaves is lawful: see findBrokenLaws.
+// triggers, as no service would get there within a test. What it leaves is lawful: see findBrokenInvariants.
 import { openSession } from "../../src/database/connect.ts";
 import type { Running } from "./service.ts";
 

@@ -7,13 +7,13 @@ export type Call = () => Promise<Reply>;
 type Release = () => Promise<unknown>;
 
 // The calls come one after the other to a coupon that is held, each when the one before it waits; then it is let go.
-export async function queue(service: Running, couponId: string, calls: Call[]): Promise<Reply[]> {
+export async function sendInTurn(service: Running, couponId: string, calls: Call[]): Promise<Reply[]> {
   const release = await holdCoupon(service, couponId);
   const answers: Promise<Reply>[] = [];
   await releaseAfter(release, async () => {
     for (const call of calls) {
       answers.push(call());
-      await untilWaiting(service, answers.length);
+      await untilBlocked(service, answers.length);
     }
   });
   return Promise.all(answers);
@@ -21,14 +21,14 @@ export async function queue(service: Running, couponId: string, calls: Call[]): 
 
 // The calls come all at once, and it is let go when some of them wait: no more do at a time, the rest stand in line
 // before the database.
-export async function crowd(service: Running, release: Release, calls: Call[]): Promise<Reply[]> {
+export async function sendTogether(service: Running, release: Release, calls: Call[]): Promise<Reply[]> {
   const answers = calls.map((call) => call());
-  await releaseAfter(release, () => untilWaiting(service, 4));
+  await releaseAfter(release, () => untilBlocked(service, 4));
   return Promise.all(answers);
 }
 
 // Until so many sessions wait for a lock, as PostgreSQL sees it. Well before lock_timeout ends that.
-export async function untilWaiting(service: Running, count: number): Promise<void> {
+export async function untilBlocked(service: Running, count: number): Promise<void> {
   const deadline = performance.now() + 1_500;
   for (;;) {
     const [row] = await service.owner.rows<{ waiting: number }>(

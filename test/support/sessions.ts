@@ -5,7 +5,7 @@ import { openSession } from "../../src/database/connect.ts";
 import type { Running } from "./service.ts";
 
 // Another process of the service in the middle of this request: performed, not yet committed.
-export async function begin(
+export async function beginRequest(
   service: Running,
   accessKey: string,
   operation: string,

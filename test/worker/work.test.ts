@@ -8,7 +8,7 @@ import { createLog } from "../../src/common/log.ts";
 import { createPruner } from "../../src/worker/tasks/prune.ts";
 import { startTicker } from "../../src/worker/ticker.ts";
 import { work } from "../../src/work.ts";
-import { codeOf, startProgram } from "../support/program.ts";
+import { exitCodeOf, startProgram } from "../support/program.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 
 const log = createLog("silent");
@@ -64,7 +64,7 @@ t.test("a worker killed with -9 in the middle of a batch: the next one finishes 
   const victim = startProgram(service, "work");
   await waitFor(service, id, ({ minted_count }) => minted_count > 0);
   victim.kill("SIGKILL");
-  await codeOf(victim);
+  await exitCodeOf(victim);
   // Its statement may still be running in the database; what it committed until now stays.
   const [left] = await service.owner.rows<{ status: string; is_leased: boolean }>(
     "select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased from core.batch where external_id = $1",
@@ -102,7 +102,7 @@ t.test("SIGTERM ends the program with exit code 0 and leaves no lease", async (t
   const program = startProgram(service, "work");
   await waitFor(service, id, ({ minted_count }) => minted_count > 0);
   program.kill("SIGTERM");
-  t.equal(await codeOf(program), 0);
+  t.equal(await exitCodeOf(program), 0);
   const batches = await service.owner.rows("select mint_holder from core.batch where external_id = $1", [id]);
   t.match(batches, [{ mint_holder: null }]);
 });

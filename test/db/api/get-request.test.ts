@@ -3,7 +3,7 @@ import t from "tap";
 import { sendPlain, type Client, type Reply } from "../../support/client.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
-import { begin, holdCoupon } from "../../support/sessions.ts";
+import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 
 const redeemPath = "/v1/coupons/redeem";
 let service: Running;
@@ -62,7 +62,7 @@ t.test("while an equal request is under way the second waits for it, at most 2 s
   const [one, two, three] = (await coupons(3)) as [string, string, string];
   const ids = [newRequestId(), newRequestId(), newRequestId()] as const;
   const redeem = (request_id: string, coupon: string) =>
-    begin(service, "ak_a", "redeem", { request_id, coupon, merchant: "mch_a" });
+    beginRequest(service, "ak_a", "redeem", { request_id, coupon, merchant: "mch_a" });
   const ends = [await redeem(ids[0], one), await redeem(ids[1], two), await redeem(ids[2], three)] as const;
   const startedAt = performance.now();
   const second = (request_id: string, coupon: string) => a.post(redeemPath, { request_id, coupon, merchant: "mch_a" });

@@ -2,9 +2,16 @@
 // cell has a coupon of its own, which the service itself brought into its state.
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { arrange, cast, requestOf, untilLapsed, type Arranged, type Cast } from "../../support/arrange.ts";
+import {
+  arrange,
+  setUpVariant,
+  requestFor,
+  untilLocksExpire,
+  type Arranged,
+  type VariantSetup,
+} from "../../support/arrange.ts";
 import type { Reply } from "../../support/client.ts";
-import { changedTables, findBrokenLaws, readStory, type Story } from "../../support/inspect.ts";
+import { changedTables, findBrokenInvariants, readCouponHistory, type CouponHistory } from "../../support/inspect.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
 import {
@@ -38,14 +45,14 @@ async function checkMatrix(t: Test, wanted: State[], letTimePass: (service: Runn
   const service = await startService(t);
   const scenes = [];
   for (const variant of variants) {
-    const play = await cast(service, variant);
-    scenes.push({ variant, play, arranged: await arrange(service, play, wanted, operations.length) });
+    const setup = await setUpVariant(service, variant);
+    scenes.push({ variant, setup, arranged: await arrange(service, setup, wanted, operations.length) });
   }
-  await untilLapsed(service);
+  await untilLocksExpire(service);
   await letTimePass(service);
   // Nobody writes between two cells: what one leaves is what the next begins with.
   let tables = await readState(service.owner);
-  for (const { variant, play, arranged } of scenes) {
+  for (const { variant, setup, arranged } of scenes) {
     for (const state of wanted) {
       for (const [index, operation] of operations.entries()) {
         const expected = expectedOf(state, operation, variant);
@@ -54,7 +61,7 @@ async function checkMatrix(t: Test, wanted: State[], letTimePass: (service: Runn
           async (t) => {
             tables = await checkCell(t, {
               service,
-              play,
+              setup,
               state,
               operation,
               coupon: arranged.get(state)![index]!,
@@ -65,20 +72,30 @@ async function checkMatrix(t: Test, wanted: State[], letTimePass: (service: Runn
       }
     }
   }
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 }
 
-type Scene = { service: Running; play: Cast; state: State; operation: Operation; coupon: Arranged; tables: Tables };
+type Scene = {
+  service: Running;
+  setup: VariantSetup;
+  state: State;
+  operation: Operation;
+  coupon: Arranged;
+  tables: Tables;
+};
 type Tables = Awaited<ReturnType<typeof readState>>;
 
 // Each call is sent twice, so what is found after it is the effect of the first and of no second one.
-async function checkCell(t: Test, { service, play, state, operation, coupon, tables }: Scene): Promise<Tables> {
-  const expected = expectedOf(state, operation, play.variant);
-  const [path, body] = requestOf(operation, coupon, play.merchant);
-  const before = { tables, story: await readStory(service.owner, coupon.couponId) };
-  const answer = await play.till.post(path, body);
-  const again = await play.till.post(path, body);
-  const after = { tables: await readState(service.owner), story: await readStory(service.owner, coupon.couponId) };
+async function checkCell(t: Test, { service, setup, state, operation, coupon, tables }: Scene): Promise<Tables> {
+  const expected = expectedOf(state, operation, setup.variant);
+  const [path, body] = requestFor(operation, coupon, setup.merchant);
+  const before = { tables, story: await readCouponHistory(service.owner, coupon.couponId) };
+  const answer = await setup.till.post(path, body);
+  const again = await setup.till.post(path, body);
+  const after = {
+    tables: await readState(service.owner),
+    story: await readCouponHistory(service.owner, coupon.couponId),
+  };
   const changed = changedTables(before.tables, after.tables);
 
   if (expected.code !== undefined) {
@@ -93,8 +110,8 @@ async function checkCell(t: Test, { service, play, state, operation, coupon, tab
     t.strictSame(after.story, before.story);
   } else {
     t.equal(answer.status, 200, answer.text);
-    checkAnswer(t, { play, state, operation, coupon, status: expected.status, answer, story: after.story });
-    const wanted = outcomeOf({ play, operation, coupon, status: expected.status, answer, story: before.story });
+    checkAnswer(t, { setup, state, operation, coupon, status: expected.status, answer, story: after.story });
+    const wanted = outcomeOf({ setup, operation, coupon, status: expected.status, answer, story: before.story });
     t.strictSame(after.story, wanted.story);
     t.strictSame(changed, wanted.tables);
   }
@@ -107,16 +124,16 @@ async function checkCell(t: Test, { service, play, state, operation, coupon, tab
 }
 
 type Success = {
-  play: Cast;
+  setup: VariantSetup;
   state: State;
   operation: Operation;
   coupon: Arranged;
   status: string;
   answer: Reply;
-  story: Story;
+  story: CouponHistory;
 };
 
-function checkAnswer(t: Test, { play, state, operation, coupon, status, answer: { json }, story }: Success): void {
+function checkAnswer(t: Test, { setup, state, operation, coupon, status, answer: { json }, story }: Success): void {
   const own = { redemption: coupon.redemption };
   switch (operation) {
     case "lock":
@@ -138,15 +155,15 @@ function checkAnswer(t: Test, { play, state, operation, coupon, status, answer: 
       // Variant A shows the redemption that counts; one that was cancelled or has lapsed does not.
       const counts = /^(LOCKED|REDEEMED|REVERSED)/.test(state);
       const fields =
-        play.variant === "B"
+        setup.variant === "B"
           ? ["template_id", "batch_id", "created_at"]
           : ["batch_id", "created_at", "valid_from", "valid_to", ...(counts ? ["redemption"] : [])];
       t.strictSame(Object.keys(json), ["ok", "coupon"]);
       t.strictSame(Object.keys(json.coupon), ["coupon_id", "status", ...fields]);
       t.match(json.coupon, { coupon_id: coupon.couponId, status });
-      if (play.variant === "A" && counts)
+      if (setup.variant === "A" && counts)
         t.match(json.coupon.redemption, {
-          merchant_id: play.merchant,
+          merchant_id: setup.merchant,
           status: story.redemptions.at(-1),
           discount_amount: 5,
           currency: "EUR",
@@ -156,15 +173,15 @@ function checkAnswer(t: Test, { play, state, operation, coupon, status, answer: 
 }
 
 // What must be written after a success, and the tables in which alone something may change.
-function outcomeOf({ play, operation, coupon, status, answer, story }: Omit<Success, "state">): {
-  story: Story;
+function outcomeOf({ setup, operation, coupon, status, answer, story }: Omit<Success, "state">): {
+  story: CouponHistory;
   tables: string[];
 } {
   // What takes a coupon whose lock has lapsed writes that down too.
   const lapses = story.redemptions.at(-1) === "LOCKED" && ["lock", "redeem", "void"].includes(operation);
   const redemptions = lapses ? story.redemptions.with(-1, "LAPSED") : story.redemptions;
   const redemption = (answer.json.redemption as string | undefined) ?? coupon.redemption;
-  const told = (type: string, of: string | null) => ({ type, party: play.distributor, redemption: of });
+  const told = (type: string, of: string | null) => ({ type, party: setup.distributor, redemption: of });
   const expired = status === "EXPIRED" ? [told("coupon.expired", null)] : [];
   switch (operation) {
     case "lock": {
@@ -213,12 +230,12 @@ t.test(
   "a lapsed lock counts as gone, also when an earlier redemption of the coupon was locked for longer",
   async (t) => {
     const service = await startService(t);
-    const play = await cast(service, "A");
-    const [coupon] = (await arrange(service, play, ["REVERSED, reissued"], 1)).get("REVERSED, reissued")!;
-    await cast(service, "A", { reissued: { lock_ttl_seconds: 1 } });
-    t.equal((await play.till.post(...requestOf("lock", coupon!, play.merchant))).status, 200);
-    await untilLapsed(service);
-    t.match((await play.till.post(...requestOf("query", coupon!, play.merchant))).json.coupon, {
+    const setup = await setUpVariant(service, "A");
+    const [coupon] = (await arrange(service, setup, ["REVERSED, reissued"], 1)).get("REVERSED, reissued")!;
+    await setUpVariant(service, "A", { reissued: { lock_ttl_seconds: 1 } });
+    t.equal((await setup.till.post(...requestFor("lock", coupon!, setup.merchant))).status, 200);
+    await untilLocksExpire(service);
+    t.match((await setup.till.post(...requestFor("query", coupon!, setup.merchant))).json.coupon, {
       status: "ISSUED",
       redemption: { status: "REVERSED" },
     });
@@ -228,7 +245,7 @@ t.test(
 t.test("every operation on a batch in every state", async (t) => {
   const service = await startService(t);
   for (const variant of variants) {
-    const { maker, distributor, templates } = await cast(service, variant);
+    const { maker, distributor, templates } = await setUpVariant(service, variant);
     const makeBatch = async () =>
       (await maker.post("/v1/batches", { request_id: newRequestId(), template: templates.usual, total_count: 2 })).json
         .batch.external_id as string;
@@ -274,7 +291,7 @@ t.test("every operation on a batch in every state", async (t) => {
       }
     }
   }
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 const [begin, end] = ["<!-- states:begin -->", "<!-- states:end -->"];

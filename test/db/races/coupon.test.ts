@@ -1,8 +1,8 @@
 // Many who want one coupon: exactly one gets it, the others are told why not, and nobody sees a 5xx.
 import t, { type Test } from "tap";
 import type { Client } from "../../support/client.ts";
-import { findBrokenLaws, readStory } from "../../support/inspect.ts";
-import { countOutcomes, crowd, queue, untilPast, untilWaiting } from "../../support/race.ts";
+import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
+import { countOutcomes, sendTogether, sendInTurn, untilPast, untilBlocked } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { holdCoupon } from "../../support/sessions.ts";
 
@@ -29,7 +29,7 @@ t.before(async () => {
 function race(name: string, run: (t: Test) => Promise<void>): void {
   t.test(name, async (t) => {
     await run(t);
-    t.strictSame(await findBrokenLaws(service.owner), []);
+    t.strictSame(await findBrokenInvariants(service.owner), []);
   });
 }
 
@@ -49,17 +49,17 @@ const cancel = (coupon: string, lock_request_id: string) => post("/v1/coupons/ca
 const voidIt = (coupon: string) => post("/v1/coupons/void", { coupon, merchant });
 const reverse = (redemption: string) => post("/v1/redemptions/reverse", { redemption });
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
-const typesOf = async (couponId: string) => (await readStory(service.owner, couponId)).events.map(({ type }) => type);
+const typesOf = async (couponId: string) => (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
 
 race("of 100 redeems of one coupon exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdCoupon(service, id),
     times(100, () => redeem(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_REDEEMED: 99 });
-  t.match(await readStory(service.owner, id), {
+  t.match(await readCouponHistory(service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
@@ -69,25 +69,25 @@ race("of 100 redeems of one coupon exactly one succeeds", async (t) => {
 
 race("of 100 locks of one coupon exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdCoupon(service, id),
     times(100, () => lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 99 });
-  t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
+  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
 });
 
 race("of 20 reverses of one redemption exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
   const { redemption } = (await redeem(code)).json;
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdCoupon(service, id),
     times(20, () => reverse(redemption)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, REDEMPTION_REVERSED: 19 });
-  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED"], amounts: [500, -500] });
+  t.match(await readCouponHistory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED"], amounts: [500, -500] });
   t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed"]);
 });
 
@@ -95,10 +95,10 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
   for (const { code, id } of await makeCoupons(3)) {
     const lockId = newRequestId();
     await lock(code, lockId);
-    const [confirmed, cancelled] = await queue(service, id, [() => confirm(code, lockId), () => cancel(code, lockId)]);
+    const [confirmed, cancelled] = await sendInTurn(service, id, [() => confirm(code, lockId), () => cancel(code, lockId)]);
     t.equal(confirmed!.status, 200);
     t.match(cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
-    t.match(await readStory(service.owner, id), {
+    t.match(await readCouponHistory(service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
@@ -108,10 +108,10 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
   for (const { code, id } of await makeCoupons(3)) {
     const lockId = newRequestId();
     await lock(code, lockId);
-    const [cancelled, confirmed] = await queue(service, id, [() => cancel(code, lockId), () => confirm(code, lockId)]);
+    const [cancelled, confirmed] = await sendInTurn(service, id, [() => cancel(code, lockId), () => confirm(code, lockId)]);
     t.equal(cancelled!.status, 200);
     t.match(confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
-    t.strictSame(await readStory(service.owner, id), {
+    t.strictSame(await readCouponHistory(service.owner, id), {
       status: "ISSUED",
       redemptions: ["CANCELLED"],
       amounts: [],
@@ -137,7 +137,7 @@ race("confirm and cancel of 30 locks, all at once: of each lock exactly one wins
     t.match(isConfirmed ? cancelled.json : confirmed.json, { code: isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED" });
     t.equal(isConfirmed ? confirmed.status : cancelled.status, 200);
     t.match(
-      await readStory(service.owner, coupons[index]!.id),
+      await readCouponHistory(service.owner, coupons[index]!.id),
       isConfirmed
         ? { status: "REDEEMED", redemptions: ["REDEEMED"] }
         : { status: "ISSUED", redemptions: ["CANCELLED"] },
@@ -147,10 +147,10 @@ race("confirm and cancel of 30 locks, all at once: of each lock exactly one wins
 
 race("void and redeem of one coupon: who comes first wins, the other is told", async (t) => {
   for (const { code, id } of await makeCoupons(3)) {
-    const [voided, redeemed] = await queue(service, id, [() => voidIt(code), () => redeem(code)]);
+    const [voided, redeemed] = await sendInTurn(service, id, [() => voidIt(code), () => redeem(code)]);
     t.equal(voided!.status, 200);
     t.match(redeemed, { status: 409, json: { code: "COUPON_VOIDED" } });
-    t.match(await readStory(service.owner, id), {
+    t.match(await readCouponHistory(service.owner, id), {
       status: "VOIDED",
       redemptions: [],
       amounts: [],
@@ -158,10 +158,10 @@ race("void and redeem of one coupon: who comes first wins, the other is told", a
     });
   }
   for (const { code, id } of await makeCoupons(3)) {
-    const [redeemed, voided] = await queue(service, id, [() => redeem(code), () => voidIt(code)]);
+    const [redeemed, voided] = await sendInTurn(service, id, [() => redeem(code), () => voidIt(code)]);
     t.equal(redeemed!.status, 200);
     t.match(voided, { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
-    t.match(await readStory(service.owner, id), {
+    t.match(await readCouponHistory(service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
@@ -196,7 +196,7 @@ race(
     });
     const { code, id } = await makeCoupon("tpl_again");
     const { redemption } = (await redeem(code)).json;
-    const [early, reversed, late] = await queue(service, id, [
+    const [early, reversed, late] = await sendInTurn(service, id, [
       () => redeem(code),
       () => reverse(redemption),
       () => redeem(code),
@@ -204,7 +204,7 @@ race(
     t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
     t.equal(reversed!.status, 200);
     t.equal(late!.status, 200);
-    t.match(await readStory(service.owner, id), {
+    t.match(await readCouponHistory(service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REVERSED", "REDEEMED"],
       amounts: [500, -500, 500],
@@ -221,11 +221,11 @@ race("a redeem that waits while valid_to passes is refused: the clock is read wh
   );
   const release = await holdCoupon(service, id);
   const answer = redeem(code);
-  await untilWaiting(service, 1)
+  await untilBlocked(service, 1)
     .then(() => untilPast(service, row!.valid_to))
     .finally(release);
   t.match(await answer, { status: 409, json: { code: "COUPON_EXPIRED" } });
-  t.strictSame(await readStory(service.owner, id), { status: "ISSUED", redemptions: [], amounts: [], events: [] });
+  t.strictSame(await readCouponHistory(service.owner, id), { status: "ISSUED", redemptions: [], amounts: [], events: [] });
 });
 
 race("a confirm that waits while its lock ends is refused", async (t) => {
@@ -235,22 +235,22 @@ race("a confirm that waits while its lock ends is refused", async (t) => {
   const release = await holdCoupon(service, id);
   const answer = confirm(code, lockId);
   // The answer shows milliseconds, the row has more.
-  await untilWaiting(service, 1)
+  await untilBlocked(service, 1)
     .then(() => untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
     .finally(release);
   t.match(await answer, { status: 409, json: { code: "LOCK_EXPIRED" } });
-  t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
+  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
 });
 
 race("many locks of a coupon whose lock has lapsed: exactly one gets it", async (t) => {
   const { code, id } = await makeCoupon("tpl_short");
   const { lock_expires_at } = (await lock(code)).json;
   await untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdCoupon(service, id),
     times(20, () => lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 19 });
-  t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
+  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
 });

@@ -2,10 +2,10 @@
 import t from "tap";
 import { connect, openSession, type Database } from "../../../src/database/connect.ts";
 import type { Client } from "../../support/client.ts";
-import { findBrokenLaws, readStory } from "../../support/inspect.ts";
-import { untilPast, untilWaiting } from "../../support/race.ts";
+import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
+import { untilPast, untilBlocked } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { begin } from "../../support/sessions.ts";
+import { beginRequest } from "../../support/sessions.ts";
 
 const merchant = "mch_a";
 let service: Running;
@@ -42,13 +42,13 @@ const lock = async (coupon: string) => {
   // The answer shows milliseconds, the row has more.
   return { request_id, end: new Date(Date.parse(lock_expires_at) + 1).toISOString() };
 };
-const typesOf = async (couponId: string) => (await readStory(service.owner, couponId)).events.map(({ type }) => type);
+const typesOf = async (couponId: string) => (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
 
 t.test("expiry that meets a redeem taken in time lets it be", async (t) => {
   const validTo = new Date(Date.now() + 1_000).toISOString();
   await provision({ valid_to: validTo });
   const { codes, couponIds } = await service.makeBatch(a, "tpl_soon", 2);
-  const end = await begin(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: codes[0]!, merchant });
+  const end = await beginRequest(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: codes[0]!, merchant });
   await untilPast(service, validTo);
   t.type(await expire().catch(String), "number", "it does not wait");
   t.strictSame(await typesOf(couponIds[0]!), [], "nothing is said of it while somebody holds it");
@@ -56,14 +56,14 @@ t.test("expiry that meets a redeem taken in time lets it be", async (t) => {
   while ((await expire()) > 0);
   t.strictSame(await typesOf(couponIds[0]!), ["coupon.redeemed"]);
   t.strictSame(await typesOf(couponIds[1]!), ["coupon.expired"]);
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("lapse that meets a confirm taken in time leaves it alone, and one that comes too late is told", async (t) => {
   await provision({ lock_ttl_seconds: 1 });
   const { codes, couponIds } = await service.makeBatch(a, "tpl_soon", 2);
   const [early, late] = [await lock(codes[0]!), await lock(codes[1]!)];
-  const end = await begin(service, "ak_a", "confirm", {
+  const end = await beginRequest(service, "ak_a", "confirm", {
     request_id: newRequestId(),
     lock_request_id: early.request_id,
     coupon: codes[0]!,
@@ -80,9 +80,9 @@ t.test("lapse that meets a confirm taken in time leaves it alone, and one that c
     merchant,
   });
   t.match(tooLate, { status: 409, json: { code: "LOCK_EXPIRED" } });
-  t.match(await readStory(service.owner, couponIds[0]!), { status: "REDEEMED", redemptions: ["REDEEMED"] });
-  t.match(await readStory(service.owner, couponIds[1]!), { status: "ISSUED", redemptions: ["LAPSED"], events: [] });
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.match(await readCouponHistory(service.owner, couponIds[0]!), { status: "REDEEMED", redemptions: ["REDEEMED"] });
+  t.match(await readCouponHistory(service.owner, couponIds[1]!), { status: "ISSUED", redemptions: ["LAPSED"], events: [] });
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("a coupon that is extended while expiry is on its way to it does not expire", async (t) => {
@@ -95,16 +95,16 @@ t.test("a coupon that is extended while expiry is on its way to it does not expi
   await psql.run("begin; lock table core.event in share mode");
   // It waits with its first event.
   const done = expire();
-  await untilWaiting(service, 1)
+  await untilBlocked(service, 1)
     .then(() => extend(couponIds.at(-1)!, "2098-01-01T00:00:00Z"))
     .finally(() => psql.run("commit"));
   await psql.end();
   await done;
-  t.match(await readStory(service.owner, couponIds[0]!), { status: "EXPIRED" });
-  t.match(await readStory(service.owner, couponIds.at(-1)!), { status: "ISSUED", events: [] });
+  t.match(await readCouponHistory(service.owner, couponIds[0]!), { status: "EXPIRED" });
+  t.match(await readCouponHistory(service.owner, couponIds.at(-1)!), { status: "ISSUED", events: [] });
   await extend(couponIds.at(-1)!, "2021-01-01T00:00:00Z");
   t.equal(await expire(), 1, "its new end is known");
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("a lock past its end cannot be released: it is gone already", async (t) => {
@@ -115,5 +115,5 @@ t.test("a lock past its end cannot be released: it is gone already", async (t) =
   await t.rejects(service.admin.rows("select admin.release_lock('ten_a', $1, 'till broke down')", [couponIds[0]]), {
     code: "CP409",
   });
-  t.match(await readStory(service.owner, couponIds[0]!), { redemptions: ["LOCKED"] });
+  t.match(await readCouponHistory(service.owner, couponIds[0]!), { redemptions: ["LOCKED"] });
 });

@@ -3,10 +3,10 @@
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Client } from "../../support/client.ts";
-import { findBrokenLaws, readStory } from "../../support/inspect.ts";
-import { untilWaiting } from "../../support/race.ts";
+import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
+import { untilBlocked } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { begin } from "../../support/sessions.ts";
+import { beginRequest } from "../../support/sessions.ts";
 
 const merchant = "mch_a";
 let service: Running;
@@ -49,16 +49,16 @@ t.test("a till that meets a patch waits for it, and is told what it finds then",
     if (act === confirm) await lock(coupon.code, lockId);
     const commit = await patch(call, coupon.id);
     const answer = act(coupon.code, lockId);
-    await untilWaiting(service, 1).finally(commit);
+    await untilBlocked(service, 1).finally(commit);
     t.match(await answer, { status: 409, json: { code } });
-    t.match(await readStory(service.owner, coupon.id), { redemptions, amounts: [] });
+    t.match(await readCouponHistory(service.owner, coupon.id), { redemptions, amounts: [] });
   }
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("a patch that meets a till waits for it, and is refused when there is nothing left to patch", async (t) => {
   const { code, id } = await makeCoupon();
-  const end = await begin(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: code, merchant });
+  const end = await beginRequest(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: code, merchant });
   const patches = [
     "void_coupon('ten_a', $1, 'lost')",
     "extend_coupon('ten_a', $1, '2098-01-01', 'asked for')",
@@ -67,15 +67,15 @@ t.test("a patch that meets a till waits for it, and is refused when there is not
   const attempts = patches.map((call) =>
     t.rejects(service.admin.rows(`select admin.${call}`, [id]), { code: "CP409" }),
   );
-  await untilWaiting(service, patches.length).finally(() => end("commit"));
+  await untilBlocked(service, patches.length).finally(() => end("commit"));
   await Promise.all(attempts);
-  t.match(await readStory(service.owner, id), {
+  t.match(await readCouponHistory(service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
     events: [{ type: "coupon.redeemed" }],
   });
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("of two psql sessions that give one coupon a live lock by hand, the second is refused", async (t) => {
@@ -97,10 +97,10 @@ t.test("of two psql sessions that give one coupon a live lock by hand, the secon
     () => "committed",
     (error: { constraint_name: string }) => error.constraint_name,
   );
-  await untilWaiting(service, 1).finally(() => first.run("commit"));
+  await untilBlocked(service, 1).finally(() => first.run("commit"));
   t.equal(await attempt, "coupon_has_one_live_redemption");
   await Promise.all([first.end(), second.end()]);
-  t.match(await readStory(service.owner, id), { status: "LOCKED", redemptions: ["CANCELLED", "LOCKED"] });
+  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["CANCELLED", "LOCKED"] });
 });
 
 t.test("a live redemption written by hand holds its coupon, also where the coupon is REDEEMED already", async (t) => {
@@ -126,11 +126,11 @@ t.test("a live redemption written by hand holds its coupon, also where the coupo
     () => "done",
     (error: { constraint_name: string }) => error.constraint_name,
   );
-  await untilWaiting(service, 1).finally(() => first.run("commit"));
+  await untilBlocked(service, 1).finally(() => first.run("commit"));
   t.equal(await attempt, "coupon_agrees_with_its_redemptions");
   await Promise.all([first.end(), second.end()]);
-  t.match(await readStory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED", "REDEEMED"] });
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.match(await readCouponHistory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED", "REDEEMED"] });
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test("what is fixed in use waits for a first use that is under way", async (t) => {
@@ -175,7 +175,7 @@ t.test("what is fixed in use waits for a first use that is under way", async (t)
       () => "done",
       (error: { constraint_name: string }) => error.constraint_name,
     );
-    await untilWaiting(service, 1).finally(() => first.run("commit"));
+    await untilBlocked(service, 1).finally(() => first.run("commit"));
     t.equal(await attempt, by);
     await Promise.all([first.end(), second.end()]);
   }

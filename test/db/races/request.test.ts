@@ -1,10 +1,10 @@
 // Requests that meet under one name, and batches that many want at once.
 import t, { type Test } from "tap";
 import type { Client } from "../../support/client.ts";
-import { findBrokenLaws, readStory } from "../../support/inspect.ts";
-import { countOutcomes, crowd, queue, untilWaiting } from "../../support/race.ts";
+import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
+import { countOutcomes, sendTogether, sendInTurn, untilBlocked } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { begin, holdCoupon } from "../../support/sessions.ts";
+import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 import { openSession } from "../../../src/database/connect.ts";
 
 const merchant = "mch_a";
@@ -19,7 +19,7 @@ t.before(async () => {
 function race(name: string, run: (t: Test) => Promise<void>): void {
   t.test(name, async (t) => {
     await run(t);
-    t.strictSame(await findBrokenLaws(service.owner), []);
+    t.strictSame(await findBrokenInvariants(service.owner), []);
   });
 }
 
@@ -44,7 +44,7 @@ race("50 equal requests at once are one execution and 50 equal answers", async (
   const [coupon] = await makeCoupons(1);
   const { code, id } = coupon!;
   const body = { request_id: newRequestId(), coupon: code, merchant };
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdCoupon(service, id),
     Array.from({ length: 50 }, () => () => a.post("/v1/coupons/redeem", body)),
@@ -52,7 +52,7 @@ race("50 equal requests at once are one execution and 50 equal answers", async (
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.strictSame(countOutcomes(answers), { 200: 50 });
   t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
-  t.match(await readStory(service.owner, id), {
+  t.match(await readCouponHistory(service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
@@ -66,14 +66,14 @@ race("50 requests at once that share an idempotency-key only are one execution t
   const idempotencyKey = newRequestId();
   const one = () =>
     a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { idempotencyKey });
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdCoupon(service, id),
     Array.from({ length: 50 }, () => one),
   );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.equal(answers.filter((answer) => answer.status === 200 && !isReplay(answer)).length, 1);
-  t.match(await readStory(service.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
+  t.match(await readCouponHistory(service.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
 });
 
 race("a lock and its cancel meet: whichever comes first, the coupon is free afterwards", async (t) => {
@@ -86,15 +86,15 @@ race("a lock and its cancel meet: whichever comes first, the coupon is free afte
     };
   };
   const inTurn = callsOn(first!.code);
-  const [locked, cancelled] = await queue(service, first!.id, [inTurn.lock, inTurn.cancel]);
+  const [locked, cancelled] = await sendInTurn(service, first!.id, [inTurn.lock, inTurn.cancel]);
   t.strictSame([locked!.status, cancelled!.status], [200, 200]);
-  t.match(await readStory(service.owner, first!.id), { status: "ISSUED", redemptions: ["CANCELLED"] });
+  t.match(await readCouponHistory(service.owner, first!.id), { status: "ISSUED", redemptions: ["CANCELLED"] });
 
   const overtaken = callsOn(second!.code);
-  const [early, late] = await queue(service, second!.id, [overtaken.cancel, overtaken.lock]);
+  const [early, late] = await sendInTurn(service, second!.id, [overtaken.cancel, overtaken.lock]);
   t.match(early, { status: 409, json: { code: "LOCK_NOT_FOUND" } });
   t.match(late, { status: 409, json: { code: "LOCK_CANCELLED" } });
-  t.match(await readStory(service.owner, second!.id), { status: "ISSUED", redemptions: [] });
+  t.match(await readCouponHistory(service.owner, second!.id), { status: "ISSUED", redemptions: [] });
 });
 
 race("two requests that cross request_id and idempotency-key do not wait for each other", async (t) => {
@@ -102,16 +102,16 @@ race("two requests that cross request_id and idempotency-key do not wait for eac
   const [low, high] = [newRequestId(), newRequestId()].sort() as [string, string];
   // Whoever takes the two names in the order given, and not in one order, has one of them now and waits for the
   // other: with the lower held, the second call would sit on the higher.
-  const end = await begin(service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
+  const end = await beginRequest(service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
   const answers = [
     a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high }),
   ];
   const bothWait = async () => {
-    await untilWaiting(service, 1);
+    await untilBlocked(service, 1);
     answers.push(
       a.post("/v1/coupons/redeem", { request_id: high, coupon: other!.code, merchant }, { idempotencyKey: low }),
     );
-    await untilWaiting(service, 2);
+    await untilBlocked(service, 2);
   };
   await bothWait().finally(() => end("rollback"));
   t.strictSame(countOutcomes(await Promise.all(answers)), { 200: 2 });
@@ -119,7 +119,7 @@ race("two requests that cross request_id and idempotency-key do not wait for eac
 
 race("a batch create that is sent 20 times at once makes one batch", async (t) => {
   const body = { request_id: newRequestId(), template: "tpl_percent", total_count: 3 };
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdRow("template", "tpl_percent"),
     Array.from({ length: 20 }, () => () => a.post("/v1/batches", body)),
@@ -134,7 +134,7 @@ race("a batch create that is sent 20 times at once makes one batch", async (t) =
 race("of 20 allocates of one batch exactly one succeeds, and the distributor is told once", async (t) => {
   const { id } = await service.makeBatch(a, "tpl_fixed", 2, { isReleased: false });
   const allocate = () => a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
-  const answers = await crowd(
+  const answers = await sendTogether(
     service,
     await holdRow("batch", id),
     Array.from({ length: 20 }, () => allocate),

@@ -9,7 +9,7 @@ import { verify } from "../../../src/commands/statements.ts";
 import { work } from "../../../src/work.ts";
 import {
   daySeconds,
-  keepBooks,
+  keepBusinessDays,
   listStatements,
   manyDistributors,
   midnightOffset,
@@ -17,14 +17,14 @@ import {
   openBooks,
   posixOffset,
   setZone,
-  until,
   zoneOf,
 } from "../../support/business-days.ts";
 import { readCsv } from "../../support/csv.ts";
-import { findBrokenLaws } from "../../support/inspect.ts";
+import { findBrokenInvariants } from "../../support/inspect.ts";
 import { untilPast } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { begin } from "../../support/sessions.ts";
+import { beginRequest } from "../../support/sessions.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 
 // They wait for the clock most of the time.
 t.jobs = 4;
@@ -75,7 +75,7 @@ t.test(
     // Two calls that are under way over the midnight of their distributor: one within the time a call may take, one far beyond.
     const [early, late] = many.parties.slice(0, 2) as [string, string];
     const hold = (party: string) =>
-      begin(service, "ak_many", "redeem", {
+      beginRequest(service, "ak_many", "redeem", {
         request_id: newRequestId(),
         coupon: codes.get(party)!.pop()!,
         merchant: "mch_many",
@@ -102,16 +102,17 @@ t.test(
     await past(service, first + 2);
     await commitEarly("commit");
     const listed = async () => (await listStatements(service)).filter(({ is_ready }) => is_ready);
-    await until(async () => (await listed()).some(({ distributor }) => distributor === late));
+    await waitUntil("the last midnight", async () => (await listed()).some(({ distributor }) => distributor === late));
     await commitLate("commit");
-    await until(async () => (await listed()).length === 20);
+    await waitUntil("20 ready statements", async () => (await listed()).length === 20);
     const redeemedFor = (performance.now() - startedAt) / 1000;
     isOver = true;
     await redeeming;
     const firstDays = await listed();
 
     // What came after midnight is closed too, when it has its place, so that all of it can be counted.
-    await until(
+    await waitUntil(
+      "every entry to be posted",
       async () =>
         (
           await service.owner.rows(
@@ -121,7 +122,7 @@ t.test(
     );
     for (const [party, midnight] of midnights)
       await setZone(service, party, zoneOf(midnightOffset(midnight) + daySeconds));
-    await until(async () => (await listed()).length === 40);
+    await waitUntil("40 ready statements", async () => (await listed()).length === 40);
     await Promise.all(workers.map((worker) => worker.stop()));
     t.comment(`${made} redeems in ${redeemedFor.toFixed(1)} s: ${Math.round(made / redeemedFor)}/s`);
 
@@ -170,7 +171,7 @@ t.test(
       [late],
       "on the day on which it was recorded, but for the one that was held until that was closed",
     );
-    t.strictSame(await findBrokenLaws(service.owner), []);
+    t.strictSame(await findBrokenInvariants(service.owner), []);
   },
 );
 
@@ -203,7 +204,7 @@ t.test("the worker is down over two midnights: both days close, in order, each w
   await redeemSome(redeemed[2]!, 1);
   await past(service, midnight + 6 + 5);
 
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   await books.close();
   const dates = [-1, 0, 1].map((days) => dateOf(midnight + offset + days * daySeconds));
   const statements = await listStatements(service);
@@ -229,7 +230,7 @@ t.test("the worker is down over two midnights: both days close, in order, each w
     dates.slice(0, 2),
     "and are told of in order",
   );
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 t.test(
@@ -238,7 +239,7 @@ t.test(
   async (t) => {
     const service = await startService(t);
     const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 3);
-    const books = await keepBooks(t, service);
+    const books = await keepBusinessDays(t, service);
     const midnight = seconds() + 2;
     await setZone(service, "pty_a", zoneOf(midnightOffset(midnight)));
     await books.sequence();
@@ -254,14 +255,14 @@ t.test(
     await books.closer.closeDays();
     t.match(await listStatements(service), [{ entries: 1 }], "although the next one has none");
     await books.close();
-    t.strictSame(await findBrokenLaws(service.owner), []);
+    t.strictSame(await findBrokenInvariants(service.owner), []);
   },
 );
 
 t.test("the clock is set back: the business day does not go back", beside, async (t) => {
   const service = await startService(t);
   const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 2);
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   const offset = noonOffset();
   await setZone(service, "pty_a", zoneOf(offset));
   await redeem(service, "ak_a", codes.pop()!, "mch_a");
@@ -287,5 +288,5 @@ t.test("the clock is set back: the business day does not go back", beside, async
     await service.owner.rows("update core.ledger_book set open_on = open_on - 1").catch((error: unknown) => error),
     { constraint_name: "open_day_goes_forward" },
   );
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 });

@@ -4,20 +4,20 @@ import { connect, openSession, type Database } from "../../../src/database/conne
 import { verify } from "../../../src/commands/statements.ts";
 import {
   daySeconds,
-  keepBooks,
+  keepBusinessDays,
   listStatements,
   manyDistributors,
   noonOffset,
   openBooks,
   setZone,
   startWorker,
-  until,
   zoneOf,
   type Books,
 } from "../../support/business-days.ts";
-import { findBrokenLaws } from "../../support/inspect.ts";
+import { findBrokenInvariants } from "../../support/inspect.ts";
 import { runProgram } from "../../support/program.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 
 type World = { service: Running; books: Books; parties: string[]; end(party: string): Promise<void> };
 
@@ -44,7 +44,7 @@ async function startWorld(t: Test, count: number, options = {}): Promise<World> 
       await by.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption });
     }),
   );
-  const books = await keepBooks(t, service);
+  const books = await keepBusinessDays(t, service);
   await books.sequence();
   return { service, books, parties, end: (party) => setZone(service, party, zoneOf(offset + daySeconds)) };
 }
@@ -68,7 +68,7 @@ async function checkAll(t: Test, { service, parties }: World): Promise<void> {
     "the files, made again, have the same bytes",
   );
   t.equal(verdicts.length, parties.length);
-  t.strictSame(await findBrokenLaws(service.owner), []);
+  t.strictSame(await findBrokenInvariants(service.owner), []);
 }
 
 type Death = (database: Database, text: string, params?: readonly unknown[]) => Promise<unknown>;
@@ -99,7 +99,7 @@ async function closeAndDie({ books, end }: World, party: string, point: number, 
     .then(closer.finishStatements)
     .catch(() => {});
   // Another worker. (Ours shares its pool with the dead one, and the driver gives the next call the last words of a lost connection.)
-  await until(() =>
+  await waitUntil("another worker to finish the books", () =>
     books.close().then(
       () => true,
       () => false,
@@ -189,13 +189,13 @@ t.test("worker processes killed with -9 in the middle of it", async (t) => {
   const progress: number[] = [];
   for (const isReached of reached) {
     const worker = startWorker(t, world.service);
-    await until(isReached);
+    await waitUntil("progress", isReached);
     await worker.kill();
     progress.push(await count(({ is_ready }) => is_ready));
   }
   t.comment(`finished when killed: ${progress.join(", ")} of 40`);
   const [last, beside] = [startWorker(t, world.service), startWorker(t, world.service)];
-  await until(async () => (await count(({ is_ready }) => is_ready)) === 40);
+  await waitUntil("40 ready statements", async () => (await count(({ is_ready }) => is_ready)) === 40);
   await Promise.all([last.kill(), beside.kill()]);
   await world.books.sequence();
   await checkAll(t, world);
@@ -225,7 +225,7 @@ t.test("who posts entries and who closes days is one at a time", async (t) => {
 });
 
 t.test("statements -- verify finds what was changed behind the triggers' back, and says where", async (t) => {
-  const world = await startWorld(t, 6, { mayBreakLaws: true });
+  const world = await startWorld(t, 6, { mayBreakInvariants: true });
   const { service, books, parties } = world;
   for (const party of parties) await world.end(party);
   await books.close();

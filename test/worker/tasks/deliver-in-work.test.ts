@@ -6,10 +6,11 @@ import { readConfig } from "../../../src/common/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import { createLog } from "../../../src/common/log.ts";
 import { work } from "../../../src/work.ts";
-import { codeOf, startProgram } from "../../support/program.ts";
-import { untilWaiting } from "../../support/race.ts";
+import { exitCodeOf, startProgram } from "../../support/program.ts";
+import { untilBlocked } from "../../support/race.ts";
 import { hang, startReceiver, status, take, type Receiver } from "../../support/receiver.ts";
 import { listDeliveries, subscribe, type Subscribed } from "../../support/subscribers.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 
 const config = readConfig({ WEBHOOK_ALLOW: "127.0.0.0/8" });
 
@@ -17,11 +18,6 @@ async function startWork(t: Test, { service }: Subscribed, log = createLog("sile
   const worker = await work({ address: service.address, keys: service.keys, config, log });
   t.teardown(() => worker.stop());
   return worker;
-}
-
-// A test that never gets there runs into its timeout.
-async function until(isReached: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isReached())) await sleep(10);
 }
 
 const p95 = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length * 0.95)]!;
@@ -48,7 +44,7 @@ t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", as
       await sleep(20 + Math.random() * 60);
     }
     const arrived = () => nine.flatMap(({ received }) => received);
-    await until(() => arrived().length >= rounds * nine.length);
+    await waitUntil("the deliveries to the nine", () => arrived().length >= rounds * nine.length);
     return p95(arrived().map(({ id, at }) => at - begun.get(id)!));
   }
 
@@ -61,13 +57,13 @@ t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", as
     receivers[0]!.answer = hang;
     const before = receivers[0]!.received.length;
     await measure(1);
-    await until(() => receivers[0]!.received.length > before);
+    await waitUntil("the hanging request", () => receivers[0]!.received.length > before);
     beside = await measure(12);
   }
   t.ok(beside <= 2 * quiet, `p95 ${Math.round(beside)} ms beside a hanging one, ${Math.round(quiet)} ms before`);
   // An event that has just arrived is not yet recorded as delivered.
   const waiting = async () => new Set((await listDeliveries(world)).map(({ party }) => party));
-  await until(async () => (await waiting()).size <= 1);
+  await waitUntil("the last deliveries", async () => (await waiting()).size <= 1);
   t.strictSame([...(await waiting())], ["pty_s1"], "only its own events wait");
 });
 
@@ -83,10 +79,10 @@ t.test(
     await blocker.run("begin");
     await blocker.rows("select from core.delivery for update");
     const victim = startProgram(service, "work");
-    await until(() => receiver.received.length === 1);
-    await untilWaiting(service, 1);
+    await waitUntil("the delivery", () => receiver.received.length === 1);
+    await untilBlocked(service, 1);
     victim.kill("SIGKILL");
-    await codeOf(victim);
+    await exitCodeOf(victim);
     // Its statement goes with it, as when the machine is gone; else the database would finish it.
     const superuser = connect(service.address, { name: "coupon test", max: 1 });
     await superuser.rows(
@@ -102,7 +98,7 @@ t.test(
     t.ok(lease!.seconds > 0 && lease!.seconds <= 60, "its lease is left, of a minute at most");
     await service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
     await startWork(t, world);
-    await until(async () => (await listDeliveries(world)).length === 0);
+    await waitUntil("the delivery to be recorded", async () => (await listDeliveries(world)).length === 0);
     t.strictSame(
       receiver.received.map(({ id }) => id),
       [event, event],
@@ -118,10 +114,10 @@ t.test(
     const world = await subscribe(t, [receiver.url]);
     await world.happen("pty_s1", 8);
     const program = startProgram(world.service, "work");
-    await until(() => receiver.received.length === 4);
+    await waitUntil("4 requests", () => receiver.received.length === 4);
     const startedAt = performance.now();
     program.kill("SIGTERM");
-    t.equal(await codeOf(program), 0);
+    t.equal(await exitCodeOf(program), 0);
     t.ok(performance.now() - startedAt < 8_000);
     t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
     t.equal(receiver.received.length, 4, "nothing more was begun");
@@ -144,7 +140,8 @@ t.test("no secret and no signature is in the log or in the delivery log, whateve
   );
   await startWork(t, world, log);
   for (const party of ["pty_s1", "pty_s2", "pty_s3", "pty_s4"]) await world.happen(party, 1);
-  await until(
+  await waitUntil(
+    "a delivery to each",
     () =>
       receivers.slice(0, 3).every(({ received }) => received.length > 0) &&
       lines.some((line) => line.includes("does not open")),

@@ -1,7 +1,7 @@
 // Deliveries: what is sent, what is kept, and when it is sent again.
 import { randomUUID } from "node:crypto";
 import t from "tap";
-import { findBrokenLaws } from "../../support/inspect.ts";
+import { findBrokenInvariants } from "../../support/inspect.ts";
 import { hang, startReceiver, status, take, verify } from "../../support/receiver.ts";
 import {
   findSubscriber,
@@ -41,7 +41,7 @@ t.test("an event is delivered as the feed shows it, signed, once; a line in the 
     [...events].sort().map((event) => ({ event, attempt: 1, http_status: 204, error: null })),
   );
   t.equal(attempts.length, 6);
-  t.strictSame(await findBrokenLaws(world.service.owner), []);
+  t.strictSame(await findBrokenInvariants(world.service.owner), []);
 });
 
 t.test("what is due goes out in the order of the events, failed ones when their time has come", async (t) => {

@@ -4,7 +4,7 @@ import { connect, openSession, type Database, type Session } from "../../../src/
 import { createExpirer } from "../../../src/worker/tasks/expire.ts";
 import type { Client } from "../../support/client.ts";
 import { newRequestId, startService, type Batch, type Running } from "../../support/service.ts";
-import { begin, holdCoupon } from "../../support/sessions.ts";
+import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 
 const template = (id: string, more: object) => ({
   id,
@@ -221,7 +221,7 @@ t.test("a coupon that is given back in the moment in which it ends expires too",
   const lockId = await lock(batch.codes[0]!);
   await end(batch, "clock_timestamp() + interval '1 second'");
   // The clock is read before the end, the commit comes after it.
-  const finish = await begin(service, "ak_a", "cancel", {
+  const finish = await beginRequest(service, "ak_a", "cancel", {
     request_id: newRequestId(),
     coupon: batch.codes[0]!,
     lock_request_id: lockId,

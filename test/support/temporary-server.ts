@@ -1,0 +1,26 @@
+// An embedded database server in a temporary folder, which goes when the server stops.
+import path from "node:path";
+import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
+import { makeTemporaryFolder, removeFolder } from "./temporary-folder.ts";
+
+// temporaryFolder: for the caller's own files too.
+export type TemporaryServer = Embedded & { temporaryFolder: string };
+
+// With the settings of `npm start`, except for those given.
+export async function startTemporaryServer(
+  prefix: string,
+  settings: Record<string, string> = {},
+): Promise<TemporaryServer> {
+  const temporaryFolder = makeTemporaryFolder(prefix);
+  const server = await startEmbedded(path.join(temporaryFolder, "data"), settings);
+  return {
+    ...server,
+    temporaryFolder,
+    async stop() {
+      await server.stop();
+      // Root keeps the data outside the given folder, see src/embedded/data-directory.ts.
+      removeFolder(server.folder);
+      removeFolder(temporaryFolder);
+    },
+  };
+}

@@ -1,0 +1,29 @@
+// Waits for something that another process does, and says what it waited for when that never happens.
+import { setTimeout as sleep } from "node:timers/promises";
+
+type Bounds = { everyMs?: number; withinMs?: number };
+
+// Checks until the answer is neither false, null nor undefined, and returns that answer.
+export async function waitUntil<T>(
+  what: string,
+  check: () => T | Promise<T>,
+  bounds: Bounds = {},
+): Promise<Exclude<T, false | null | undefined>> {
+  const { withinMs = 150_000 } = bounds;
+  const found = await waitAtMost(withinMs, check, bounds);
+  if (found === null) throw new Error(`waited ${withinMs / 1_000} s for ${what}`);
+  return found;
+}
+
+// Returns null when the time is over.
+export async function waitAtMost<T>(
+  withinMs: number,
+  check: () => T | Promise<T>,
+  { everyMs = 20 }: Pick<Bounds, "everyMs"> = {},
+): Promise<Exclude<T, false | null | undefined> | null> {
+  for (const deadline = performance.now() + withinMs; ; await sleep(everyMs)) {
+    const found = await check();
+    if (found !== false && found !== null && found !== undefined) return found as Exclude<T, false | null | undefined>;
+    if (performance.now() >= deadline) return null;
+  }
+}
