@@ -49,7 +49,8 @@ const cancel = (coupon: string, lock_request_id: string) => post("/v1/coupons/ca
 const voidIt = (coupon: string) => post("/v1/coupons/void", { coupon, merchant });
 const reverse = (redemption: string) => post("/v1/redemptions/reverse", { redemption });
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
-const typesOf = async (couponId: string) => (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
+const typesOf = async (couponId: string) =>
+  (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
 
 race("of 100 redeems of one coupon exactly one succeeds", async (t) => {
   const { code, id } = await makeCoupon();
@@ -75,7 +76,12 @@ race("of 100 locks of one coupon exactly one succeeds", async (t) => {
     times(100, () => lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 99 });
-  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
+  t.match(await readCouponHistory(service.owner, id), {
+    status: "LOCKED",
+    redemptions: ["LOCKED"],
+    amounts: [],
+    events: [],
+  });
 });
 
 race("of 20 reverses of one redemption exactly one succeeds", async (t) => {
@@ -87,7 +93,11 @@ race("of 20 reverses of one redemption exactly one succeeds", async (t) => {
     times(20, () => reverse(redemption)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, REDEMPTION_REVERSED: 19 });
-  t.match(await readCouponHistory(service.owner, id), { status: "REDEEMED", redemptions: ["REVERSED"], amounts: [500, -500] });
+  t.match(await readCouponHistory(service.owner, id), {
+    status: "REDEEMED",
+    redemptions: ["REVERSED"],
+    amounts: [500, -500],
+  });
   t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed"]);
 });
 
@@ -95,7 +105,10 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
   for (const { code, id } of await makeCoupons(3)) {
     const lockId = newRequestId();
     await lock(code, lockId);
-    const [confirmed, cancelled] = await sendInTurn(service, id, [() => confirm(code, lockId), () => cancel(code, lockId)]);
+    const [confirmed, cancelled] = await sendInTurn(service, id, [
+      () => confirm(code, lockId),
+      () => cancel(code, lockId),
+    ]);
     t.equal(confirmed!.status, 200);
     t.match(cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
     t.match(await readCouponHistory(service.owner, id), {
@@ -108,7 +121,10 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
   for (const { code, id } of await makeCoupons(3)) {
     const lockId = newRequestId();
     await lock(code, lockId);
-    const [cancelled, confirmed] = await sendInTurn(service, id, [() => cancel(code, lockId), () => confirm(code, lockId)]);
+    const [cancelled, confirmed] = await sendInTurn(service, id, [
+      () => cancel(code, lockId),
+      () => confirm(code, lockId),
+    ]);
     t.equal(cancelled!.status, 200);
     t.match(confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
     t.strictSame(await readCouponHistory(service.owner, id), {
@@ -225,7 +241,12 @@ race("a redeem that waits while valid_to passes is refused: the clock is read wh
     .then(() => untilPast(service, row!.valid_to))
     .finally(release);
   t.match(await answer, { status: 409, json: { code: "COUPON_EXPIRED" } });
-  t.strictSame(await readCouponHistory(service.owner, id), { status: "ISSUED", redemptions: [], amounts: [], events: [] });
+  t.strictSame(await readCouponHistory(service.owner, id), {
+    status: "ISSUED",
+    redemptions: [],
+    amounts: [],
+    events: [],
+  });
 });
 
 race("a confirm that waits while its lock ends is refused", async (t) => {
@@ -239,7 +260,12 @@ race("a confirm that waits while its lock ends is refused", async (t) => {
     .then(() => untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
     .finally(release);
   t.match(await answer, { status: 409, json: { code: "LOCK_EXPIRED" } });
-  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] });
+  t.match(await readCouponHistory(service.owner, id), {
+    status: "LOCKED",
+    redemptions: ["LOCKED"],
+    amounts: [],
+    events: [],
+  });
 });
 
 race("many locks of a coupon whose lock has lapsed: exactly one gets it", async (t) => {

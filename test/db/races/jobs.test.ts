@@ -42,13 +42,18 @@ const lock = async (coupon: string) => {
   // The answer shows milliseconds, the row has more.
   return { request_id, end: new Date(Date.parse(lock_expires_at) + 1).toISOString() };
 };
-const typesOf = async (couponId: string) => (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
+const typesOf = async (couponId: string) =>
+  (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
 
 t.test("expiry that meets a redeem taken in time lets it be", async (t) => {
   const validTo = new Date(Date.now() + 1_000).toISOString();
   await provision({ valid_to: validTo });
   const { codes, couponIds } = await service.makeBatch(a, "tpl_soon", 2);
-  const end = await beginRequest(service, "ak_a", "redeem", { request_id: newRequestId(), coupon: codes[0]!, merchant });
+  const end = await beginRequest(service, "ak_a", "redeem", {
+    request_id: newRequestId(),
+    coupon: codes[0]!,
+    merchant,
+  });
   await untilPast(service, validTo);
   t.type(await expire().catch(String), "number", "it does not wait");
   t.strictSame(await typesOf(couponIds[0]!), [], "nothing is said of it while somebody holds it");
@@ -81,7 +86,11 @@ t.test("lapse that meets a confirm taken in time leaves it alone, and one that c
   });
   t.match(tooLate, { status: 409, json: { code: "LOCK_EXPIRED" } });
   t.match(await readCouponHistory(service.owner, couponIds[0]!), { status: "REDEEMED", redemptions: ["REDEEMED"] });
-  t.match(await readCouponHistory(service.owner, couponIds[1]!), { status: "ISSUED", redemptions: ["LAPSED"], events: [] });
+  t.match(await readCouponHistory(service.owner, couponIds[1]!), {
+    status: "ISSUED",
+    redemptions: ["LAPSED"],
+    events: [],
+  });
   t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
