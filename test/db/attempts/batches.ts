@@ -1,0 +1,115 @@
+// Attempts on batches and templates.
+import { insertBatch, insertCopy, update, updateBatch, type Attempts } from "./statements.ts";
+
+const updateUnused = (change: string) => update("template", change, "external_id = 'tpl_unused'");
+const updateUsed = (change: string) => update("template", change, "external_id = 'tpl_fixed'");
+const insertTemplate = (changes: Record<string, string>) => insertCopy("template", "true", changes);
+
+export const batchAttempts: Attempts = {
+  batch_is_fixed_at_submission: {
+    "another distributor": updateBatch("allocated", "distributor_id = 0"),
+    "another end": updateBatch("allocated", "valid_to = valid_to + interval '1 day'"),
+    "another total": updateBatch("pending", "total_count = 4"),
+    "another salt": updateBatch("allocated", "salt = '\\x00'"),
+  },
+  batch_transition_is_legal: {
+    "a release undone": updateBatch("allocated", "status = 'COMPLETED', allocated_at = null"),
+    "a release before completion": updateBatch(
+      "pending",
+      "status = 'ALLOCATED', minted_count = 3, completed_at = now(), allocated_at = now()",
+    ),
+    "a smaller number of minted coupons": updateBatch("allocated", "minted_count = 0"),
+  },
+  batch_is_pending_until_all_are_minted: {
+    "completed too early": updateBatch("pending", "status = 'COMPLETED', completed_at = now()"),
+  },
+  minted_count_is_within_total: { "more coupons than submitted": updateBatch("pending", "minted_count = 4") },
+  completed_at_agrees_with_status: {
+    "completed without a time": updateBatch("pending", "status = 'COMPLETED', minted_count = 3"),
+  },
+  allocated_at_agrees_with_status: { "released without a time": updateBatch("completed", "status = 'ALLOCATED'") },
+  salt_is_kept_until_codes_are_destroyed: { "the salt lost": updateBatch("allocated", "salt = null") },
+  time_is_finite: { "a batch that never expires": updateBatch("allocated", "valid_to = 'infinity'") },
+  batch_validity_is_forward: {
+    "an end before the beginning": insertBatch({
+      batch_id: "2147483647",
+      external_id: "'bat_other'",
+      request_id: "'other'",
+      idempotency_key: "null",
+      valid_to: "(o.x).valid_from",
+    }),
+  },
+  batch_status_is_known: { "an unknown status": updateBatch("completed", "status = 'LOST'") },
+  batch_external_id_is_well_formed: {
+    "an ID with another prefix": insertBatch({ batch_id: "999", external_id: "'tpl_1'", request_id: "'new'" }),
+  },
+  total_count_is_1_to_10_million: {
+    "an empty batch": insertBatch({
+      batch_id: "999",
+      external_id: "'bat_1'",
+      request_id: "'new'",
+      total_count: "0",
+    }),
+    "a batch beyond the limit": insertBatch({
+      batch_id: "999",
+      external_id: "'bat_1'",
+      request_id: "'new'",
+      total_count: "10000001",
+    }),
+  },
+  batch_create_runs_once: {
+    "the same request_id again": insertBatch({
+      batch_id: "999",
+      external_id: "'bat_1'",
+      idempotency_key: "'new'",
+    }),
+  },
+  batch_create_runs_once_a_key: {
+    "the same idempotency-key again": insertBatch({ batch_id: "999", external_id: "'bat_1'", request_id: "'new'" }),
+  },
+  expired_through_is_within_total: {
+    "more coupons expired than the batch has": updateBatch("pending", "expired_through = 4"),
+  },
+  batch_external_id_key: {
+    "the ID of another batch": insertBatch({ batch_id: "999", request_id: "'new'", idempotency_key: "'new'" }),
+  },
+  batch_is_kept: {
+    "a batch deleted": "delete from core.batch",
+    "all batches truncated": "truncate core.batch cascade",
+  },
+};
+
+export const templateAttempts: Attempts = {
+  template_with_batches_keeps_its_terms: {
+    "another discount": updateUsed("discount_minor = 1"),
+    "another rule after a reversal": updateUsed("after_reversal = 'reissued'"),
+  },
+  template_is_kept: { "a template deleted": "delete from core.template where external_id = 'tpl_unused'" },
+  discount_is_fixed_or_percent: {
+    "both types at once": updateUnused("discount_percent = 10"),
+    "an unknown type": updateUnused("discount_type = 'gift'"),
+  },
+  fixed_discount_is_positive: { "a discount of 0": updateUnused("discount_minor = 0") },
+  percent_is_within_0_and_100: {
+    "more than 100 percent": updateUnused(
+      "discount_type = 'percent', discount_minor = null, discount_percent = 100.01",
+    ),
+  },
+  max_discount_is_positive: {
+    "a maximum of 0": updateUnused(
+      "discount_type = 'percent', discount_minor = null, discount_percent = 1, max_discount_minor = 0",
+    ),
+  },
+  amount_is_not_negative: { "a negative minimum": updateUnused("min_order_minor = -1") },
+  skus_are_not_empty: { "an empty list of SKUs": updateUnused("skus = '{}'") },
+  template_validity_is_forward: { "an end before the beginning": updateUnused("valid_to = valid_from") },
+  lock_ttl_is_1_second_to_7_days: {
+    "a lock of more than 7 days": updateUnused("lock_ttl_seconds = 604801"),
+    "a lock of 0 seconds": updateUnused("lock_ttl_seconds = 0"),
+  },
+  after_reversal_is_known: { "an unknown rule after a reversal": updateUnused("after_reversal = 'maybe'") },
+  template_external_id_is_well_formed: {
+    "an ID in capitals": insertTemplate({ template_id: "999", external_id: "'TPL_1'" }),
+  },
+  template_tenant_id_external_id_key: { "the ID of another template": insertTemplate({ template_id: "999" }) },
+};

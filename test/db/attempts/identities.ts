@@ -1,0 +1,115 @@
+// Attempts on tenants and their parties, merchants, credentials and webhooks; on recorded requests and on the
+// tables of facts.
+import { insertCopy, together, update, type Attempts } from "./statements.ts";
+
+const insertTenant = (variant: string, unit: string) => `
+  insert into core.tenant (external_id, name, variant, amount_unit)
+  values ('ten_c', 'c', '${variant}', '${unit}')`;
+const insertCredential = (accessKey: string, changes: Record<string, string>) =>
+  insertCopy("credential", `access_key = '${accessKey}'`, { credential_id: "999", ...changes });
+const insertRequest = (changes: Record<string, string>) =>
+  insertCopy("request", "true", { idempotency_key: "null", ...changes });
+
+export const identityAttempts: Attempts = {
+  identity_is_fixed: {
+    "another ID for a tenant": update("tenant", "external_id = 'ten_new'"),
+    "another ID for a party": update("party", "external_id = 'pty_new'"),
+    "another ID for a merchant": update("merchant", "external_id = 'mch_new'"),
+    "another ID for a template": update("template", "external_id = 'tpl_new'", "external_id = 'tpl_unused'"),
+    "another key for a tenant": update("tenant", "tenant_id = default"),
+    "another key for a party": update("party", "party_id = default"),
+    "another key for a merchant": update("merchant", "merchant_id = default"),
+    "a merchant moved to another tenant": update("merchant", "tenant_id = tenant_id + 1"),
+    "another key for a template": update("template", "template_id = default", "external_id = 'tpl_unused'"),
+  },
+  variant_is_known: { "a third variant": insertTenant("C", "major") },
+  amount_unit_is_known: { "a third unit": insertTenant("A", "cents") },
+  variant_and_unit_are_fixed_in_use: {
+    "the other variant": update("tenant", "variant = 'B'", "external_id = 'ten_a'"),
+    "the other unit": update("tenant", "amount_unit = 'minor'"),
+  },
+  tenant_external_id_is_well_formed: {
+    "an ID without a prefix": insertCopy("tenant", "true", { tenant_id: "999", external_id: "'acme'" }),
+  },
+  tenant_external_id_key: { "the ID of another tenant": insertCopy("tenant", "true", { tenant_id: "999" }) },
+  tenant_is_kept: { "a tenant deleted": "delete from core.tenant" },
+  party_external_id_is_well_formed: {
+    "an ID with another prefix": insertCopy("party", "true", { party_id: "999", external_id: "'ten_1'" }),
+  },
+  party_tenant_id_external_id_key: { "the ID of another party": insertCopy("party", "true", { party_id: "999" }) },
+  party_is_kept: { "a party deleted": "delete from core.party" },
+  merchant_external_id_is_well_formed: {
+    "an ID that is only a prefix": insertCopy("merchant", "true", { merchant_id: "999", external_id: "'mch'" }),
+  },
+  merchant_tenant_id_external_id_key: {
+    "the ID of another merchant": insertCopy("merchant", "true", { merchant_id: "999" }),
+  },
+  merchant_is_kept: { "a merchant deleted": "delete from core.merchant" },
+  store_external_id_is_1_to_64_characters: { "a store with an empty ID": update("store", "external_id = ''") },
+  store_tenant_id_merchant_id_external_id_key: { "the ID of another store": update("store", "external_id = 'S1'") },
+  terminal_external_id_is_1_to_64_characters: {
+    "a terminal with a long ID": update("terminal", "external_id = repeat('x', 65)"),
+  },
+};
+
+export const credentialAttempts: Attempts = {
+  access_key_is_well_formed: {
+    "an access key without a prefix": insertCredential("ak_a", { access_key: "'key'" }),
+  },
+  credential_access_key_key: { "the access key of another credential": insertCredential("ak_a", {}) },
+  party_is_given_exactly_in_variant_b: {
+    "a credential of B without a party": insertCredential("ak_pos", { party_id: "null", access_key: "'ak_other'" }),
+    "a credential of A with a party": insertCredential("ak_a", {
+      party_id: "(select party_id from core.party where external_id = 'pty_a')",
+      access_key: "'ak_other'",
+    }),
+  },
+  credential_stands_for_one_caller: {
+    "another key for a credential": update("credential", "credential_id = default"),
+    "another party for a credential": update(
+      "credential",
+      "party_id = (select max(p.party_id) from core.party p where p.tenant_id = credential.tenant_id) + 1",
+      "access_key = 'ak_pos'",
+    ),
+    "a revoked credential brought back": together(
+      update("credential", "revoked_at = now()", "access_key = 'ak_pos'"),
+      update("credential", "revoked_at = null", "access_key = 'ak_pos'"),
+    ),
+  },
+  credential_is_kept: {
+    "a credential deleted": "delete from core.credential",
+    "all credentials truncated": "truncate core.credential",
+  },
+  url_is_http: { "a webhook with an ftp URL": update("webhook", "url = 'ftp://example.com'") },
+  previous_secret_has_its_time: {
+    "a previous secret without a time": update("webhook", "sealed_previous_secret = '\\x00', rotated_at = null"),
+  },
+};
+
+export const recordAttempts: Attempts = {
+  outcome_is_final: {
+    "a recorded answer with status 503": insertRequest({ request_id: "'new'", http_status: "503" }),
+  },
+  client_key_is_1_to_128_characters: {
+    "an empty request_id": insertRequest({ request_id: "''" }),
+    "a key that is too long": insertRequest({ request_id: "'new'", idempotency_key: "repeat('x', 129)" }),
+  },
+  idempotency_key_is_used_once: {
+    "a key used twice": insertCopy("request", "idempotency_key is not null", { request_id: "'new'" }),
+  },
+  request_is_final: {
+    "an answer changed": update("request", "response = '{}'"),
+    "all answers truncated": "truncate core.request",
+  },
+  audit_is_immutable: {
+    "an audit entry changed": update("audit", "login = 'nobody'"),
+    "an audit entry deleted": "delete from core.audit",
+  },
+  code_version_is_current_or_before: {
+    "the current version also as the one before":
+      "insert into core.code_version (is_current, sha256) select false, sha256 from core.code_version",
+  },
+  currency_is_iso_4217: { "a currency in lower case": "insert into core.currency values ('eur', 2)" },
+  currency_is_immutable: { "another number of decimals": update("currency", "decimals = 3") },
+  decimals_are_0_to_4: { "a currency with five decimals": "insert into core.currency values ('QQQ', 5)" },
+};
