@@ -1,0 +1,11 @@
+-- Events that the sequencer has processed: those up to its highest number, without the gaps that it
+-- still waits for. feed_party_id: the feed of a coupon event; in Variant A one feed (0) for all.
+create or replace view rules.sequenced_event as
+select e.tenant_id, e.event_id, e.party_id, e.coupon_id, e.recorded_at,
+       case t.variant when 'A' then 0 else e.party_id end as feed_party_id
+from core.event e
+join core.tenant t on t.tenant_id = e.tenant_id
+cross join core.sequencer s
+where e.event_seq <= s.high_seq
+  and not exists (select from core.event_gap g where g.event_seq = e.event_seq);
+comment on view rules.sequenced_event is 'Events that the sequencer has processed.';
