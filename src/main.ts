@@ -1,6 +1,7 @@
 // npm start: everything in one process, on an embedded PostgreSQL in DATA_DIR (or the one of DATABASE_URL).
 import { readConfig, type Config } from "./common/config.ts";
-import { connect, type Address } from "./database/connect.ts";
+import { connect } from "./database/connect.ts";
+import type { Address } from "./common/database-address.ts";
 import { demoFile, loadDemoTenants, readDemoSecrets } from "./commands/demo-tenants.ts";
 import { startEmbedded } from "./embedded/server.ts";
 import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
@@ -22,13 +23,11 @@ await runProgram(async () => {
     for (const part of running.reverse()) await part.stop();
   });
 
-  let address: Address;
-  if (config.databaseUrl === null) {
+  let { address } = config;
+  if (address === null) {
     const embedded = await startEmbedded(config.dataDir);
     running.push(embedded);
     address = embedded.address;
-  } else {
-    address = { url: config.databaseUrl };
   }
   await migrate(address, (line) => log.info(line));
   await loadDemo(address, keys, config);

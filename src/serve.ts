@@ -3,7 +3,9 @@ import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
 import { defaultLimits, readConfig, type Config } from "./common/config.ts";
-import { connect, resolveAddress, type Address } from "./database/connect.ts";
+import { connect } from "./database/connect.ts";
+import type { Address } from "./common/database-address.ts";
+import { findAddress } from "./embedded/find-address.ts";
 import { connectionCount, createGate } from "./gate/gate.ts";
 import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
 import { createLog, type Logger } from "./common/log.ts";
@@ -91,7 +93,7 @@ async function main(): Promise<void> {
   const keys = loadMasterKeys(config);
   const log = createLog(config.logLevel);
   const metrics = await startMetrics(config, log);
-  const service = await serve({ address: await resolveAddress(config), keys, config, log, metrics });
+  const service = await serve({ address: findAddress(config), keys, config, log, metrics });
   onStop(async () => {
     await service.stop();
     await metrics?.stop();

@@ -14,7 +14,9 @@ import {
 } from "graphile-worker";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { readConfig, type Config } from "./common/config.ts";
-import { connect, poolUrl, resolveAddress, type Address } from "./database/connect.ts";
+import { connect, formatRoleUrl } from "./database/connect.ts";
+import type { Address } from "./common/database-address.ts";
+import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
@@ -133,7 +135,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
 
   async function startRunner(): Promise<Runner> {
     const shared: SharedOptions = {
-      connectionString: poolUrl(address, role),
+      connectionString: formatRoleUrl(address, role),
       maxPoolSize: 4,
       logger: forwardTo(log),
       // Without these a job that ends during stop() stays locked for 4 hours and then runs again.
@@ -183,7 +185,7 @@ if (isProgram(import.meta)) {
   await runProgram(async () => {
     const config = readConfig();
     const log = createLog(config.logLevel);
-    const address = await resolveAddress(config);
+    const address = findAddress(config);
     const metrics = await startMetrics(config, log);
     const worker = await work({ address, keys: loadMasterKeys(config), config, log, metrics });
     onStop(async () => {

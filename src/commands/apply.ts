@@ -6,7 +6,9 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { readConfig } from "../common/config.ts";
-import { resolveAddress, sqlDetail, sqlState, type Database } from "../database/connect.ts";
+import { sqlDetail, sqlState } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import { findAddress } from "../embedded/find-address.ts";
 import { listIssues } from "../http/issues.ts";
 import { findAmbiguity } from "../http/strict-json.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
@@ -15,7 +17,7 @@ import { isProgram, messageOf, runProgram } from "../common/program.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
-import { newWebhookSecret } from "../worker/webhook-sender.ts";
+import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 
 export type Applied = {
   changed: number;
@@ -129,7 +131,7 @@ if (isProgram(import.meta)) {
       throw new Error("usage: npm run apply -- FILE (or - for standard input)");
     const config = readConfig();
     const document = await readDocument(file);
-    const address = await resolveAddress(config);
+    const address = findAddress(config);
     const keys = loadMasterKeys(config);
     const applied = await withAdminDatabase(address, "coupon apply", (database) => apply(database, keys, document));
     process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);

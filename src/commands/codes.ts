@@ -9,7 +9,8 @@ import { stringify } from "csv-stringify/sync";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import { readConfig } from "../common/config.ts";
 import { withAdminDatabase } from "./admin-database.ts";
-import { resolveAddress, type Database } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 
@@ -77,7 +78,7 @@ if (isProgram(import.meta)) {
     const [batch, ...rest] = positionals;
     if (batch === undefined || rest.length > 0 || (values.destroy && values.unreleased)) throw new Error(usage);
     const config = readConfig();
-    const address = await resolveAddress(config);
+    const address = findAddress(config);
     const keys = loadMasterKeys(config);
     await withAdminDatabase(address, "coupon codes", async (database) => {
       if (values.destroy) {

@@ -6,7 +6,7 @@ import { createClient, type Client, type Reply } from "./client.ts";
 import { exportCodes } from "./codes.ts";
 import { readConfig, type Config } from "../common/config.ts";
 import { withAdminDatabase } from "./admin-database.ts";
-import { resolveAddress } from "../database/connect.ts";
+import { findAddress } from "../embedded/find-address.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 import { loadMasterKeys } from "../crypto/keys.ts";
 import { runProgram } from "../common/program.ts";
@@ -122,7 +122,7 @@ async function live(config: Config, { maker, pos, template, merchant, place, aft
 
 // As `npm run codes -- BATCH --unreleased` does it: a maker prints its coupons before it releases them.
 async function readCodes(config: Config, batch: string): Promise<[string, string, string]> {
-  return withAdminDatabase(await resolveAddress(config), "coupon demo", async (database) => {
+  return withAdminDatabase(findAddress(config), "coupon demo", async (database) => {
     const codes: string[] = [];
     for await (const page of exportCodes(database, loadMasterKeys(config), batch, true))
       codes.push(...page.map(({ code }) => code));

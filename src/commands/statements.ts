@@ -4,7 +4,8 @@
 // code 1 when anything does.
 import { readConfig } from "../common/config.ts";
 import { withAdminDatabase } from "./admin-database.ts";
-import { resolveAddress, type Database } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import { findAddress } from "../embedded/find-address.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
 
@@ -126,7 +127,7 @@ if (isProgram(import.meta)) {
   await runProgram(async () => {
     if (process.argv.slice(2).join(" ") !== "verify") throw new Error(usage);
     let [checked, wrong] = [0, 0];
-    await withAdminDatabase(await resolveAddress(readConfig()), "coupon statements", async (database) => {
+    await withAdminDatabase(findAddress(readConfig()), "coupon statements", async (database) => {
       for await (const { statement, differences } of verify(database)) {
         checked += 1;
         if (differences.length > 0) wrong += 1;

@@ -4,11 +4,12 @@ import { parseArgs } from "node:util";
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
 import { withAdminDatabase } from "./admin-database.ts";
-import { resolveAddress, type Database } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
-import { newWebhookSecret } from "../worker/webhook-sender.ts";
+import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 
 const usage = `usage: npm run --silent webhooks -- COMMAND
   status [TENANT [PARTY]]                     how deliveries to each subscriber go
@@ -173,7 +174,7 @@ if (isProgram(import.meta)) {
   await runProgram(async () => {
     const config = readConfig();
     const keys = () => loadMasterKeys(config);
-    const said = await withAdminDatabase(await resolveAddress(config), "coupon webhooks", (database) =>
+    const said = await withAdminDatabase(findAddress(config), "coupon webhooks", (database) =>
       runCommand({ database, keys }, process.argv.slice(2)),
     );
     console.log(said);

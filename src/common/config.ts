@@ -2,12 +2,13 @@
 // what an operator can set, and a wrong value is refused here, before anything has started.
 import net from "node:net";
 import path from "node:path";
+import { type Address, parseUrl } from "./database-address.ts";
 
 export interface Config {
   port: number;
   host: string;
-  /** null: the embedded server of `dataDir`. */
-  databaseUrl: string | null;
+  /** DATABASE_URL. null: the embedded server in `dataDir`. */
+  address: Address | null;
   dataDir: string;
   /** Not parsed here: only programs that use keys load them. */
   masterKeyText: string | null;
@@ -56,7 +57,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   return {
     port: count("PORT", 8080, 0, 65_535),
     host: read("HOST") ?? "127.0.0.1",
-    databaseUrl: readDatabaseUrl(read("DATABASE_URL")),
+    address: readAddress(read("DATABASE_URL")),
     dataDir: path.resolve(read("DATA_DIR") ?? ".data"),
     masterKeyText: read("COUPON_MASTER_KEY"),
     webhookAllow: readCidrs(read("WEBHOOK_ALLOW") ?? ""),
@@ -106,14 +107,13 @@ function countsOf(read: (name: string) => string | null) {
   };
 }
 
-function readDatabaseUrl(text: string | null): string | null {
-  // A URL with a unix socket has no host (postgres://user@/db?host=/run/postgresql).
-  const isUrl = text === null || URL.canParse(text.replace(/^(\w+:\/\/(?:[^/@]*@)?)\//, "$1host/"));
-  if (text !== null && (!isUrl || !/^postgres(ql)?:\/\//.test(text))) {
-    // The value is not repeated: it may hold a password.
-    throw new ConfigError("DATABASE_URL must be a URL that begins with postgres://");
+function readAddress(text: string | null): Address | null {
+  const address = text === null ? null : parseUrl(text);
+  if (text !== null && address === null) {
+    // The message does not repeat the value, which may hold a password.
+    throw new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database");
   }
-  return text;
+  return address;
 }
 
 function readCidrs(text: string): string[] {

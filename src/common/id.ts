@@ -1,6 +1,6 @@
 // External ids in the TypeID form: prefix, underscore, the 26 characters of a UUIDv7 in lower-case Crockford Base32.
 import { randomBytes } from "node:crypto";
-import { crockfordPairs } from "../crypto/keys.ts";
+import { crockfordPairs } from "./crockford.ts";
 
 const [hyphen, digit0, letterA] = [0x2d, 0x30, 0x61];
 const pairs = crockfordPairs.map((pair) => pair.toLowerCase());

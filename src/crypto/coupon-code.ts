@@ -8,7 +8,8 @@
 // its keyed lookup hash. Two numbers can meet in one code (55 bits): the lookup hash is unique, so minting sees it
 // and draws the code of that number again with the next attempt.
 import { createHmac, type KeyObject } from "node:crypto";
-import { crockford, crockfordPairs, deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
+import { deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
+import { crockfordAlphabet, crockfordPairs } from "../common/crockford.ts";
 
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;
@@ -79,7 +80,7 @@ export function makeCode(keys: MasterKeys, version: string, key: KeyObject, numb
     pair(left, 2) +
     pair(right, 22) +
     pair(right, 12) +
-    crockford[(right >>> 7) & 31];
+    crockfordAlphabet[(right >>> 7) & 31];
   return head + makeTag(subKeysOf(keys, version).tag, head);
 }
 

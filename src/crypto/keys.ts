@@ -7,11 +7,9 @@
 import { createSecretKey, hkdfSync, randomBytes, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { crockfordAlphabet } from "../common/crockford.ts";
 import { ConfigError } from "../common/config.ts";
-
-export const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-// What ten bits are in it.
-export const crockfordPairs = Array.from({ length: 1024 }, (_, bits) => crockford[bits >>> 5]! + crockford[bits & 31]!);
+import type { Address } from "../common/database-address.ts";
 
 // One purpose, one key: what leaks about one says nothing about another.
 export type SubKeys = { master: KeyObject; tag: KeyObject; lookup: KeyObject; seal: KeyObject; request: KeyObject };
@@ -31,8 +29,8 @@ export function parseMasterKeys(text: string): MasterKeys {
     if (colon === -1 && entries.length > 1)
       throw new ConfigError("COUPON_MASTER_KEY: in a list each key needs its version, as 2:<base64>,1:<base64>");
     const version = colon === -1 ? "1" : entry.slice(0, colon);
-    if (version.length !== 1 || !crockford.includes(version))
-      throw new ConfigError(`COUPON_MASTER_KEY: a version is one of ${crockford}`);
+    if (version.length !== 1 || !crockfordAlphabet.includes(version))
+      throw new ConfigError(`COUPON_MASTER_KEY: a version is one of ${crockfordAlphabet}`);
     if (versions.has(version)) throw new ConfigError(`COUPON_MASTER_KEY: version ${version} stands there twice`);
     versions.set(version, deriveSubKeys(decodeKey(entry.slice(colon + 1))));
   }
@@ -43,11 +41,11 @@ export function parseMasterKeys(text: string): MasterKeys {
 // From the setting; beside the embedded server, from a file made once.
 export function loadMasterKeys(config: {
   masterKeyText: string | null;
-  databaseUrl: string | null;
+  address: Address | null;
   dataDir: string;
 }): MasterKeys {
   if (config.masterKeyText !== null) return parseMasterKeys(config.masterKeyText);
-  if (config.databaseUrl !== null)
+  if (config.address !== null)
     throw new ConfigError(
       "COUPON_MASTER_KEY is required with DATABASE_URL: 32 random bytes in base64 (openssl rand -base64 32)",
     );

@@ -8,42 +8,9 @@
 //   away just then, the failure of that query is caught by nobody and ends the process. So that is
 //   off, and arrays are written and read here.
 import postgres from "postgres";
-import { type Config, ConfigError } from "../common/config.ts";
-import { type Address, findEmbedded } from "../embedded/server.ts";
+import { type Address, formatUrl, isSocketFolder } from "../common/database-address.ts";
 import { createPool } from "./pool.ts";
-
-export type { Address } from "../embedded/server.ts";
-
-export interface Options {
-  /** Shown in pg_stat_activity. */
-  name: string;
-  /** The role to act as; absent: the login role itself. */
-  role?: string;
-  max?: number;
-  statementTimeoutMs?: number;
-  lockTimeoutMs?: number;
-}
-
-export interface Database {
-  /**
-   * Runs one prepared statement. int8 and numeric come back as strings, json and jsonb parsed: select
-   * `…::text` where digits or key order matter. Pass JSON as text: `$1::text::jsonb`. A flat array
-   * may be passed as it is (`$1::text[]`, `$1::text[]::uuid[]`).
-   */
-  rows<T = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<T[]>;
-  /**
-   * Reads a result through a cursor, `size` rows at a time; leaving the loop early closes it. A
-   * statement timeout counts until the last block is read, so give such a database none.
-   */
-  blocks<T = Record<string, unknown>>(text: string, params: readonly unknown[], size: number): AsyncIterable<T[]>;
-  end(): Promise<void>;
-}
-
-/** One connection with a state: locks, settings, a transaction. Lost means lost: it never reconnects. */
-export interface Session extends Database {
-  /** Runs a script of many statements. */
-  run(text: string): Promise<void>;
-}
+import type { Database, Options, Session } from "./types.ts";
 
 const endDeadlineMs = 3_000;
 
@@ -84,30 +51,10 @@ export function openSession(address: Address, options: Options): Session {
   };
 }
 
-/** The database of the settings, or the embedded server that `npm start` runs for this DATA_DIR. */
-export async function resolveAddress(config: Pick<Config, "databaseUrl" | "dataDir">): Promise<Address> {
-  if (config.databaseUrl !== null) return { url: config.databaseUrl };
-  const found = await findEmbedded(config.dataDir);
-  if (found === null) {
-    throw new ConfigError(
-      `no DATABASE_URL and no embedded server running in ${config.dataDir}: start \`npm start\` or set DATABASE_URL`,
-    );
-  }
-  return found;
-}
-
-/** For the one library that brings its own driver: a connection string that acts as `role`. */
-export function poolUrl(address: Address, role: string): string {
-  const options = `options=${encodeURIComponent(`-c role=${role} -c search_path=pg_catalog,pg_temp`)}&application_name=${role}`;
-  if ("url" in address) return `${address.url}${address.url.includes("?") ? "&" : "?"}${options}`;
-  const { host, port, user, database, password } = address;
-  const login = [user, password]
-    .filter((part) => part !== undefined)
-    .map(encodeURIComponent)
-    .join(":");
-  return host.startsWith("/")
-    ? `postgres://${login}@/${database}?host=${encodeURIComponent(host)}&port=${port}&${options}`
-    : `postgres://${login}@${host}:${port}/${database}?${options}`;
+/** Returns the URL for graphile-worker, which brings its own driver. The connection acts as `role`. */
+export function formatRoleUrl(address: Address, role: string): string {
+  const options = `-c role=${role} -c search_path=pg_catalog,pg_temp`;
+  return formatUrl({ ...address, parameters: { ...address.parameters, options, application_name: role } });
 }
 
 /** The five-character code of an error that the server reported, else null. */
@@ -183,10 +130,12 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     },
     ...more,
   };
-  if (!("url" in address)) return postgres({ ...address, ...all, ssl: false } as postgres.Options<{}>);
-  const socket = socketAddress(address.url);
-  if (socket !== null) return postgres({ ...socket, ...all, ssl: false } as postgres.Options<{}>);
-  return postgres(address.url, all as postgres.Options<{}>);
+  // The driver takes sslmode and the like only from a URL. It cannot read one with a socket, and it leaves the
+  // name of the database encoded.
+  const { host, port, database } = address;
+  if (!isSocketFolder(host)) return postgres(formatUrl(address), { ...all, database } as postgres.Options<{}>);
+  const url = formatUrl({ ...address, host: "localhost" });
+  return postgres(url, { ...all, host, port, database, ssl: false } as postgres.Options<{}>);
 }
 
 /** By the oids of their types: int2[] and int4[]; int8[], numeric[], text[], varchar[], name[], uuid[]. */
@@ -212,18 +161,4 @@ function parseArray(text: string): (string | null)[] {
   return Array.from(text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|[^,]+/gs), ([item, quoted]) =>
     quoted !== undefined ? quoted.replace(/\\(.)/gs, "$1") : item === "NULL" ? null : item,
   );
-}
-
-/** A URL with a unix socket (postgres://user@/db?host=/folder), which the driver cannot read. */
-function socketAddress(text: string): Address | null {
-  const url = new URL(text.replace(/^(\w+:\/\/(?:[^/@]*@)?)\//, "$1localhost/"));
-  const host = url.searchParams.get("host");
-  if (!host?.startsWith("/")) return null;
-  return {
-    host,
-    port: Number(url.searchParams.get("port") ?? (url.port || 5432)),
-    user: decodeURIComponent(url.username),
-    database: decodeURIComponent(url.pathname.slice(1)),
-    password: decodeURIComponent(url.password),
-  };
 }

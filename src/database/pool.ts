@@ -1,7 +1,7 @@
 // Several connections as one database. Each is a driver of its own, because a driver's pool takes turns among its connections: every
 // server process then finds its plans and catalog cold, and each call takes a tenth longer. Here the one that was given
 // back last is taken next, and one that was lost is taken last. More statements at once than connections wait for their turn.
-import type { Database } from "./connect.ts";
+import type { Database } from "./types.ts";
 
 type Place = { database: Database; isLost: boolean };
 

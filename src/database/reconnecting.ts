@@ -1,7 +1,7 @@
 // A database for programs that run for months: a call of the driver can hang for ever, as when the server goes
 // away while a connection is made. Past the deadline, longer than any statement_timeout, the caller gets an
 // error and everybody after it new connections.
-import type { Database } from "./connect.ts";
+import type { Database } from "./types.ts";
 
 export type SteadyDatabase = Pick<Database, "rows" | "end">;
 

@@ -9,13 +9,14 @@ import { chmodSync, closeSync, openSync, readFileSync, renameSync, rmSync, statS
 import { totalmem } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Address } from "../common/database-address.ts";
+import { embeddedAddress } from "./find-address.ts";
 import { makeCluster } from "./initdb.ts";
 import {
   EmbeddedError,
   type Home,
   dataFolder,
   findBinaries,
-  findHome,
   logFile,
   makeEnterable,
   makeHome,
@@ -24,10 +25,6 @@ import {
   socketFolder,
 } from "./data-directory.ts";
 import { findPostmaster, inspectProcess, isStaleLock } from "./postmaster.ts";
-
-/** How to reach a database. `host` is a host name or the folder of a unix socket. */
-export type Address =
-  { host: string; port: number; user: string; database: string; password?: string } | { url: string };
 
 export interface Embedded {
   address: Address;
@@ -80,13 +77,6 @@ const settings: Record<string, string> = {
   log_error_verbosity: "terse",
 };
 
-/** The address of the server that runs for this DATA_DIR, for commands beside `npm start`. */
-export async function findEmbedded(dataDir: string): Promise<Address | null> {
-  const home = findHome(dataDir);
-  const postmaster = home && findPostmaster(dataFolder(home));
-  return postmaster?.status === "ready" ? addressOf(postmaster.socketFolder, postmaster.port) : null;
-}
-
 /**
  * Starts the server of a DATA_DIR, making it at the first start, and starts it again when it dies.
  * `more` are settings on top of ours.
@@ -106,7 +96,7 @@ export async function startEmbedded(dataDir: string, more: Record<string, string
   let isStopping = false;
   void keepRunning();
   return {
-    address: addressOf(sockets, 5432),
+    address: embeddedAddress(sockets, 5432),
     folder: home.folder,
     async stop() {
       isStopping = true;
@@ -131,10 +121,6 @@ export async function startEmbedded(dataDir: string, more: Record<string, string
       }
     }
   }
-}
-
-function addressOf(sockets: string, port: number): Address {
-  return { host: sockets, port, user: "postgres", database: "coupon" };
 }
 
 /**

@@ -3,7 +3,8 @@
 // Each call first goes through the quick lane, in a group of calls of its tenant, where SQL never waits for a lock: what
 // would have to wait is handed back (status 0) and runs again alone in the patient lane, where it may. So calls that
 // wait for each other, or for a DBA who holds a row, fill only the patient lane's connections.
-import { isConnectionError, sqlState, type Database } from "../database/connect.ts";
+import { isConnectionError, sqlState } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
 import { createGroups } from "./groups.ts";
 import { createLane, type Lane, type LaneLoad } from "./lane.ts";
 import type { Logger } from "../common/log.ts";

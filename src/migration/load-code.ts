@@ -1,7 +1,8 @@
 // Loads db/code inside the transaction of a migrate, so that the functions in place are always those
 // of one checkout, and takes away what the repository no longer has. Never with cascade: what
 // somebody else built on a function of ours stops the load instead of vanishing.
-import { type Session, sqlDetail, sqlPlace, sqlState } from "../database/connect.ts";
+import { sqlDetail, sqlPlace, sqlState } from "../database/connect.ts";
+import type { Session } from "../database/types.ts";
 import { type CodeFile, codeSchemas, listCode } from "./db-files.ts";
 
 /** A script failed; the message begins with file and line, as editors understand it. */

@@ -8,7 +8,9 @@
 // off after a moment, all is undone, and it begins anew a little later.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
-import { type Address, type Session, openSession, sqlState } from "../database/connect.ts";
+import { openSession, sqlState } from "../database/connect.ts";
+import type { Address } from "../common/database-address.ts";
+import type { Session } from "../database/types.ts";
 import { dropRoutines, loadCode, runScript } from "./load-code.ts";
 import { begin, runMigrationFiles } from "./run-migrations.ts";
 

@@ -2,7 +2,7 @@
 import { pathToFileURL } from "node:url";
 import ley from "ley";
 import { databaseFolder } from "./db-files.ts";
-import type { Session } from "../database/connect.ts";
+import type { Session } from "../database/types.ts";
 import { runScript } from "./load-code.ts";
 import type { Migration, MigrationClient } from "./sql-migration.ts";
 

@@ -1,12 +1,12 @@
 // One webhook: signed as Standard Webhooks says, sent once, and what came of it. It never throws; what a subscriber
 // answers or does not answer is a value. Connections are not kept: each one looks its host up again, and no
 // proxy of the environment takes part, which would connect on our behalf past the check of the address.
-import { createHmac, randomBytes } from "node:crypto";
 import { request as requestHttp, type IncomingMessage } from "node:http";
 import { request as requestHttps, type RequestOptions } from "node:https";
 import type { TcpNetConnectOpts } from "node:net";
 import { checkLiteral, createLookup, resolveHost, type AddressRule, type Resolve } from "./address-rule.ts";
 import { messageOf } from "../common/program.ts";
+import { signWebhook } from "../crypto/webhook-signature.ts";
 
 export type Webhook = { id: string; url: string; body: string; secrets: readonly string[] };
 
@@ -27,15 +27,6 @@ const maxAnswerBytes = 16 * 1024;
 const maxRetryAfterSeconds = 24 * 60 * 60;
 // Of "103 Early Hints" and the like, which come before an answer, each with headers of its own.
 const maxHints = 8;
-
-export function newWebhookSecret(): string {
-  return `whsec_${randomBytes(32).toString("base64")}`;
-}
-
-export function sign(secret: string, id: string, timestamp: number, body: string): string {
-  const key = Buffer.from(secret.slice("whsec_".length), "base64");
-  return `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`;
-}
 
 // timeoutMs is for the whole exchange: name, connection, TLS, answer, body.
 export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15_000 }: SenderOptions): Send {
@@ -129,7 +120,7 @@ function headersOf({ id, body, secrets }: Webhook): Record<string, string> {
     "user-agent": "coupon-service",
     "webhook-id": id,
     "webhook-timestamp": String(timestamp),
-    "webhook-signature": secrets.map((secret) => sign(secret, id, timestamp, body)).join(" "),
+    "webhook-signature": secrets.map((secret) => signWebhook(secret, id, timestamp, body)).join(" "),
   };
 }
 

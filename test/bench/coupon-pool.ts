@@ -2,7 +2,7 @@
 // another one is minted, outside of what is measured.
 import { randomInt } from "node:crypto";
 import { batchKey, lookupHash, makeCode } from "../../src/crypto/coupon-code.ts";
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Coupon } from "./requests.ts";
 

@@ -1,6 +1,7 @@
 // A SQL transaction over and over through the driver of the service, on so many connections, a process of its own: where
 // pgbench is not installed, and for what one client alone sees.
-import { openSession, type Address } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 
 export type DriverJob = {

@@ -3,14 +3,16 @@
 import { randomBytes } from "node:crypto";
 import { apply } from "../../src/commands/apply.ts";
 import { createClient } from "../../src/commands/client.ts";
-import { connect, openSession, type Address, type Database } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { createDeck, createPile, type Deck } from "./coupon-pool.ts";
 import { checkLaws } from "./invariants.ts";
 import type { Measured } from "./measure.ts";
 import { startProgram, type Program } from "./programs.ts";
-import { urlOf, type Server } from "./server.ts";
+import type { Server } from "./server.ts";
 import { accessKey, secret, template, tenantDocument, type Subscriber } from "./tenant.ts";
 import { until } from "./wait-until.ts";
 
@@ -43,7 +45,7 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
   await migrate(address);
   const masterKeyText = randomBytes(32).toString("base64");
   const env = {
-    DATABASE_URL: urlOf(address),
+    DATABASE_URL: formatUrl(address),
     COUPON_MASTER_KEY: masterKeyText,
     PORT: "0",
     WEBHOOK_ALLOW: "127.0.0.0/8",

@@ -2,7 +2,7 @@
 // minting beside. It runs in a DATA_DIR of its own.
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findEmbedded } from "../../src/embedded/server.ts";
+import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { dataFolder, findHome } from "../../src/embedded/data-directory.ts";
 import { loadMasterKeys } from "../../src/crypto/keys.ts";
 import { findPostmaster } from "../../src/embedded/postmaster.ts";
@@ -42,8 +42,8 @@ export async function benchFootprint(
     folder,
     postmasterPid,
     servePid: program.pid,
-    address: (await findEmbedded(dataDir))!,
-    keys: loadMasterKeys({ masterKeyText: null, databaseUrl: null, dataDir }),
+    address: findEmbedded(dataDir)!,
+    keys: loadMasterKeys({ masterKeyText: null, address: null, dataDir }),
     url: program.url,
     // It works by itself.
     startWorker: async () => ({ stop: async () => {} }),

@@ -1,5 +1,6 @@
 // What every bench ends with: all that was committed is sequenced, and no law of the system is broken.
-import { openSession, type Address } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
 
 export async function checkLaws(address: Address): Promise<void> {
   await sequenceAll(address);

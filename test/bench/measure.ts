@@ -1,6 +1,6 @@
 // What a round cost: WAL, CPU by group of processes, and what became of the updates.
 import { readdirSync, readFileSync } from "node:fs";
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 
 export type Reading = {
   walBytes: number;

@@ -7,11 +7,10 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import type { Address } from "../../src/database/connect.ts";
+import { type Address, formatUrl } from "../../src/common/database-address.ts";
 import type { DriverJob, DriverResult } from "./driver.ts";
 import { startHelper } from "./child-process.ts";
 import { cpuTimes } from "./measure.ts";
-import { urlOf } from "./server.ts";
 
 // Called where the time that counts begins, and where it ends.
 export type Clock = { begin(): Promise<void>; end(): Promise<void> };
@@ -61,7 +60,7 @@ function createPgbenchHammer(program: string, { address, role, connections, fold
         lasts,
         "-f",
         file,
-        urlOf(address),
+        formatUrl(address),
       ];
       const child = spawn(program, args, {
         env: { PATH: process.env["PATH"], PGOPTIONS: options },

@@ -2,10 +2,11 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { Address } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
 import { startEmbedded } from "../../src/embedded/server.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
 import { addressOf, asAdmin } from "../support/database.ts";
+import { readAddress } from "../support/server.ts";
 
 export type Server = {
   // With the name of any database on it.
@@ -26,7 +27,7 @@ export async function startServer(databaseUrl: string | null): Promise<Server> {
   // The server's user has to walk through it.
   chmodSync(folder, 0o711);
   const embedded = databaseUrl === null ? await startEmbedded(path.join(folder, "data")) : null;
-  const address = embedded?.address ?? { url: databaseUrl! };
+  const address = embedded?.address ?? readAddress("BENCH_DATABASE_URL", databaseUrl!);
   let count = 0;
 
   async function createDatabase() {
@@ -57,17 +58,4 @@ function removeAbandoned(): void {
     const pid = name.startsWith(prefix) ? parseInt(name.slice(prefix.length), 10) : NaN;
     if (pid > 0 && inspectProcess(pid) === null) rmSync(path.join(tmpdir(), name), { recursive: true, force: true });
   }
-}
-
-// As the programs take it. A unix socket stands in the query.
-export function urlOf(address: Address): string {
-  if ("url" in address) return address.url;
-  const { host, port, user, database, password } = address;
-  const login = [user, password]
-    .filter((part) => part !== undefined)
-    .map(encodeURIComponent)
-    .join(":");
-  return host.startsWith("/")
-    ? `postgres://${login}@/${database}?host=${encodeURIComponent(host)}&port=${port}`
-    : `postgres://${login}@${host}:${port}/${database}`;
 }

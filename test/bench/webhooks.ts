@@ -1,5 +1,5 @@
 // webhooks: deliveries a second to ten receivers on this machine, of what waits when a worker is started.
-import { newWebhookSecret } from "../../src/worker/webhook-sender.ts";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import type { Report } from "./figures.ts";
 import { fillRedemptions } from "./fill.ts";
 import { startHelper } from "./child-process.ts";

@@ -1,6 +1,8 @@
 // Compares what the clients were told with what is in the database, both ways: what was answered ok is there exactly once,
 // and nothing is there that was not answered ok. Then what must hold whatever was sent: laws, pages, indexes, no deadlock.
-import { openSession, type Address, type Session } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
+import type { Session } from "../../src/database/types.ts";
 import { messageOf } from "../../src/common/program.ts";
 import { finalOf, outcomeOf, suffixOf, verdictOf, type Entry, type History } from "./history.ts";
 import { callerOf, tenants } from "./tenants.ts";

@@ -5,10 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { apply } from "../../src/commands/apply.ts";
 import { createClient, type Reply } from "../../src/commands/client.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
-import { connect, type Address, type Database } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
-import { newWebhookSecret } from "../../src/worker/webhook-sender.ts";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import type { Piles } from "./clients.ts";
 import { findFreePort, makePostgres, type Postgres } from "./postgres.ts";
 import { startProxy, type Proxy } from "./proxy.ts";
@@ -77,7 +79,7 @@ async function furnish(
   await apply(owner, keys, tenantDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
 
   const env = (login: string) => ({
-    DATABASE_URL: `postgres://${login}@127.0.0.1:${databaseProxy.port}/coupon`,
+    DATABASE_URL: formatUrl({ ...address, user: login, port: databaseProxy.port }),
     COUPON_MASTER_KEY: masterKeyText,
     PORT: String(apiPort),
     WEBHOOK_ALLOW: "127.0.0.0/8",

@@ -3,7 +3,8 @@
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openSession, type Session } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import type { History } from "./history.ts";
 import { backends, fill, readWritten, untilDatabaseIsBack } from "./probes.ts";
 import { canMount } from "./postgres.ts";

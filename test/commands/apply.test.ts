@@ -1,7 +1,7 @@
 // Provisioning: what a file declares is there afterwards, all of it or nothing.
 import t from "tap";
 import { ApplyError, type Applied } from "../../src/commands/apply.ts";
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { open, webhookPurpose } from "../../src/crypto/seal.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { client } from "../support/client.ts";

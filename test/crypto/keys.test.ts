@@ -42,7 +42,7 @@ t.test("a wrong setting is refused without showing it", async (t) => {
 
 t.test("beside the embedded server the key is made once, readable by its owner only", async (t) => {
   const dataDir = join(mkdtempSync(join(t.testdir(), "data-")), "new");
-  const config = { masterKeyText: null, databaseUrl: null, dataDir };
+  const config = { masterKeyText: null, address: null, dataDir };
   const made = loadMasterKeys(config);
   const path = join(dataDir, "master.key");
   t.equal(statSync(path).mode & 0o777, 0o600);
@@ -54,7 +54,7 @@ t.test("beside the embedded server the key is made once, readable by its owner o
 
 t.test("with DATABASE_URL the key must be set", async (t) => {
   t.throws(
-    () => loadMasterKeys({ masterKeyText: null, databaseUrl: "postgres://x", dataDir: "/nowhere" }),
+    () => loadMasterKeys({ masterKeyText: null, address: { host: "x", port: 5432 }, dataDir: "/nowhere" }),
     /COUPON_MASTER_KEY is required/,
   );
 });

@@ -1,7 +1,8 @@
 // The connections of a program: which of them is used, and what becomes of those that are lost.
 import { setImmediate } from "node:timers/promises";
 import t from "tap";
-import { connect, type Database } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { waitUntil } from "../support/wait-until.ts";
 

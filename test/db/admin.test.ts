@@ -1,7 +1,8 @@
 // What an administrator may patch: each function of schema admin, its effect, what the audit says of it, and what it
 // refuses. Called as coupon_admin, by hand or by the programs.
 import t, { type Test } from "tap";
-import { connect, sqlState, type Database } from "../../src/database/connect.ts";
+import { connect, sqlState } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { createDatabase } from "../support/database.ts";
 import { readCouponHistory } from "../support/inspect.ts";
 import { tenants } from "../support/provisioning.ts";

@@ -2,7 +2,8 @@
 // at a time, and undone. Each law of the view is broken here at least once.
 import t from "tap";
 import { Writable } from "node:stream";
-import { connect, openSession, type Session } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { listCode } from "../../src/migration/db-files.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";

@@ -2,7 +2,8 @@
 // and before anybody analyzes them. The sequencer's steps likewise.
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { connect, openSession, type Session } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 
 let service: Running;

@@ -1,7 +1,7 @@
 // Keys and references of the tables: no row exists twice, and each column that names another row is protected, by a
 // foreign key or by a trigger.
 import t from "tap";
-import type { Session } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { attempt } from "../support/attempt.ts";
 import { fillEveryTable } from "../support/every-table.ts";
 import { insertCopy } from "./attempts/statements.ts";

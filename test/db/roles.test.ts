@@ -2,7 +2,8 @@
 import t from "tap";
 import { migrate } from "../../src/migration/migrate.ts";
 import { codeSchemas } from "../../src/migration/db-files.ts";
-import { connect, type Database } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 
 // What each program's role may call: all functions of these schemas, and nothing else.

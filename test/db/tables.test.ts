@@ -1,7 +1,7 @@
 // The tables keep their rules by themselves: they refuse a superuser in psql too. Each named check, trigger and unique
 // key of core refuses at least one attempt here. For foreign keys see references.test.ts.
 import t from "tap";
-import type { Session } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { attempt, type Refusal } from "../support/attempt.ts";
 import { fillEveryTable } from "../support/every-table.ts";
 import { attempts } from "./attempts/all.ts";

@@ -4,7 +4,9 @@ import { chmodSync, lstatSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import t, { type Test } from "tap";
-import { type Address, connect, resolveAddress } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
+import { findAddress } from "../../src/embedded/find-address.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
 import { waitAtMost } from "../support/wait-until.ts";
 
@@ -59,7 +61,7 @@ t.test("one DATA_DIR through a hard life", async (t) => {
   await ask(holder.address, "create table public.kept as select 1 as value");
 
   await t.test("a command beside it finds its database; another start is refused", async (t) => {
-    t.strictSame(await resolveAddress({ databaseUrl: null, dataDir }), holder.address);
+    t.strictSame(findAddress({ address: null, dataDir }), holder.address);
     await t.rejects(hold(dataDir), { message: /is in use/ });
     await keepsData(t, holder.address);
   });
@@ -67,7 +69,7 @@ t.test("one DATA_DIR through a hard life", async (t) => {
   await t.test("SIGTERM: exit 0, nothing left behind, and commands say that nothing runs", async (t) => {
     t.equal(await end(holder, "SIGTERM"), 0);
     t.equal(inspectProcess(holder.postmaster), null);
-    await t.rejects(resolveAddress({ databaseUrl: null, dataDir }), { message: /npm start/ });
+    await t.throws(() => findAddress({ address: null, dataDir }), { message: /npm start/ });
   });
 
   await t.test("kill -9 of the program: the server follows, and the next start does not wait for long", async (t) => {
@@ -111,7 +113,7 @@ t.test("one DATA_DIR through a hard life", async (t) => {
       path.join(holder.folder, "data/postmaster.pid"),
       `${process.pid}\n${holder.folder}/data\n1\n5432\n\n\n\nready\n`,
     );
-    await t.rejects(resolveAddress({ databaseUrl: null, dataDir }), { message: /npm start/ });
+    await t.throws(() => findAddress({ address: null, dataDir }), { message: /npm start/ });
     holder = await hold(dataDir);
     await keepsData(t, holder.address);
     t.equal(await end(holder, "SIGTERM"), 0);

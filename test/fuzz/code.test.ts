@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import t from "tap";
 import { batchKey, checkCode, makeCode, normalizeCode } from "../../src/crypto/coupon-code.ts";
-import { crockford } from "../../src/crypto/keys.ts";
+import { crockfordAlphabet } from "../../src/common/crockford.ts";
 import { keys } from "../support/stub.ts";
 
 const key = batchKey(keys, "1", Buffer.alloc(16, 3));
@@ -34,7 +34,7 @@ t.test("any text is a code of 16 characters of the alphabet, or none, and never 
   const text = fc.oneof(
     fc.string({ unit: "binary", maxLength: 80 }),
     fc.string({
-      unit: fc.constantFrom(...crockford, ..."oOiIlLuU- ", "\u00a0", "\uff10", "\u0130", "\u017f", "\u212a"),
+      unit: fc.constantFrom(...crockfordAlphabet, ..."oOiIlLuU- ", "\u00a0", "\uff10", "\u0130", "\u017f", "\u212a"),
       maxLength: 70,
     }),
     made.chain((code) =>
@@ -56,7 +56,7 @@ t.test("any text is a code of 16 characters of the alphabet, or none, and never 
       checkCode(keys, code);
       return (
         code.length === 16 &&
-        [...code].every((character) => crockford.includes(character)) &&
+        [...code].every((character) => crockfordAlphabet.includes(character)) &&
         plain === code &&
         normalizeCode(code) === code
       );
@@ -69,7 +69,7 @@ t.test("a code with one character wrong, or two neighbours swapped, is not accep
   const slip = made.chain((code) =>
     fc.oneof(
       fc
-        .tuple(fc.nat(15), fc.constantFrom(...crockford))
+        .tuple(fc.nat(15), fc.constantFrom(...crockfordAlphabet))
         .map(([at, character]) => ({ code, slipped: code.slice(0, at) + character + code.slice(at + 1) })),
       fc.nat(14).map((at) => ({ code, slipped: code.slice(0, at) + code[at + 1]! + code[at]! + code.slice(at + 2) })),
     ),

@@ -1,7 +1,7 @@
 // The way to the database with a database that is slow, away or broken.
 import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { createGate, type Call, type Gate } from "../../src/gate/gate.ts";
 import { beforeDeadline, createLane } from "../../src/gate/lane.ts";
 import { routes } from "../../src/http/routes/table.ts";

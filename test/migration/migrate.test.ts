@@ -5,7 +5,8 @@ import path from "node:path";
 import { runMigrations } from "graphile-worker";
 import t from "tap";
 import { expectedVersion, listCode, listMigrations } from "../../src/migration/db-files.ts";
-import { type Address, openSession, poolUrl } from "../../src/database/connect.ts";
+import { openSession, formatRoleUrl } from "../../src/database/connect.ts";
+import { type Address, formatUrl } from "../../src/common/database-address.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
 import { createDatabase, createEmptyDatabase } from "../support/database.ts";
@@ -23,8 +24,10 @@ async function asOwner<T>(address: Address, text: string, params: unknown[] = []
 
 /** The program itself, as an operator starts it. */
 function runMigrate(address: Address): Promise<{ code: number | null; output: string }> {
-  const url = "url" in address ? address.url : poolUrl(address, "").replace(/[?&]options=.*/, "");
-  const child = spawn("node", ["src/commands/migrate.ts"], { cwd: root, env: { ...process.env, DATABASE_URL: url } });
+  const child = spawn("node", ["src/commands/migrate.ts"], {
+    cwd: root,
+    env: { ...process.env, DATABASE_URL: formatUrl(address) },
+  });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk) => {
@@ -238,7 +241,7 @@ t.test("migrate, who may be a superuser, runs nothing that somebody else made", 
 t.test("graphile-worker owns its schema through the role of the worker", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
-  await runMigrations({ connectionString: poolUrl(address, "coupon_worker") });
+  await runMigrations({ connectionString: formatRoleUrl(address, "coupon_worker") });
   const owners = await asOwner<{ owner: string }>(
     address,
     `

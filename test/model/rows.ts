@@ -1,5 +1,5 @@
 // What a run has left in the database, beside what the model thinks is there.
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { statusOf, type Coupon } from "./coupon.ts";
 import { kindOf, type Cast } from "./kinds.ts";
 import { toDecimal } from "./worth.ts";

@@ -5,7 +5,8 @@
 // route's own reading (shape, code, body hash), groups, lanes, gate.perform. What that leaves out is node, h3 and the
 // signature; one run in five has them.
 import { createGate, connectionCount, type CredentialRow } from "../../src/gate/gate.ts";
-import { connect, sqlState, type Database } from "../../src/database/connect.ts";
+import { connect, sqlState } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Problem, toAnswer } from "../../src/common/problem.ts";

@@ -7,7 +7,9 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { makeCode } from "../../src/crypto/coupon-code.ts";
-import { connect, poolUrl, type Address, type Database } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import { formatUrl } from "../../src/common/database-address.ts";
+import type { Database } from "../../src/database/types.ts";
 import { client, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { exitCodeOf, runProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
@@ -15,8 +17,6 @@ import { searchFor, type Search } from "../support/search.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
 
-const urlOf = (address: Address) =>
-  "url" in address ? address.url : poolUrl(address, "").replace(/[?&]options=.*/, "");
 // Of the alphabet of codes and as long, so that it is found in the same spellings.
 const marker =
   "MARKERMARKER" +
@@ -31,7 +31,7 @@ const marker =
 function startTalking(service: Running, name: string): { program: ChildProcessWithoutNullStreams; said: () => Buffer } {
   const env = {
     PATH: process.env["PATH"],
-    DATABASE_URL: urlOf(service.address),
+    DATABASE_URL: formatUrl(service.address),
     COUPON_MASTER_KEY: service.masterKeyText,
     LOG_LEVEL: "trace",
     PORT: "0",
@@ -232,7 +232,7 @@ t.test("in no log of the programs, however talkative, and in no metric", (t) => 
 t.test(
   "in no last word of a program that dies of an error with values in it, which is one line of the log and exit code 1",
   (t) => {
-    const env = { PATH: process.env["PATH"], DATABASE_URL: urlOf(service.address) };
+    const env = { PATH: process.env["PATH"], DATABASE_URL: formatUrl(service.address) };
     for (const how of ["exception", "rejection"]) {
       const { status, stdout, stderr } = spawnSync(process.execPath, ["test/support/crash.ts", how, canaries[0]!], {
         env,
@@ -276,7 +276,9 @@ t.test("in no dump", async (t) => {
     (one) => Number(/ (\d+)/.exec(spawnSync(one, ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1]) >= version,
   );
   if (program === undefined) return void t.pass("no dump", { skip: `no pg_dump of version ${version} or newer here` });
-  const { status, stdout, stderr } = spawnSync(program, ["--dbname", urlOf(service.address)], { maxBuffer: 1 << 28 });
+  const { status, stdout, stderr } = spawnSync(program, ["--dbname", formatUrl(service.address)], {
+    maxBuffer: 1 << 28,
+  });
   t.equal(status, 0, String(stderr));
   onlyMarker(t, search.inBytes(stdout), `${stdout.length} bytes`);
 });

@@ -1,5 +1,5 @@
 // Attempts a statement against the tables and undoes it.
-import type { Session } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 
 export type Refusal = { sqlState: string; rule: string; message: string };
 

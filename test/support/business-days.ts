@@ -5,7 +5,8 @@
 // the next day at once.
 import { Writable } from "node:stream";
 import type { Test } from "tap";
-import { connect, type Database } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createCloser } from "../../src/worker/tasks/close.ts";

@@ -17,9 +17,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Test } from "tap";
-import { openSession, type Address } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { type Address, formatUrl } from "../../src/common/database-address.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
-import { connectionUrl } from "./connection-url.ts";
 
 export function makeFolder(t: Test): string {
   const folder = mkdtempSync(path.join(tmpdir(), "coupon-rehearsal-"));
@@ -160,5 +160,5 @@ export async function startSystemServer(t: Test, bin: string, folder: string): P
   const session = openSession({ ...server, database: "postgres" }, { name: "rehearsal" });
   await session.rows("create database coupon template template0");
   await session.end();
-  return { server, run: (name, ...args) => call(name, "-d", connectionUrl(server), ...args) };
+  return { server, run: (name, ...args) => call(name, "-d", formatUrl(server), ...args) };
 }

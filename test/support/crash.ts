@@ -1,11 +1,12 @@
 // A program that dies of an error that nobody caught, and of the worst kind: the driver's, which carries the values of a
 // statement and of a row. Its arguments: exception or rejection, and the value.
 import { connect } from "../../src/database/connect.ts";
+import { readConfig } from "../../src/common/config.ts";
 import { runProgram } from "../../src/common/program.ts";
 
 await runProgram(async () => {
   const [how, value] = process.argv.slice(2);
-  const database = connect({ url: process.env["DATABASE_URL"]! }, { name: "coupon test", max: 1 });
+  const database = connect(readConfig().address!, { name: "coupon test", max: 1 });
   const insert = () => database.rows("insert into seen values ($1)", [value]);
   await database.rows("create temporary table seen (value text primary key)");
   await insert();

@@ -1,7 +1,9 @@
 // Databases for tests. Each test file takes a clone of the template that run.ts has migrated, so no
 // file sees what another one did. When it is dropped, the laws of the system are looked at: whatever
 // a test did, none is broken.
-import { type Address, type Database, connect, openSession } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
+import type { Database } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 
 export interface TestDatabase {
@@ -79,9 +81,7 @@ function readRun(): { server: Address; prefix: string; template: string } {
 
 /** The same server, another database. */
 export function addressOf(server: Address, database: string): Address {
-  return "url" in server
-    ? { url: server.url.replace(/^(\w+:\/\/[^/]*\/)[^?]*/, `$1${database}`) }
-    : { ...server, database };
+  return { ...server, database };
 }
 
 export async function asAdmin<T>(server: Address, act: (admin: Database) => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 // A database with at least one row in every table of core, and with coupons and batches in every state.
 import type { Test } from "tap";
-import { openSession, type Session } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { tenants } from "./provisioning.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
 

@@ -1,6 +1,6 @@
 // What a test looks at in the database: the tables that changed, the story of one coupon, and the
 // laws that hold whatever happened. See state.ts for what everything is.
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 
 // Of two results of readState.
 export function changedTables(before: Record<string, string>, after: Record<string, string>): string[] {

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams, type Std
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { connectionUrl } from "./connection-url.ts";
+import { formatUrl } from "../../src/common/database-address.ts";
 import { root } from "./copy.ts";
 import type { Running } from "./service.ts";
 
@@ -32,7 +32,7 @@ export function spawnProgram(
 
 export function environmentOf({ address, masterKeyText }: Database): Record<string, string> {
   return {
-    DATABASE_URL: connectionUrl(address),
+    DATABASE_URL: formatUrl(address),
     COUPON_MASTER_KEY: masterKeyText,
     // The receivers of tests are on this machine.
     WEBHOOK_ALLOW: "127.0.0.0/8",

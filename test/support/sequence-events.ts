@@ -1,5 +1,5 @@
 // The sequencer's work without a worker.
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 
 // Sequences every committed event. Waits for another sequencer that is at work.
 export async function sequenceEvents(database: Pick<Database, "rows">): Promise<void> {

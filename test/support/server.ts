@@ -1,7 +1,7 @@
 // The one database server of a test run: the one that TEST_DATABASE_URL names, else a container
 // where Docker runs, else the embedded one.
 import { spawnSync } from "node:child_process";
-import type { Address } from "../../src/database/connect.ts";
+import { type Address, parseUrl } from "../../src/common/database-address.ts";
 import { startScratch } from "./scratch-server.ts";
 
 export interface TestServer {
@@ -13,7 +13,7 @@ export interface TestServer {
 
 export async function startServer(): Promise<TestServer> {
   const url = process.env["TEST_DATABASE_URL"];
-  if (url) return { name: "TEST_DATABASE_URL", address: { url }, stop: async () => {} };
+  if (url) return { name: "TEST_DATABASE_URL", address: readAddress("TEST_DATABASE_URL", url), stop: async () => {} };
   if (isDockerRunning()) {
     try {
       return await startContainer();
@@ -39,9 +39,22 @@ async function startContainer(): Promise<TestServer> {
     .start();
   return {
     name: "postgres:18 in a container",
-    address: { url: `postgres://postgres:test@${container.getHost()}:${container.getMappedPort(5432)}/coupon` },
+    address: {
+      host: container.getHost(),
+      port: container.getMappedPort(5432),
+      user: "postgres",
+      password: "test",
+      database: "coupon",
+    },
     stop: async () => {
       await container.stop();
     },
   };
+}
+
+/** The address in a setting of the tests. */
+export function readAddress(setting: string, url: string): Address {
+  const address = parseUrl(url);
+  if (address === null) throw new Error(`${setting} must be a URL such as postgres://user:password@host:5432/database`);
+  return address;
 }

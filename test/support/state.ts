@@ -1,5 +1,5 @@
 // What the tables hold, to show that something changed nothing.
-import type { Database } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 
 // A fingerprint of each table of core. Nonces are left out, every call spends one; so are, unless asked for, the
 // records of requests: a refusal is recorded too.

@@ -1,9 +1,11 @@
 // Distributors with webhooks, events for them, and a worker's hands to deliver these.
 import type { Test } from "tap";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
-import { connect, type Database } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { createDeliverer, type Subscriber } from "../../src/worker/tasks/deliver.ts";
-import { createSender, newWebhookSecret } from "../../src/worker/webhook-sender.ts";
+import { createSender } from "../../src/worker/webhook-sender.ts";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { secretOf } from "./provisioning.ts";
 import { startService, type Running } from "./service.ts";
 

@@ -4,7 +4,9 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { databaseFolder } from "../../src/migration/db-files.ts";
-import { type Address, type Session, openSession } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
+import type { Session } from "../../src/database/types.ts";
 import { isProgram, runProgram } from "../../src/common/program.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { startScratch } from "./scratch-server.ts";

@@ -6,7 +6,8 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
-import { createSender, newWebhookSecret, readRetryAfter, sign, type Outcome } from "../../src/worker/webhook-sender.ts";
+import { createSender, readRetryAfter, type Outcome } from "../../src/worker/webhook-sender.ts";
+import { newWebhookSecret, signWebhook } from "../../src/crypto/webhook-signature.ts";
 import { startReceiver, status, take, verify, type Receiver } from "../support/receiver.ts";
 
 const mayConnect = createAddressRule(["127.0.0.0/8"]);
@@ -89,7 +90,7 @@ t.test("with two secrets a receiver may have either", async (t) => {
 });
 
 t.test("the signature is that of the specification's example", async (t) => {
-  const signature = sign(
+  const signature = signWebhook(
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     "msg_p5jXN8AQM9LWM0D4loKWxJek",
     1614265330,

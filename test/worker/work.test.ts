@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
 import { readConfig } from "../../src/common/config.ts";
-import { connect, poolUrl } from "../../src/database/connect.ts";
+import { connect, formatRoleUrl } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createPruner } from "../../src/worker/tasks/prune.ts";
 import { startTicker } from "../../src/worker/ticker.ts";
@@ -86,7 +86,7 @@ t.test("a job that a killed worker left locked stands in nobody's way", async (t
   const id = await submit(service, 10);
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => login.end());
-  await runMigrations({ connectionString: poolUrl(service.address, "coupon_worker") });
+  await runMigrations({ connectionString: formatRoleUrl(service.address, "coupon_worker") });
   await login.rows(
     `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id)) from jobs.list_due_batches(1)`,
   );

@@ -1,6 +1,7 @@
 // The nightly self-check: asks the database which of its laws are broken. None is, always; where one is, an operator
 // must look, so each is an error in the log, with how often and an example.
-import { connect, type Address } from "../../database/connect.ts";
+import { connect } from "../../database/connect.ts";
+import type { Address } from "../../common/database-address.ts";
 import type { Logger } from "../../common/log.ts";
 import type { WorkObserver } from "../metrics.ts";
 import { keepAnswering } from "../../database/reconnecting.ts";

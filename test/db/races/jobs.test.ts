@@ -1,6 +1,7 @@
 // The jobs that write down what time has done, on the same rows as tills and patches at the same moment.
 import t from "tap";
-import { connect, openSession, type Database } from "../../../src/database/connect.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
 import type { Client } from "../../support/client.ts";
 import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
 import { untilPast, untilBlocked } from "../../support/race.ts";

@@ -1,6 +1,7 @@
 // Closing and finishing, killed wherever it can be and run by several: one statement a day, told of once, the same bytes.
 import t, { type Test } from "tap";
-import { connect, openSession, type Database } from "../../../src/database/connect.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
 import { verify } from "../../../src/commands/statements.ts";
 import {
   daySeconds,

@@ -1,6 +1,7 @@
 // Expiry: what time has done is written down once, in small steps, and told for each released coupon.
 import t, { type Test } from "tap";
-import { connect, openSession, type Database, type Session } from "../../../src/database/connect.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database, Session } from "../../../src/database/types.ts";
 import { createExpirer } from "../../../src/worker/tasks/expire.ts";
 import type { Client } from "../../support/client.ts";
 import { newRequestId, startService, type Batch, type Running } from "../../support/service.ts";

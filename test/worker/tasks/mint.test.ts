@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import t, { type Test } from "tap";
 import { batchKey, lookupHash, makeCode } from "../../../src/crypto/coupon-code.ts";
-import { connect, openSession, type Database } from "../../../src/database/connect.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
 import { createMinter, type DueBatch } from "../../../src/worker/tasks/mint.ts";
 import { exportCodes } from "../../../src/commands/codes.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";

@@ -2,7 +2,8 @@
 // is rolled back, or is killed. FEED_EVENTS=100000, FEED_KILLS=50 and FEED_HOLD_S=600 make the long versions.
 import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, openSession, type Database } from "../../../src/database/connect.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
 import { createLog } from "../../../src/common/log.ts";
 import { keepAnswering } from "../../../src/database/reconnecting.ts";
 import { createSequencer } from "../../../src/worker/tasks/sequence.ts";

@@ -1,0 +1,59 @@
+// How to reach a database, and the one place that reads and writes connection URLs. It is in common, because the
+// settings refuse a bad DATABASE_URL before anything starts.
+
+/** `host` is a host name or the folder of a unix socket. What is undefined is left to the driver's defaults. */
+export interface Address {
+  host: string;
+  port: number;
+  user?: string;
+  password?: string;
+  database?: string;
+  /** The other parameters of the URL, such as sslmode. */
+  parameters?: Record<string, string>;
+}
+
+/**
+ * Reads postgres://user:password@host:port/database?name=value. Returns null if `text` has another form. A host or port
+ * among the parameters wins; that is how a URL names a unix socket (postgres://user@/database?host=/run/postgresql).
+ * The login ends at the last @ before the parameters, so a password may hold / and # as they are.
+ */
+export function parseUrl(text: string): Address | null {
+  const parts = /^postgres(?:ql)?:\/\/(?:([^?]*)@)?(\[[^\]/?]*\]|[^:/?]*)(?::(\d*))?(?:\/([^?]*))?(?:\?(.*))?$/s.exec(
+    text,
+  );
+  if (parts === null) return null;
+  const [, login, hostName = "", portText, databaseName, query] = parts;
+  const colon = login?.indexOf(":") ?? -1;
+  const [user, password] = colon === -1 ? [login] : [login!.slice(0, colon), login!.slice(colon + 1)];
+  try {
+    const { host, port, ...parameters } = Object.fromEntries(new URLSearchParams(query));
+    const address = {
+      host: host || decodeURIComponent(hostName) || "localhost",
+      port: Number(port || portText || 5432),
+      ...(user && { user: decodeURIComponent(user) }),
+      ...(password && { password: decodeURIComponent(password) }),
+      ...(databaseName && { database: decodeURIComponent(databaseName) }),
+      ...(Object.keys(parameters).length > 0 && { parameters }),
+    };
+    return Number.isInteger(address.port) && address.port > 0 && address.port < 65_536 ? address : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Writes the URL of `address`, which libpq, psql and every driver read alike. */
+export function formatUrl({ host, port, user, password, database = "", parameters = {} }: Address): string {
+  const isSocket = isSocketFolder(host);
+  const login = [user ?? "", ...(password === undefined ? [] : [password])].map(encode).join(":");
+  const place = isSocket ? "" : `${host}:${port}`;
+  const query = Object.entries({ ...(isSocket && { host, port: String(port) }), ...parameters })
+    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+    .join("&");
+  return `postgres://${login && `${login}@`}${place}/${encode(database)}${query && `?${query}`}`;
+}
+
+export function isSocketFolder(host: string): boolean {
+  return host.startsWith("/");
+}
+
+const encode = encodeURIComponent;

@@ -1,0 +1,33 @@
+// What a database is to the rest of the service, whichever driver is behind it.
+
+export interface Options {
+  /** Shown in pg_stat_activity. */
+  name: string;
+  /** The role to act as. Without it, the connection acts as the login role. */
+  role?: string;
+  /** The most connections to open at once. */
+  max?: number;
+  statementTimeoutMs?: number;
+  lockTimeoutMs?: number;
+}
+
+export interface Database {
+  /**
+   * Runs one prepared statement. int8 and numeric come back as strings, json and jsonb come back parsed: select
+   * `…::text` where digits or key order matter. Pass JSON as text: `$1::text::jsonb`. A flat array is passed as it is
+   * (`$1::text[]`, `$1::text[]::uuid[]`).
+   */
+  rows<T = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<T[]>;
+  /**
+   * Reads a result through a cursor, `size` rows at a time. Leaving the loop early closes the cursor. A statement
+   * timeout runs until the last block is read, so give such a database none.
+   */
+  blocks<T = Record<string, unknown>>(text: string, params: readonly unknown[], size: number): AsyncIterable<T[]>;
+  end(): Promise<void>;
+}
+
+/** One connection that keeps its state: locks, settings, a transaction. It never reconnects: once lost, it fails. */
+export interface Session extends Database {
+  /** Runs a script of several statements. */
+  run(text: string): Promise<void>;
+}
