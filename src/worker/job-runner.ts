@@ -1,12 +1,18 @@
-// A runner of graphile-worker for programs that run for months. Left alone, one may be lost for good: after jobs whose end could not
-// be written it shuts itself down and may never come to an end with that, and on connections that went away without
-// a word it waits for ever. So one that begins to stop, or gives no sign of life, is left behind and another one started.
+// A job queue that keeps working for months. A runner of graphile-worker alone may be lost for good: after jobs whose
+// end it could not record, it shuts down and may hang doing so; on connections that vanished silently, it waits
+// forever. So this module replaces a runner that stops or goes silent. The current runner is always in one of these
+// modes:
+//
+//   none      nothing started yet, or the last runner stopped or failed. The next call starts one.
+//   starting  connecting. Every caller waits for the same start.
+//   alive     it asked the database for jobs within the last `deadAfterMs`.
+//   silent    no sign of life for longer than that. The next call kills it and starts another one.
 import type { Runner, TaskSpec } from "graphile-worker";
 import { beforeDeadline } from "../gate/lane.ts";
 import type { Logger } from "../common/log.ts";
 
-export type SteadyRunner = {
-  // Both fail when the database does not answer in time; whoever calls them again has another runner then.
+/** Both calls fail when the database does not answer in time. A later call gets a new runner if that is needed. */
+export type JobRunner = {
   addJob(task: string, payload: object, spec: TaskSpec): Promise<void>;
   keepAlive(): Promise<void>;
   stop(): Promise<void>;
@@ -14,25 +20,25 @@ export type SteadyRunner = {
 type Parts = { start: () => Promise<Runner>; onJobEnded: () => void; log: Logger; limits?: Limits };
 type Limits = { answerWithinMs: number; deadAfterMs: number };
 
-// Its workers ask for jobs every 5 s, and no job lasts nearly as long as to keep all of them from it for half a minute.
+// Workers ask for jobs every 5 s, and jobs are short: some worker asks within half a minute even under full load.
 const usualLimits: Limits = { answerWithinMs: 10_000, deadAfterMs: 30_000 };
 
-// aliveAt: when it was last seen to get something from the database. Until it is started: since when it is about to be.
-type Kept = { runner: Promise<Runner>; aliveAt: number };
+// aliveAt: when the runner last heard from the database, or when its start began.
+type Current = { runner: Promise<Runner>; aliveAt: number };
 
-export function keepRunner({ start, onJobEnded, log, limits = usualLimits }: Parts): SteadyRunner {
-  let current: Kept | undefined;
+export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }: Parts): JobRunner {
+  let current: Current | undefined;
 
   const inTime = <T>(running: Promise<T>): Promise<T> =>
     beforeDeadline(running, performance.now() + limits.answerWithinMs);
-  const forget = (kept: Kept): void => {
-    if (current === kept) current = undefined;
+  const forget = (ended: Current): void => {
+    if (current === ended) current = undefined;
   };
 
   async function get(): Promise<Runner> {
     if (current !== undefined && performance.now() - current.aliveAt > limits.deadAfterMs) {
-      log.warn("the runner gives no sign of life, starting another");
-      // It ends what it still can, also when it comes up late. What it has begun goes on, and is safe to be begun again.
+      log.warn("the job runner shows no sign of life; starting another one");
+      // Kill it even if its start completes late. Jobs it is still running go on; running them again is safe.
       current.runner.then((runner) => runner.kill()).catch(() => {});
       current = undefined;
     }
@@ -40,26 +46,25 @@ export function keepRunner({ start, onJobEnded, log, limits = usualLimits }: Par
     return inTime(current.runner);
   }
 
-  function startOne(): Kept {
-    const kept: Kept = { runner: start(), aliveAt: performance.now() };
-    kept.runner.then(
-      (runner) => watch(kept, runner),
-      () => forget(kept),
+  function startOne(): Current {
+    const started: Current = { runner: start(), aliveAt: performance.now() };
+    started.runner.then(
+      (runner) => watch(started, runner),
+      () => forget(started),
     );
-    return kept;
+    return started;
   }
 
-  function watch(kept: Kept, { events, promise }: Runner): void {
+  function watch(watched: Current, { events, promise }: Runner): void {
     const noteLife = () => {
-      kept.aliveAt = performance.now();
+      watched.aliveAt = performance.now();
     };
     noteLife();
     events.on("worker:getJob:empty", noteLife);
     events.on("job:start", noteLife);
-    events.on("pool:gracefulShutdown", () => forget(kept));
-    // What was due once may be so again: it need not wait for the next tick.
+    events.on("pool:gracefulShutdown", () => forget(watched));
     events.on("job:complete", onJobEnded);
-    promise.catch((error: unknown) => log.warn({ err: error }, "the runner failed")).finally(() => forget(kept));
+    promise.catch((error: unknown) => log.warn({ err: error }, "the job runner failed")).finally(() => forget(watched));
   }
 
   return {
@@ -69,7 +74,7 @@ export function keepRunner({ start, onJobEnded, log, limits = usualLimits }: Par
     async keepAlive() {
       await get();
     },
-    // It refuses when it is stopping of itself, as after losing the database.
+    // runner.stop() fails when the runner is already stopping, for example after it lost the database.
     async stop() {
       await current?.runner.then((runner) => runner.stop()).catch(() => {});
     },

@@ -1,5 +1,5 @@
-// What the background shows: figures of the database that one cheap function reads (jobs.read_metrics), and what this process did:
-// attempts of webhooks, the last self-check.
+// The metrics of the background work: the state of the database, which one cheap function reads (jobs.read_metrics), and
+// what this process did: webhook attempts and the last self-check.
 import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../common/metrics-server.ts";
 import type { SteadyDatabase } from "../database/reconnecting.ts";
@@ -10,44 +10,44 @@ const attemptOutcomes = ["taken", "failed", "parked", "gone"] as const;
 
 export type WorkObserver = {
   attempted(outcome: AttemptOutcome): void;
-  // The self-check has ended: laws that are broken, and in how many rows.
+  // The self-check has ended and found these broken invariants.
   checked(broken: { law: string; rows: number }[]): void;
 };
 
-// By the column that jobs.read_metrics gives.
-const figures = {
+// By column of jobs.read_metrics.
+const databaseMetrics = {
   feed_waiting: [
     "coupon_feed_waiting_events",
-    "Committed events that are not in their feed yet; at most 10,000 are counted.",
+    "Committed events that are not in their feed yet. Counted up to 10,000.",
   ],
-  feed_lag: ["coupon_feed_lag_seconds", "Age of the oldest of these."],
+  feed_lag: ["coupon_feed_lag_seconds", "Age of the oldest committed event that is not in its feed yet."],
   delivery_waiting: [
     "coupon_delivery_waiting_events",
-    "Deliveries to webhooks that are not taken and not parked; at most 10,000 are counted.",
+    "Webhook deliveries that are neither accepted nor parked. Counted up to 10,000.",
   ],
   delivery_lag: [
     "coupon_delivery_lag_seconds",
-    "For how long the oldest delivery has been due to a webhook that is neither paused nor disabled.",
+    "How long the oldest due delivery has been due, without paused and disabled webhooks.",
   ],
-  webhook_disabled: ["coupon_webhooks_disabled", "Webhooks that are switched off."],
+  webhook_disabled: ["coupon_webhooks_disabled", "Webhooks that are disabled."],
   mint_batches: ["coupon_mint_pending_batches", "Batches that are not minted yet."],
-  mint_coupons: ["coupon_mint_pending_coupons", "Coupons of these that are still to be minted."],
-  mint_lag: ["coupon_mint_lag_seconds", "Age of the oldest of these batches."],
-  day_overdue: ["coupon_days_overdue", "Distributors whose business day is over and not closed."],
-  day_lag: ["coupon_day_lag_seconds", "Since when the first of these days is over."],
+  mint_coupons: ["coupon_mint_pending_coupons", "Coupons that these batches still lack."],
+  mint_lag: ["coupon_mint_lag_seconds", "Age of the oldest batch that is not minted yet."],
+  day_overdue: ["coupon_days_overdue", "Distributors whose business day is over but not closed."],
+  day_lag: ["coupon_day_lag_seconds", "Time since the end of the first such day."],
   statement_waiting: ["coupon_statements_waiting", "Closed days whose statement is not ready."],
-  statement_lag: ["coupon_statement_lag_seconds", "Since when the first of these days is closed."],
-  lock_lag: ["coupon_lock_lag_seconds", "For how long the oldest lock past its end has not been written as lapsed."],
+  statement_lag: ["coupon_statement_lag_seconds", "Time since the first such day was closed."],
+  lock_lag: ["coupon_lock_lag_seconds", "Age of the oldest expired lock that is not yet marked LAPSED."],
 } as const;
-type Row = Record<keyof typeof figures, number | string>;
+type Row = Record<keyof typeof databaseMetrics, number | string>;
 
 export function observeWork(metrics: Metrics, database: SteadyDatabase): WorkObserver {
   const registers = [metrics.registry];
-  const gauges = Object.entries(figures).map(([column, [name, help]]) => ({
+  const gauges = Object.entries(databaseMetrics).map(([column, [name, help]]) => ({
     column: column as keyof Row,
     gauge: new Gauge({ name, help, registers }),
   }));
-  const columns = Object.keys(figures).join(", ");
+  const columns = Object.keys(databaseMetrics).join(", ");
   metrics.watch({
     program: "work",
     async ask() {
@@ -61,28 +61,28 @@ export function observeWork(metrics: Metrics, database: SteadyDatabase): WorkObs
 
   const attempts = new Counter({
     name: "coupon_webhook_attempts_total",
-    help: "Attempts to deliver an event, by what came of it.",
+    help: "Recorded attempts to deliver an event to a webhook, by outcome.",
     labelNames: ["outcome"],
     registers,
   });
   for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
   const laws = new Gauge({
     name: "coupon_law_broken_rows",
-    help: "Rows in which a law of the system was broken at the last self-check of this process.",
+    help: "Rows that broke an invariant at the last self-check of this process.",
     labelNames: ["law"],
     registers,
   });
   const broken = new Gauge({
     name: "coupon_laws_broken",
-    help: "Laws that were broken at the last self-check of this process.",
+    help: "Invariants that were broken at the last self-check of this process.",
     registers,
   });
   const checkedAt = new Gauge({
     name: "coupon_laws_checked_timestamp_seconds",
-    help: "When this process ended its last self-check.",
+    help: "When this process finished its last self-check.",
     registers,
   });
-  // Until the first check there is nothing to say, and 0 would be saying that all is well.
+  // Before the first check there is no value. A 0 would say that all is well.
   for (const gauge of [broken, checkedAt]) gauge.remove();
 
   return {

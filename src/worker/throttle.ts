@@ -1,19 +1,19 @@
-// Work in small steps, so that no transaction is long and no row is held long. After each step there is a pause of six
-// times as long as the step took: nothing of it is urgent, and whatever the machine, most of the time is left to others.
+// Background work in small steps: no transaction is long and no row is locked for long. After each step comes a pause
+// of six times the step's duration. None of this work is urgent, so most of the time belongs to others on any machine.
 import { setTimeout as sleep } from "node:timers/promises";
 
 const shortestPauseMs = 5;
 const pausePerStep = 6;
 
-// Repeats the step until it finds nothing left (0), or the program is to stop. Gives the sum.
-export async function stepByStep(step: () => Promise<number>, stopping: AbortSignal): Promise<number> {
+/** Repeats the step until it returns 0 or the program stops. Returns the sum of what the steps returned. */
+export async function repeatThrottled(step: () => Promise<number>, stopping: AbortSignal): Promise<number> {
   let total = 0;
   while (!stopping.aborted) {
-    const begin = performance.now();
+    const startedAt = performance.now();
     const count = await step();
     if (count === 0) break;
     total += count;
-    await sleep(Math.max((performance.now() - begin) * pausePerStep, shortestPauseMs));
+    await sleep(Math.max((performance.now() - startedAt) * pausePerStep, shortestPauseMs));
   }
   return total;
 }

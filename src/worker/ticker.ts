@@ -1,21 +1,16 @@
-// Calls a function over and over: every `everyMs` after its last end, or at once after wake(). Never twice at the
-// same time. A failure is logged once, and once more when it is over: a database that is away for an hour
-// writes two lines.
+// Calls a function repeatedly: `everyMs` after its last end, or at once after wake(). Two calls never overlap.
+// A failure is logged once, and once more when it is over: a database outage of an hour writes two lines.
+// A ticker is always in one of these modes:
+//
+//   waiting  the timer is set. wake() starts a call now, unless the last call failed.
+//   running  a call is under way. wake() makes the next call follow at once, unless this one fails.
+//   stopped  stop() was called. It waits for the call under way; nothing starts another one.
 import type { Logger } from "../common/log.ts";
 
 export type Ticker = { wake(): void; stop(): Promise<void> };
+type Parts = { name: string; everyMs: number | (() => number); tick: () => Promise<unknown>; log: Logger };
 
-export function startTicker({
-  name,
-  everyMs,
-  tick,
-  log,
-}: {
-  name: string;
-  everyMs: number | (() => number);
-  tick: () => Promise<unknown>;
-  log: Logger;
-}): Ticker {
+export function startTicker({ name, everyMs, tick, log }: Parts): Ticker {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let isWoken = false;
@@ -26,14 +21,14 @@ export function startTicker({
     isWoken = false;
     try {
       await tick();
-      if (isFailing) log.info({ ticker: name }, "ticker works again");
+      if (isFailing) log.info({ ticker: name }, "the ticker works again");
       isFailing = false;
     } catch (error) {
-      if (!isFailing && !isStopped) log.warn({ ticker: name, err: error }, "ticker failed, trying on");
+      if (!isFailing && !isStopped) log.warn({ ticker: name, err: error }, "the ticker failed; it keeps trying");
       isFailing = true;
     }
     running = undefined;
-    // A failing tick is not called again at once, however often it is woken.
+    // After a failure the pause is kept, however often the ticker is woken.
     schedule(isWoken && !isFailing ? 0 : typeof everyMs === "number" ? everyMs : everyMs());
   }
 

@@ -312,7 +312,7 @@ t.test("the nightly self-check logs each broken law as an error, and that all ho
     stopping: new AbortController().signal,
   });
   await check();
-  t.match(lines, [{ level: 30, msg: "self-check: all laws of the system hold" }]);
+  t.match(lines, [{ level: 30, msg: "self-check: all invariants hold" }]);
   lines.length = 0;
   await psql.run(
     `set session_replication_role = replica; update core.coupon set status = 'REDEEMED' where status = 'ISSUED'; reset session_replication_role`,

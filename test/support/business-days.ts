@@ -84,8 +84,8 @@ export async function keepBusinessDays(t: Teardown, service: Running) {
   });
   const closerOn = (database: Pick<Database, "rows" | "end">) =>
     createCloser({
-      order: database,
-      books: database,
+      sequencer: database,
+      statements: database,
       log: createLog("error", lines),
       stopping: new AbortController().signal,
     });

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Runner } from "graphile-worker";
 import t from "tap";
 import { createLog } from "../../src/common/log.ts";
-import { keepRunner } from "../../src/worker/job-runner.ts";
+import { createJobRunner } from "../../src/worker/job-runner.ts";
 
 type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean };
 
@@ -12,7 +12,7 @@ type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: bool
 function keep({ start = async () => {}, answers = (): boolean => true } = {}) {
   const made: Made[] = [];
   let ended = 0;
-  const kept = keepRunner({
+  const kept = createJobRunner({
     log: createLog("silent"),
     limits: { answerWithinMs: 20, deadAfterMs: 100 },
     onJobEnded: () => {

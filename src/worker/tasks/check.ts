@@ -1,15 +1,15 @@
-// The nightly self-check: asks the database which of its laws are broken. None is, always; where one is, an operator
-// must look, so each is an error in the log, with how often and an example.
-import { connect } from "../../database/connect.ts";
+// The nightly self-check: asks the database which of its invariants are violated. None ever should be. A violation needs
+// an operator, so each one is an error in the log, with its number of rows and an example.
 import type { Address } from "../../common/database-address.ts";
 import type { Logger } from "../../common/log.ts";
-import type { WorkObserver } from "../metrics.ts";
+import { connect } from "../../database/connect.ts";
 import { keepAnswering } from "../../database/reconnecting.ts";
+import type { WorkObserver } from "../metrics.ts";
 
-// It reads everything, at an hour of the night; no statement of the service waits for it.
+// It reads all tables, at night. No statement of the service waits for it.
 const timeoutMs = 3 * 3_600_000;
 
-type Broken = { law: string; count: string; example: string };
+type Violation = { law: string; count: string; example: string };
 
 export type CheckerParts = {
   address: Address;
@@ -26,13 +26,13 @@ export function createChecker({ address, role, log, stopping, onChecked }: Check
     const giveUp = () => void database.end();
     stopping.addEventListener("abort", giveUp);
     try {
-      // So that the server notices when nobody waits for the answer any more.
+      // Lets the server notice when nobody waits for the answer any more.
       await database.rows("select set_config('client_connection_check_interval', '10s', false)");
-      const broken = await database.rows<Broken>("select law, count, example from jobs.check_invariants()");
-      for (const { law, count, example } of broken)
-        log.error({ law, count: Number(count), example }, "a law of the system is broken");
-      onChecked?.(broken.map(({ law, count }) => ({ law, rows: Number(count) })));
-      if (broken.length === 0) log.info("self-check: all laws of the system hold");
+      const violations = await database.rows<Violation>("select law, count, example from jobs.check_invariants()");
+      for (const { law, count, example } of violations)
+        log.error({ law, count: Number(count), example }, "an invariant is violated");
+      onChecked?.(violations.map(({ law, count }) => ({ law, rows: Number(count) })));
+      if (violations.length === 0) log.info("self-check: all invariants hold");
     } finally {
       stopping.removeEventListener("abort", giveUp);
       await database.end();

@@ -1,45 +1,45 @@
-// Closes business days and finishes their statements. Closing is a step of the sequencer, in SQL, and short. Finishing
-// is summing up, and reading the lines of both files once for rows, bytes and sha256; that makes the statement
-// visible and tells its distributor.
+// Closes business days and finishes their statements. Closing is one short step of the sequencer, in SQL. Finishing
+// sums up the day and reads the lines of both files once to measure rows, bytes and sha256. That makes the statement
+// visible and notifies its distributor.
 //
-// Nothing is claimed here: a closed day never changes, so whoever is killed leaves nothing behind, whoever comes second
-// measures the same bytes, and jobs.finish_statement takes only the first. Several workers share the work
-// by drawing lots.
+// No worker claims a statement. A closed day never changes, so a killed worker leaves nothing behind, a second worker
+// measures the same bytes, and jobs.finish_statement accepts only the first result. Workers draw at random from the
+// due statements, so that they rarely pick the same one.
 import type { Logger } from "../../common/log.ts";
 import { measureFile, type Kind, type Line } from "../../common/statement-csv.ts";
 import type { SteadyDatabase } from "../../database/reconnecting.ts";
 
-// Days closed in one transaction, and so without a step of the sequencer between them.
+// Days closed in one transaction, so without a step of the sequencer between them.
 const daysPerStep = 50;
-// Wide enough that two workers seldom draw the same.
-const drawnFrom = 8;
-// A statement that could not be finished is left alone so long, so that it keeps no other from a place.
+// Enough that two workers rarely draw the same statement.
+const drawSize = 8;
+// A statement that failed is left alone for this long, so that it does not hold up others.
 const restMs = 60_000;
 
 type Due = { tenant_id: number; distributor_id: number; business_date: string };
-// `order` is the sequencer's connection: its own steps are never in the way of closing.
-export type CloserParts = { order: SteadyDatabase; books: SteadyDatabase; log: Logger; stopping: AbortSignal };
+// Closing uses the sequencer's connection: the two never wait for each other's locks.
+type Parts = { sequencer: SteadyDatabase; statements: SteadyDatabase; log: Logger; stopping: AbortSignal };
 
-export function createCloser({ order, books, log, stopping }: CloserParts) {
+export function createCloser({ sequencer, statements, log, stopping }: Parts) {
   const busy = new Set<string>();
   const restingUntil = new Map<string, number>();
 
-  // Closes what is over, until nothing is.
+  /** Closes all days that are over. */
   async function closeDays(): Promise<void> {
     for (let closed = 1; closed > 0 && !stopping.aborted;) {
-      const [row] = await order.rows<{ closed: number }>("select jobs.close_days($1) as closed", [daysPerStep]);
+      const [row] = await sequencer.rows<{ closed: number }>("select jobs.close_days($1) as closed", [daysPerStep]);
       closed = row!.closed;
     }
   }
 
-  // Finishes what is due, one after the other, until nothing is. May run several times at once.
+  /** Finishes due statements one by one until none is left. Several calls may run at once. */
   async function finishStatements(): Promise<void> {
     for (let due = await draw(); due !== undefined && !stopping.aborted; due = await draw()) {
       try {
         await finish(due);
       } catch (error) {
         if (stopping.aborted) return;
-        log.error({ statement: nameOf(due), err: error }, "statement not finished, trying again later");
+        log.error({ statement: nameOf(due), err: error }, "statement not finished; trying again later");
         restingUntil.set(nameOf(due), performance.now() + restMs);
       } finally {
         busy.delete(nameOf(due));
@@ -49,9 +49,9 @@ export function createCloser({ order, books, log, stopping }: CloserParts) {
 
   async function draw(): Promise<Due | undefined> {
     for (const [name, until] of restingUntil) if (until < performance.now()) restingUntil.delete(name);
-    const due = await books.rows<Due>(
+    const due = await statements.rows<Due>(
       "select tenant_id, distributor_id, business_date::text from jobs.list_due_statements($1)",
-      [drawnFrom + busy.size + restingUntil.size],
+      [drawSize + busy.size + restingUntil.size],
     );
     const free = due.filter((one) => !busy.has(nameOf(one)) && !restingUntil.has(nameOf(one)));
     const drawn = free[Math.floor(Math.random() * free.length)];
@@ -60,25 +60,20 @@ export function createCloser({ order, books, log, stopping }: CloserParts) {
   }
 
   async function finish({ tenant_id, distributor_id, business_date }: Due): Promise<void> {
+    const day = [tenant_id, distributor_id, business_date];
     const measure = (kind: Kind) =>
       measureFile(kind, (after, limit) => {
         stopping.throwIfAborted();
-        return books.rows<Line>(
+        return statements.rows<Line>(
           "select number, to_json(fields) as fields from jobs.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
-          [tenant_id, distributor_id, business_date, kind, after, limit],
+          [...day, kind, after, limit],
         );
       });
-    await books.rows("select jobs.summarize_statement($1, $2, $3::text::date)", [
-      tenant_id,
-      distributor_id,
-      business_date,
-    ]);
+    await statements.rows("select jobs.summarize_statement($1, $2, $3::text::date)", day);
     const detail = await measure("detail");
     const summary = await measure("summary");
-    await books.rows("select jobs.finish_statement($1, $2, $3::text::date, $4, $5, $6, $7, $8, $9)", [
-      tenant_id,
-      distributor_id,
-      business_date,
+    await statements.rows("select jobs.finish_statement($1, $2, $3::text::date, $4, $5, $6, $7, $8, $9)", [
+      ...day,
       detail.rows,
       detail.bytes,
       detail.sha256,

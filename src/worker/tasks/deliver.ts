@@ -1,12 +1,12 @@
 // Delivers events to webhooks.
 //
-// The tables are the truth: what waits, until when it waits, and who works for a subscriber until when (a lease of
-// 60 s). A job is only a wake-up call that names a subscriber. One worker a subscriber, so the limit of requests at
-// once holds across all of them. Whoever is killed leaves a lease that runs out; what it had sent and not
-// recorded is sent again under the same webhook-id.
+// The tables hold the truth: which deliveries wait and until when, and which worker has the lease of a subscriber (60 s).
+// A job is only a wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit of
+// concurrent requests holds across all workers. The lease of a killed worker runs out; deliveries that it sent but did
+// not record are sent again under the same webhook-id.
 //
-// A round is: claim what is due, send, record what came of it in one statement. Rounds go on for a slice; then the
-// subscriber gives its place back, so that those who answer slowly do not keep the others waiting.
+// A round: claim what is due, send it, record the outcomes in one statement. Rounds follow each other for one time
+// slice. Then the subscriber gives up its place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
@@ -14,16 +14,16 @@ import type { SteadyDatabase } from "../../database/reconnecting.ts";
 import type { AttemptOutcome, WorkObserver } from "../metrics.ts";
 import type { Outcome, Send } from "../webhook-sender.ts";
 
-// Requests at once to one subscriber.
-const atOnce = 4;
-// A kill in the middle sends at most so many again.
+/** Subscribers that one process serves at once. They wait for their receivers and cost almost nothing. */
+export const maxSubscribersAtOnce = 32;
+// To one subscriber.
+const maxRequestsAtOnce = 4;
+// A kill repeats at most this many deliveries.
 const roundSize = 32;
-// Nothing is begun after the slice: with the 15 s of an exchange that is far from the lease's end.
+// No request starts after the slice. With 15 s for an exchange, that leaves most of the lease unused.
 const sliceMs = 2_000;
-// After the signal to stop what is under way may end in this time.
+// How long running requests may take to end after the signal to stop.
 const graceMs = 2_000;
-// Subscribers served at once by one process. They wait for their receivers and cost next to nothing.
-export const deliveryPlaces = 32;
 
 export type Subscriber = { tenant_id: number; party_id: number };
 
@@ -35,7 +35,7 @@ type Delivery = {
   url: string;
   sealed_secret: Uint8Array;
   sealed_previous_secret: Uint8Array | null;
-  // External ids: they are part of the purpose that the secrets were sealed for.
+  // External ids. The secrets are sealed for this pair.
   tenant: string;
   party: string;
 };
@@ -49,7 +49,7 @@ type Result = {
   retry_after_seconds: number | null;
   is_gone: boolean;
 };
-type Options = {
+type Parts = {
   database: SteadyDatabase;
   keys: MasterKeys;
   send: Send;
@@ -57,91 +57,104 @@ type Options = {
   onAttempt?: WorkObserver["attempted"] | undefined;
 };
 
-export function createDeliverer({ database, keys, send, stopping, onAttempt }: Options) {
+export function createDeliverer({ database, keys, send, stopping, onAttempt }: Parts) {
   let running = 0;
   const cutting = new AbortController();
   stopping.addEventListener("abort", () => setTimeout(() => cutting.abort(), graceMs).unref());
 
-  // Subscribers for the places that are free here.
+  /** Due subscribers, as many as this process has free places. */
   async function listDue(): Promise<Subscriber[]> {
-    if (running >= deliveryPlaces) return [];
+    if (running >= maxSubscribersAtOnce) return [];
     return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [
-      deliveryPlaces - running,
+      maxSubscribersAtOnce - running,
     ]);
   }
 
   // On an error the lease is kept on purpose: it is the pause before the next attempt.
   async function deliver(subscriber: Subscriber): Promise<void> {
-    // Another process's wake-up calls come here too. This one was for nothing, it will be repeated.
-    if (running >= deliveryPlaces || stopping.aborted) return;
+    // Jobs that other processes added arrive here too. Without a free place, drop this one: it will be added again.
+    if (running >= maxSubscribersAtOnce || stopping.aborted) return;
     running += 1;
     try {
       const holder = randomUUID();
-      let deliveries = await claim(subscriber, holder);
       const sliceEnd = performance.now() + sliceMs;
       const isOver = () => performance.now() > sliceEnd || stopping.aborted;
+      let deliveries = await claimDeliveries(database, subscriber, holder);
       while (deliveries.length > 0) {
         await record(subscriber, await sendRound(deliveries, isOver));
-        deliveries = isOver() ? [] : await claim(subscriber, holder);
+        deliveries = isOver() ? [] : await claimDeliveries(database, subscriber, holder);
       }
-      await database.rows("select jobs.release_webhook($1, $2, $3)", [
-        subscriber.tenant_id,
-        subscriber.party_id,
-        holder,
-      ]);
+      const { tenant_id, party_id } = subscriber;
+      await database.rows("select jobs.release_webhook($1, $2, $3)", [tenant_id, party_id, holder]);
     } finally {
       running -= 1;
     }
   }
 
-  function claim({ tenant_id, party_id }: Subscriber, holder: string): Promise<Delivery[]> {
-    return database.rows<Delivery>(
-      `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party
-       from jobs.claim_deliveries($1, $2, $3, $4)`,
-      [tenant_id, party_id, holder, roundSize],
-    );
-  }
-
-  // What is not begun any more stays due as it was.
+  // Deliveries that are not sent in time stay due as they were.
   async function sendRound(deliveries: Delivery[], isOver: () => boolean): Promise<Result[]> {
-    const secrets = openSecrets(deliveries[0]!);
+    const secrets = openSecrets(keys, deliveries[0]!);
     const results: Result[] = [];
     const waiting = [...deliveries];
-    let isUnwanted = false;
-    async function lane(): Promise<void> {
-      while (!isUnwanted && !isOver()) {
+    let isRefused = false;
+    async function sendInTurn(): Promise<void> {
+      while (!isRefused && !isOver()) {
         const delivery = waiting.shift();
         if (delivery === undefined) return;
         const { external_id: id, url, body } = delivery;
         const outcome = await send({ id, url, body, secrets }, cutting.signal);
         if (outcome === null) return;
-        const result = judge(delivery, outcome);
-        isUnwanted ||= result.is_gone || result.retry_after_seconds !== null;
+        const result = toResult(delivery, outcome);
+        isRefused ||= result.is_gone || result.retry_after_seconds !== null;
         results.push(result);
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, lane));
+    await Promise.all(Array.from({ length: maxRequestsAtOnce }, sendInTurn));
     return results;
   }
 
-  function openSecrets({ tenant, party, sealed_secret, sealed_previous_secret }: Delivery): string[] {
-    const sealed = sealed_previous_secret === null ? [sealed_secret] : [sealed_secret, sealed_previous_secret];
-    return sealed.map((one) => open(keys, webhookPurpose(tenant, party), one));
-  }
-
-  async function record({ tenant_id, party_id }: Subscriber, results: Result[]): Promise<void> {
+  async function record(subscriber: Subscriber, results: Result[]): Promise<void> {
     if (results.length === 0) return;
-    const recorded = await database.rows<{ outcome: AttemptOutcome }>(
-      "select outcome from jobs.record_deliveries($1, $2, $3::text::jsonb)",
-      [tenant_id, party_id, JSON.stringify(results)],
-    );
-    for (const { outcome } of recorded) onAttempt?.(outcome);
+    const outcomes = await recordDeliveries(database, subscriber, results);
+    for (const outcome of outcomes) onAttempt?.(outcome);
   }
 
   return { listDue, deliver };
 }
 
-function judge({ event_id, attempt }: Delivery, { httpStatus, error, durationMs, retryAfterSeconds }: Outcome): Result {
+function claimDeliveries(
+  database: SteadyDatabase,
+  { tenant_id, party_id }: Subscriber,
+  holder: string,
+): Promise<Delivery[]> {
+  return database.rows<Delivery>(
+    `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party
+     from jobs.claim_deliveries($1, $2, $3, $4)`,
+    [tenant_id, party_id, holder, roundSize],
+  );
+}
+
+async function recordDeliveries(
+  database: SteadyDatabase,
+  { tenant_id, party_id }: Subscriber,
+  results: Result[],
+): Promise<AttemptOutcome[]> {
+  const rows = await database.rows<{ outcome: AttemptOutcome }>(
+    "select outcome from jobs.record_deliveries($1, $2, $3::text::jsonb)",
+    [tenant_id, party_id, JSON.stringify(results)],
+  );
+  return rows.map(({ outcome }) => outcome);
+}
+
+function openSecrets(keys: MasterKeys, { tenant, party, sealed_secret, sealed_previous_secret }: Delivery): string[] {
+  const sealed = sealed_previous_secret === null ? [sealed_secret] : [sealed_secret, sealed_previous_secret];
+  return sealed.map((one) => open(keys, webhookPurpose(tenant, party), one));
+}
+
+function toResult(
+  { event_id, attempt }: Delivery,
+  { httpStatus, error, durationMs, retryAfterSeconds }: Outcome,
+): Result {
   return {
     event_id,
     attempt,

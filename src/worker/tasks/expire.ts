@@ -1,19 +1,18 @@
-// Writes down what time has done: locks past their end, coupons past valid_to. Both count at once, written or not;
-// this makes the rows say so and tells of each released coupon that expired.
-import { stepByStep } from "../throttle.ts";
+// Records what time has done: locks past their end, coupons past valid_to. Both count from that moment, recorded or not.
+// This task updates the rows and writes an event for each released coupon that expired.
 import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import { repeatThrottled } from "../throttle.ts";
 
-// Some 5 ms of work: a till that comes meanwhile hardly notices.
+// About 5 ms of work: requests that arrive meanwhile barely notice.
 const stepSize = 100;
 
 export function createExpirer({ database, stopping }: { database: SteadyDatabase; stopping: AbortSignal }) {
   const run = (text: string) =>
-    stepByStep(async () => (await database.rows<{ done: number }>(text, [stepSize]))[0]!.done, stopping);
+    repeatThrottled(async () => (await database.rows<{ done: number }>(text, [stepSize]))[0]!.done, stopping);
 
-  // Any number of these may run: each takes what nobody else holds.
-  return async function expire(): Promise<{ lapsed: number; looked: number }> {
-    const lapsed = await run("select jobs.lapse_locks($1) as done");
-    const looked = await run("select jobs.expire_coupons($1) as done");
-    return { lapsed, looked };
+  // Any number of these may run: each skips rows that another one holds.
+  return async function expire(): Promise<void> {
+    await run("select jobs.lapse_locks($1) as done");
+    await run("select jobs.expire_coupons($1) as done");
   };
 }

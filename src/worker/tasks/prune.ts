@@ -1,8 +1,8 @@
-// Removes what need not be kept, in steps: nonces that can no longer be replayed, each minute; what is older than its
-// retention, each hour.
+// Deletes old rows in steps: each minute the nonces that can no longer be replayed, each hour the rows that are older
+// than their retention.
 import type { Config } from "../../common/config.ts";
-import { stepByStep } from "../throttle.ts";
 import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import { repeatThrottled } from "../throttle.ts";
 
 const stepSize = 5_000;
 
@@ -11,13 +11,14 @@ type Parts = { database: SteadyDatabase; stopping: AbortSignal };
 
 export function createPruner({ database, stopping }: Parts) {
   return async function prune(): Promise<void> {
-    await stepByStep(() => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]), stopping);
+    await repeatThrottled(() => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]), stopping);
   };
 }
 
 export function createRetention({ database, stopping, retention }: Parts & { retention: Retention }) {
   return async function retain(): Promise<void> {
-    const remove = (text: string, days: number) => stepByStep(() => count(database, text, [days, stepSize]), stopping);
+    const remove = (text: string, days: number) =>
+      repeatThrottled(() => count(database, text, [days, stepSize]), stopping);
     await remove("select jobs.prune_requests($1, $2) as removed", retention.requestRetentionDays);
     await remove("select jobs.prune_cancellations($1, $2) as removed", retention.requestRetentionDays);
     await remove("select jobs.prune_attempts($1, $2) as removed", retention.deliveryLogRetentionDays);

@@ -1,12 +1,12 @@
 // The sequencer: gives committed events their positions in the feeds, and ledger entries their business days.
 //
-// Any number of these may run: the database lets one of them take a step at a time, the others find the place taken and
-// come again. A step is one transaction, so one that is cut off has not happened.
+// Any number of processes may run it. The database lets one take a step at a time; the others find the place taken and
+// come back later. A step is one transaction, so an interrupted step has no effect.
 import type { SteadyDatabase } from "../../database/reconnecting.ts";
 
-// A tenth of a second of work and less; whoever closes days waits for a step to end.
+// At most a tenth of a second of work: closing days waits for a step to end.
 const stepSize = 1_000;
-// How long a committed event waits at most to be looked for. A service that nobody has used for a minute is asked less often.
+// The longest time that a committed event waits to be found. A service that was idle for a minute looks less often.
 const busyPauseMs = 100;
 const idlePauseMs = 250;
 const idleAfterMs = 60_000;
@@ -16,7 +16,10 @@ type Step = { sequenced: number; is_drained: boolean };
 export function createSequencer({ database, stopping }: { database: SteadyDatabase; stopping: AbortSignal }) {
   let lastFoundAt = performance.now();
 
-  // Until nothing that is committed is left, or somebody else is at it. Gives how many events found their place.
+  /**
+   * Takes steps until no committed event is left or another worker has the place. Returns how many events got a
+   * position.
+   */
   async function sequence(): Promise<number> {
     let total = 0;
     for (;;) {
@@ -29,7 +32,7 @@ export function createSequencer({ database, stopping }: { database: SteadyDataba
     }
   }
 
-  // Until the next look.
+  /** The pause before the next look. */
   const pauseMs = () => (performance.now() - lastFoundAt < idleAfterMs ? busyPauseMs : idlePauseMs);
 
   return { sequence, pauseMs };

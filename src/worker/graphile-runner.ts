@@ -1,0 +1,57 @@
+// Starts one runner of graphile-worker: it takes jobs from the queue and runs the tasks they name.
+import {
+  Logger as GraphileLogger,
+  makeWorkerUtils,
+  run,
+  type Runner,
+  type SharedOptions,
+  type TaskList,
+} from "graphile-worker";
+import type { Logger } from "../common/log.ts";
+
+export type GraphileParts = {
+  connectionString: string;
+  taskList: TaskList;
+  crontab: string;
+  /** Jobs that this process runs at once. */
+  concurrency: number;
+  log: Logger;
+};
+
+export async function startGraphileRunner({
+  connectionString,
+  taskList,
+  crontab,
+  concurrency,
+  log,
+}: GraphileParts): Promise<Runner> {
+  const shared: SharedOptions = {
+    connectionString,
+    maxPoolSize: 4,
+    logger: forwardTo(log),
+    // With a delay, a job that ends during stop() stays locked for 4 hours and then runs again.
+    preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
+  };
+  await deleteFailedJobs(shared);
+  // New jobs are announced by notify. Polling finds the jobs whose announcement was lost.
+  return run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
+}
+
+// Jobs of killed workers, which graphile-worker unlocks after 4 hours. They have no key any more: the job that replaced
+// them took it.
+async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
+  const utils = await makeWorkerUtils(shared);
+  try {
+    await utils.cleanup({ tasks: ["DELETE_PERMAFAILED_JOBS"] });
+  } finally {
+    await utils.release();
+  }
+}
+
+function forwardTo(log: Logger): GraphileLogger {
+  return new GraphileLogger(() => (level, message) => {
+    if (level === "error") log.error({ from: "graphile-worker" }, message);
+    else if (level === "warning") log.warn({ from: "graphile-worker" }, message);
+    else log.debug({ from: "graphile-worker" }, message);
+  });
+}
