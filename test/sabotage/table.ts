@@ -151,7 +151,7 @@ export const sabotages: Sabotage[] = [
   {
     name: "revoked credentials",
     edits: [edit("db/code/rules/request/identify_callers.sql", " and c.revoked_at is null", "")],
-    tests: ["test/db/admin.test.ts"],
+    tests: ["test/db/admin/access.test.ts"],
   },
   {
     name: "outcome record",
@@ -399,6 +399,6 @@ export const sabotages: Sabotage[] = [
   {
     name: "positions of feeds after a restore",
     edits: [edit("db/code/admin/note_restore.sql", "where f.last_position < s.feed_base;", "where false;")],
-    tests: ["test/db/admin.test.ts", "test/operations/restore.test.ts"],
+    tests: ["test/db/admin/feeds.test.ts", "test/operations/restore.test.ts"],
   },
 ];

@@ -1,0 +1,171 @@
+// The administrator's patches of coupons: void_coupon, void_batch, release_lock and extend_coupon.
+import t from "tap";
+import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
+import { tenants } from "../../support/provisioning.ts";
+import { readCouponHistory } from "../../support/inspect.ts";
+import { newRequestId, type Running } from "../../support/service.ts";
+import { holdCoupon } from "../../support/sessions.ts";
+
+const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
+const [template] = tenantA.templates;
+tenantA.templates.push(
+  { ...template, id: "tpl_short", lock_ttl_seconds: 1 },
+  { ...template, id: "tpl_past", valid_to: "2020-01-02T00:00:00Z" },
+);
+
+let patches: Patches;
+let service: Running;
+t.before(async () => {
+  patches = await startPatches(t, [tenantA, strangerA, tenantB]);
+  ({ service } = patches);
+});
+
+const query = async (code: string) =>
+  (await service.as("ak_a").post("/v1/coupons/query", { coupon: code, merchant: "mch_a" })).json.coupon;
+// By index of the argument: tenants that do not have the coupon, and IDs that no coupon has.
+const unknown = { 0: ["ten_none", "ten_a2", "ten_b"], 1: ["cpn_none", "", `cpn_${"0".repeat(26)}`] };
+
+t.test("void_coupon voids an unused coupon, released or not", async (t) => {
+  const { patch, isAudited, isRefused, refusesBadArguments } = patches;
+  for (const isReleased of [true, false]) {
+    const { code, id } = await patches.makeCoupon("tpl_fixed", { isReleased });
+    await refusesBadArguments(t, "void_coupon", ["ten_a", id], unknown);
+    await patch("void_coupon", "ten_a", id, " misprinted ");
+    await isAudited(t, { action: "void_coupon", target: id, reason: "misprinted", tenant: "ten_a" });
+    t.match(await readCouponHistory(service.owner, id), {
+      status: "VOIDED",
+      events: [{ type: "coupon.voided", party: "pty_a" }],
+      amounts: [],
+    });
+    t.equal((await query(code)).status, "VOIDED");
+    await isRefused(t, "CP409", "void_coupon", "ten_a", id, "again");
+  }
+});
+
+t.test("void_batch voids the unused coupons of a batch, released or not, and skips the rest", async (t) => {
+  const { patch, isAudited, refusesBadArguments } = patches;
+  for (const isReleased of [true, false]) {
+    const batch = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 5, { isReleased });
+    const [redeemed, locked, held, ...unused] = batch.couponIds as [string, string, string, ...string[]];
+    await refusesBadArguments(t, "void_batch", ["ten_a", batch.id], { 0: unknown[0], 1: ["bat_none", ""] });
+    if (isReleased) {
+      await patches.post("/v1/coupons/redeem", { coupon: batch.codes[0] });
+      await patches.post("/v1/coupons/lock", { coupon: batch.codes[1] });
+    }
+    const letGo = await holdCoupon(service, held);
+    t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), isReleased ? 2 : 4);
+    await isAudited(
+      t,
+      { action: "void_batch", target: batch.id, reason: "key stolen", tenant: "ten_a" },
+      { voided: isReleased ? 2 : 4 },
+    );
+    await letGo();
+    t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 1, "the coupon that was held before");
+    t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 0);
+    for (const id of [held, ...unused])
+      t.match(await readCouponHistory(service.owner, id), {
+        status: "VOIDED",
+        events: [{ type: "coupon.voided", party: "pty_a" }],
+      });
+    t.match(await readCouponHistory(service.owner, redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
+    t.match(await readCouponHistory(service.owner, locked), { status: isReleased ? "LOCKED" : "VOIDED" });
+  }
+  const past = await service.makeBatch(service.as("ak_a"), "tpl_past", 2);
+  t.equal(await patch("void_batch", "ten_a", past.id, "over"), 0, "expired coupons are skipped");
+});
+
+t.test("void_coupon refuses a locked, a redeemed and an expired coupon", async (t) => {
+  const { makeCoupon, post, isRefused } = patches;
+  const [locked, redeemed, past] = [await makeCoupon(), await makeCoupon(), await makeCoupon("tpl_past")];
+  await post("/v1/coupons/lock", { coupon: locked.code });
+  await post("/v1/coupons/redeem", { coupon: redeemed.code });
+  for (const { id } of [locked, redeemed, past]) await isRefused(t, "CP409", "void_coupon", "ten_a", id, "why");
+});
+
+t.test("release_lock cancels a live lock: its confirm is refused, and the coupon is free", async (t) => {
+  const { post, patch, isAudited, isRefused, refusesBadArguments } = patches;
+  const { code, id } = await patches.makeCoupon();
+  await isRefused(t, "CP409", "release_lock", "ten_a", id, "no lock");
+  const lock_request_id = newRequestId();
+  const { json } = await post("/v1/coupons/lock", { request_id: lock_request_id, coupon: code });
+  await refusesBadArguments(t, "release_lock", ["ten_a", id], unknown);
+  t.equal(await patch("release_lock", "ten_a", id, "till broke"), json.redemption);
+  await isAudited(
+    t,
+    { action: "release_lock", target: id, reason: "till broke", tenant: "ten_a" },
+    { redemption: json.redemption },
+  );
+  t.match(await readCouponHistory(service.owner, id), { status: "ISSUED", redemptions: ["CANCELLED"], events: [] });
+  t.match((await post("/v1/coupons/confirm", { coupon: code, lock_request_id })).json, { code: "LOCK_CANCELLED" });
+  t.equal((await post("/v1/coupons/redeem", { coupon: code })).status, 200);
+  await isRefused(t, "CP409", "release_lock", "ten_a", id, "redeemed");
+});
+
+t.test(
+  "An expired lock counts as gone for the administrator too: release_lock refuses, void_coupon works",
+  async (t) => {
+    const { post, patch, isRefused } = patches;
+    const { code, id } = await patches.makeCoupon("tpl_short");
+    const lock_request_id = newRequestId();
+    await post("/v1/coupons/lock", { request_id: lock_request_id, coupon: code });
+    await service.owner.rows(
+      "select pg_sleep_until(max(lock_expires_at)) from core.redemption where lock_request_id = $1",
+      [lock_request_id],
+    );
+    await isRefused(t, "CP409", "release_lock", "ten_a", id, "too late");
+    t.match((await post("/v1/coupons/confirm", { coupon: code, lock_request_id })).json, { code: "LOCK_EXPIRED" });
+    await patch("void_coupon", "ten_a", id, "unused");
+    t.match(await readCouponHistory(service.owner, id), { status: "VOIDED", redemptions: ["LAPSED"] });
+  },
+);
+
+t.test("extend_coupon moves the end of a coupon forward and back", async (t) => {
+  const { post, patch, isAudited, isRefused, refusesBadArguments } = patches;
+  const { code, id } = await patches.makeCoupon();
+  await refusesBadArguments(t, "extend_coupon", ["ten_a", id, "2098-01-01"], unknown);
+  await patch("extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
+  await isAudited(
+    t,
+    { action: "extend_coupon", target: id, reason: "goodwill", tenant: "ten_a" },
+    { status: "ISSUED", valid_to: /^2098-01-01/, valid_to_before: /^2099-01-01/ },
+  );
+  t.match(await query(code), { status: "ISSUED", valid_to: "2098-01-01T00:00:00.000Z" });
+  await patch("extend_coupon", "ten_a", id, "2021-01-01", "ended");
+  t.match(await query(code), { status: "EXPIRED", valid_to: "2021-01-01T00:00:00.000Z" });
+  t.match((await post("/v1/coupons/redeem", { coupon: code })).json, { code: "COUPON_EXPIRED" });
+  await patch("extend_coupon", "ten_a", id, "2098-01-01", "and again");
+  t.equal((await post("/v1/coupons/redeem", { coupon: code })).status, 200);
+  await isRefused(t, "CP409", "extend_coupon", "ten_a", id, "2099-01-01", "redeemed");
+});
+
+t.test(
+  "extend_coupon revives an expired coupon, and refuses an end that is missing, too early or infinite",
+  async (t) => {
+    const { patch, isRefused } = patches;
+    const { code, id } = await patches.makeCoupon("tpl_past");
+    const expire = async () =>
+      (await service.owner.rows<{ seen: number }>("select jobs.expire_coupons(1000) as seen"))[0]!.seen;
+    while ((await expire()) > 0);
+    t.match(await readCouponHistory(service.owner, id), { status: "EXPIRED" });
+    await isRefused(
+      t,
+      "coupon_validity_is_forward",
+      "extend_coupon",
+      "ten_a",
+      id,
+      "2019-01-01",
+      "before its beginning",
+    );
+    await isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
+    // Written as a literal: the driver cannot send infinity as a parameter.
+    const error = await patches.admin
+      .rows("select admin.extend_coupon('ten_a', $1, 'infinity', 'for ever')", [id])
+      .catch((reason: unknown) => reason);
+    t.match(error, { constraint_name: "time_is_finite" }, "an infinite end");
+    await patch("extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
+    t.match(await readCouponHistory(service.owner, id), { status: "ISSUED" });
+    t.equal((await patches.post("/v1/coupons/redeem", { coupon: code })).status, 200);
+  },
+);
+
+t.test("Every function of this file was called", (t) => everyFunctionIsCalled(t, patches, "coupons"));

@@ -1,0 +1,145 @@
+// The administrator's patches of webhooks and feeds: secrets, disabling, replays, and the note of a restore.
+import t from "tap";
+import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
+import { tenants } from "../../support/provisioning.ts";
+import type { Running } from "../../support/service.ts";
+
+const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
+tenantA.parties[0].webhook = {
+  url: "https://example.com/hook",
+  secret: `whsec_${Buffer.alloc(32, 1).toString("base64")}`,
+};
+
+let patches: Patches;
+let service: Running;
+t.before(async () => {
+  patches = await startPatches(t, [tenantA, strangerA, tenantB]);
+  ({ service } = patches);
+});
+
+const unknown = { 0: ["ten_none", "ten_b"], 1: ["pty_none", "pty_maker", "pty_dist"] };
+const sequence = () => service.owner.rows("select jobs.sequence_events(10000)");
+const redeem = async () =>
+  (await patches.post("/v1/coupons/redeem", { coupon: (await patches.makeCoupon()).code })).json.redemption as string;
+
+type Webhook = {
+  sealed_secret: Uint8Array;
+  sealed_previous_secret: Uint8Array | null;
+  parked: number;
+  deliveries: number;
+};
+async function readWebhook(): Promise<Webhook> {
+  const [row] = await service.owner.rows<Webhook>(
+    `select w.sealed_secret, w.sealed_previous_secret, w.secret_hash, w.rotated_at is not null as is_rotated,
+       w.disabled_at is not null as is_disabled,
+       count(d.event_id)::int as deliveries, count(d.parked_at)::int as parked
+     from core.webhook w left join core.delivery d using (tenant_id, party_id) group by w.tenant_id, w.party_id`,
+  );
+  return row!;
+}
+
+t.test("set_webhook_secret keeps the old secret beside the new one", async (t) => {
+  const { patch, isAudited, isRefused } = patches;
+  const [sealed, hash] = [Buffer.from("one"), Buffer.from("two")];
+  const first = await readWebhook();
+  for (const reason of [null, " "])
+    await isRefused(t, "CP400", "set_webhook_secret", "ten_a", "pty_a", sealed, hash, reason);
+  await isRefused(t, "CP404", "set_webhook_secret", "ten_a", "pty_none", sealed, hash, "why");
+  await patch("set_webhook_secret", "ten_a", "pty_a", sealed, hash, "rotation");
+  await isAudited(t, { action: "set_webhook_secret", target: "pty_a", reason: "rotation", tenant: "ten_a" });
+  t.match(await readWebhook(), {
+    sealed_secret: sealed,
+    sealed_previous_secret: first.sealed_secret,
+    secret_hash: hash,
+    is_rotated: true,
+  });
+});
+
+t.test("disable_webhook parks all waiting deliveries, and the replays make them due again", async (t) => {
+  const { patch, isAudited, isRefused, refusesBadArguments } = patches;
+  await redeem();
+  await sequence();
+  const { deliveries } = await readWebhook();
+  t.ok(deliveries >= 3);
+  await refusesBadArguments(t, "disable_webhook", ["ten_a", "pty_a"], unknown);
+  await patch("disable_webhook", "ten_a", "pty_a", "they asked");
+  await isAudited(t, { action: "disable_webhook", target: "pty_a", reason: "they asked", tenant: "ten_a" });
+  t.match(await readWebhook(), { is_disabled: true, parked: deliveries });
+  await refusesBadArguments(t, "enable_webhook", ["ten_a", "pty_a"], unknown);
+  await patch("enable_webhook", "ten_a", "pty_a", "they are back");
+  await isAudited(t, { action: "enable_webhook", target: "pty_a", reason: "they are back", tenant: "ten_a" });
+  t.match(await readWebhook(), { is_disabled: false, parked: deliveries });
+  await refusesBadArguments(t, "replay_parked", ["ten_a", "pty_a"], unknown);
+  t.equal(await patch("replay_parked", "ten_a", "pty_a", "they missed it"), deliveries);
+  await isAudited(
+    t,
+    { action: "replay_parked", target: "pty_a", reason: "they missed it", tenant: "ten_a" },
+    { events: deliveries },
+  );
+  t.match(await readWebhook(), { parked: 0, deliveries });
+
+  await service.owner.rows("delete from core.delivery");
+  const [event] = await service.owner.rows<{ id: string }>(
+    `select rules.format_id('evt', event_id) as id from core.event
+     where event_type = 'coupon.redeemed' order by event_seq desc limit 1`,
+  );
+  const { id } = event!;
+  await refusesBadArguments(t, "replay_event", ["ten_a", id], {
+    0: ["ten_none", "ten_b"],
+    1: ["evt_none", `evt_${"0".repeat(26)}`],
+  });
+  await patch("replay_event", "ten_a", id, "one is missing");
+  await isAudited(t, { action: "replay_event", target: id, reason: "one is missing", tenant: "ten_a" });
+  t.match(await readWebhook(), { deliveries: 1 });
+  for (const reason of [null, " "])
+    await isRefused(t, "CP400", "replay_range", "ten_a", "pty_a", "2020-01-01", "2098-01-01", reason);
+  await isRefused(t, "CP404", "replay_range", "ten_a", "pty_none", "2020-01-01", "2098-01-01", "why");
+  t.equal(await patch("replay_range", "ten_a", "pty_a", "2020-01-01", "2020-01-02", "nothing"), 0);
+  // The replay skips this event, which is not sequenced yet: the sequencer creates its deliveries, and would have to
+  // wait for an open patch that had created them.
+  await redeem();
+  t.equal(await patch("replay_range", "ten_a", "pty_a", "2020-01-01", "2098-01-01", "all"), deliveries);
+  await isAudited(
+    t,
+    { action: "replay_range", target: "pty_a", reason: "all", tenant: "ten_a" },
+    { events: deliveries },
+  );
+  t.match(await readWebhook(), { deliveries });
+});
+
+t.test("After note_restore, a cursor from after the restored moment skips no new event", async (t) => {
+  const { patch, refusesBadArguments } = patches;
+  const pull = async (accessKey: string, cursor = "") =>
+    (await service.as(accessKey).get(`/v1/events?limit=1000${cursor && `&cursor=${cursor}`}`)).json;
+  await redeem();
+  await sequence();
+  // Cursors as from the lost time: one of the tenant's own feed, and one for a feed that is empty after the restore.
+  const { events, next_cursor: lost } = await pull("ak_a");
+  t.match(await pull("ak_a_stranger", lost), { code: "INVALID_REQUEST" });
+  await refusesBadArguments(t, "note_restore", [], {});
+  await patch("note_restore", "taken back to noon");
+  const [audited] = await service.owner.rows(
+    "select action, target, reason, tenant_id from core.audit order by audit_id desc limit 1",
+  );
+  t.strictSame(
+    { ...audited },
+    { action: "note_restore", target: "database", reason: "taken back to noon", tenant_id: null },
+  );
+  t.strictSame(await pull("ak_a", lost), { events: [], next_cursor: lost });
+  t.strictSame(await pull("ak_a_stranger", lost), { events: [], next_cursor: lost });
+  const id = (await redeem()).replace("red", "evt");
+  await sequence();
+  const after = await pull("ak_a", lost);
+  t.strictSame(
+    after.events.map(({ event_id }: { event_id: string }) => event_id),
+    [id],
+  );
+  t.strictSame((await pull("ak_a")).events, [...events, ...after.events], "the order stays the same");
+  await patch("note_restore", "and again");
+  await redeem();
+  await sequence();
+  t.equal((await pull("ak_a", after.next_cursor)).events.length, 1);
+  t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
+});
+
+t.test("Every function of this file was called", (t) => everyFunctionIsCalled(t, patches, "feeds"));
