@@ -1,15 +1,16 @@
--- Running totals, entry by entry: the last row of a merchant and currency is what stands now.
+-- The balance after each ledger entry: the last row of a merchant and currency is the current one.
 create or replace view report.merchant_balance as
-select t.external_id as tenant, o.external_id as merchant, l.currency, l.recorded_at::timestamptz,
+select t.external_id as tenant, o.external_id as merchant, l.currency,
+       l.recorded_at::timestamptz,
        rules.format_id('led', l.entry_id) as entry, l.entry_type::text,
        rules.format_amount(l.amount_minor, c.decimals, 'major') as amount,
-       rules.format_amount((sum(l.amount_minor) over running)::bigint, c.decimals, 'major') as balance
-from core.ledger_entry l
+       rules.format_amount(
+         (sum(l.amount_minor) over running)::bigint, c.decimals, 'major') as balance
+from rules.ledger_entry_detail l
 join core.tenant t using (tenant_id)
 join core.currency c using (currency)
-left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id
-join core.redemption r on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
-join core.merchant o on o.tenant_id = r.tenant_id and o.merchant_id = r.merchant_id
+join core.merchant o on o.tenant_id = l.tenant_id and o.merchant_id = l.merchant_id
 window running as (
   partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);
-comment on view report.merchant_balance is 'Running total of each merchant and currency; amounts in major units.';
+comment on view report.merchant_balance is
+  'The running balance of each merchant and currency; amounts in major units.';
