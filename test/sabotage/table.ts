@@ -245,9 +245,9 @@ export const sabotages: Sabotage[] = [
     name: "tenant in the look-up of a batch",
     edits: [
       edit(
-        "db/code/api/get_batch.sql",
-        "where b.tenant_id = p_call.tenant_id\n     and b.external_id",
-        "where b.external_id",
+        "db/code/rules/batch/may_use_batch.sql",
+        "p_batch.tenant_id is not distinct from p_call.tenant_id",
+        "p_batch.tenant_id is not null",
       ),
     ],
     tests: ["test/db/api/scope.test.ts"],

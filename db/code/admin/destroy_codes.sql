@@ -1,14 +1,11 @@
--- Deletes the salt of a batch: from then on nobody can derive its codes again. Redeeming goes on, it needs
--- the lookup hash only. A batch that is still being minted needs its salt.
+-- Deletes the salt of a batch, so that nobody can derive its codes again. Returns when that happened.
+-- Its coupons can still be redeemed: that needs only the lookup hash. Minting needs the salt.
 create or replace function admin.destroy_codes(p_batch text) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_batch  core.batch;
+  v_batch  core.batch := rules.hold_batch_for_patch(p_batch);
 begin
-  select b.* into v_batch from core.batch b where b.external_id = p_batch for no key update;
-  if not found then
-    raise exception 'no batch %', p_batch using errcode = 'CP404';
-  elsif v_batch.status = 'PENDING' then
+  if v_batch.status = 'PENDING' then
     raise exception '% is still being minted', p_batch using errcode = 'CP409';
   elsif v_batch.salt is not null then
     update core.batch b
@@ -20,4 +17,5 @@ begin
   return v_batch.codes_destroyed_at;
 end
 $$;
-comment on function admin.destroy_codes(text) is 'Makes the codes of a batch underivable. Gives when that was.';
+comment on function admin.destroy_codes(text) is
+  'Makes the codes of a batch impossible to derive; returns when that happened.';

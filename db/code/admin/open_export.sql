@@ -1,23 +1,21 @@
--- Begins the hand-over of a batch's codes: checks that it may be, and writes down that it was. The salt
--- alone gives no code; the keys are with the program that asks.
+-- Starts an export of a batch's codes: checks that it is allowed, and writes it to the audit table.
+-- Codes cannot be derived from the salt alone; only the program that calls this has the keys.
 create or replace function admin.open_export(
   p_batch text, p_is_unreleased boolean,
   out tenant_id int, out batch_id int, out external_id text, out salt bytea, out key_version text,
   out total_count int)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_batch  core.batch;
+  v_batch  core.batch := rules.hold_batch_for_patch(p_batch);
 begin
-  select b.* into v_batch from core.batch b where b.external_id = p_batch for no key update;
-  if not found then
-    raise exception 'no batch %', p_batch using errcode = 'CP404';
-  elsif v_batch.salt is null then
-    raise exception 'the codes of % were destroyed on %', p_batch, rules.format_time(v_batch.codes_destroyed_at)
+  if v_batch.salt is null then
+    raise exception 'the codes of % were destroyed on %',
+      p_batch, rules.format_time(v_batch.codes_destroyed_at)
       using errcode = 'CP409';
   elsif v_batch.status = 'PENDING' then
     raise exception '% is still being minted', p_batch using errcode = 'CP409';
   elsif v_batch.status = 'COMPLETED' and p_is_unreleased is not true then
-    raise exception '% is not released: allocate it first, or ask with --unreleased', p_batch
+    raise exception '% is not released: allocate it first, or use --unreleased', p_batch
       using errcode = 'CP409';
   end if;
   perform rules.write_audit(v_batch.tenant_id, 'export_codes', p_batch, null,
@@ -30,4 +28,5 @@ begin
   total_count := v_batch.total_count;
 end
 $$;
-comment on function admin.open_export(text, boolean) is 'Begins the hand-over of the codes of a batch; audited.';
+comment on function admin.open_export(text, boolean) is
+  'Starts an export of the codes of a batch; audited.';

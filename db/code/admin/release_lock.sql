@@ -17,8 +17,7 @@ begin
   if not found then
     raise exception 'coupon % is %: no lock to release', p_coupon, v_coupon.status using errcode = 'CP409';
   end if;
-  perform rules.free_coupon(
-    v_coupon, (rules.find_batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_now);
+  perform rules.free_coupon(v_coupon, v_now);
   perform rules.write_audit(v_coupon.tenant_id, 'release_lock', p_coupon, v_reason,
     jsonb_build_object('redemption', rules.format_id('red', v_id)));
   return rules.format_id('red', v_id);

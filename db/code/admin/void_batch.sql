@@ -1,18 +1,15 @@
--- Voids what is unused of a batch, released or not, as admin.void_coupon does: at most 10,000 coupons a call, and gives
--- how many. Again and again until it gives 0: coupons that tills hold or have locked are passed over, and those of a batch
--- that is still being minted come later.
+-- Voids the unused coupons of a batch, released or not, at most 10,000 per call. Returns how many.
+-- Call it until it returns 0. Coupons that are locked, by a till or by another session, are skipped,
+-- and a batch that is still being minted gets more coupons.
 create or replace function admin.void_batch(p_tenant text, p_batch text, p_reason text) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_batch   core.batch;
+  v_batch   core.batch := rules.find_batch(p_batch);
   v_coupon  core.coupon;
   v_done    int := 0;
 begin
-  select b.* into v_batch
-  from core.tenant t
-  join core.batch b on b.tenant_id = t.tenant_id
-  where t.external_id = p_tenant and b.external_id = p_batch;
+  perform from core.tenant t where t.external_id = p_tenant and t.tenant_id = v_batch.tenant_id;
   if not found then
     raise exception 'tenant % has no batch %', p_tenant, p_batch using errcode = 'CP404';
   end if;
@@ -27,13 +24,16 @@ begin
     limit 10000
     for no key update skip locked
   loop
-    perform rules.write_voiding(v_coupon, v_batch.distributor_id, null, 0, v_reason, clock_timestamp());
+    perform rules.write_voiding(
+      v_coupon, v_batch.distributor_id, null, 0, v_reason, clock_timestamp());
     v_done := v_done + 1;
   end loop;
   if v_done > 0 then
-    perform rules.write_audit(v_batch.tenant_id, 'void_batch', p_batch, v_reason, jsonb_build_object('voided', v_done));
+    perform rules.write_audit(v_batch.tenant_id, 'void_batch', p_batch, v_reason,
+      jsonb_build_object('voided', v_done));
   end if;
   return v_done;
 end
 $$;
-comment on function admin.void_batch(text, text, text) is 'Voids unused coupons of a batch. Gives how many.';
+comment on function admin.void_batch(text, text, text) is
+  'Voids unused coupons of a batch; returns how many. Call it until it returns 0.';

@@ -3,16 +3,11 @@
 create or replace function api.allocate_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_batch  core.batch;
+  v_batch  core.batch := rules.find_batch(p_call.args ->> 'batch');
   v_now    timestamptz;
 begin
   -- lock rows
-  select b.* into v_batch
-  from core.batch b
-  where b.tenant_id = p_call.tenant_id
-    and b.external_id = p_call.args ->> 'batch'
-    and (p_call.variant = 'A' or b.maker_id = p_call.caller_id);
-  if not found then
+  if not rules.may_use_batch(p_call, v_batch) then
     return rules.refuse_not_found(p_call, 'batch');
   end if;
   if not rules.hold_batch(p_call, v_batch.batch_id) then

@@ -42,8 +42,7 @@ begin
   where r.tenant_id = p_call.tenant_id and r.redemption_id = v_lock.redemption_id;
   select c.* into v_coupon
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_held.coupon_id;
-  perform rules.free_coupon(
-    v_coupon, (rules.find_batch_of_coupon(p_call.tenant_id, v_held.coupon_id)).distributor_id, v_now);
+  perform rules.free_coupon(v_coupon, v_now);
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","status":"CANCELLED"}',

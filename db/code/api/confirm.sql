@@ -49,7 +49,7 @@ begin
   update core.coupon c
   set status = 'REDEEMED'
   where c.tenant_id = p_call.tenant_id and c.coupon_id = v_lock.coupon_id;
-  perform rules.post_movement(v_lock, null, v_batch.distributor_id, v_now);
+  perform rules.write_ledger_entry(v_lock, null, v_batch.distributor_id, v_now);
 
   -- answer
   return (200, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',

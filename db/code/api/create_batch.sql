@@ -19,10 +19,8 @@ begin
   end if;
   v_distributor_id := coalesce(v_template.distributor_id, v_template.maker_id);
   if p_call.args ->> 'distributor' is not null then
-    select p.party_id into v_distributor_id
-    from core.party p
-    where p.tenant_id = p_call.tenant_id and p.external_id = p_call.args ->> 'distributor';
-    if not found then
+    v_distributor_id := rules.find_party(p_call.tenant_id, p_call.args ->> 'distributor');
+    if v_distributor_id is null then
       return rules.refuse_not_found(p_call, 'distributor');
     end if;
   end if;

@@ -1,13 +1,12 @@
 create or replace function api.get_batch(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_batch  core.batch := rules.find_batch(p_call.args ->> 'batch');
 begin
-  return coalesce(
-  (select rules.render_batch(b.tenant_id, b.batch_id)
-   from core.batch b
-   where b.tenant_id = p_call.tenant_id
-     and b.external_id = p_call.args ->> 'batch'
-     and (p_call.variant = 'A' or b.maker_id = p_call.caller_id)),
-  rules.refuse_not_found(p_call, 'batch'));
+  if not rules.may_use_batch(p_call, v_batch) then
+    return rules.refuse_not_found(p_call, 'batch');
+  end if;
+  return rules.render_batch(v_batch.tenant_id, v_batch.batch_id);
 end
 $$;
 comment on function api.get_batch(core.call) is 'GET /v1/batches/{batchId}';

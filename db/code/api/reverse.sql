@@ -46,13 +46,13 @@ begin
 
   -- write
   v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
-  perform rules.post_reversal(
+  perform rules.write_reversal(
     v_redemption, v_reversal_id, v_batch.distributor_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
   if (select t.after_reversal
       from core.template t
       where t.tenant_id = v_batch.tenant_id and t.template_id = v_batch.template_id) = 'reissued'
   then
-    perform rules.free_coupon(v_coupon, v_batch.distributor_id, v_now);
+    perform rules.free_coupon(v_coupon, v_now);
   end if;
 
   -- answer

@@ -30,8 +30,7 @@ begin
       and r.lock_expires_at <= v_now
     returning r.lock_expires_at into v_end;
     if found then
-      perform rules.free_coupon(
-        v_coupon, (rules.find_batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id)).distributor_id, v_end);
+      perform rules.free_coupon(v_coupon, v_end);
       v_done := v_done + 1;
     end if;
   end loop;

@@ -1,9 +1,7 @@
--- A coupon whose lock or redemption is over goes back to ISSUED, or to EXPIRED when valid_to has passed,
--- which is then told: as of when it was free and valid_to had passed, however late that is written. Only released coupons
--- were ever locked.
-create or replace function rules.free_coupon(
-  p_coupon core.coupon, p_distributor_id int, p_freed_at timestamptz)
-returns void
+-- Frees a coupon whose lock or redemption has ended. It becomes ISSUED again, or EXPIRED with an event
+-- if valid_to has passed. That event occurred when the coupon was both free and expired, even if this
+-- runs later. Only released coupons are ever locked, so CREATED is impossible.
+create or replace function rules.free_coupon(p_coupon core.coupon, p_freed_at timestamptz) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_is_expired  boolean := p_coupon.valid_to <= clock_timestamp();
@@ -13,9 +11,11 @@ begin
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;
   if v_is_expired then
     perform rules.write_event(
-      p_coupon.tenant_id, rules.make_id(), 'coupon.expired', p_distributor_id, null, p_coupon.coupon_id,
-      greatest(p_coupon.valid_to, p_freed_at));
+      p_coupon.tenant_id, rules.make_id(), 'coupon.expired',
+      (rules.find_batch_of_coupon(p_coupon.tenant_id, p_coupon.coupon_id)).distributor_id, null,
+      p_coupon.coupon_id, greatest(p_coupon.valid_to, p_freed_at));
   end if;
 end
 $$;
-comment on function rules.free_coupon(core.coupon, int, timestamptz) is 'Gives a coupon back: ISSUED, or EXPIRED past valid_to.';
+comment on function rules.free_coupon(core.coupon, timestamptz) is
+  'Makes a coupon ISSUED again, or EXPIRED after valid_to.';

@@ -18,9 +18,7 @@ begin
     from jsonb_array_elements(p_credentials) with ordinality c
   loop
     v_given := v_item.credential;
-    v_party_id := (
-      select p.party_id
-      from core.party p where p.tenant_id = p_tenant_id and p.external_id = v_given ->> 'party');
+    v_party_id := rules.find_party(p_tenant_id, v_given ->> 'party');
     if v_given ->> 'party' is not null and v_party_id is null then
       problems := problems || rules.describe_problem(v_item.path || '.party', 'no such party in this tenant');
       continue;

@@ -16,9 +16,8 @@ begin
     from jsonb_array_elements(p_merchants) with ordinality m
   loop
     v_merchant := v_item.merchant;
-    select p.party_id into v_party_id
-    from core.party p where p.tenant_id = p_tenant_id and p.external_id = v_merchant ->> 'party';
-    if not found then
+    v_party_id := rules.find_party(p_tenant_id, v_merchant ->> 'party');
+    if v_party_id is null then
       problems := problems || rules.describe_problem(v_item.path || '.party', 'no such party in this tenant');
       continue;
     end if;

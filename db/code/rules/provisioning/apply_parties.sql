@@ -20,8 +20,7 @@ begin
     where (p.name, p.time_zone) is distinct from (excluded.name, coalesce(v_party ->> 'time_zone', p.time_zone));
     get diagnostics v_rows = row_count;
     changed := changed + v_rows;
-    select p.party_id into strict v_id
-    from core.party p where p.tenant_id = p_tenant.tenant_id and p.external_id = v_party ->> 'id';
+    v_id := rules.find_party(p_tenant.tenant_id, v_party ->> 'id');
 
     v_hook := v_party -> 'webhook';
     continue when v_hook is null;

@@ -11,10 +11,8 @@ begin
   v_row.tenant_id := p_tenant.tenant_id;
   v_row.external_id := p_template ->> 'id';
   v_row.name := p_template ->> 'name';
-  select p.party_id into v_row.maker_id
-  from core.party p where p.tenant_id = p_tenant.tenant_id and p.external_id = p_template ->> 'maker';
-  select p.party_id into v_row.distributor_id
-  from core.party p where p.tenant_id = p_tenant.tenant_id and p.external_id = p_template ->> 'distributor';
+  v_row.maker_id := rules.find_party(p_tenant.tenant_id, p_template ->> 'maker');
+  v_row.distributor_id := rules.find_party(p_tenant.tenant_id, p_template ->> 'distributor');
   v_row.currency := p_template ->> 'currency';
   v_row.discount_type := v_discount ->> 'type';
   v_row.discount_percent := (v_discount ->> 'percent')::numeric;

@@ -1,0 +1,11 @@
+-- A batch by its external ID, whatever its tenant; the caller checks whose it is.
+create or replace function rules.find_batch(p_external_id text) returns core.batch
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_found  core.batch;
+begin
+  select b.* into v_found from core.batch b where b.external_id = p_external_id;
+  return v_found;
+end
+$$;
+comment on function rules.find_batch(text) is 'The batch with an external ID.';
