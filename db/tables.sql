@@ -20,6 +20,8 @@ create domain core.minor_units as bigint
 
 create type core.answer as (
   http_status integer,
+  code text,
+  resource text,
   body text
 );
 

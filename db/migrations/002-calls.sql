@@ -16,21 +16,25 @@ create type core.call as (
   args             jsonb
 );
 comment on type core.call is
-  'One call of an operation: its place in its group, and who calls. caller_id: the party in Variant B, 0 in A; null: nobody we know.';
+  'A call of an operation: ordinal is its place in its group. caller_id: the party in Variant B, 0 in A; '
+  'null: the credential is unknown or revoked. body_hash null: a read.';
 
 create type core.answer as (
   http_status  int,
+  code         text,
+  resource     text,
   body         text
 );
 comment on type core.answer is
-  'What an operation says. http_status 0: it would have had to wait for a row; nothing was written.';
+  'The answer of an operation. code: the error code, null for a success. resource: what NOT_FOUND is about. '
+  'A null answer hands the call back: it would have to wait for a lock, and nothing was written.';
 
 create type core.outcome as (
   ordinal    int,
   answer     core.answer,
   is_replay  boolean
 );
-comment on type core.outcome is 'The answer to a call of a group, by the place of the call.';
+comment on type core.outcome is 'The answer to a call of a group. ordinal: the place of the call.';
 
 create type core.grant_terms as (
   redemption_id    uuid,
@@ -46,11 +50,12 @@ create type core.grant_terms as (
   lock_expires_at  timestamptz
 );
 comment on type core.grant_terms is
-  'What a lock or redeem is granted, decided before anything is written. lapsed_id: an earlier lock, past its end.';
+  'What a lock or redeem grants, decided before any write. lapsed_id: an earlier lock that has expired.';
 
 create type core.decision as (
   call     core.call,
   refusal  core.answer,
   terms    core.grant_terms
 );
-comment on type core.decision is 'What a lock or redeem of a group comes to: a refusal, or the terms of the grant.';
+comment on type core.decision is
+  'The decision on a lock or redeem: a refusal or the terms of a grant. Neither: the call is handed back.';

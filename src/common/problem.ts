@@ -9,7 +9,6 @@ const problems = {
   // One message for every reason: it must not tell which access keys exist.
   UNAUTHENTICATED: [401, "The request is not signed by a known credential."],
   TIMESTAMP_OUT_OF_WINDOW: [401, "x-svc-timestamp is more than 300 seconds off; compare details.server_time."],
-  NONCE_REUSED: [401, "x-svc-nonce has been used before; sign again with a new one."],
   RATE_LIMITED: [429, "Too many requests; try again later."],
   INVALID_REQUEST: [400, "The request is not valid; see details.issues."],
   COUPON_CODE_INVALID: [422, "The code is not one of this service."],
@@ -22,7 +21,13 @@ const problems = {
 
 export type ProblemCode = keyof typeof problems;
 export type Issue = { path: string; message: string };
-export type Answer = { status: number; body: string | ReadableStream<Uint8Array>; headers?: Record<string, string> };
+// code: the error code in the body, null for a success.
+export type Answer = {
+  status: number;
+  code: string | null;
+  body: string | ReadableStream<Uint8Array>;
+  headers?: Record<string, string>;
+};
 
 export class Problem extends Error {
   readonly code: ProblemCode;
@@ -57,6 +62,7 @@ export function toAnswer(error: unknown, requestId: string): Answer & { body: st
   const [status, message] = problems[code];
   return {
     status,
+    code,
     body: JSON.stringify({ code, message, request_id: requestId, details }),
     headers: retryLater.has(code) ? { "retry-after": "1", ...headers } : headers,
   };

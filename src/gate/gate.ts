@@ -28,7 +28,14 @@ export type Call = {
   body_hash: string | null; // null: a read
   args: Record<string, unknown>;
 };
-export type Outcome = { status: number; body: string; isReplay: boolean };
+// code: the error code, null for a success. resource: what a NOT_FOUND is about.
+export type Outcome = {
+  status: number;
+  code: string | null;
+  resource: string | null;
+  body: string;
+  isReplay: boolean;
+};
 export type Version = { migration: string; code: string };
 // What get_reconciliation answers: which file is meant, and what it was when its day was closed.
 export type StatementFile = {
@@ -44,8 +51,9 @@ export type StatementFile = {
 export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
   perform(tenantId: number, call: Call, deadline: number, how?: { runsAlone?: boolean }): Promise<Outcome>;
-  // Spends the nonce of a request that the HTTP layer is about to refuse itself. An outcome: it is refused otherwise.
-  refuse(
+  // Spends the nonce of a request that the HTTP layer is about to refuse. Returns null if the nonce was new, else the
+  // refusal to send instead.
+  spendNonce(
     tenantId: number,
     call: Pick<Call, "credential_id" | "nonce" | "request_id">,
     deadline: number,
@@ -71,7 +79,15 @@ const defaultHungAfterMs = 4_500;
 export const connectionCount = quickWidth + patientWidth + bulkWidth;
 
 type Pool = { database: Database; quick: Lane; patient: Lane; bulk: Lane };
-type OutcomeRow = { ordinal: number; http_status: number; body: string; is_replay: boolean };
+// http_status null: the call is handed back.
+type OutcomeRow = {
+  ordinal: number;
+  http_status: number | null;
+  code: string | null;
+  resource: string | null;
+  body: string;
+  is_replay: boolean;
+};
 
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
@@ -124,22 +140,21 @@ export function createGate({
     tenantId: number,
     calls: Call[],
     deadline: number,
-  ): Promise<Outcome[]> {
+  ): Promise<(Outcome | null)[]> {
     const rows = await ask<OutcomeRow>(
       lane,
       deadline,
-      "select ordinal, http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
+      "select ordinal, http_status, code, resource, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
       [tenantId, JSON.stringify(calls), lane === "patient"],
     );
     if (rows.length !== calls.length)
-      throw new Error(`gate.perform gave ${rows.length} answers to ${calls.length} calls`);
-    const outcomes: Outcome[] = [];
-    for (const row of rows)
-      outcomes[row.ordinal - 1] = { status: row.http_status, body: row.body, isReplay: row.is_replay };
+      throw new Error(`gate.perform returned ${rows.length} answers for ${calls.length} calls`);
+    const outcomes: (Outcome | null)[] = [];
+    for (const row of rows) outcomes[row.ordinal - 1] = toOutcome(row);
     return outcomes;
   }
 
-  function sendGroup(tenantId: number, calls: Call[], deadline: number): Promise<Outcome[]> {
+  function sendGroup(tenantId: number, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
     onGroup?.(calls.length);
     return send("quick", tenantId, calls, deadline);
   }
@@ -157,20 +172,20 @@ export function createGate({
     },
     async perform(tenantId, call, deadline, { runsAlone = false } = {}) {
       const outcome = runsAlone
-        ? (await sendGroup(tenantId, [call], deadline))[0]!
+        ? (await sendGroup(tenantId, [call], deadline))[0]
         : await groups.run(tenantId, call, deadline);
-      if (outcome.status !== 0) return outcome;
+      if (outcome) return outcome;
       const [final] = await send("patient", tenantId, [{ ...call, nonce: null }], deadline);
-      if (final!.status === 0) throw unavailable(new Error("handed back twice"));
-      return final!;
+      if (!final) throw unavailable(new Error("handed back twice"));
+      return final;
     },
-    async refuse(tenantId, call, deadline) {
+    async spendNonce(tenantId, call, deadline) {
       const outcome = await groups.run(
         tenantId,
-        { ...call, operation: "refuse", idempotency_key: null, body_hash: null, args: {} },
+        { ...call, operation: "spend_nonce", idempotency_key: null, body_hash: null, args: {} },
         deadline,
       );
-      return outcome.status === 0 ? null : outcome;
+      return outcome === null || outcome.status === 200 ? null : outcome;
     },
     statementPage(file, after, limit, deadline) {
       return ask<Line>(
@@ -191,6 +206,10 @@ export function createGate({
       lanes: { quick: pool.quick.load(), patient: pool.patient.load(), bulk: pool.bulk.load() },
     }),
   };
+}
+
+function toOutcome({ http_status: status, code, resource, body, is_replay: isReplay }: OutcomeRow): Outcome | null {
+  return status === null ? null : { status, code, resource, body, isReplay };
 }
 
 // Whether the server undid a group because of something in it. What says that the server is away or full is no such thing.

@@ -114,7 +114,7 @@ export function createApp({
     } catch (error) {
       // A nonce is decided before limits and the shape of a body, so it is spent before the refusal is sent.
       if (!(error instanceof Problem)) throw error;
-      const earlier = await gate.refuse(tenantId, base, deadline);
+      const earlier = await gate.spendNonce(tenantId, base, deadline);
       if (earlier !== null) return earlier;
       limiter.tell(accessKey, route.reveals, isBlind, error);
       throw error;
@@ -138,7 +138,7 @@ export function createApp({
       if (!isReady)
         throw unavailable(new Error("the database has another version than this program: run the migrations"));
     }
-    return { status: 200, body: '{"ok":true}' };
+    return { status: 200, code: null, body: '{"ok":true}' };
   }
 
   async function exchangeOnce(request: IncomingMessage): Promise<HTTPResponse> {
@@ -191,10 +191,7 @@ function describe(exchange: Exchange, given: Answer, durationMs: number) {
     request_id: exchange.requestId,
     operation: exchange.operation,
     status: given.status,
-    code:
-      given.status < 400 || typeof given.body !== "string"
-        ? null
-        : (/^\{\s*"code"\s*:\s*"([A-Z_]+)"/.exec(given.body)?.[1] ?? null),
+    code: given.code,
     duration_ms: Math.round(durationMs * 100) / 100,
     access_key: exchange.caller?.credential.accessKey,
     tenant_id: exchange.caller?.credential.tenantId,

@@ -21,7 +21,7 @@ export async function openDownload(
     "cache-control": "private, no-cache",
     etag: `"${file.sha256}"`,
   };
-  if (matches(ifNoneMatch, file.sha256)) return { status: 304, body: "", headers };
+  if (matches(ifNoneMatch, file.sha256)) return { status: 304, code: null, body: "", headers };
 
   let isFirst = true;
   const pieces = renderFile(file.kind, (after, limit) => {
@@ -52,6 +52,7 @@ export async function openDownload(
 
   return {
     status: 200,
+    code: null,
     body: ReadableStream.from(stream()),
     headers: {
       ...headers,

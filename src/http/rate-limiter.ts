@@ -8,7 +8,7 @@
 import type { Reveals } from "./route.ts";
 import { createBuckets, type Buckets, type Quota } from "./token-bucket.ts";
 import type { Limits } from "../common/config.ts";
-import { Problem, type ProblemCode } from "../common/problem.ts";
+import { Problem } from "../common/problem.ts";
 
 export type LimitName = "requests" | "unknown_codes";
 export type Limiter = {
@@ -19,12 +19,17 @@ export type Limiter = {
   // The header fields of an answer, where there is something to say.
   fields(accessKey: string): Record<string, string> | null;
 };
-// A Problem's code, or an answer of the database.
-export type Told = { code: ProblemCode } | { status: number; body: string };
+// A Problem of ours or an answer of the database. resource: what a NOT_FOUND is about.
+export type Told = { code: string | null; resource?: string | null };
 
 type Limit = { name: LimitName; buckets: Buckets; policy: string };
 
-const aboutOwnLock: ReadonlySet<string> = new Set([
+// Error codes of confirm and cancel that do not depend on whether a code exists: the request itself is wrong, or it is
+// about the caller's own lock or its own earlier request.
+const independentOfCodes: ReadonlySet<string> = new Set([
+  "UNAUTHENTICATED",
+  "NONCE_REUSED",
+  "INVALID_REQUEST",
   "LOCK_EXPIRED",
   "LOCK_CANCELLED",
   "LOCK_CONFIRMED",
@@ -98,17 +103,10 @@ function describe({ name, buckets }: Limit, accessKey: string): string {
 
 const atLeastOne = (seconds: number) => Math.max(1, Math.ceil(seconds));
 
-// Only refusals are read. Their bodies are ours, and the caller's words stand in them as JSON strings.
-function isUnknownCode(told: Told): boolean {
-  if ("code" in told) return told.code === "COUPON_CODE_INVALID";
-  if (told.status !== 404) return false;
-  const { code, details } = JSON.parse(told.body) as { code: string; details: { resource?: string } | null };
-  return code === "NOT_FOUND" && details?.resource === "coupon";
+function isUnknownCode({ code, resource }: Told): boolean {
+  return code === "COUPON_CODE_INVALID" || (code === "NOT_FOUND" && resource === "coupon");
 }
 
-function mayTellBlind(told: Told): boolean {
-  if ("code" in told) return told.code !== "COUPON_CODE_INVALID";
-  if (told.status === 200 || told.status === 401 || told.status >= 500) return true;
-  const { code, details } = JSON.parse(told.body) as { code: string; details: { resource?: string } | null };
-  return aboutOwnLock.has(code) || (code === "NOT_FOUND" && details?.resource !== "coupon");
+function mayTellBlind({ code, resource }: Told): boolean {
+  return code === null || independentOfCodes.has(code) || (code === "NOT_FOUND" && resource !== "coupon");
 }

@@ -25,7 +25,15 @@ const lockPath = "/v1/coupons/lock";
 const never = () => new Promise<never>(() => {});
 
 type Asked = { calls: Call[]; isAlone: boolean };
-type Answered = { http_status: number; body: string; is_replay: boolean };
+type Answered = {
+  http_status: number | null;
+  code: string | null;
+  resource: string | null;
+  body: string;
+  is_replay: boolean;
+};
+const done: Answered = { http_status: 200, code: null, resource: null, body: "{}", is_replay: false };
+const handedBack: Answered = { ...done, http_status: null };
 
 // `answer` gives the answer to one call of a group.
 function gateOver(
@@ -51,17 +59,25 @@ function gateOver(
 const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, { code: "UNAVAILABLE" });
 
 t.test("an answer passes through as it is", async (t) => {
-  const { gate, asked } = gateOver(async () => ({ http_status: 409, body: '{"code" : "X"}', is_replay: true }));
-  t.strictSame(await gate.perform(7, call, soon()), { status: 409, body: '{"code" : "X"}', isReplay: true });
+  const { gate, asked } = gateOver(async () => ({
+    http_status: 409,
+    code: "X",
+    resource: "y",
+    body: '{"code" : "X"}',
+    is_replay: true,
+  }));
+  t.strictSame(await gate.perform(7, call, soon()), {
+    status: 409,
+    code: "X",
+    resource: "y",
+    body: '{"code" : "X"}',
+    isReplay: true,
+  });
   t.strictSame(asked, [{ calls: [call], isAlone: false }]);
 });
 
 t.test("a call that is handed back runs again alone, its nonce spent already", async (t) => {
-  const { gate, asked } = gateOver(async (_, isAlone) => ({
-    http_status: isAlone ? 200 : 0,
-    body: "{}",
-    is_replay: false,
-  }));
+  const { gate, asked } = gateOver(async (_, isAlone) => (isAlone ? done : handedBack));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
   t.strictSame(asked, [
     { calls: [call], isAlone: false },
@@ -69,15 +85,11 @@ t.test("a call that is handed back runs again alone, its nonce spent already", a
   ]);
 });
 
-t.test("refuse only spends the nonce", async (t) => {
-  const { gate, asked } = gateOver(async () => ({
-    http_status: asked.length === 1 ? 0 : 401,
-    body: "{}",
-    is_replay: false,
-  }));
-  t.equal(await gate.refuse(7, call, soon()), null);
-  t.match(await gate.refuse(7, call, soon()), { status: 401 });
-  t.match(asked[0]!.calls[0], { operation: "refuse", nonce: "n", body_hash: null });
+t.test("spendNonce returns null for a new nonce, else the refusal", async (t) => {
+  const { gate, asked } = gateOver(async () => (asked.length === 1 ? done : { ...done, http_status: 401 }));
+  t.equal(await gate.spendNonce(7, call, soon()), null);
+  t.match(await gate.spendNonce(7, call, soon()), { status: 401 });
+  t.match(asked[0]!.calls[0], { operation: "spend_nonce", nonce: "n", body_hash: null });
   t.equal(asked.length, 2, "never alone");
 });
 
@@ -97,10 +109,7 @@ t.test("a query that never ends is 503 at the deadline", async (t) => {
 });
 
 t.test("connections that hang are replaced, and then it answers again", async (t) => {
-  const { gate, opened } = gateOver(
-    async () => (opened() === 1 ? never() : { http_status: 200, body: "{}", is_replay: false }),
-    20,
-  );
+  const { gate, opened } = gateOver(async () => (opened() === 1 ? never() : done), 20);
   await isUnavailable(t, gate.perform(7, call, soon(100)));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
   t.equal(opened(), 2);
@@ -108,7 +117,7 @@ t.test("connections that hang are replaced, and then it answers again", async (t
 
 t.test("calls that wait for a lock leave the quick lane free", async (t) => {
   const { gate } = gateOver(async ({ operation }, isAlone) =>
-    isAlone ? never() : { http_status: operation === "lock" ? 0 : 200, body: "{}", is_replay: false },
+    isAlone ? never() : operation === "lock" ? handedBack : done,
   );
   const waiting = Array.from({ length: 50 }, () => gate.perform(7, call, soon(300)).catch(() => "503"));
   const quick = await Promise.all(
@@ -121,7 +130,7 @@ t.test("calls that wait for a lock leave the quick lane free", async (t) => {
 t.test(
   "calls of a tenant that come together or while a group of it is under way gather; another tenant does not wait for them",
   async (t) => {
-    const { gate, asked } = gateOver(() => sleep(20, { http_status: 200, body: "{}", is_replay: false }));
+    const { gate, asked } = gateOver(() => sleep(20, done));
     const ended: string[] = [];
     const many = Array.from({ length: 150 }, (_, index) =>
       gate.perform(7, { ...call, request_id: `r-${index}` }, soon(2_000)).then(() => ended.push("many")),
@@ -148,7 +157,7 @@ t.test("an error of one call of a group harms no other; that the database is awa
   const service = await startService(t);
   const { gate, asked } = gateOver(async ({ request_id }) => {
     if (request_id === "r-50") await service.owner.rows("select 1 / 0");
-    return { http_status: 200, body: "{}", is_replay: false };
+    return done;
   });
   const performAll = () =>
     Promise.allSettled(
@@ -168,7 +177,7 @@ t.test("an error of one call of a group harms no other; that the database is awa
 });
 
 t.test("what may take long is never in one transaction with others", async (t) => {
-  const { gate, asked } = gateOver(async () => ({ http_status: 200, body: "{}", is_replay: false }));
+  const { gate, asked } = gateOver(async () => done);
   const operations = ["redeem", "redeem", "redeem", "pull_events", "redeem", "query", "create_batch", "lock"];
   await Promise.all(
     operations.map((operation, index) =>
@@ -261,7 +270,13 @@ t.test("503 says when to come back, 500 says nothing of what happened", async (t
 
 t.test("a replay says so", async (t) => {
   const { asA, log } = await startStub(t, {
-    perform: async () => ({ status: 409, body: '{"code": "COUPON_VOIDED"}', isReplay: true }),
+    perform: async () => ({
+      status: 409,
+      code: "COUPON_VOIDED",
+      resource: null,
+      body: '{"code": "COUPON_VOIDED"}',
+      isReplay: true,
+    }),
   });
   const answer = await asA.post(lockPath, bodies[lockPath]);
   t.match(

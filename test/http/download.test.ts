@@ -51,7 +51,7 @@ async function stubFile(
   };
   const [pages, deadlines]: [number[], number[]] = [[], []];
   const stub = await startStub(t, {
-    perform: async () => ({ status: 200, body: JSON.stringify(file), isReplay: false }),
+    perform: async () => ({ status: 200, code: null, resource: null, body: JSON.stringify(file), isReplay: false }),
     async statementPage(_, after, limit, deadline) {
       pages.push(after);
       deadlines.push(deadline - performance.now());

@@ -1,5 +1,6 @@
 // What the node server under the app bounds, and what it answers to what never becomes a request of ours.
 import { connect, type Socket } from "node:net";
+import type { Outcome } from "../../src/gate/gate.ts";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { sendBytes, sendPlain } from "../support/client.ts";
@@ -56,8 +57,8 @@ t.test("connections beyond the limit are closed at once, and there is room again
 t.test("requests beyond those worked on are 503 at once, and who sends slowly takes nobody's place", async (t) => {
   const finish: (() => void)[] = [];
   const perform = () =>
-    new Promise<{ status: number; body: string; isReplay: boolean }>((resolve) =>
-      finish.push(() => resolve({ status: 200, body: '{"ok": true}', isReplay: false })),
+    new Promise<Outcome>((resolve) =>
+      finish.push(() => resolve({ status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false })),
     );
   const { url, asA, log } = await startStub(t, { perform }, { openRequests: 2 });
   for (let count = 0; count < 4; count += 1)

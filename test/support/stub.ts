@@ -39,6 +39,8 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
     if (isNew) return null;
     return {
       status: 401,
+      code: "NONCE_REUSED",
+      resource: null,
       body: JSON.stringify({ code: "NONCE_REUSED", message: "used", request_id: call.request_id, details: null }),
       isReplay: false,
     };
@@ -60,9 +62,9 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
       const refused = spend(call);
       if (refused !== null) return refused;
       calls.push(call);
-      return { status: 200, body: '{"ok": true}', isReplay: false };
+      return { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
     },
-    async refuse(_, call) {
+    async spendNonce(_, call) {
       return spend(call);
     },
     async statementPage() {

@@ -53,7 +53,7 @@ export async function openTill(service: Running) {
   const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential('ak_a')",
   );
-  type Row = { http_status: number; body: string };
+  type Row = { http_status: number | null; body: string };
   const send = (calls: { operation: string; args: object; body_hash?: null }[], isAlone: boolean) => {
     const sent = calls.map((call) => ({
       credential_id: caller!.credential_id,
@@ -88,7 +88,7 @@ export async function openTill(service: Running) {
       const undo = () => {
         if (coupon.state === "reversing" && "redemption" in args) coupon.state = { redemption: args.redemption };
       };
-      if (http_status === 0) undo();
+      if (http_status === null) undo();
       if (http_status !== 200) return [];
       const { coupon_id, redemption, reversal } = JSON.parse(body) as {
         coupon_id?: string;

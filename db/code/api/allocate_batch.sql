@@ -11,7 +11,7 @@ begin
     return rules.refuse_not_found(p_call, 'batch');
   end if;
   if not rules.hold_batch(p_call, v_batch.batch_id) then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
 
   -- decide

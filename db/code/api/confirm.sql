@@ -17,14 +17,14 @@ begin
   end if;
   v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
   if v_held.is_busy then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
   if v_held.coupon_id is null then
     return rules.refuse_not_found(p_call, 'coupon');
   end if;
   v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
   if v_found.is_busy then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
 
   -- decide
@@ -52,7 +52,7 @@ begin
   perform rules.write_ledger_entry(v_lock, null, v_batch.distributor_id, v_now);
 
   -- answer
-  return (200, format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',
+  return rules.succeed(format('{"ok":true,"redemption":"%s","status":"REDEEMED"}',
     rules.format_id('red', v_lock.redemption_id)));
 end
 $$;

@@ -21,7 +21,7 @@ begin
   elsif v_found.distributors > 1 then
     return rules.refuse(p_call, 'AMBIGUOUS_DISTRIBUTOR');
   end if;
-  return (200, json_build_object(
+  return rules.succeed(json_build_object(
     'tenant_id', v_found.tenant_id,
     'distributor_id', v_found.distributor_id,
     'business_date', to_char(v_found.business_date, 'YYYY-MM-DD'),

@@ -27,7 +27,7 @@ begin
          max(g.business_date) as last
     into v_page
   from page g;
-  return (200, format('{"reconciliations":%s,"next_cursor":"%s"}',
+  return rules.succeed(format('{"reconciliations":%s,"next_cursor":"%s"}',
     v_page.entries, to_char(coalesce(v_page.last, v_after), 'YYYY-MM-DD')));
 end
 $$;

@@ -26,7 +26,7 @@ begin
     where f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id and f.position > v_after
     order by f.position
     limit v_limit) e;
-  return (200, format('{"events":%s,"next_cursor":"%s"}',
+  return rules.succeed(format('{"events":%s,"next_cursor":"%s"}',
     v_page.events, coalesce(rules.format_cursor(v_page.last), v_cursor, rules.format_cursor(0))));
 end
 $$;

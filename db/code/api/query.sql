@@ -34,7 +34,7 @@ begin
   v_status := rules.derive_status(
     v_coupon.status, v_coupon.valid_to, case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
     v_batch.status = 'ALLOCATED', p_call.variant, v_now);
-  return (200, format('{"ok":true,"coupon":%s}',
+  return rules.succeed(format('{"ok":true,"coupon":%s}',
     rules.render_coupon(p_call, v_coupon, v_batch, v_last, v_status)));
 end
 $$;

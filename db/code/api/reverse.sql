@@ -26,11 +26,11 @@ begin
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
   v_held := rules.hold_coupon(p_call, v_coupon.lookup_hash);
   if v_held.is_busy then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
   v_found := rules.hold_redemption(p_call, v_id);
   if v_found.is_busy then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
   v_redemption := v_found.redemption;
   select c.* into v_coupon
@@ -56,7 +56,7 @@ begin
   end if;
 
   -- answer
-  return (200, format('{"ok":true,"redemption":"%s","reversal":"%s","status":"REVERSED"}',
+  return rules.succeed(format('{"ok":true,"redemption":"%s","reversal":"%s","status":"REVERSED"}',
     rules.format_id('red', v_id), rules.format_id('rvs', v_reversal_id)));
 end
 $$;

@@ -16,7 +16,7 @@ begin
   end if;
   v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
   if v_held.is_busy then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
   if v_held.coupon_id is null then
     return rules.refuse_not_found(p_call, 'coupon');
@@ -42,14 +42,14 @@ begin
 
   -- write
   if (rules.hold_redemption(p_call, v_lock.redemption_id)).is_busy then
-    return (0, null::text);
+    return rules.hand_back();
   end if;
   perform rules.lapse_lock(p_call.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(
     v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
 
   -- answer
-  return (200, format('{"ok":true,"coupon_id":"%s","status":"VOIDED"}',
+  return rules.succeed(format('{"ok":true,"coupon_id":"%s","status":"VOIDED"}',
     rules.format_id('cpn', v_coupon.coupon_id)));
 end
 $$;

@@ -1,18 +1,23 @@
--- Performs a group of calls of one tenant in this transaction and gives each its final answer, in any order.
+-- Performs a group of calls of one tenant in this transaction and returns one row for each call, in any order.
+-- All effects and recorded answers commit together. An exception undoes the whole group.
 --
--- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
--- p_alone: one call that may wait for others. Else nothing in here waits: a call that would have to is
---   handed back with http_status 0, nothing of it written but its nonce; it is to be run alone, with
---   nonce null.
--- Credentials, nonces, replays, redeems and locks, records: each is done for the whole group in few statements.
--- Effect and recorded answer are one transaction. An exception undoes the whole group.
+-- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}].
+--   nonce null: it has been spent before. body_hash null: the call is a read.
+-- p_alone: the only call, and it may wait for locks. Otherwise nothing here waits: a call that would
+--   have to wait is handed back (http_status null) and has written nothing but its nonce. The gate
+--   then runs it again alone, without its nonce.
+--
+-- The operation spend_nonce does nothing else: its nonce is spent by then, as for every call.
+-- A few statements serve the whole group for credentials, nonces, replays, redeems, locks and records.
 create or replace function gate.perform(
   p_tenant_id int, p_calls jsonb, p_alone boolean,
-  out ordinal int, out http_status int, out body text, out is_replay boolean)
+  out ordinal int, out http_status int, out code text, out resource text, out body text,
+  out is_replay boolean)
 returns setof record
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_material = off as $$
 declare
   v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_alone);
   v_reused    int[] := rules.spend_nonces(v_calls);
@@ -24,15 +29,15 @@ declare
   v_outcome   core.outcome;
   v_outcomes  core.outcome[];
 begin
-  -- who calls, and whether for the first time
+  -- who calls, and whether the nonce is new
   foreach v_call in array v_calls loop
     if v_call.caller_id is null then
       v_answer := rules.refuse(v_call, 'UNAUTHENTICATED');
     elsif v_call.ordinal = any (v_reused) then
       v_answer := rules.refuse(v_call, 'NONCE_REUSED');
-    elsif v_call.operation = 'refuse' then
-      v_answer := (0, null);
-    elsif v_call.body_hash is null then  -- a read
+    elsif v_call.operation = 'spend_nonce' then
+      v_answer := rules.succeed('{"ok":true}');
+    elsif v_call.body_hash is null then
       v_reads := v_reads || v_call;
       continue;
     else
@@ -42,12 +47,13 @@ begin
     v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
   end loop;
 
-  -- what is a retry is answered as before, the rest is new and ours
+  -- retries get their first answer; new requests run and are recorded
   if v_writes is not null then
     v_claims := rules.claim_requests(v_writes);
     v_outcomes := v_outcomes || v_claims.outcomes;
     if cardinality(v_claims.claimed) > 0 then
-      v_outcomes := v_outcomes || rules.record_answers(v_calls, rules.run_operations(v_claims.claimed));
+      v_outcomes := v_outcomes
+        || rules.record_answers(v_calls, rules.run_operations(v_claims.claimed));
     end if;
   end if;
   if v_reads is not null then
@@ -57,6 +63,8 @@ begin
   foreach v_outcome in array v_outcomes loop
     ordinal := v_outcome.ordinal;
     http_status := (v_outcome.answer).http_status;
+    code := (v_outcome.answer).code;
+    resource := (v_outcome.answer).resource;
     body := (v_outcome.answer).body;
     is_replay := v_outcome.is_replay;
     return next;

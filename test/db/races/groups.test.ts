@@ -1,5 +1,5 @@
-// Calls that meet in one group, as gate.perform gets it: what would have to wait for another call of the group is handed back
-// (status 0), and nothing of it is written.
+// Calls that meet in one group, as gate.perform gets it: a call that would have to wait for another call of the group is
+// handed back, and nothing of it is written.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
@@ -19,11 +19,13 @@ const merchant = "mch_a";
 const nextCoupon = () => stock.again.pop()!.lookup;
 const redeem = (coupon: string, more: object = {}) => ({ operation: "redeem", args: { coupon, merchant }, ...more });
 
-// The answers in the order of the calls, as status or code.
+const handedBack = "handed back";
+
+// The answers in the order of the calls: 200, a code, or handed back.
 async function answers(calls: { operation: string; args: object }[]): Promise<(number | string)[]> {
   const rows = await till.send(calls, false);
   return rows.map(({ http_status, body }) =>
-    http_status === 200 || http_status === 0 ? http_status : (JSON.parse(body) as { code: string }).code,
+    http_status === 200 ? 200 : http_status === null ? handedBack : (JSON.parse(body) as { code: string }).code,
   );
 }
 
@@ -35,7 +37,7 @@ t.test("the second redeem or lock of a coupon is handed back, and the others are
   const before = [await count("redemption"), await count("request")];
   t.strictSame(
     await answers([redeem(coupon), redeem(other), redeem(coupon), { ...redeem(coupon), operation: "lock" }]),
-    [200, 200, 0, "COUPON_REDEEMED"],
+    [200, 200, handedBack, "COUPON_REDEEMED"],
   );
   t.strictSame([(await count("redemption")) - before[0]!, (await count("request")) - before[1]!], [2, 3]);
   t.strictSame(await answers([redeem(coupon)]), ["COUPON_REDEEMED"], "which is what it gets when it runs again");
@@ -53,7 +55,7 @@ t.test("the second of two equal requests is handed back, by its request_id or it
       redeem(nextCoupon(), { request_id: id }),
       redeem(nextCoupon(), { idempotency_key: key }),
     ]),
-    [200, 0, 200, 0, 0, 0],
+    [200, handedBack, 200, handedBack, handedBack, handedBack],
     "and so is one that only has the same name",
   );
   t.strictSame(
@@ -86,7 +88,7 @@ t.test("a revoked credential, a read and an unknown merchant do not disturb the 
       redeem(coupon),
       { operation: "refuse", args: {} },
     ]),
-    ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, 0],
+    ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, handedBack],
   );
 });
 
@@ -125,7 +127,7 @@ t.test(
     await psql.run("begin");
     await psql.rows("select from core.redemption for update");
     await psql.rows("select from core.merchant for update");
-    t.strictSame(await answers([...calls, ...others]), [0, 0, 0, 0, 0, 200, 200]);
+    t.strictSame(await answers([...calls, ...others]), [...Array.from({ length: 5 }, () => handedBack), 200, 200]);
     const [lapsed] = await service.owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count");
     t.equal(lapsed!.count, 0, "nor by the job");
     await psql.run("rollback");

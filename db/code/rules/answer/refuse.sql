@@ -36,7 +36,7 @@ begin
     when 'ORDER_BELOW_MINIMUM' then v_status := 422; v_message := 'The order is below the coupon''s minimum.';
     when 'NO_ELIGIBLE_ITEMS' then v_status := 422; v_message := 'No item of the order is one the coupon is for.';
   end case;
-  return (v_status, format('{"code":"%s","message":%s,"request_id":%s,"details":%s}',
+  return (v_status, p_code, p_details ->> 'resource', format('{"code":"%s","message":%s,"request_id":%s,"details":%s}',
     p_code, to_json(v_message), to_json(p_call.request_id), coalesce(p_details::text, 'null')));
 end
 $$;

@@ -3,7 +3,7 @@ language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_answer  core.answer;
 begin
-  select 200, format(
+  select 200, null, null, format(
     '{"ok":true,"batch":{"external_id":"%s","status":"%s","total_count":%s,"minted_count":%s,'
     '"maker_party_id":"%s","distributor_party_id":"%s","template_id":"%s","created_at":"%s"}}',
     b.external_id, b.status, b.total_count, b.minted_count,

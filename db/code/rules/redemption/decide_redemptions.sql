@@ -1,13 +1,16 @@
--- All that lock and redeem decide before they write, for a group of calls: who may, in which state, for how much.
--- Gives each a refusal or the terms of its grant. Locks the coupons' rows first, then reads what each needs in one
--- statement.
--- A second call for a coupon is handed back: what the first one does is not written yet.
+-- Decides the locks and redeems of a group before anything is written: who may, in which state, for how
+-- much. First locks the coupons' rows, then reads what all calls need in one statement.
+--
+-- A decision is a refusal or the terms of a grant. With neither, the call is handed back: another
+-- session holds a row that it needs, or an earlier call of this group takes the same coupon and has
+-- not written yet.
 create or replace function rules.decide_redemptions(p_calls core.call[]) returns core.decision[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_held       uuid[] := rules.hold_coupons(p_calls);
   v_now        timestamptz := clock_timestamp();
   v_case       record;
+  v_is_held    boolean;
   v_lock       core.redemption;
   v_amounts    record;
   v_discount   record;
@@ -33,44 +36,45 @@ begin
          and x.caller_id = c.caller_id
          and x.lock_request_id = c.request_id
   loop
-    -- who and what: the caller's merchant, the tenant's coupon, the merchant's store and terminal
-    v_refusal := null;
-    if v_case.merchant_id is null then
-      v_refusal := rules.refuse_not_found(v_case.call, 'merchant');
-    elsif (v_case.coupon).coupon_id is null then
-      v_refusal := rules.refuse_not_found(v_case.call, 'coupon');
-    elsif not (v_case.coupon).lookup_hash = any (v_held) then
-      v_refusal := (0, null);
-    elsif (v_case.call).variant = 'B' then
-      v_refusal := rules.check_place(v_case.call, v_case.merchant_id);
-    end if;
-    v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
-    v_terms := null;
     v_lock := null;
-    if (v_case.coupon).status = 'LOCKED' then
-      select r.* into v_lock
-      from core.redemption r
-      where r.coupon_id = (v_case.coupon).coupon_id and r.tenant_id = (v_case.coupon).tenant_id and r.status = 'LOCKED';
-      if v_refusal.http_status is null and v_lock.lock_expires_at <= v_now
-         and (rules.hold_redemption(v_case.call, v_lock.redemption_id)).is_busy
-      then
-        v_refusal := (0, null);
+    v_refusal := null;
+    v_terms := null;
+    v_is_held := (v_case.coupon).lookup_hash = any (v_held);
+    v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
+    <<decide>>
+    begin
+      -- the caller's merchant, the tenant's coupon, the merchant's store and terminal
+      if v_case.merchant_id is null then
+        v_refusal := rules.refuse_not_found(v_case.call, 'merchant');
+      elsif (v_case.coupon).coupon_id is null then
+        v_refusal := rules.refuse_not_found(v_case.call, 'coupon');
+      elsif not v_is_held then
+        exit decide;
+      elsif (v_case.call).variant = 'B' then
+        v_refusal := rules.check_place(v_case.call, v_case.merchant_id);
       end if;
-    end if;
+      exit decide when v_refusal.code is not null;
 
-    -- the amounts, then everything that may speak against it
-    if v_refusal.http_status is null then
+      -- an expired lock is about to end, so its row is locked too
+      if (v_case.coupon).status = 'LOCKED' then
+        select r.* into v_lock
+        from core.redemption r
+        where r.coupon_id = (v_case.coupon).coupon_id
+          and r.tenant_id = (v_case.coupon).tenant_id
+          and r.status = 'LOCKED';
+        exit decide when v_lock.lock_expires_at <= v_now
+          and (rules.hold_redemption(v_case.call, v_lock.redemption_id)).is_busy;
+      end if;
+
       v_amounts := rules.read_amounts(v_case.call, (v_case.template).currency, v_case.decimals);
       v_refusal := v_amounts.refusal;
-    end if;
-    if v_refusal.http_status is null then
+      exit decide when v_refusal.code is not null;
       v_refusal := rules.check_redeemable(
         v_case.call, v_case.coupon, v_case.batch_status,
         (v_case.template).is_for_all_merchants or rules.is_in_scope(
           (v_case.call).tenant_id, (v_case.template).template_id, v_case.merchant_id),
         v_case.is_cancelled, v_lock.lock_expires_at, v_now);
-    end if;
-    if v_refusal.http_status is null then
+      exit decide when v_refusal.code is not null;
       v_discount := rules.compute_discount(
         v_case.template, v_amounts.order_minor, (v_case.call).args -> 'items', v_case.decimals,
         (v_case.call).amount_unit);
@@ -80,18 +84,17 @@ begin
         v_refusal := rules.refuse(
           v_case.call, v_discount.code,
           case when v_discount.missing is not null then format('{"missing":"%s"}', v_discount.missing)::json end);
+      else
+        v_terms := (
+          rules.make_id(), (v_case.coupon).coupon_id, v_case.merchant_id, v_case.distributor_id, v_lock.redemption_id,
+          (v_case.template).currency, v_case.decimals, v_discount.discount_minor, v_amounts.order_minor, v_now,
+          v_now + make_interval(secs => (v_case.template).lock_ttl_seconds));
       end if;
-    end if;
-    if v_refusal.http_status is null then
-      v_terms := (
-        rules.make_id(), (v_case.coupon).coupon_id, v_case.merchant_id, v_case.distributor_id, v_lock.redemption_id,
-        (v_case.template).currency, v_case.decimals, v_discount.discount_minor, v_amounts.order_minor, v_now,
-        v_now + make_interval(secs => (v_case.template).lock_ttl_seconds));
-    end if;
+    end;
     v_decisions := v_decisions || (v_case.call, v_refusal, v_terms)::core.decision;
   end loop;
   return v_decisions;
 end
 $$;
 comment on function rules.decide_redemptions(core.call[]) is
-  'What the locks and redeems of a group come to: refusals, or the terms of the grants.';
+  'Decides the locks and redeems of a group: refusals and the terms of grants.';

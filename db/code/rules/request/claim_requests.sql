@@ -1,6 +1,8 @@
--- For each write of a group. claimed: the request is new, and nobody else can work on it until this transaction ends.
--- outcomes: of the others. The first answer, when this is an equal retry; a refusal; or (0, null) when an equal request
--- is being worked on, in another transaction or earlier in this group, and this call may not wait.
+-- Splits the writes of a group.
+-- claimed: new requests. Nobody else can work on their names until this transaction ends.
+-- outcomes: of all others. An equal retry gets its first answer, and a reused name a refusal. A call
+--   whose name is in use, in another transaction or earlier in this group, is handed back when it may
+--   not wait; otherwise it has waited long enough and is refused.
 create or replace function rules.claim_requests(
   p_calls core.call[], out claimed core.call[], out outcomes core.outcome[])
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -14,19 +16,19 @@ begin
     v_name := v_call.caller_id || ' request ' || v_call.request_id;
     v_key := v_call.caller_id || ' key ' || v_call.idempotency_key;
     if v_names && array[v_name, v_key] then
-      outcomes := outcomes || (v_call.ordinal, (0, null)::core.answer, false)::core.outcome;
+      outcomes := outcomes || (v_call.ordinal, rules.hand_back(), false)::core.outcome;
     elsif rules.claim_request(v_call) then
       v_names := v_names || v_name || v_key;
       claimed := claimed || v_call;
     else
       outcomes := outcomes || (v_call.ordinal, case
         when v_call.may_wait then rules.refuse(v_call, 'REQUEST_IN_PROGRESS')
-        else (0, null)::core.answer
+        else rules.hand_back()
       end, false)::core.outcome;
     end if;
   end loop;
 
-  -- now that the names are ours: whether they were used before; nearly always none was
+  -- the names are ours now: look whether any was used before; nearly always none was
   if not exists (
     select
     from unnest(claimed) c
@@ -39,7 +41,7 @@ begin
   outcomes := outcomes || array(
     select (f.ordinal,
             case
-              when f.is_replay then (f.http_status, f.response)::core.answer
+              when f.is_replay then rules.restore_answer(f.http_status, f.response)
               else rules.refuse(f.call, 'IDEMPOTENCY_KEY_REUSED')
             end,
             f.is_replay)::core.outcome
@@ -48,15 +50,23 @@ begin
              coalesce(s.http_status, k.http_status)::int as http_status,
              coalesce(s.response, k.response) as response,
              (s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))
-             and (k.request_id is null or (k.operation, k.body_hash) = (c.operation, c.body_hash)) as is_replay
+             and (k.request_id is null or (k.operation, k.body_hash) = (c.operation, c.body_hash))
+               as is_replay
       from unnest(claimed) c
       left join core.request s
-        on s.tenant_id = c.tenant_id and s.caller_id = c.caller_id and s.request_id = c.request_id
+        on s.tenant_id = c.tenant_id
+           and s.caller_id = c.caller_id
+           and s.request_id = c.request_id
       left join core.request k
-        on k.tenant_id = c.tenant_id and k.caller_id = c.caller_id and k.idempotency_key = c.idempotency_key
+        on k.tenant_id = c.tenant_id
+           and k.caller_id = c.caller_id
+           and k.idempotency_key = c.idempotency_key
       where s.request_id is not null or k.request_id is not null) f);
   claimed := array(
-    select c from unnest(claimed) c where c.ordinal <> all (array(select o.ordinal from unnest(outcomes) o)));
+    select c
+    from unnest(claimed) c
+    where c.ordinal <> all (array(select o.ordinal from unnest(outcomes) o)));
 end
 $$;
-comment on function rules.claim_requests(core.call[]) is 'Claims the requests that are new, and answers the others as before.';
+comment on function rules.claim_requests(core.call[]) is
+  'Claims new requests, and answers the others as before.';

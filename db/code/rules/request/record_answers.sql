@@ -1,16 +1,21 @@
--- Records what was judged, so that a retry gets the same bytes, and gives it back. What is neither done nor a judgement
--- of the business (handed back, bad input, a key of a batch create that stands for another one) is not recorded.
-create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[]) returns core.outcome[]
+-- Records final answers so that a retry gets the same bytes, and returns all outcomes. Some answers are not final and
+-- are not recorded: a call that is handed back, invalid input, and the key of an earlier create_batch that is reused.
+create or replace function rules.record_answers(
+  p_calls core.call[], p_outcomes core.outcome[])
+returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.request
-    (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status, response, recorded_at)
-  select (c.call).tenant_id, (c.call).caller_id, (c.call).request_id, (c.call).idempotency_key, (c.call).operation,
-         (c.call).body_hash, (o.answer).http_status, (o.answer).body, clock_timestamp()
+    (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status,
+     response, recorded_at)
+  select (c.call).tenant_id, (c.call).caller_id, (c.call).request_id, (c.call).idempotency_key,
+         (c.call).operation, (c.call).body_hash, (o.answer).http_status, (o.answer).body,
+         clock_timestamp()
   from unnest(p_outcomes) o, lateral (select p_calls[o.ordinal] as call offset 0) c
   where (o.answer).http_status in (200, 404, 409, 422)
-    and (o.answer).body not like '{"code":"IDEMPOTENCY_KEY_REUSED"%';
+    and (o.answer).code is distinct from 'IDEMPOTENCY_KEY_REUSED';
   return p_outcomes;
 end
 $$;
-comment on function rules.record_answers(core.call[], core.outcome[]) is 'Records the final answers of a group.';
+comment on function rules.record_answers(core.call[], core.outcome[]) is
+  'Records the final answers of a group.';

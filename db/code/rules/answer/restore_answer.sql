@@ -1,0 +1,14 @@
+-- Code and resource are not stored beside the response: only a replay needs them, and each redemption would pay for them.
+create or replace function rules.restore_answer(p_http_status int, p_response text)
+returns core.answer
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_http_status = 200 then
+    return rules.succeed(p_response);
+  end if;
+  return (
+    p_http_status, p_response::json ->> 'code', p_response::json #>> '{details,resource}',
+    p_response)::core.answer;
+end
+$$;
+comment on function rules.restore_answer(int, text) is 'The answer that core.request keeps for a replay.';
