@@ -217,6 +217,17 @@ t.test("who gets too many codes wrong has no more codes judged, but ends what it
   t.equal(told.size, 1, "so nothing tells which codes there are");
 });
 
+t.test("a replayed refusal counts like the first one", async (t) => {
+  const service = await startService(t, document, {}, { unknownCodesPerMinute: 2 });
+  const a = service.as("ak_a");
+  const body = { request_id: newRequestId(), coupon: invent(service.keys), merchant: "mch_a" };
+  is(t, await a.post("/v1/coupons/redeem", body), 404, "NOT_FOUND", "first");
+  const replay = await a.post("/v1/coupons/redeem", body);
+  is(t, replay, 404, "NOT_FOUND", "replayed");
+  t.match(replay.headers, { "idempotent-replayed": "true", ratelimit: /^"unknown_codes";r=0;/ });
+  is(t, await a.post("/v1/coupons/redeem", body), 429, "RATE_LIMITED", "the budget is used up");
+});
+
 t.test("the settings of limits are numbers in their bounds, and 0 is none", async (t) => {
   t.same(readConfig({}).limits, defaultLimits);
   t.match(defaultLimits, {
