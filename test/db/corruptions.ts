@@ -1,0 +1,191 @@
+// Corruptions that report.invariants must find: by the invariant that is violated, what is done and how.
+import { insertCopy, together } from "./attempts/statements.ts";
+
+// The first row of a table that matches.
+const one = (table: string, where: string) =>
+  `ctid = (select ctid from core.${table} where ${where} order by 1 limit 1)`;
+const change = (table: string, set: string, where = "true") =>
+  `update core.${table} set ${set} where ${one(table, where)}`;
+const remove = (table: string, where = "true") => `delete from core.${table} where ${one(table, where)}`;
+const event = (type: string) => `event_type = '${type}'`;
+
+const dropLastPositions = `
+  update core.feed set last_position = last_position - 1;
+  delete from core.feed_event x using core.feed f
+  where (x.tenant_id, x.party_id) = (f.tenant_id, f.party_id) and x.position > f.last_position`;
+
+const swapTwoEventsOfACoupon = `
+  create temp table pair on commit drop as
+    select f.tenant_id, f.party_id, min(f.position) as low, max(f.position) as high
+    from core.feed_event f join core.event e using (tenant_id, event_id)
+    group by f.tenant_id, f.party_id, e.coupon_id having count(*) > 1 limit 1;
+  update core.feed_event f set position = 1000 + f.position from pair p
+  where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position in (p.low, p.high);
+  update core.feed_event f set position = p.low + p.high - (f.position - 1000) from pair p
+  where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position > 1000`;
+
+const couponCorruptions: Record<string, Record<string, string>> = {
+  "coupon status matches redemptions": {
+    "an issued coupon is set to REDEEMED": change("coupon", "status = 'REDEEMED'", "status = 'ISSUED'"),
+    "a redeemed coupon is set to ISSUED": change("coupon", "status = 'ISSUED'", "status = 'REDEEMED'"),
+    "the redemption of a locked coupon is deleted": remove("redemption", "status = 'LOCKED'"),
+  },
+  "coupon has one live redemption": {
+    "a second redemption is added": together(
+      "drop index core.coupon_has_one_live_redemption",
+      insertCopy("redemption", "status = 'REDEEMED'", { redemption_id: "gen_random_uuid()" }),
+    ),
+  },
+  "redemption has coupon and merchant": {
+    "a redemption gets an unknown merchant": change("redemption", "merchant_id = 0", "status = 'LOCKED'"),
+  },
+  "voided coupon has voiding": {
+    "a voiding is deleted": remove("voiding"),
+    "a voided coupon is set to ISSUED": change("coupon", "status = 'ISSUED'", "status = 'VOIDED'"),
+  },
+  "expired or voided coupon has its event": {
+    "the event of an expired coupon is deleted": remove("event", event("coupon.expired")),
+    "the event of a voided coupon is deleted": remove("event", event("coupon.voided")),
+  },
+  "batch has the coupons it counts": {
+    "a coupon is deleted": remove("coupon", "number = 1"),
+    "a coupon gets another number": change("coupon", "number = 77", "number = 1"),
+    "a pending batch counts a coupon that it does not have": change("batch", "minted_count = 1", "status = 'PENDING'"),
+  },
+  "batch has its events": {
+    "the event of a completed batch is deleted": remove("event", event("batch.generated")),
+    "the event of an allocated batch is duplicated": insertCopy("event", event("allocation.completed"), {
+      event_id: "gen_random_uuid()",
+      event_seq: "999999",
+    }),
+  },
+  "used coupon is released": {
+    "the release of a batch with a redeemed coupon is undone": change(
+      "batch",
+      "status = 'COMPLETED', allocated_at = null",
+      "batch_id = (select c.batch_id from core.coupon c where c.status = 'REDEEMED' limit 1)",
+    ),
+  },
+};
+
+const ledgerCorruptions: typeof couponCorruptions = {
+  "redemption has its ledger entries": {
+    "an amount in the ledger is changed": change(
+      "ledger_entry",
+      "amount_minor = amount_minor - 1",
+      "entry_type = 'REDEMPTION'",
+    ),
+    "a ledger entry gets another currency": change("ledger_entry", "currency = 'CHF'"),
+    "the ledger entry of a reversal is deleted": remove("ledger_entry", "entry_type = 'REVERSAL'"),
+    "a lock gets a ledger entry": insertCopy("ledger_entry", "entry_type = 'REDEMPTION'", {
+      entry_id: "(select r.redemption_id from core.redemption r where r.status = 'LOCKED')",
+    }),
+    "a reversal points to another redemption": change(
+      "reversal",
+      "redemption_id = (select r.redemption_id from core.redemption r where r.status = 'REDEEMED' limit 1)",
+    ),
+  },
+  "ledger entry has its redemption": {
+    "a redeemed redemption is deleted": remove("redemption", "status = 'REDEEMED'"),
+    "a reversal is deleted": remove("reversal"),
+  },
+  "reversal has reversed redemption": {
+    "a reversed redemption is set to REDEEMED": change(
+      "redemption",
+      "status = 'REDEEMED', ended_at = null",
+      "status = 'REVERSED'",
+    ),
+  },
+  "ledger entry has its event": {
+    "the event of a redemption is deleted": remove("event", event("coupon.redeemed")),
+    "the event of a reversal goes to another party": change(
+      "event",
+      "party_id = party_id + 1",
+      event("coupon.reversed"),
+    ),
+  },
+  "redemption event has its ledger entry": { "a ledger entry is deleted": remove("ledger_entry") },
+  "recorded redemption exists": {
+    "a redemption that a lock began is deleted": remove("redemption", "lock_expires_at is not null"),
+  },
+};
+
+const feedCorruptions: typeof couponCorruptions = {
+  "event is for the right party": {
+    "the event of a batch goes to another party": change(
+      "event",
+      "party_id = party_id + 1000",
+      event("batch.generated"),
+    ),
+    "an event gets an unknown coupon": change("event", "coupon_id = gen_random_uuid()", event("coupon.expired")),
+  },
+  "feed positions are 1 to n": {
+    "an event in the middle of a feed is deleted": remove("feed_event", "position = 2"),
+    "a position is skipped": change("feed", "last_position = last_position + 1"),
+  },
+  "feed keeps the order of each coupon": { "two events of a coupon swap positions": swapTwoEventsOfACoupon },
+  "sequenced event is in its feed": {
+    "the last event of a feed is deleted, and its position with it": dropLastPositions,
+    "a whole feed is deleted": together(
+      "delete from core.feed_event where party_id = 0",
+      "delete from core.feed where party_id = 0",
+    ),
+    "events move to another party's feed": `
+      update core.event set party_id = party_id + 1
+      where coupon_id is not null and party_id in (select party_id from core.feed)`,
+  },
+  "feed counts its events": {
+    "an event is lost from a pruned feed": together(
+      "delete from core.feed_event where position = 1",
+      dropLastPositions,
+    ),
+  },
+  "delivery is parked after 10 attempts": {
+    "a delivery has 10 attempts and is not parked": change("delivery", "attempt_count = 10"),
+  },
+};
+
+const statementCorruptions: typeof couponCorruptions = {
+  "sequenced ledger entry is posted": { "a posting is deleted": remove("posting") },
+  "posting has the distributor of its entry": {
+    "a posting moves to another distributor": change("posting", "distributor_id = distributor_id + 1"),
+  },
+  "posting numbers are 1 to n": { "a number is skipped": change("posting", "number = number + 100") },
+  "statement counts its postings": {
+    "an entry is added to a closed day": `
+      update core.posting p set business_date = s.business_date, number = 99 from core.statement s
+      where (s.tenant_id, s.distributor_id) = (p.tenant_id, p.distributor_id) and p.business_date > s.business_date`,
+    "the number of entries is changed": change("statement", "entry_count = entry_count + 1"),
+  },
+  "summary matches the ledger": {
+    "a line of a summary is changed": change("statement_line", "redemption_minor = redemption_minor + 1"),
+    "a line of a summary is deleted": remove("statement_line"),
+  },
+  "days before the open day are closed": {
+    "the statement of a closed day is deleted": remove("statement", "entry_count > 0"),
+  },
+  "open day and later days are not closed": {
+    "a closed day is opened again": change("ledger_book", "open_on = open_on - 1"),
+  },
+  "ready statement has its event": {
+    "the event of a ready statement is deleted": remove("event", event("reconciliation.ready")),
+    "the statement of an event is not ready": change(
+      "statement",
+      `ready_at = null, detail_bytes = null, detail_sha256 = null,
+       summary_rows = null, summary_bytes = null, summary_sha256 = null`,
+    ),
+  },
+};
+
+export type Corruption = { invariant: string; done: string; sql: string };
+
+export const corruptions: Corruption[] = [
+  couponCorruptions,
+  ledgerCorruptions,
+  feedCorruptions,
+  statementCorruptions,
+].flatMap((subject) =>
+  Object.entries(subject).flatMap(([invariant, ways]) =>
+    Object.entries(ways).map(([done, sql]) => ({ invariant, done, sql })),
+  ),
+);
