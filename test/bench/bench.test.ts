@@ -1,5 +1,5 @@
-// The benches in small: each runs to its end, its answers are right, and no law is broken after it. The figures say nothing here:
-// other test files run beside.
+// Small runs of the benchmarks: each completes, gets the right answers and breaks no invariant. The measured values
+// mean nothing here, because other test files run at the same time.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 import t from "tap";
 import { root } from "../support/copy.ts";
 
-type Results = { reports: Record<string, { figures: { name: string; value: number; unit: string }[] }> };
+type Results = { reports: Record<string, { results: { name: string; value: number; unit: string }[] }> };
 
-// Those that know tables and functions of the database.
+// The benchmarks that use tables and functions of the database.
 const names = ["function", "http", "fixed", "mint", "expire", "feed", "webhooks", "statement", "scale"];
 const sizes = {
   BENCH_SECONDS: "1",
@@ -25,7 +25,7 @@ const sizes = {
 
 t.setTimeout(600_000);
 
-t.test("each of these benches runs to its end and measures something", async (t) => {
+t.test("each of these benchmarks completes and measures something", async (t) => {
   const file = path.join(t.testdir(), "results.json");
   const { stdout } = await promisify(execFile)(process.execPath, ["test/bench/run.ts", ...names], {
     cwd: root,
@@ -33,18 +33,18 @@ t.test("each of these benches runs to its end and measures something", async (t)
   });
   t.comment(stdout);
   const { reports } = JSON.parse(readFileSync(file, "utf8")) as Results;
-  const measured = Object.entries(reports).flatMap(([bench, { figures }]) =>
-    figures.map((figure) => ({ bench, ...figure })),
+  const measured = Object.entries(reports).flatMap(([bench, { results }]) =>
+    results.map((result) => ({ bench, ...result })),
   );
   t.strictSame(Object.keys(reports).sort(), ["rates", ...names.slice(names.indexOf("fixed"))].sort());
   t.strictSame(
     measured.filter(({ value }) => typeof value !== "number"),
     [],
-    "each figure is a number",
+    "each result is a number",
   );
   t.strictSame(
     measured.filter(({ unit, value }) => unit === "/s" && !(value > 0)),
     [],
-    "each rate is of something",
+    "each rate is positive",
   );
 });

@@ -1,58 +1,58 @@
-// Programs that work for a bench in processes of their own: they prepare a job, say so, and run it when told to. They stay
-// for all rounds, so that each is run by code that is warm.
+// Child processes that work for a benchmark: each prepares a job, reports that it is ready, and starts when told to.
+// They live through all rounds, so every measured round runs warm code.
 import { fork } from "node:child_process";
 import path from "node:path";
 
-export type Helper<Job, Result> = {
-  // Until it is ready to go.
+export type JobProcess<Job, Result> = {
+  // Resolves when the job is ready to start; calling the returned function starts it.
   prepare(job: Job): Promise<() => Promise<Result>>;
   end(): void;
 };
-type Told = { ready: true } | { result: unknown } | { error: string };
+type Message = { ready: true } | { result: unknown } | { error: string };
 
-const helpers = new Set<{ end(): void }>();
+const running = new Set<{ end(): void }>();
 
-export function startHelper<Job, Result>(file: string): Helper<Job, Result> {
+export function startChildProcess<Job, Result>(file: string): JobProcess<Job, Result> {
   const child = fork(path.join(import.meta.dirname, file), { serialization: "advanced" });
   let isEnding = false;
-  let settle: { resolve(told: Told): void; reject(error: Error): void } | null = null;
-  child.on("message", (told: Told) => settle?.resolve(told));
-  child.on("exit", (code) => isEnding || settle?.reject(new Error(`${file} ended with ${code}`)));
+  let waiting: { resolve(message: Message): void; reject(error: Error): void } | null = null;
+  child.on("message", (message: Message) => waiting?.resolve(message));
+  child.on("exit", (code) => isEnding || waiting?.reject(new Error(`${file} ended with ${code}`)));
 
-  async function tell(message: object): Promise<Told> {
-    const answer = new Promise<Told>((resolve, reject) => {
-      settle = { resolve, reject };
+  async function send(request: object): Promise<Message> {
+    const answer = new Promise<Message>((resolve, reject) => {
+      waiting = { resolve, reject };
     });
-    child.send(message);
-    const told = await answer;
-    if ("error" in told) throw new Error(`${file}: ${told.error}`);
-    return told;
+    child.send(request);
+    const message = await answer;
+    if ("error" in message) throw new Error(`${file}: ${message.error}`);
+    return message;
   }
 
-  const helper: Helper<Job, Result> = {
+  const childProcess: JobProcess<Job, Result> = {
     async prepare(job) {
-      await tell({ job });
+      await send({ job });
       return async () => {
-        const told = await tell({ go: true });
-        if (!("result" in told)) throw new Error(`${file} gave no result`);
-        return told.result as Result;
+        const message = await send({ go: true });
+        if (!("result" in message)) throw new Error(`${file} returned no result`);
+        return message.result as Result;
       };
     },
     end() {
       isEnding = true;
-      helpers.delete(helper);
+      running.delete(childProcess);
       if (child.connected) child.disconnect();
     },
   };
-  helpers.add(helper);
-  return helper;
+  running.add(childProcess);
+  return childProcess;
 }
 
-export function endHelpers(): void {
-  for (const helper of helpers) helper.end();
+export function endChildProcesses(): void {
+  for (const childProcess of running) childProcess.end();
 }
 
-// The other side: what such a program calls once.
+// The child's side: a child process calls this once.
 export function serveJobs<Job, Result>(prepare: (job: Job) => Promise<() => Promise<Result>>): void {
   let go: (() => Promise<Result>) | null = null;
   process.on("message", (message: { job: Job } | { go: true }) => {
@@ -70,11 +70,11 @@ export function serveJobs<Job, Result>(prepare: (job: Job) => Promise<() => Prom
     })();
   });
   process.on("disconnect", () => process.exit(0));
-  // Ctrl-C comes to the whole group; the run ends us when it is done with us.
+  // Ctrl-C reaches the whole process group. The parent ends its children when it has tidied up.
   process.on("SIGINT", () => {});
 }
 
-// CPU of this process since `before`, in seconds.
+// CPU time of this process since `before`, in seconds.
 export function cpuSecondsSince(before: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1e6;

@@ -1,10 +1,10 @@
-// One kept-alive HTTP connection, one request at a time. By hand, because node's own client takes more of
-// the two cores than the service that is to be measured.
+// One kept-alive HTTP connection that carries one request at a time. Written by hand, because Node's own client uses
+// more CPU than the service that it measures.
 import { connect } from "node:net";
 
-// Whether the body begins with what was expected, which is cheaper than reading it.
-export type Taken = { status: number; isExpected: boolean; text: () => string };
-export type Connection = { send(bytes: Buffer, expected: string, take: (taken: Taken) => void): void; end(): void };
+// isExpected: whether the body begins as expected, which is cheaper than parsing it.
+export type Answer = { status: number; isExpected: boolean; text: () => string };
+export type Connection = { send(bytes: Buffer, expected: string, take: (answer: Answer) => void): void; end(): void };
 
 export function openConnection(url: string, fail: (error: Error) => void): Promise<Connection> {
   const { hostname, port } = new URL(url);
@@ -12,7 +12,7 @@ export function openConnection(url: string, fail: (error: Error) => void): Promi
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
     let chunks: Buffer[] = [];
     let expected = "";
-    let take: ((taken: Taken) => void) | null = null;
+    let take: ((answer: Answer) => void) | null = null;
     let isEnded = false;
 
     socket.once("error", reject);
@@ -38,7 +38,7 @@ export function openConnection(url: string, fail: (error: Error) => void): Promi
       const headEnd = text.indexOf("\r\n\r\n");
       if (headEnd === -1) return;
       const length = /\r\ncontent-length: (\d+)/i.exec(text)?.[1];
-      if (length === undefined) return fail(new Error(`an answer without a length: ${text.slice(0, headEnd)}`));
+      if (length === undefined) return fail(new Error(`an answer without content-length: ${text.slice(0, headEnd)}`));
       if (all.length < headEnd + 4 + Number(length)) return;
       chunks = [];
       const taker = take!;

@@ -1,18 +1,19 @@
-// The programs that are compared: floor and function in SQL, and what a till does over HTTP. A round of each takes as long.
+// The contenders: floor and function run SQL, the others send what a till sends over HTTP. Their rounds take the same
+// time.
 import { openSession } from "../../src/database/connect.ts";
-import type { Deck } from "./coupon-pool.ts";
-import { startHelper } from "./child-process.ts";
-import type { Ask, LoadJob, LoadResult } from "./load.ts";
-import { createHammer, warmSeconds, type Clock } from "./pgbench.ts";
-import type { Stage } from "./environment.ts";
+import type { CouponPool } from "./coupon-pool.ts";
+import { startChildProcess } from "./child-process.ts";
+import type { Request, LoadJob, LoadResult } from "./load.ts";
+import { createSqlLoad, warmSeconds, type Clock } from "./pgbench.ts";
+import type { Environment } from "./environment.ts";
 import { accessKey, secret } from "./tenant.ts";
-import { lockAndConfirm, queryAsk, redeemAsk, redeemCall, type Coupon } from "./requests.ts";
+import { lockAndConfirm, queryRequest, redeemRequest, redeemCall, type Coupon } from "./requests.ts";
 
 export type Round = { count: number; seconds: number; loadCpuSeconds: number; latencies?: Float64Array[] };
 export type Contender = {
-  // Whether a round redeems as many coupons as it counts.
+  // Whether each counted call redeems a coupon.
   isRedeeming: boolean;
-  // Outside the time of the round: coupons are drawn, requests are signed.
+  // Draws coupons and signs requests, outside the measured time.
   prepare(seconds: number): Promise<(clock: Clock) => Promise<Round>>;
   end(): void;
 };
@@ -20,44 +21,49 @@ export type Loader = ReturnType<typeof startLoader>;
 
 const sqlConnections = 32;
 const httpConnections = 64;
-// Of the first round, when no rate is known yet.
+// Assumed for the first round, before a rate is known.
 const firstRate = 4_000;
 const floorRows = 300_000;
 
-export const startLoader = () => startHelper<LoadJob, LoadResult>("load.ts");
+export const startLoader = () => startChildProcess<LoadJob, LoadResult>("load.ts");
 
-// A durable transaction of one update and one insert. As the field writes it (pgbench's own scripts): begin, update, insert,
-// commit. And as one statement, so without the round trips and statements that a transaction needs.
-export async function createFloor(stage: Stage, kind: "transaction" | "statement"): Promise<Contender> {
+// The floor is a durable transaction of one update and one insert. `transaction` sends begin, update, insert and
+// commit, as pgbench's own scripts do. `statement` sends one statement, which saves round trips.
+export async function createFloor(environment: Environment, kind: "transaction" | "statement"): Promise<Contender> {
   const schema = `floor_${kind}`;
-  const session = openSession(stage.address, { name: "coupon bench floor" });
+  const session = openSession(environment.address, { name: "coupon bench floor" });
   await session.run(`
     create schema ${schema};
-    create table ${schema}.stock (id int primary key, changes int not null, changed_at timestamptz not null, filler text not null) with (fillfactor = 85);
-    create table ${schema}.movement (movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
+    create table ${schema}.stock (
+      id int primary key, changes int not null, changed_at timestamptz not null, filler text not null)
+      with (fillfactor = 85);
+    create table ${schema}.movement (
+      movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
     insert into ${schema}.stock select n, 0, now(), repeat('x', 60) from generate_series(1, ${floorRows}) n;
     analyze ${schema}.stock;
     grant usage on schema ${schema} to coupon_api;
     grant select, insert, update on all tables in schema ${schema} to coupon_api`);
   await session.end();
   const anyRow = `(select 1 + floor(random() * ${floorRows})::int)`;
-  const update = `update ${schema}.stock s set changes = s.changes + 1, changed_at = clock_timestamp() where s.id = ${anyRow}`;
+  const update = `update ${schema}.stock s set changes = s.changes + 1, changed_at = clock_timestamp()
+    where s.id = ${anyRow}`;
   const insert = `insert into ${schema}.movement (id, moved_at)`;
   const steps =
     kind === "transaction"
       ? ["begin", update, `${insert} select ${anyRow}, clock_timestamp()`, "commit"]
       : [`with changed as (${update} returning s.id) ${insert} select c.id, clock_timestamp() from changed c`];
-  const hammer = createHammer({ ...stage, role: "coupon_api", connections: sqlConnections });
+  const sqlLoad = createSqlLoad({ ...environment, role: "coupon_api", connections: sqlConnections });
   return {
     isRedeeming: false,
-    prepare: async (seconds) => (clock) => hammer.run(steps, seconds, clock),
-    end: () => hammer.end(),
+    prepare: async (seconds) => (clock) => sqlLoad.run(steps, seconds, clock),
+    end: () => sqlLoad.end(),
   };
 }
 
-// gate.perform with one redeem a transaction. The calls lie ready in a table, so that nothing but the function is paid for.
-export async function createFunction(stage: Stage, deck: Deck): Promise<Contender> {
-  const session = openSession(stage.address, { name: "coupon bench function" });
+// Runs gate.perform with one redeem per transaction. The calls are ready in a table, so that only the function is
+// measured.
+export async function createFunction(environment: Environment, pool: CouponPool): Promise<Contender> {
+  const session = openSession(environment.address, { name: "coupon bench function" });
   await session.run(`
     create schema bench;
     create table bench.call (n int primary key, tenant_id int not null, request_id text not null, calls jsonb not null);
@@ -72,24 +78,26 @@ export async function createFunction(stage: Stage, deck: Deck): Promise<Contende
     select p.http_status, p.body, p.is_replay
     from bench.call c, gate.perform(c.tenant_id, c.calls, false) p
     where c.n = (select nextval('bench.next'))`;
-  const hammer = createHammer({ ...stage, role: "coupon_api", connections: sqlConnections });
+  const sqlLoad = createSqlLoad({ ...environment, role: "coupon_api", connections: sqlConnections });
   let [queued, used, rate] = [0, 0, firstRate];
 
   async function queue(coupons: Coupon[]): Promise<void> {
     for (let at = 0; at < coupons.length; at += 1_000) {
-      const calls = coupons.slice(at, at + 1_000).map((coupon) => redeemCall(coupon, stage.credentialId, stage.keys));
-      await stage.owner.rows(
+      const calls = coupons
+        .slice(at, at + 1_000)
+        .map((coupon) => redeemCall(coupon, environment.credentialId, environment.keys));
+      await environment.owner.rows(
         `insert into bench.call (n, tenant_id, request_id, calls)
          select $1::int + c.ordinality, $2, c.value ->> 'request_id', jsonb_build_array(c.value)
          from jsonb_array_elements($3::text::jsonb) with ordinality c`,
-        [queued, stage.tenantId, JSON.stringify(calls)],
+        [queued, environment.tenantId, JSON.stringify(calls)],
       );
       queued += calls.length;
     }
   }
 
   async function checkAnswers(count: number): Promise<void> {
-    const [row] = await stage.owner.rows<{ last: number; others: number }>(
+    const [row] = await environment.owner.rows<{ last: number; others: number }>(
       `select (select last_value from bench.next)::int as last, count(*)::int as others
        from bench.call c
        left join core.request q on q.tenant_id = c.tenant_id and q.caller_id = 0 and q.request_id = c.request_id
@@ -97,46 +105,46 @@ export async function createFunction(stage: Stage, deck: Deck): Promise<Contende
       [used, used + count],
     );
     if (row!.last !== used + count || row!.last > queued)
-      throw new Error(`function: ${count} calls made, ${row!.last - used} taken of ${queued - used}`);
+      throw new Error(`function: ${count} calls made, ${row!.last - used} of ${queued - used} queued calls used`);
     if (row!.others > 0) throw new Error(`function: ${row!.others} of ${count} calls were not answered 200`);
   }
 
   return {
     isRedeeming: true,
     async prepare(seconds) {
-      await queue(await deck.draw(Math.max(0, enough(rate, warmSeconds + seconds + 1) - (queued - used))));
+      await queue(await pool.draw(Math.max(0, enough(rate, warmSeconds + seconds + 1) - (queued - used))));
       return async (clock) => {
-        const round = await hammer.run([statement], seconds, clock);
+        const round = await sqlLoad.run([statement], seconds, clock);
         await checkAnswers(round.total);
         used += round.total;
         rate = round.count / round.seconds;
         return round;
       };
     },
-    end: () => hammer.end(),
+    end: () => sqlLoad.end(),
   };
 }
 
-// most: coupons that a round may use, where they are few.
+// most: how many coupons a round may use, where they are scarce.
 export function createHttp(
-  stage: Stage,
-  deck: Deck,
+  environment: Environment,
+  pool: CouponPool,
   kind: "redeem" | "lock-confirm" | "query",
   most = Infinity,
 ): Contender {
   const loader = startLoader();
   const chainOf = {
-    redeem: (coupon: Coupon): Ask[] => [redeemAsk(coupon)],
+    redeem: (coupon: Coupon): Request[] => [redeemRequest(coupon)],
     "lock-confirm": lockAndConfirm,
-    query: (coupon: Coupon) => [queryAsk(coupon)],
+    query: (coupon: Coupon) => [queryRequest(coupon)],
   }[kind];
   let rate = firstRate;
   return {
     isRedeeming: kind !== "query",
     async prepare(seconds) {
-      const coupons = await deck.draw(Math.min(most, enough(rate, seconds)));
+      const coupons = await pool.draw(Math.min(most, enough(rate, seconds)));
       const go = await loader.prepare({
-        url: stage.url,
+        url: environment.url,
         accessKey,
         secret,
         connections: httpConnections,
@@ -147,7 +155,7 @@ export function createHttp(
         await clock.begin();
         const { count, seconds: took, cpuSeconds, latencies } = await go();
         await clock.end();
-        deck.giveBack(kind === "query" ? coupons : coupons.slice(count));
+        pool.giveBack(kind === "query" ? coupons : coupons.slice(count));
         rate = count / took;
         return { count, seconds: took, loadCpuSeconds: cpuSeconds, latencies };
       };
@@ -156,7 +164,7 @@ export function createHttp(
   };
 }
 
-// So that time and not coupons ends a round.
+// Enough coupons that time ends the round.
 function enough(rate: number, seconds: number): number {
   return Math.ceil(rate * seconds * 1.5) + 1_000;
 }

@@ -1,33 +1,31 @@
-// Released coupons in random order, each drawn once: its code is derived when it is drawn. Where a batch is used up
-// another one is minted, outside of what is measured.
+// Released coupons in random order, each drawn once. A coupon's code is derived when the coupon is drawn. When a batch
+// is used up, another is minted, outside the measured time.
 import { randomInt } from "node:crypto";
 import { batchKey, lookupHash, makeCode } from "../../src/crypto/coupon-code.ts";
 import type { Database } from "../../src/database/types.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Coupon } from "./requests.ts";
 
-export type Deck = {
-  // So many unused ones.
+export type CouponPool = {
   draw(count: number): Promise<Coupon[]>;
-  // Those that were not sent after all.
+  // Takes back coupons that were drawn but not sent.
   giveBack(coupons: Coupon[]): void;
 };
 type Batch = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
 type Row = { number: number; code_attempt: number; lookup: string };
-
-type Pile = { take(most: number): Promise<Coupon[]>; left(): number };
+type BatchCoupons = { take(most: number): Promise<Coupon[]>; left(): number };
 
 const pageSize = 5_000;
 
-export async function createDeck(mintPile: () => Promise<Pile>): Promise<Deck> {
-  let pile = await mintPile();
+export async function createCouponPool(mintBatch: () => Promise<BatchCoupons>): Promise<CouponPool> {
+  let batch = await mintBatch();
   const returned: Coupon[] = [];
   return {
     async draw(count) {
       const coupons = returned.splice(0, count);
       while (coupons.length < count) {
-        if (pile.left() === 0) pile = await mintPile();
-        coupons.push(...(await pile.take(Math.min(pageSize, count - coupons.length))));
+        if (batch.left() === 0) batch = await mintBatch();
+        coupons.push(...(await batch.take(Math.min(pageSize, count - coupons.length))));
       }
       return coupons;
     },
@@ -37,16 +35,9 @@ export async function createDeck(mintPile: () => Promise<Pile>): Promise<Deck> {
   };
 }
 
-// Of one batch.
-export async function createPile({
-  owner,
-  keys,
-  batch,
-}: {
-  owner: Database;
-  keys: MasterKeys;
-  batch: string;
-}): Promise<Pile> {
+type BatchOptions = { owner: Database; keys: MasterKeys; batch: string };
+
+export async function openBatch({ owner, keys, batch }: BatchOptions): Promise<BatchCoupons> {
   const [found] = await owner.rows<Batch>(
     "select b.tenant_id, b.batch_id, b.salt, b.key_version, b.total_count from core.batch b where b.external_id = $1",
     [batch],
@@ -56,7 +47,7 @@ export async function createPile({
   const numbers = Uint32Array.from({ length: total_count }, (_, index) => index + 1);
   let left = total_count;
 
-  // Shuffles as it goes: of ten million few are drawn.
+  // Shuffles step by step, because a run draws few of ten million coupons.
   function drawNumber(): number {
     const at = randomInt(left);
     const number = numbers[at]!;
@@ -65,7 +56,7 @@ export async function createPile({
     return number;
   }
 
-  // Fewer where some have been redeemed by others.
+  // Returns fewer coupons when some of them are already redeemed.
   async function take(most: number): Promise<Coupon[]> {
     const drawn = Array.from({ length: Math.min(most, left) }, drawNumber);
     const rows = await owner.rows<Row>(
@@ -79,7 +70,7 @@ export async function createPile({
       const row = byNumber.get(number);
       if (row === undefined) return [];
       const code = makeCode(keys, key_version, key, number, row.code_attempt);
-      if (lookupHash(keys, code) !== row.lookup) throw new Error("a code that is not its coupon's");
+      if (lookupHash(keys, code) !== row.lookup) throw new Error("the derived code is not the coupon's code");
       return [{ number, code, lookup: row.lookup }];
     });
   }

@@ -1,5 +1,5 @@
-// A SQL transaction over and over through the driver of the service, on so many connections, a process of its own: where
-// pgbench is not installed, and for what one client alone sees.
+// A child process that repeats a SQL transaction through the service's own driver. It replaces pgbench where that is
+// not installed, and measures the latency that one client sees.
 import { openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
@@ -8,17 +8,17 @@ export type DriverJob = {
   address: Address;
   role: string;
   connections: number;
-  // Before the time that counts.
+  // Time before the measurement.
   warmSeconds: number;
   seconds: number;
-  // One statement, or several from begin to commit.
+  // One statement, or several, from begin to commit.
   steps: string[];
-  // Of each execution in turn; the run ends with the last. Null: none, and no end but the time.
+  // The parameters of each execution; the run ends with the last. Null: no parameters, and only time ends the run.
   params: unknown[][] | null;
-  // The column http_status of the row must be 200.
+  // Whether each row carries http_status, which must then be 200.
   isAnswer: boolean;
 };
-// total: also of the seconds before. latencies: milliseconds.
+// total: includes executions before the measurement. latencies: milliseconds.
 export type DriverResult = {
   count: number;
   seconds: number;

@@ -1,22 +1,23 @@
-// A database with the tenant of the benches, its coupons minted by the real worker, and the service in front of it, each
-// program a process of its own.
+// What a benchmark works on: a database with the benchmark tenant, coupons minted by the real worker, and the service
+// in front of it. Each program is a separate process.
 import { randomBytes } from "node:crypto";
 import { apply } from "../../src/commands/apply.ts";
-import { createClient } from "../../src/commands/client.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
-import { createDeck, createPile, type Deck } from "./coupon-pool.ts";
-import { checkLaws } from "./invariants.ts";
+import { client, postOk } from "../support/client.ts";
+import { startLoggedProgram, type LoggedProgram } from "../support/logged-program.ts";
+import { environmentOf } from "../support/program.ts";
+import { waitUntil } from "../support/wait-until.ts";
+import { createCouponPool, openBatch, type CouponPool } from "./coupon-pool.ts";
+import { checkInvariants } from "./invariants.ts";
 import type { Measured } from "./measure.ts";
-import { startProgram, type Program } from "./programs.ts";
 import type { Server } from "./server.ts";
 import { accessKey, secret, template, tenantDocument, type Subscriber } from "./tenant.ts";
-import { until } from "./wait-until.ts";
 
-export type Stage = {
+export type Environment = {
   address: Address;
   folder: string;
   keys: MasterKeys;
@@ -25,34 +26,32 @@ export type Stage = {
   credentialId: number;
   url: string;
   measured: Measured;
-  startWorker(): Promise<Pick<Program, "stop">>;
-  // Submits a batch, and answers its id. Its distributor: pty_bench unless said otherwise.
+  startWorker(): Promise<Pick<LoggedProgram, "stop">>;
+  // Submits a batch and returns its ID. The distributor is pty_bench by default.
   submit(count: number, distributor?: string): Promise<string>;
-  // A worker has to run beside.
+  // Needs a running worker.
   untilMinted(batch: string): Promise<void>;
-  // For redemption.
+  // Makes the batch redeemable.
   release(batch: string): Promise<void>;
-  // A batch from the beginning to the end, and its coupons; more such batches when they are used up.
-  makeDeck(count: number): Promise<Deck>;
-  // Sequences what is left, looks at the laws, and drops everything.
+  // Submits, mints and releases a batch. The pool mints more such batches when it is empty.
+  makePool(count: number): Promise<CouponPool>;
+  // Sequences the remaining events, checks the invariants, and drops the database.
   close(): Promise<void>;
 };
-type Parts = Pick<Stage, "address" | "folder" | "keys" | "url" | "startWorker"> &
+type Parts = Pick<Environment, "address" | "folder" | "keys" | "url" | "startWorker"> &
   Omit<Measured, "owner"> & { subscribers?: Subscriber[]; end(): Promise<void> };
 
-export async function openStage(server: Server, subscribers: Subscriber[] = []): Promise<Stage> {
+// The slowest wait is for a mint of ten million coupons.
+export const patience = { withinMs: 1_800_000 };
+
+export async function openEnvironment(server: Server, subscribers: Subscriber[] = []): Promise<Environment> {
   const { address, drop } = await server.createDatabase();
   await migrate(address);
   const masterKeyText = randomBytes(32).toString("base64");
-  const env = {
-    DATABASE_URL: formatUrl(address),
-    COUPON_MASTER_KEY: masterKeyText,
-    PORT: "0",
-    WEBHOOK_ALLOW: "127.0.0.0/8",
-  };
+  const env = environmentOf({ address, masterKeyText });
   const { folder, postmasterPid } = server;
-  const service = await startProgram("serve", folder, env);
-  return joinStage({
+  const service = await startLoggedProgram("serve", folder, env);
+  return joinEnvironment({
     address,
     folder,
     postmasterPid,
@@ -60,7 +59,7 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
     keys: parseMasterKeys(masterKeyText),
     url: service.url,
     servePid: service.pid,
-    startWorker: () => startProgram("work", folder, env),
+    startWorker: () => startLoggedProgram("work", folder, env),
     async end() {
       await service.stop();
       await drop();
@@ -68,18 +67,9 @@ export async function openStage(server: Server, subscribers: Subscriber[] = []):
   });
 }
 
-// On a service that runs already, without the tenant.
-export async function joinStage({
-  address,
-  folder,
-  keys,
-  url,
-  startWorker,
-  postmasterPid,
-  servePid,
-  subscribers,
-  end,
-}: Parts): Promise<Stage> {
+// Uses a service that already runs, and adds the tenant.
+export async function joinEnvironment(parts: Parts): Promise<Environment> {
+  const { address, folder, keys, url, startWorker, postmasterPid, servePid, subscribers, end } = parts;
   const owner = connect(address, { name: "coupon bench", role: "coupon_owner", max: 2 });
   const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
   await apply(admin, keys, tenantDocument(subscribers));
@@ -88,16 +78,8 @@ export async function joinStage({
     "select tenant_id, credential_id from gate.find_credential($1)",
     [accessKey],
   );
-  const client = createClient({ url, accessKey, secret });
-  let count = 0;
-
-  async function must(path: string, body: object): Promise<any> {
-    const answer = await client.post(path, { request_id: `stage-${(count += 1)}`, ...body });
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`);
-    return answer.json;
-  }
-
-  const stage: Stage = {
+  const batches = createBatches(owner, url);
+  return {
     address,
     folder,
     keys,
@@ -107,8 +89,34 @@ export async function joinStage({
     tenantId: caller!.tenant_id,
     credentialId: caller!.credential_id,
     measured: { owner, postmasterPid, servePid },
+    ...batches,
+    makePool: (total) =>
+      createCouponPool(async () => {
+        const batch = await batches.submit(total);
+        const worker = await startWorker();
+        await batches.untilMinted(batch);
+        await batches.release(batch);
+        await worker.stop();
+        return openBatch({ owner, keys, batch });
+      }),
+    async close() {
+      try {
+        await checkInvariants(address);
+      } finally {
+        await owner.end();
+        await end();
+      }
+    },
+  };
+}
+
+function createBatches(owner: Database, url: string): Pick<Environment, "submit" | "untilMinted" | "release"> {
+  const by = client({ url, accessKey, secret });
+  let count = 0;
+  const post = (path: string, body: object) => postOk(by, path, { request_id: `environment-${(count += 1)}`, ...body });
+  return {
     async submit(total, distributor) {
-      const { batch } = await must("/v1/batches", {
+      const { batch } = await post("/v1/batches", {
         template,
         total_count: total,
         ...(distributor !== undefined && { distributor }),
@@ -116,39 +124,22 @@ export async function joinStage({
       return batch.external_id as string;
     },
     async untilMinted(batch) {
-      await until(`the coupons of ${batch}`, async () => {
+      const isMinted = async (): Promise<boolean> => {
         const [row] = await owner.rows<{ status: string }>(
           "select b.status from core.batch b where b.external_id = $1",
           [batch],
         );
-        return row!.status === "PENDING" ? null : row!.status;
-      });
+        return row!.status !== "PENDING";
+      };
+      await waitUntil(`the coupons of ${batch}`, isMinted, patience);
     },
-    release: (batch) => must("/v1/batches/allocate", { batch }),
-    makeDeck: (total) =>
-      createDeck(async () => {
-        const batch = await stage.submit(total);
-        const worker = await startWorker();
-        await stage.untilMinted(batch);
-        await stage.release(batch);
-        await worker.stop();
-        return createPile({ owner, keys, batch });
-      }),
-    async close() {
-      try {
-        await checkLaws(address);
-      } finally {
-        await owner.end();
-        await end();
-      }
-    },
+    release: (batch) => post("/v1/batches/allocate", { batch }),
   };
-  return stage;
 }
 
-// Fresh statistics, and no checkpoint in the rounds that follow.
-export async function settle(stage: Stage): Promise<void> {
-  const session = openSession(stage.address, { name: "coupon bench" });
+// Refreshes the statistics, and makes a checkpoint so that none falls into the following rounds.
+export async function settle(environment: Environment): Promise<void> {
+  const session = openSession(environment.address, { name: "coupon bench" });
   await session.run("vacuum analyze");
   await session.run("checkpoint");
   await session.end();

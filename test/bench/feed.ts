@@ -1,33 +1,33 @@
-// feed: events a second that are sequenced and that are pulled over HTTP at the largest limit; and how long after a redemption its
-// event can be pulled, while tills redeem.
+// feed: how many events per second are sequenced, and pulled over HTTP at the largest limit; and how long after a
+// redemption its event can be pulled while tills redeem.
 import { startLoader } from "./contenders.ts";
-import { median, quantile, type Report } from "./figures.ts";
+import { median, quantile, type Report } from "./results.ts";
 import { fillRedemptions } from "./fill.ts";
-import { startHelper } from "./child-process.ts";
+import { startChildProcess } from "./child-process.ts";
 import { loadAt } from "./latency.ts";
 import type { ReaderJob, ReaderResult } from "./reader.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage, type Stage } from "./environment.ts";
+import { openEnvironment, patience, type Environment } from "./environment.ts";
 import { accessKey, secret } from "./tenant.ts";
-import { until } from "./wait-until.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const limit = 1_000;
 const tillsPerSecond = 200;
 
 export async function benchFeed(server: Server, { eventCount, seconds, rounds }: Settings): Promise<Report> {
-  const stage = await openStage(server);
-  await stage.makeDeck(eventCount);
-  await fillRedemptions(stage);
-  const sequencedPerSecond = eventCount / (await untilSequenced(stage, eventCount));
+  const environment = await openEnvironment(server);
+  await environment.makePool(eventCount);
+  await fillRedemptions(environment);
+  const sequencedPerSecond = eventCount / (await untilSequenced(environment, eventCount));
 
-  const service = { url: stage.url, accessKey, secret };
-  const reader = startHelper<ReaderJob, ReaderResult>("reader.ts");
+  const service = { url: environment.url, accessKey, secret };
+  const reader = startChildProcess<ReaderJob, ReaderResult>("reader.ts");
   const pull = async (cursor: string | null, wanted: number) =>
     (await reader.prepare({ ...service, kind: "pull", cursor, limit, wanted }))();
   const rates: number[] = [];
   let cursor: string | null = null;
-  // The first is the warm one.
+  // The first round is a warm-up.
   for (let number = 0; number <= rounds; number += 1) {
     const read = await pull(null, eventCount);
     if (number > 0) rates.push(read.count / read.seconds);
@@ -35,20 +35,20 @@ export async function benchFeed(server: Server, { eventCount, seconds, rounds }:
   }
 
   const redemptions = tillsPerSecond * seconds * 2;
-  const deck = await stage.makeDeck(redemptions);
-  const worker = await stage.startWorker();
+  const pool = await environment.makePool(redemptions);
+  const worker = await environment.startWorker();
   const loader = startLoader();
   const loading = async () => {
-    await loadAt(stage, deck, loader, tillsPerSecond, seconds);
-    await loadAt(stage, deck, loader, tillsPerSecond, seconds);
+    await loadAt(environment, pool, loader, tillsPerSecond, seconds);
+    await loadAt(environment, pool, loader, tillsPerSecond, seconds);
   };
   const [{ lags }] = await Promise.all([pull(cursor, redemptions), loading()]);
   loader.end();
   reader.end();
   await worker.stop();
-  await stage.close();
+  await environment.close();
   return {
-    figures: [
+    results: [
       { name: `pulled at limit ${limit}`, value: median(rates), unit: "events/s", aim: { atLeast: 20_000 } },
       { name: "sequenced", value: sequencedPerSecond, unit: "events/s" },
       { name: `lag at ${tillsPerSecond} redemptions/s: p50`, value: quantile(lags, 0.5), unit: "ms" },
@@ -58,16 +58,17 @@ export async function benchFeed(server: Server, { eventCount, seconds, rounds }:
   };
 }
 
-// Seconds that a worker takes from its start until so many events have their places and their business days.
-export async function untilSequenced(stage: Stage, count: number): Promise<number> {
+// Returns the seconds from the start of a worker until so many events have their feed positions and business days.
+export async function untilSequenced(environment: Environment, count: number): Promise<number> {
   const since = performance.now();
-  const worker = await stage.startWorker();
-  await until(`${count} sequenced events`, async () => {
-    const [row] = await stage.owner.rows<{ sequenced: number }>(
+  const worker = await environment.startWorker();
+  const areSequenced = async (): Promise<boolean> => {
+    const [row] = await environment.owner.rows<{ sequenced: number }>(
       "select coalesce(sum(f.last_position), 0)::int as sequenced from core.feed f",
     );
-    return row!.sequenced >= count ? row : null;
-  });
+    return row!.sequenced >= count;
+  };
+  await waitUntil(`${count} sequenced events`, areSequenced, patience);
   const seconds = (performance.now() - since) / 1_000;
   await worker.stop();
   return seconds;

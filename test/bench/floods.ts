@@ -1,50 +1,51 @@
-// floods: what honest clients notice of others that leave in the middle, say nothing or say it slowly. Redemptions at a fixed rate,
-// alone and beside each flood.
+// floods: what well-behaved clients notice of clients that disconnect early, send nothing or send slowly. Measures
+// redemptions at a fixed rate, alone and during each flood.
 import { startLoader } from "./contenders.ts";
-import { joined, quantile, type Report } from "./figures.ts";
+import { joined, quantile, type Report } from "./results.ts";
 import { loadAt } from "./latency.ts";
 import { residentMiB } from "./measure.ts";
 import { cutAnswers, cutBodies, hold, type Held, type Target } from "../support/floods.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage, settle } from "./environment.ts";
+import { openEnvironment, settle } from "./environment.ts";
 import { accessKey, secret } from "./tenant.ts";
 
 const perSecond = 200;
-const deckSize = 50_000;
+const poolSize = 50_000;
 
 export async function benchFloods(server: Server, { seconds, rounds }: Settings): Promise<Report> {
-  const stage = await openStage(server);
-  const deck = await stage.makeDeck(deckSize);
-  await settle(stage);
+  const environment = await openEnvironment(server);
+  const pool = await environment.makePool(poolSize);
+  await settle(environment);
   const loader = startLoader();
-  const target: Target = { url: stage.url, accessKey, secret };
-  const memory = () => residentMiB(stage.measured.servePid!);
-  // 1,000 of them in the time that is measured.
+  const target: Target = { url: environment.url, accessKey, secret };
+  const memory = () => residentMiB(environment.measured.servePid!);
+  // Spreads 1,000 clients over the measured time.
   const spread = (flood: (target: Target, count: number) => Promise<void>) => async (): Promise<Held> => {
     const coming = setInterval(() => void flood(target, Math.ceil(100 / seconds)), 100);
     return { open: () => 0, letGo: () => clearInterval(coming) };
   };
   const nobody = async (): Promise<Held> => ({ open: () => 0, letGo: () => {} });
-  // Who asks for an answer takes time of the service whether he stays or leaves: what leaving costs is the difference.
+  // A client that asks for an answer costs the service time in any case. The difference to clients that stay is the
+  // cost of leaving.
   const staying = spread((to, count) => cutAnswers(to, count, true));
   const floods: [name: string, flood: () => Promise<Held>, other: () => Promise<Held>][] = [
-    ["1,000 leave in the middle of a body", spread(cutBodies), nobody],
-    ["1,000 leave in the middle of an answer", spread(cutAnswers), staying],
-    ["2,000 say nothing", () => hold(target, 2_000, false), nobody],
-    ["1,000 send their heads slowly", () => hold(target, 1_000, true), nobody],
+    ["1,000 leave during the request body", spread(cutBodies), nobody],
+    ["1,000 leave during the answer", spread(cutAnswers), staying],
+    ["2,000 send nothing", () => hold(target, 2_000, false), nobody],
+    ["1,000 send their headers slowly", () => hold(target, 1_000, true), nobody],
   ];
 
   async function beside(start: () => Promise<Held>): Promise<Float64Array> {
     const flood = await start();
-    const latencies = await loadAt(stage, deck, loader, perSecond, seconds);
+    const latencies = await loadAt(environment, pool, loader, perSecond, seconds);
     flood.letGo();
     return latencies;
   }
 
   await beside(nobody);
-  await settle(stage);
-  const figures: Report["figures"] = [];
+  await settle(environment);
+  const results: Report["results"] = [];
   for (const [name, flood, other] of floods) {
     const [without, during]: [Float64Array[], Float64Array[]] = [[], []];
     for (let round = 0; round < rounds; round += 1) {
@@ -52,14 +53,14 @@ export async function benchFloods(server: Server, { seconds, rounds }: Settings)
       during.push(await beside(flood));
     }
     const p99 = quantile(joined(without), 0.99);
-    const what = other === nobody ? "alone" : "beside as many that stay";
-    figures.push(
+    const what = other === nobody ? "alone" : "with as many that stay";
+    results.push(
       { name: `${name}: p99`, value: quantile(joined(during), 0.99), unit: "ms", aim: { atMost: 2 * p99 } },
       { name: what, value: p99, unit: "ms" },
       { name: "resident memory", value: memory(), unit: "MiB" },
     );
   }
   loader.end();
-  await stage.close();
-  return { figures };
+  await environment.close();
+  return { results };
 }

@@ -1,5 +1,5 @@
-// footprint: what `npm start` takes of a core without load, its database included; and how much memory it holds under load, with
-// minting beside. It runs in a DATA_DIR of its own.
+// footprint: how much of a core `npm start` uses without load, including its database, and how much memory it holds
+// under load while it mints. It gets a separate DATA_DIR.
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
@@ -7,17 +7,17 @@ import { dataFolder, findHome } from "../../src/embedded/data-directory.ts";
 import { loadMasterKeys } from "../../src/crypto/keys.ts";
 import { findPostmaster } from "../../src/embedded/postmaster.ts";
 import { createHttp } from "./contenders.ts";
-import { median, type Report } from "./figures.ts";
+import { median, type Report } from "./results.ts";
 import { cpuTimes, postgresCpu, residentMiB } from "./measure.ts";
-import { startProgram } from "./programs.ts";
+import { startLoggedProgram } from "../support/logged-program.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { joinStage } from "./environment.ts";
+import { joinEnvironment } from "./environment.ts";
 
-// The service asks less often once nobody has used it for a minute.
+// After a minute without requests the service polls less often.
 const settleSeconds = 65;
 const sliceSeconds = 10;
-const deckSize = 100_000;
+const poolSize = 100_000;
 const noClock = { begin: async () => {}, end: async () => {} };
 
 export async function benchFootprint(
@@ -25,7 +25,7 @@ export async function benchFootprint(
   { quietSeconds, loadSeconds, seconds }: Settings,
 ): Promise<Report> {
   const dataDir = path.join(folder, "footprint");
-  const program = await startProgram("start", folder, { DATA_DIR: dataDir, PORT: "0" });
+  const program = await startLoggedProgram("start", folder, { DATA_DIR: dataDir, PORT: "0" });
   const home = findHome(dataDir)!;
   const postmasterPid = findPostmaster(dataFolder(home))!.pid;
   const cpu = () => [cpuTimes(program.pid)!.own, postgresCpu(postmasterPid)] as const;
@@ -38,41 +38,41 @@ export async function benchFootprint(
   ) as [number, number];
   const idleMiB = residentMiB(program.pid);
 
-  const stage = await joinStage({
+  const environment = await joinEnvironment({
     folder,
     postmasterPid,
     servePid: program.pid,
     address: findEmbedded(dataDir)!,
     keys: loadMasterKeys({ masterKeyText: null, address: null, dataDir }),
     url: program.url,
-    // It works by itself.
+    // `npm start` includes a worker.
     startWorker: async () => ({ stop: async () => {} }),
     end: () => program.stop(),
   });
   const memory: number[] = [];
   const sampling = setInterval(() => memory.push(residentMiB(program.pid)), 1_000);
-  const deck = await stage.makeDeck(deckSize);
-  const load = createHttp(stage, deck, "redeem");
+  const pool = await environment.makePool(poolSize);
+  const load = createHttp(environment, pool, "redeem");
   for (let left = loadSeconds; left > 0; left -= sliceSeconds)
     await (
       await load.prepare(Math.min(left, sliceSeconds))
     )(noClock);
   load.end();
   clearInterval(sampling);
-  await stage.close();
+  await environment.close();
 
   const quarter = Math.floor(memory.length / 4);
   return {
-    figures: [
+    results: [
       {
         name: "idle: CPU of npm start, with its database",
         value: shares[0] + shares[1],
         unit: "% of a core",
         aim: { atMost: 3 },
       },
-      { name: "idle: of it the service", value: shares[0], unit: "% of a core" },
+      { name: "idle: CPU of the service alone", value: shares[0], unit: "% of a core" },
       { name: "idle: resident memory", value: idleMiB, unit: "MiB" },
-      { name: "load: resident memory, most", value: Math.max(...memory), unit: "MiB", aim: { atMost: 250 } },
+      { name: "load: highest resident memory", value: Math.max(...memory), unit: "MiB", aim: { atMost: 250 } },
       { name: "load: median of the third quarter", value: median(memory.slice(2 * quarter, 3 * quarter)), unit: "MiB" },
       { name: "load: median of the last quarter", value: median(memory.slice(3 * quarter)), unit: "MiB" },
     ],

@@ -1,20 +1,21 @@
-// What a round cost: WAL, CPU by group of processes, and what became of the updates.
+// What a round costs: WAL, CPU by group of processes, and the share of HOT updates.
 import { readdirSync, readFileSync } from "node:fs";
 import type { Database } from "../../src/database/types.ts";
 
 export type Reading = {
   walBytes: number;
   fullPageImages: number;
-  // Seconds since their start; null: not known, as of a given server.
+  // Seconds since the start of the processes; null when unknown, as for an existing server.
   serveCpu: number | null;
   postgresCpu: number | null;
 };
 export type Measured = { owner: Database; postmasterPid: number | null; servePid: number | null };
 
-// The position in the WAL is exact; its page images are counted by backends that tell them about once a second.
+// The WAL position is exact. Backends report the number of full page images about once a second.
 export async function readCosts({ owner, postmasterPid, servePid }: Measured): Promise<Reading> {
   const [row] = await owner.rows<{ bytes: number; images: number }>(
-    "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as bytes, w.wal_fpi::float8 as images from pg_stat_wal w",
+    `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as bytes, w.wal_fpi::float8 as images
+     from pg_stat_wal w`,
   );
   return {
     walBytes: row!.bytes,
@@ -34,7 +35,7 @@ export function difference(before: Reading, after: Reading): Reading {
   };
 }
 
-// The share of updates of coupons that touched no index, since the database was made.
+// The share of coupon updates that touched no index, since the database was created.
 export async function readHotShare(owner: Database): Promise<number> {
   const [row] = await owner.rows<{ share: number | null }>(
     `select t.n_tup_hot_upd::float8 / nullif(t.n_tup_upd, 0) as share
@@ -43,7 +44,7 @@ export async function readHotShare(owner: Database): Promise<number> {
   return row?.share ?? NaN;
 }
 
-// The postmaster, its living children, and those that have ended.
+// The postmaster, its running children, and its ended children.
 export function postgresCpu(postmasterPid: number): number {
   const postmaster = cpuTimes(postmasterPid);
   if (postmaster === null) return NaN;
@@ -55,11 +56,11 @@ export function postgresCpu(postmasterPid: number): number {
   return total;
 }
 
-// Seconds: the kernel counts in hundredths of one.
+// In seconds; the kernel counts hundredths of a second.
 export function cpuTimes(pid: number): { parent: number; own: number; ofEndedChildren: number } | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // pid (name) state parent …: the name may hold anything.
+    // The format is: pid (name) state parent …, and the name may contain anything.
     const fields = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
@@ -74,7 +75,7 @@ export function cpuTimes(pid: number): { parent: number; own: number; ofEndedChi
   }
 }
 
-// Megabytes (MiB) that a process holds in memory.
+// The resident memory of a process, in MiB.
 export function residentMiB(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) / 1_024;

@@ -1,9 +1,10 @@
-// Ticks each time a request of an open loop is due. A thread of its own that sleeps in Atomics.wait and wakes within about
-// 0.1 ms: node's timers wake half a millisecond late in the middle and up to two, which would count as time of the service.
+// Ticks whenever a request of an open loop is due. It is a thread that sleeps in Atomics.wait and wakes within about
+// 0.1 ms. Node's timers fire half a millisecond late on average and up to two, which would count as latency of the
+// service.
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 
-// Milliseconds of a clock that all threads share.
+// Milliseconds on a clock that all threads share.
 export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 type Pace = { startAt: number; everyMs: number; count: number };

@@ -1,33 +1,34 @@
-// A transaction over and over from many connections: by pgbench where it is installed, else by a driver process. Statements
-// are prepared; each is a round trip. pgbench connects anew for each round, and a
-// connection compiles and plans what it calls: its first seconds are not counted.
+// Repeats a SQL transaction on many connections: by pgbench where it is installed, otherwise by driver.ts. Statements
+// are prepared; each is a round trip. pgbench reconnects for each round, and a new connection first compiles and plans
+// what it calls, so the first seconds are not measured.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import { formatUrl, type Address } from "../../src/common/database-address.ts";
 import type { DriverJob, DriverResult } from "./driver.ts";
-import { startHelper } from "./child-process.ts";
+import { startChildProcess } from "./child-process.ts";
 import { cpuTimes } from "./measure.ts";
+import { findToolFolders } from "../support/postgres-tools.ts";
 
-// Called where the time that counts begins, and where it ends.
+// Called at the start and at the end of the measured time.
 export type Clock = { begin(): Promise<void>; end(): Promise<void> };
-// total: also of the seconds that are not counted.
-export type Hammered = { count: number; seconds: number; loadCpuSeconds: number; total: number };
-export type Hammer = { run(steps: string[], seconds: number, clock: Clock): Promise<Hammered>; end(): void };
+// total: includes the seconds that are not measured.
+export type SqlRound = { count: number; seconds: number; loadCpuSeconds: number; total: number };
+export type SqlLoad = { run(steps: string[], seconds: number, clock: Clock): Promise<SqlRound>; end(): void };
 type Parts = { address: Address; role: string; connections: number; folder: string };
 type Pgbench = ChildProcessByStdio<null, Readable, Readable>;
 
 export const warmSeconds = 2;
 
-export function createHammer(parts: Parts): Hammer {
-  const program = findPgbench();
-  return program === null ? createDriverHammer(parts) : createPgbenchHammer(program, parts);
+export function createSqlLoad(parts: Parts): SqlLoad {
+  const [folder] = findToolFolders("pgbench");
+  return folder === undefined ? createDriverLoad(parts) : createPgbenchLoad(path.join(folder, "pgbench"), parts);
 }
 
-// As `serve` connects (see src/database/connect.ts).
+// The settings of the connections of `serve`, see src/database/connect.ts.
 const settings = {
   jit: "off",
   max_parallel_workers_per_gather: "0",
@@ -36,7 +37,7 @@ const settings = {
   lock_timeout: "2000",
 };
 
-function createPgbenchHammer(program: string, { address, role, connections, folder }: Parts): Hammer {
+function createPgbenchLoad(program: string, { address, role, connections, folder }: Parts): SqlLoad {
   const options = Object.entries({ role, ...settings })
     .map(([name, value]) => `-c ${name}=${value}`)
     .join(" ");
@@ -44,7 +45,7 @@ function createPgbenchHammer(program: string, { address, role, connections, fold
     async run(steps, seconds, clock) {
       const file = path.join(folder, "pgbench.sql");
       writeFileSync(file, steps.map((step) => `${step.replaceAll(/\s+/g, " ")};\n`).join(""));
-      // One second more, so that the line of progress that ends the time is written in any case.
+      // One more second, so that pgbench prints the progress line that ends the measured time.
       const lasts = String(warmSeconds + seconds + 1);
       const args = [
         "-n",
@@ -77,17 +78,17 @@ function createPgbenchHammer(program: string, { address, role, connections, fold
   };
 }
 
-// By its progress, which it tells each second: "progress: 3.0 s, 1234.5 tps, lat …".
+// Reads the progress that pgbench prints each second: "progress: 3.0 s, 1234.5 tps, lat …".
 async function follow(
   child: Pgbench,
   seconds: number,
   clock: Clock,
-): Promise<{ counted: Omit<Hammered, "total"> | null; complaint: string }> {
+): Promise<{ counted: Omit<SqlRound, "total"> | null; complaint: string }> {
   const cpu = () => cpuTimes(child.pid!)?.own ?? NaN;
   let complaint = "";
   let beganAt: number | null = null;
   let [count, last, cpuBefore] = [0, 0, 0];
-  let counted: Omit<Hammered, "total"> | null = null;
+  let counted: Omit<SqlRound, "total"> | null = null;
   for await (const line of createInterface(child.stderr)) {
     const [, at, perSecond] = /^progress: ([\d.]+) s, ([\d.]+) tps/.exec(line)?.map(Number) ?? [];
     if (at === undefined || perSecond === undefined) {
@@ -107,11 +108,11 @@ async function follow(
   return { counted, complaint };
 }
 
-function createDriverHammer({ address, role, connections }: Parts): Hammer {
-  const helper = startHelper<DriverJob, DriverResult>("driver.ts");
+function createDriverLoad({ address, role, connections }: Parts): SqlLoad {
+  const childProcess = startChildProcess<DriverJob, DriverResult>("driver.ts");
   return {
     async run(steps, seconds, clock) {
-      const go = await helper.prepare({
+      const go = await childProcess.prepare({
         address,
         role,
         connections,
@@ -126,17 +127,6 @@ function createDriverHammer({ address, role, connections }: Parts): Hammer {
       await clock.end();
       return { ...result, loadCpuSeconds: cpuSeconds };
     },
-    end: () => helper.end(),
+    end: () => childProcess.end(),
   };
-}
-
-// Debian keeps the real ones, newest first here, behind a wrapper in PATH.
-function findPgbench(): string | null {
-  const debian = "/usr/lib/postgresql";
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
-  const folders = [
-    ...versions.map((version) => path.join(debian, version, "bin")),
-    ...(process.env["PATH"] ?? "").split(":"),
-  ];
-  return folders.map((folder) => path.join(folder, "pgbench")).find((file) => existsSync(file)) ?? null;
 }

@@ -1,13 +1,13 @@
-// floor, function, http, http-lock-confirm, http-query: rounds of each in turn, so that whatever the machine does beside
-// meets all of them; the medians are compared. Before the first: a warm round of each, fresh statistics, a checkpoint, and
-// another warm round. No worker runs beside (but with BENCH_WORKER=on), so what is measured is the redemption and not its
-// sequencing.
+// floor, function, http, http-lock-confirm, http-query: their rounds alternate, so that other load on the machine
+// affects all of them, and their medians are compared. Before the first measured round come a warm-up round of each,
+// fresh statistics, a checkpoint, and a second warm-up round. No worker runs (unless BENCH_WORKER=on), because the
+// redemption is measured, not its sequencing.
 import { createFloor, createFunction, createHttp, type Contender, type Round } from "./contenders.ts";
-import type { Deck } from "./coupon-pool.ts";
-import { joined, median, quantile, type Figure, type Report } from "./figures.ts";
+import type { CouponPool } from "./coupon-pool.ts";
+import { joined, median, quantile, type Result, type Report } from "./results.ts";
 import { difference, readCosts, readHotShare, type Reading } from "./measure.ts";
 import type { Settings } from "./settings.ts";
-import { settle, type Stage } from "./environment.ts";
+import { settle, type Environment } from "./environment.ts";
 
 export const rateNames = [
   "floor",
@@ -21,25 +21,25 @@ export type RateName = (typeof rateNames)[number];
 type Measurement = Round & { costs: Reading };
 
 export async function benchRates(
-  stage: Stage,
-  deck: Deck,
+  environment: Environment,
+  pool: CouponPool,
   names: readonly RateName[],
   { seconds, rounds, isWorkerBeside }: Settings,
 ): Promise<Report> {
   const contenders = new Map<RateName, Contender>();
   for (const name of rateNames.filter((one) => names.includes(one)))
-    contenders.set(name, await create(name, stage, deck));
-  const worker = isWorkerBeside ? await stage.startWorker() : null;
-  const measured = await alternate(stage, contenders, { seconds, rounds });
+    contenders.set(name, await create(name, environment, pool));
+  const worker = isWorkerBeside ? await environment.startWorker() : null;
+  const measured = await alternate(environment, contenders, { seconds, rounds });
   await worker?.stop();
   for (const contender of contenders.values()) contender.end();
 
-  const figures = [...measured].flatMap(([name, list]) => describe(name, list, contenders.get(name)!.isRedeeming));
-  figures.push(...compare(measured));
+  const results = [...measured].flatMap(([name, list]) => describe(name, list, contenders.get(name)!.isRedeeming));
+  results.push(...compare(measured));
   if ([...contenders.values()].some(({ isRedeeming }) => isRedeeming)) {
-    figures.push({
+    results.push({
       name: "HOT updates of coupons",
-      value: (await readHotShare(stage.owner)) * 100,
+      value: (await readHotShare(environment.owner)) * 100,
       unit: "%",
       aim: { atLeast: 90 },
     });
@@ -50,42 +50,43 @@ export async function benchRates(
       list.map(({ latencies: _, ...round }) => ({ ...round, perSecond: rateOf(round) })),
     ]),
   );
-  return { figures, details };
+  return { results, details };
 }
 
-function create(name: RateName, stage: Stage, deck: Deck): Promise<Contender> | Contender {
+function create(name: RateName, environment: Environment, pool: CouponPool): Promise<Contender> | Contender {
   switch (name) {
     case "floor":
-      return createFloor(stage, "transaction");
+      return createFloor(environment, "transaction");
     case "floor-one-statement":
-      return createFloor(stage, "statement");
+      return createFloor(environment, "statement");
     case "function":
-      return createFunction(stage, deck);
+      return createFunction(environment, pool);
     case "http":
-      return createHttp(stage, deck, "redeem");
+      return createHttp(environment, pool, "redeem");
     case "http-lock-confirm":
-      return createHttp(stage, deck, "lock-confirm");
+      return createHttp(environment, pool, "lock-confirm");
     case "http-query":
-      return createHttp(stage, deck, "query");
+      return createHttp(environment, pool, "query");
   }
 }
 
 async function alternate(
-  stage: Stage,
+  environment: Environment,
   contenders: Map<RateName, Contender>,
   { seconds, rounds }: Pick<Settings, "seconds" | "rounds">,
 ): Promise<Map<RateName, Measurement[]>> {
   const measured = new Map<RateName, Measurement[]>([...contenders.keys()].map((name) => [name, []]));
   for (let number = -1; number <= rounds; number += 1) {
-    if (number === 0) await settle(stage);
+    if (number === 0) await settle(environment);
     for (const [name, contender] of contenders) {
       const go = await contender.prepare(seconds);
       const readings: Reading[] = [];
       const read = async () => {
-        readings.push(await readCosts(stage.measured));
+        readings.push(await readCosts(environment.measured));
       };
       const round = await go({ begin: read, end: read });
-      // The first two are warm ones: before the first the tables of redemptions are empty, and plans made then are bad.
+      // Two warm-up rounds: the tables of redemptions are empty before the first one, and plans for empty tables are
+      // bad.
       if (number > 0) measured.get(name)!.push({ ...round, costs: difference(readings[0]!, readings[1]!) });
     }
   }
@@ -94,25 +95,30 @@ async function alternate(
 
 export const rateOf = ({ count, seconds }: Pick<Round, "count" | "seconds">): number => count / seconds;
 
-function describe(name: RateName, list: Measurement[], isRedeeming: boolean): Figure[] {
-  const figures: Figure[] = [{ name, value: median(list.map(rateOf)), unit: "/s" }];
+function describe(name: RateName, list: Measurement[], isRedeeming: boolean): Result[] {
+  const results: Result[] = [{ name, value: median(list.map(rateOf)), unit: "/s" }];
   list[0]?.latencies?.forEach((_, step) => {
     const all = joined(list.map((round) => round.latencies![step]!));
     const label = name === "http-lock-confirm" ? `${name}, ${["lock", "confirm"][step]}` : name;
-    figures.push(
+    results.push(
       { name: `${label}: p50`, value: quantile(all, 0.5), unit: "ms" },
       { name: `${label}: p99`, value: quantile(all, 0.99), unit: "ms" },
     );
   });
   if (isRedeeming) {
-    // After a checkpoint each page is written whole once, so the first rounds have a little more.
+    // The first write to a page after a checkpoint logs the whole page, so the first rounds write more WAL.
     const each = (read: (costs: Reading) => number) => median(list.map(({ costs, count }) => read(costs) / count));
     const aim = name === "http" ? { aim: { atMost: 1_500 } } : {};
-    figures.push({ name: `${name}: WAL`, value: each(({ walBytes }) => walBytes), unit: "bytes a redemption", ...aim });
-    figures.push({
+    results.push({
+      name: `${name}: WAL`,
+      value: each(({ walBytes }) => walBytes),
+      unit: "bytes per redemption",
+      ...aim,
+    });
+    results.push({
       name: `${name}: full page images in it`,
       value: each(({ fullPageImages }) => fullPageImages),
-      unit: "a redemption",
+      unit: "per redemption",
     });
   }
   const cpu = {
@@ -123,12 +129,12 @@ function describe(name: RateName, list: Measurement[], isRedeeming: boolean): Fi
   for (const [group, read] of Object.entries(cpu)) {
     const spent = list.flatMap((one) => (read(one) === null ? [] : [(read(one)! * 1e6) / one.count]));
     if (spent.length > 0 && median(spent) > 0)
-      figures.push({ name: `${name}: CPU of ${group}`, value: median(spent), unit: "µs each" });
+      results.push({ name: `${name}: CPU of ${group}`, value: median(spent), unit: "µs per call" });
   }
-  return figures;
+  return results;
 }
 
-function compare(measured: Map<RateName, Measurement[]>): Figure[] {
+function compare(measured: Map<RateName, Measurement[]>): Result[] {
   const rate = (name: RateName) => {
     const list = measured.get(name);
     return list === undefined ? null : median(list.map(rateOf));

@@ -1,5 +1,6 @@
-// A consumer of the service, a process of its own: pulls the feed page by page, or downloads a statement. It signs as it goes,
-// since a cursor is known only with the page before it: that is one signature for a thousand events.
+// A consumer of the service, a child process: pulls the feed page by page, or downloads a statement. It signs each
+// request when it sends it, because a page's cursor comes with the page before. That is one signature per thousand
+// events.
 import { createHash, randomBytes } from "node:crypto";
 import { request as send, type IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,17 +10,17 @@ import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 
 type Service = { url: string; accessKey: string; secret: string };
 export type ReaderJob = Service &
-  // Until so many events have been pulled.
+  // `pull` ends after `wanted` events.
   ({ kind: "pull"; cursor: string | null; limit: number; wanted: number } | { kind: "download"; target: string });
 export type ReaderResult = {
-  // Events, or lines without the header.
+  // Events, or lines of the statement without the header.
   count: number;
   bytes: number;
   seconds: number;
   cpuSeconds: number;
-  // Where the feed was read to.
+  // The cursor after the last event.
   cursor: string | null;
-  // Milliseconds from recorded_at of an event to the page that had it. An event is recorded before its commit.
+  // Milliseconds from an event's recorded_at, which precedes its commit, to the page with the event.
   lags: Float64Array;
 };
 type Page = { events: { event_id: string; recorded_at: string }[]; next_cursor: string };

@@ -1,14 +1,14 @@
-// The receivers of webhooks, a process of its own: so many servers that verify each signature, by the library that the
-// specification's authors publish, and take what comes.
+// The receivers of webhooks, a child process with one server per secret. They accept every delivery and verify its
+// signature with the reference library of Standard Webhooks.
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
+import { listenOnLoopback } from "../support/listen.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 
 export type ReceiversJob = { kind: "listen"; secrets: string[] } | { kind: "receive"; wanted: number };
-// ports: of the servers, one for each secret. Counted are redemptions: seconds from the first to the last of those that were
-// wanted, and how many came again.
+// ports: one per secret. count, seconds and repeats are about coupon.redeemed: deliveries, seconds from the first to
+// the last one, and repeated deliveries.
 export type ReceiversResult = { ports: number[]; count: number; seconds: number; repeats: number; cpuSeconds: number };
 
 const hungAfterMs = 60_000;
@@ -51,8 +51,7 @@ async function listen(secret: string): Promise<number> {
       response.destroy();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return (server.address() as AddressInfo).port;
+  return listenOnLoopback(server);
 }
 
 function take(eventId: string): void {

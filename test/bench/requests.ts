@@ -1,15 +1,15 @@
-// What is sent for a coupon: the same redemption as an HTTP request and as a call of gate.perform.
+// The requests for a coupon: the same redemption as an HTTP request and as a call of gate.perform.
 import { randomBytes, randomUUID } from "node:crypto";
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import type { Call } from "../../src/gate/gate.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
-import type { Ask } from "./load.ts";
+import type { Request } from "./load.ts";
 import { merchants } from "./tenant.ts";
 
 export type Coupon = { number: number; code: string; lookup: string };
 type Body = { request_id: string; coupon: string } & Record<string, unknown>;
 
-// As a till writes it: who and where, and what of.
+// All fields that a till sends.
 function redeemBody({ code, number }: Coupon): Body {
   return {
     request_id: randomUUID(),
@@ -24,16 +24,16 @@ function redeemBody({ code, number }: Coupon): Body {
 
 const ok = '{"ok":true';
 
-export function redeemAsk(coupon: Coupon): Ask {
+export function redeemRequest(coupon: Coupon): Request {
   return { method: "POST", target: "/v1/coupons/redeem", body: JSON.stringify(redeemBody(coupon)), expected: ok };
 }
 
-export function queryAsk({ code, number }: Coupon): Ask {
+export function queryRequest({ code, number }: Coupon): Request {
   const body = { coupon: code, merchant: merchants[number % merchants.length]! };
   return { method: "POST", target: "/v1/coupons/query", body: JSON.stringify(body), expected: ok };
 }
 
-export function lockAndConfirm(coupon: Coupon): Ask[] {
+export function lockAndConfirm(coupon: Coupon): Request[] {
   const lock = redeemBody(coupon);
   const confirm = {
     request_id: randomUUID(),
@@ -47,7 +47,7 @@ export function lockAndConfirm(coupon: Coupon): Ask[] {
   ];
 }
 
-// What the HTTP layer makes of redeemAsk. The nonce is one that nobody has spent.
+// The call that the HTTP layer makes of redeemRequest, with a new nonce.
 export function redeemCall(coupon: Coupon, credentialId: number, keys: MasterKeys): Call {
   const body = redeemBody(coupon);
   const { request_id, ...args } = body;

@@ -1,5 +1,5 @@
-// npm run bench [-- NAME…]: measures the service on this machine, prints tables, and writes a file of the results.
-// Every bench ends with a look at report.invariants; a broken law, or a wrong answer, is exit code 1.
+// npm run bench [-- NAME…]: measures the service on this machine, prints tables, and writes a file of results.
+// Every benchmark ends by reading report.invariants. A broken invariant or a wrong answer makes the exit code 1.
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
@@ -8,24 +8,24 @@ import { connect } from "../../src/database/connect.ts";
 import { onStop, runProgram } from "../../src/common/program.ts";
 import { benchExpire } from "./expire.ts";
 import { benchFeed } from "./feed.ts";
-import { printTable, type Report } from "./figures.ts";
+import { printTable, type Report } from "./results.ts";
 import { benchScale } from "./scale.ts";
-import { endHelpers } from "./child-process.ts";
+import { endChildProcesses } from "./child-process.ts";
 import { benchFloods } from "./floods.ts";
 import { benchFootprint } from "./footprint.ts";
 import { benchFixed, benchHeld, benchSingle } from "./latency.ts";
 import { benchMint } from "./mint.ts";
-import { stopPrograms } from "./programs.ts";
+import { stopLoggedPrograms } from "../support/logged-program.ts";
 import { benchRates, rateNames, type RateName } from "./rates.ts";
 import { startServer, type Server } from "./server.ts";
 import { readSettings, settingsText, type Settings } from "./settings.ts";
-import { openStage } from "./environment.ts";
+import { openEnvironment } from "./environment.ts";
 import { benchStatement } from "./statement.ts";
 import { benchWebhooks } from "./webhooks.ts";
 
 type Bench = (server: Server, settings: Settings) => Promise<Report>;
 
-// With a stage and a deck of its own each, but for those that share one.
+// Each of these has its own environment and coupon pool; sharedNames share one.
 const benches: Record<string, Bench> = {
   mint: benchMint,
   expire: benchExpire,
@@ -36,18 +36,18 @@ const benches: Record<string, Bench> = {
   footprint: benchFootprint,
   floods: benchFloods,
 };
-const onOneStage = [...rateNames, "fixed", "single", "held"] as const;
+const sharedNames = [...rateNames, "fixed", "single", "held"] as const;
 const byNameOnly = new Set(["scale", "footprint", "floods"]);
-const names = [...onOneStage, ...Object.keys(benches)];
+const names = [...sharedNames, ...Object.keys(benches)];
 
 await runProgram(async () => {
   const wanted = process.argv.slice(2);
   if (wanted.some((name) => name.startsWith("-")))
     return console.log(
-      `${settingsText}\n\nNAME: ${names.join(", ")}\nWithout a name: all but ${[...byNameOnly].join(" and ")}`,
+      `${settingsText}\n\nNAME: ${names.join(", ")}\nWithout a name: all except ${[...byNameOnly].join(" and ")}`,
     );
   const unknown = wanted.find((name) => !(names as string[]).includes(name));
-  if (unknown !== undefined) throw new Error(`no bench ${unknown}: ${names.join(", ")}`);
+  if (unknown !== undefined) throw new Error(`unknown benchmark ${unknown}: use ${names.join(", ")}`);
   const isShort = wanted.length === 0;
   const chosen: string[] = isShort ? names.filter((name) => !byNameOnly.has(name)) : wanted;
   const settings = readSettings(isShort);
@@ -60,14 +60,13 @@ await runProgram(async () => {
     console.log(Object.values(machine).join(", "));
     const reports: Record<string, Report> = {};
     const add = (name: string, report: Report): void => {
-      printTable(name, report.figures);
+      printTable(name, report.results);
       reports[name] = report;
-      writeFileSync(
-        settings.resultsFile,
-        `${JSON.stringify({ at: new Date(), machine, settings: { ...settings, databaseUrl: undefined, resultsFile: undefined }, reports }, null, 2)}\n`,
-      );
+      const shown = { ...settings, databaseUrl: undefined, resultsFile: undefined };
+      const written = { at: new Date(), machine, settings: shown, reports };
+      writeFileSync(settings.resultsFile, `${JSON.stringify(written, null, 2)}\n`);
     };
-    await runOnOneStage(chosen, server, settings, add);
+    await runShared(chosen, server, settings, add);
     for (const [name, bench] of Object.entries(benches))
       if (chosen.includes(name)) add(name, await bench(server, settings));
     console.log(`\n${path.relative(process.cwd(), settings.resultsFile)} written`);
@@ -78,26 +77,26 @@ await runProgram(async () => {
 });
 
 async function endAll(server: Server): Promise<void> {
-  endHelpers();
-  await stopPrograms();
+  endChildProcesses();
+  await stopLoggedPrograms();
   await server.stop();
 }
 
-async function runOnOneStage(
+async function runShared(
   chosen: string[],
   server: Server,
   settings: Settings,
   add: (name: string, report: Report) => void,
 ): Promise<void> {
-  if (!onOneStage.some((name) => chosen.includes(name))) return;
-  const stage = await openStage(server);
-  const deck = await stage.makeDeck(settings.coupons);
+  if (!sharedNames.some((name) => chosen.includes(name))) return;
+  const environment = await openEnvironment(server);
+  const pool = await environment.makePool(settings.coupons);
   const rates = rateNames.filter((name): name is RateName => chosen.includes(name));
-  if (rates.length > 0) add("rates", await benchRates(stage, deck, rates, settings));
-  if (chosen.includes("fixed")) add("fixed", await benchFixed(stage, deck, settings));
-  if (chosen.includes("single")) add("single", await benchSingle(stage, deck, settings));
-  if (chosen.includes("held")) add("held", await benchHeld(stage, deck, settings));
-  await stage.close();
+  if (rates.length > 0) add("rates", await benchRates(environment, pool, rates, settings));
+  if (chosen.includes("fixed")) add("fixed", await benchFixed(environment, pool, settings));
+  if (chosen.includes("single")) add("single", await benchSingle(environment, pool, settings));
+  if (chosen.includes("held")) add("held", await benchHeld(environment, pool, settings));
+  await environment.close();
 }
 
 async function describeMachine(server: Server): Promise<Record<string, string>> {
@@ -109,7 +108,7 @@ async function describeMachine(server: Server): Promise<Record<string, string>> 
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     system: `Linux ${release()}`,
     node: `Node ${process.version}`,
-    database: `PostgreSQL ${row!.version}${server.postmasterPid === null ? ", given" : ", embedded"}`,
+    database: `PostgreSQL ${row!.version}${server.postmasterPid === null ? ", existing" : ", embedded"}`,
     commit: commitOf(),
   };
 }

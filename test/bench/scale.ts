@@ -1,13 +1,14 @@
-// scale: redemptions a second over HTTP at few coupons and at many that have seen many redemptions, each with a database and a
-// service of its own, in turn. The coupons are minted by the worker, the redemptions are written as rows (see fill.ts).
+// scale: redemptions per second over HTTP with few coupons, and with many coupons and redemptions. The two have
+// separate databases and services, and their rounds alternate. The worker mints the coupons; fill.ts writes the
+// redemptions as rows.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createHttp } from "./contenders.ts";
-import { median, type Report } from "./figures.ts";
+import { median, type Report } from "./results.ts";
 import { fillRedemptions } from "./fill.ts";
 import { rateOf } from "./rates.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage, settle, type Stage } from "./environment.ts";
+import { openEnvironment, settle, type Environment } from "./environment.ts";
 
 const noClock = { begin: async () => {}, end: async () => {} };
 
@@ -15,21 +16,24 @@ export async function benchScale(
   server: Server,
   { scaleSmall, scaleLarge, redemptionCount, seconds, rounds }: Settings,
 ): Promise<Report> {
-  const [small, large] = [await openStage(server), await openStage(server)];
+  const [small, large] = [await openEnvironment(server), await openEnvironment(server)];
   const sides = [
-    { count: scaleSmall, stage: small, deck: await small.makeDeck(scaleSmall), rates: [] as number[] },
-    { count: scaleLarge, stage: large, deck: await large.makeDeck(scaleLarge), rates: [] as number[] },
+    { count: scaleSmall, environment: small, pool: await small.makePool(scaleSmall), rates: [] as number[] },
+    { count: scaleLarge, environment: large, pool: await large.makePool(scaleLarge), rates: [] as number[] },
   ];
   const filled = await fillRedemptions(large, Math.max(1, Math.floor(scaleLarge / redemptionCount)));
-  // A warm round, the rounds, and something left in the end.
+  // For a warm-up round, the measured rounds, and a remainder.
   const most = Math.floor(scaleSmall / (rounds + 2));
-  const contenders = sides.map((side) => ({ ...side, contender: createHttp(side.stage, side.deck, "redeem", most) }));
+  const contenders = sides.map((side) => ({
+    ...side,
+    contender: createHttp(side.environment, side.pool, "redeem", most),
+  }));
   let before = 0;
   for (let number = 0; number <= rounds; number += 1) {
-    // Behind the warm round: statistics of tables that are still empty would tell what is not so any more.
+    // After the warm-up round, because statistics of empty tables are misleading.
     if (number === 1) {
-      for (const { stage } of sides) await settle(stage);
-      // Its BRIN index is brought up to date by a vacuum, which counts as a scan.
+      for (const { environment } of sides) await settle(environment);
+      // A vacuum updates the BRIN index of this table, which would count as a scan.
       await large.owner.rows("alter table core.request set (autovacuum_enabled = off)");
       before = await readScans(large);
     }
@@ -40,13 +44,13 @@ export async function benchScale(
     }
   }
   const scans = (await readScans(large)) - before;
-  for (const { contender, stage } of contenders) {
+  for (const { contender, environment } of contenders) {
     contender.end();
-    await stage.close();
+    await environment.close();
   }
   const [few, many] = sides.map(({ rates }) => median(rates)) as [number, number];
   return {
-    figures: [
+    results: [
       { name: `http at ${scaleSmall} coupons`, value: few, unit: "/s" },
       { name: `http at ${scaleLarge} coupons, ${filled} redemptions`, value: many, unit: "/s" },
       { name: "many / few", value: many / few, unit: "", aim: { atLeast: 0.9 } },
@@ -56,11 +60,13 @@ export async function benchScale(
   };
 }
 
-// Of the tables that grow; what sessions have read is told within a second of their last transaction.
-async function readScans({ owner }: Stage): Promise<number> {
+// Counts scans of the tables that grow. Sessions report their reads within a second of their last transaction.
+async function readScans({ owner }: Environment): Promise<number> {
   await sleep(1_500);
   const [row] = await owner.rows<{ scans: number }>(
-    "select sum(s.seq_scan)::int as scans from pg_stat_user_tables s where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'event', 'ledger_entry', 'request')",
+    `select sum(s.seq_scan)::int as scans
+     from pg_stat_user_tables s
+     where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'event', 'ledger_entry', 'request')`,
   );
   return row!.scans;
 }

@@ -1,19 +1,18 @@
-// The database server of a run: an embedded one with the settings that `npm start` gives it, fsync on, or a given one.
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+// The database server of a run: an embedded one with the settings of `npm start` and fsync on, or an existing one.
 import path from "node:path";
 import type { Address } from "../../src/common/database-address.ts";
-import { startEmbedded } from "../../src/embedded/server.ts";
-import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
+import { findPostmaster } from "../../src/embedded/postmaster.ts";
 import { addressOf, asAdmin } from "../support/database.ts";
 import { readAddress } from "../support/server.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { startTemporaryServer } from "../support/temporary-server.ts";
 
 export type Server = {
-  // With the name of any database on it.
+  // Names any database of the server.
   address: Address;
-  // Null: of a given server nothing is known but its address.
+  // Null for an existing server: only its address is known.
   postmasterPid: number | null;
-  // For logs and whatever else the run writes; gone after it.
+  // For logs and other files of the run; removed afterwards.
   folder: string;
   createDatabase(): Promise<{ address: Address; drop(): Promise<void> }>;
   stop(): Promise<void>;
@@ -22,40 +21,30 @@ export type Server = {
 const prefix = "coupon-bench-";
 
 export async function startServer(databaseUrl: string | null): Promise<Server> {
-  removeAbandoned();
-  const folder = mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`));
-  // The server's user has to walk through it.
-  chmodSync(folder, 0o711);
-  const embedded = databaseUrl === null ? await startEmbedded(path.join(folder, "data")) : null;
-  const address = embedded?.address ?? readAddress("BENCH_DATABASE_URL", databaseUrl!);
-  let count = 0;
-
-  async function createDatabase() {
-    const name = `coupon_bench_${Date.now().toString(36)}_${(count += 1)}`;
-    await asAdmin(address, (admin) => admin.rows(`create database "${name}" template template0 encoding 'UTF8'`));
-    return {
-      address: addressOf(address, name),
-      drop: () => asAdmin(address, async (admin) => void (await admin.rows(`drop database "${name}" with (force)`))),
-    };
+  if (databaseUrl === null) {
+    const { address, folder, temporaryFolder, stop } = await startTemporaryServer(prefix);
+    const postmasterPid = findPostmaster(path.join(folder, "data"))?.pid ?? null;
+    return { address, postmasterPid, folder: temporaryFolder, createDatabase: databaseMaker(address), stop };
   }
-
+  const address = readAddress("BENCH_DATABASE_URL", databaseUrl);
+  const folder = makeTemporaryFolder(prefix);
   return {
     address,
+    postmasterPid: null,
     folder,
-    postmasterPid: embedded === null ? null : (findPostmaster(path.join(embedded.folder, "data"))?.pid ?? null),
-    createDatabase,
-    async stop() {
-      await embedded?.stop();
-      if (embedded !== null) rmSync(embedded.folder, { recursive: true, force: true });
-      rmSync(folder, { recursive: true, force: true });
-    },
+    createDatabase: databaseMaker(address),
+    stop: async () => removeFolder(folder),
   };
 }
 
-// What a killed run left; its server ended with it.
-function removeAbandoned(): void {
-  for (const name of readdirSync(tmpdir())) {
-    const pid = name.startsWith(prefix) ? parseInt(name.slice(prefix.length), 10) : NaN;
-    if (pid > 0 && inspectProcess(pid) === null) rmSync(path.join(tmpdir(), name), { recursive: true, force: true });
-  }
+function databaseMaker(server: Address): Server["createDatabase"] {
+  let count = 0;
+  return async () => {
+    const name = `coupon_bench_${Date.now().toString(36)}_${(count += 1)}`;
+    await asAdmin(server, (admin) => admin.rows(`create database "${name}" template template0 encoding 'UTF8'`));
+    return {
+      address: addressOf(server, name),
+      drop: () => asAdmin(server, async (admin) => void (await admin.rows(`drop database "${name}" with (force)`))),
+    };
+  };
 }

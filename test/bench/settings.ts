@@ -1,33 +1,33 @@
-// What a run of the benches can be told: names on the command line, sizes in the environment.
+// The settings of a run: names on the command line, sizes in the environment.
 import path from "node:path";
 
 export const settingsText = `npm run bench [-- NAME…]
 
-  BENCH_DATABASE_URL  a server to measure on, as a superuser; its databases coupon_bench_… are made and dropped there.
-                      Absent: an embedded one, started for the run. DATABASE_URL is not read: nobody measures
-                      on a database in use by mistake
-  BENCH_SECONDS       of a round (5)
-  BENCH_ROUNDS        of each of the compared programs, alternating (5)
-  BENCH_COUPONS       minted before the rounds (300000)
-  BENCH_WORKER        on: a worker runs beside the rounds of floor, function and http… (off)
-  BENCH_MINT          coupons of the batch of mint (1000000; 100000 when no bench is named)
-  BENCH_EXPIRE        coupons of expire that are due at once (200000; 20000)
-  BENCH_EVENTS        of feed and webhooks (100000; 20000)
-  BENCH_ENTRIES       of statement (1000000; 100000)
-  BENCH_SCALE         coupons of the small and the large table of scale (100000,10000000)
-  BENCH_REDEMPTIONS   in the large table of scale (1000000)
-  BENCH_QUIET_SECONDS  without load, of footprint (60)
-  BENCH_LOAD_SECONDS  under load, of footprint (600)
-  BENCH_RESULTS       the file of the results (bench/results.json)`;
+  BENCH_DATABASE_URL   an existing server, with a superuser's login. The run creates and drops databases coupon_bench_….
+                       Default: an embedded server for this run. DATABASE_URL is ignored, so that nobody measures on a
+                       database in use by mistake
+  BENCH_SECONDS        length of a round (5)
+  BENCH_ROUNDS         rounds of each compared program (5)
+  BENCH_COUPONS        coupons minted before the rounds (300000)
+  BENCH_WORKER         on: a worker runs during the rounds of floor, function and http… (off)
+  BENCH_MINT           mint: coupons of the batch (1000000; 100000 without NAME)
+  BENCH_EXPIRE         expire: coupons that are due at once (200000; 20000 without NAME)
+  BENCH_EVENTS         feed and webhooks: events (100000; 20000 without NAME)
+  BENCH_ENTRIES        statement: ledger entries (1000000; 100000 without NAME)
+  BENCH_SCALE          scale: coupons of the small and the large database (100000,10000000)
+  BENCH_REDEMPTIONS    scale: redemptions in the large database (1000000)
+  BENCH_QUIET_SECONDS  footprint: seconds without load (60)
+  BENCH_LOAD_SECONDS   footprint: seconds under load (600)
+  BENCH_RESULTS        file of the results (test/bench/results.json)`;
 
 export type Settings = ReturnType<typeof readSettings>;
 
-// isShort: no bench was named, so all together must end in about ten minutes.
+// isShort: no benchmark was named, so all of them together must end in about ten minutes.
 export function readSettings(isShort: boolean, env: Record<string, string | undefined> = process.env) {
   const read = (name: string): string | null => env[name]?.trim() || null;
   const count = (name: string, usual: number): number => toCount(name, read(name) ?? String(usual));
   const [scaleSmall, scaleLarge, ...more] = (read("BENCH_SCALE") ?? "100000,10000000").split(",");
-  if (more.length > 0) throw new Error("BENCH_SCALEis two numbers: 100000,10000000");
+  if (more.length > 0) throw new Error("BENCH_SCALE must be two numbers such as 100000,10000000");
   return {
     databaseUrl: read("BENCH_DATABASE_URL"),
     resultsFile: read("BENCH_RESULTS") ?? path.join(import.meta.dirname, "results.json"),
@@ -48,6 +48,6 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
 }
 
 function toCount(name: string, text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${name} must be a number from 1, not "${text}"`);
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${name} must be a positive number, not "${text}"`);
   return Number(text);
 }

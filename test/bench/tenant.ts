@@ -1,8 +1,14 @@
-// Whom the benches work for: one tenant of Variant A with fifty merchants.
+// The tenant of the benchmarks: Variant A, with fifty merchants.
+import {
+  credential,
+  merchant,
+  party as makeParty,
+  secretOf,
+  template as makeTemplate,
+} from "../support/tenant-document.ts";
 
-export const tenant = "ten_bench";
 export const accessKey = "ak_bench";
-export const secret = "secret of the benches, of no worth to anybody";
+export const secret = secretOf(accessKey);
 export const party = "pty_bench";
 export const template = "tpl_bench";
 export const merchants = Array.from({ length: 50 }, (_, index) => `mch_bench${index}`);
@@ -13,26 +19,13 @@ export function tenantDocument(subscribers: Subscriber[] = []): object {
   return {
     tenants: [
       {
-        id: tenant,
+        id: "ten_bench",
         name: "Bench",
         variant: "A",
-        parties: [
-          { id: party, name: "Bench" },
-          ...subscribers.map(({ id, ...webhook }) => ({ id, name: id, webhook })),
-        ],
-        merchants: merchants.map((id) => ({ id, name: id, party })),
-        templates: [
-          {
-            id: template,
-            name: "5.00 off",
-            maker: party,
-            currency: "EUR",
-            discount: { type: "fixed", amount: 5 },
-            valid_from: "2020-01-01T00:00:00Z",
-            valid_to: "2099-01-01T00:00:00Z",
-          },
-        ],
-        credentials: [{ access_key: accessKey, secret }],
+        parties: [makeParty(party), ...subscribers.map(({ id, ...webhook }) => makeParty(id, { webhook }))],
+        merchants: merchants.map((id) => merchant(id, party)),
+        templates: [makeTemplate(template, party)],
+        credentials: [credential(accessKey)],
       },
     ],
   };

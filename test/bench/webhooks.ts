@@ -1,19 +1,19 @@
-// webhooks: deliveries a second to ten receivers on this machine, of what waits when a worker is started.
+// webhooks: deliveries per second to ten receivers on this machine. All events wait when the worker starts.
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import type { Report } from "./figures.ts";
+import type { Report } from "./results.ts";
 import { fillRedemptions } from "./fill.ts";
-import { startHelper } from "./child-process.ts";
+import { startChildProcess } from "./child-process.ts";
 import { sequenceAll } from "./invariants.ts";
 import type { ReceiversJob, ReceiversResult } from "./receivers.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openStage, type Stage } from "./environment.ts";
-import { until } from "./wait-until.ts";
+import { openEnvironment, patience, type Environment } from "./environment.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const receiverCount = 10;
 
 export async function benchWebhooks(server: Server, { eventCount }: Settings): Promise<Report> {
-  const receivers = startHelper<ReceiversJob, ReceiversResult>("receivers.ts");
+  const receivers = startChildProcess<ReceiversJob, ReceiversResult>("receivers.ts");
   const secrets = Array.from({ length: receiverCount }, newWebhookSecret);
   const { ports } = await (await receivers.prepare({ kind: "listen", secrets }))();
   const subscribers = ports.map((port, index) => ({
@@ -22,51 +22,52 @@ export async function benchWebhooks(server: Server, { eventCount }: Settings): P
     secret: secrets[index]!,
   }));
 
-  const stage = await openStage(server, subscribers);
+  const environment = await openEnvironment(server, subscribers);
   const share = Math.ceil(eventCount / receiverCount);
   await mintFor(
-    stage,
+    environment,
     subscribers.map(({ id }) => id),
     share,
   );
-  const wanted = await fillRedemptions(stage);
-  await sequenceAll(stage.address);
+  const wanted = await fillRedemptions(environment);
+  await sequenceAll(environment.address);
 
   const receive = await receivers.prepare({ kind: "receive", wanted });
   const received = receive();
-  const worker = await stage.startWorker();
+  const worker = await environment.startWorker();
   const { count, seconds, repeats } = await received;
-  await untilDelivered(stage);
+  await untilDelivered(environment);
   await worker.stop();
   receivers.end();
-  await stage.close();
+  await environment.close();
   return {
-    figures: [
+    results: [
       { name: `deliveries to ${receiverCount} receivers`, value: count / seconds, unit: "/s", aim: { atLeast: 1_000 } },
       { name: "delivered again", value: repeats, unit: `of ${count}` },
     ],
   };
 }
 
-async function mintFor(stage: Stage, distributors: string[], count: number): Promise<void> {
-  const worker = await stage.startWorker();
-  const batches = await Promise.all(distributors.map((distributor) => stage.submit(count, distributor)));
+async function mintFor(environment: Environment, distributors: string[], count: number): Promise<void> {
+  const worker = await environment.startWorker();
+  const batches = await Promise.all(distributors.map((distributor) => environment.submit(count, distributor)));
   for (const batch of batches) {
-    await stage.untilMinted(batch);
-    await stage.release(batch);
+    await environment.untilMinted(batch);
+    await environment.release(batch);
   }
-  // Of the batches themselves the receivers are told now.
-  await untilDelivered(stage);
+  // The batches have events too, which are delivered now.
+  await untilDelivered(environment);
   await worker.stop();
 }
 
-// The last answers are recorded a moment after they were given.
-async function untilDelivered(stage: Stage): Promise<void> {
-  await until("the last deliveries", async () => {
-    const [row] = await stage.owner.rows<{ waiting: number }>(
+// The worker records the last answers a moment after the receivers gave them.
+async function untilDelivered(environment: Environment): Promise<void> {
+  const areRecorded = async (): Promise<boolean> => {
+    const [row] = await environment.owner.rows<{ waiting: number }>(
       `select (select count(*) from core.delivery)::int
          + (select count(*) from core.event e, core.sequencer s where e.event_seq > s.high_seq)::int as waiting`,
     );
-    return row!.waiting === 0 ? row : null;
-  });
+    return row!.waiting === 0;
+  };
+  await waitUntil("the last deliveries", areRecorded, patience);
 }

@@ -1,4 +1,4 @@
-// Loaded before a program (--import): its clock is CHAOS_CLOCK_OFF_MS off, nobody else's.
+// Loaded with --import before a program: shifts the clock of that process by CHAOS_CLOCK_OFF_MS.
 const offMs = Number(process.env["CHAOS_CLOCK_OFF_MS"] ?? 0);
 const RealDate = Date;
 const now = (): number => RealDate.now() + offMs;

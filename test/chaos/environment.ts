@@ -1,28 +1,32 @@
-// All that takes part: PostgreSQL, the API and the worker as programs of their own under a supervisor, the proxies between them,
-// the subscriber, the readers of the feeds, and coupons to work with.
+// The environment of a run: PostgreSQL, the API and the worker as supervised processes, proxies between them, a webhook
+// subscriber, readers of the feeds, and coupons.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { apply } from "../../src/commands/apply.ts";
-import { createClient, type Reply } from "../../src/commands/client.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { connect } from "../../src/database/connect.ts";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
-import { parseMasterKeys } from "../../src/crypto/keys.ts";
+import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import type { Piles } from "./clients.ts";
-import { findFreePort, makePostgres, type Postgres } from "./postgres.ts";
+import { client, postOk, type Reply } from "../support/client.ts";
+import { findFreePort } from "../support/listen.ts";
+import { environmentOf } from "../support/program.ts";
+import { secretOf } from "../support/tenant-document.ts";
+import { waitUntil } from "../support/wait-until.ts";
+import type { Pools } from "./clients.ts";
 import { startProxy, type Proxy } from "./proxy.ts";
 import { startReceiver, type Receiver } from "./receiver.ts";
+import { makeServer, type DatabaseServer } from "./server.ts";
 import { supervise, type Supervised } from "./supervisor.ts";
-import { readers, secretOf, tenantDocument, tenants, type Variant } from "./tenants.ts";
+import { tenantDocument, tenants, type Variant } from "./tenants.ts";
 
-export type Stage = {
-  // For clients: through their proxy.
+export type Environment = {
+  // The API behind the clients' proxy.
   url: string;
-  postgres: Postgres;
-  // Past the proxy, as a superuser.
+  server: DatabaseServer;
+  // Bypasses the proxy, as a superuser.
   address: Address;
   owner: Database;
   api: Supervised;
@@ -30,117 +34,114 @@ export type Stage = {
   clientProxy: Proxy;
   databaseProxy: Proxy;
   receiver: Receiver;
-  piles: Piles;
-  // The feeds as they were read from the beginning, whatever happened meanwhile.
+  pools: Pools;
+  // The event IDs that a reader has pulled from each feed since the beginning.
   feeds: Record<Variant, string[]>;
-  submit(variant: Variant, count: number, template?: string): Promise<string>;
+  submit: Submit;
   stop(): Promise<void>;
 };
+type Submit = (variant: Variant, count: number, template?: string) => Promise<string>;
+type Programs = Pick<Environment, "url" | "api" | "worker" | "clientProxy" | "databaseProxy">;
+type Options = { coupons: number; isSubscribed: boolean };
+type AtEnd = (...ends: (() => unknown)[]) => void;
 
 const shortShare = 0.1;
+const variants = ["A", "B"] as const;
 
-// coupons: of each tenant. Without a subscriber nobody waits for the minute in which deliveries pause after an error.
-export async function openStage(coupons: number, { isSubscribed = true } = {}): Promise<Stage> {
-  const postgres = await makePostgres();
-  const ends: (() => unknown)[] = [() => postgres.remove()];
+// coupons: per tenant. Without a subscriber a run need not wait for the minute by which deliveries pause after an
+// error.
+export async function openEnvironment(coupons: number, { isSubscribed = true } = {}): Promise<Environment> {
+  const server = await makeServer();
+  const ends: (() => unknown)[] = [() => server.remove()];
   const stop = async (): Promise<void> => {
     for (const end of ends.splice(0).reverse()) await end();
   };
   try {
-    return await furnish(postgres, { coupons, isSubscribed }, ends, stop);
+    const parts = await startParts(server, { coupons, isSubscribed }, (...more) => void ends.push(...more));
+    return { ...parts, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function furnish(
-  postgres: Postgres,
-  { coupons, isSubscribed }: { coupons: number; isSubscribed: boolean },
-  ends: (() => unknown)[],
-  stop: Stage["stop"],
-): Promise<Stage> {
-  await postgres.start();
-  const address: Address = { host: "127.0.0.1", port: postgres.port, user: "postgres", database: "coupon" };
+async function startParts(
+  server: DatabaseServer,
+  { coupons, isSubscribed }: Options,
+  atEnd: AtEnd,
+): Promise<Omit<Environment, "stop">> {
+  await server.start();
+  const address: Address = { host: "127.0.0.1", port: server.port, user: "postgres", database: "coupon" };
   await migrate(address);
   const owner = connect(address, { name: "coupon chaos", max: 4 });
-  ends.push(() => owner.end());
-  await prepareDatabase(owner, postgres.smallDisk);
+  atEnd(() => owner.end());
+  await prepareDatabase(owner, server.smallDisk);
 
   const receiver = await startReceiver();
-  const [databaseProxy, apiPort, masterKeyText] = [
-    await startProxy(postgres.port),
-    await findFreePort(),
-    randomBytes(32).toString("base64"),
-  ];
-  const clientProxy = await startProxy(apiPort);
-  ends.push(receiver.stop, databaseProxy.stop, clientProxy.stop);
+  atEnd(receiver.stop);
+  const masterKeyText = randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
   await apply(owner, keys, tenantDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
+  const programs = await startPrograms(server, masterKeyText, atEnd);
 
-  const env = (login: string) => ({
-    DATABASE_URL: formatUrl({ ...address, user: login, port: databaseProxy.port }),
-    COUPON_MASTER_KEY: masterKeyText,
+  const { submit, makePools } = createBatches(programs.url, owner, keys);
+  const [A, B] = await Promise.all(variants.map((variant) => makePools(variant, coupons)));
+  const feeds: Record<Variant, string[]> = { A: [], B: [] };
+  const reading = new AbortController();
+  const readers = variants.map((variant) => readFeed(programs.url, variant, feeds[variant], reading.signal));
+  atEnd(() => (reading.abort(), Promise.all(readers)));
+  return { ...programs, server, address, owner, receiver, pools: { A: A!, B: B! }, feeds, submit };
+}
+
+async function startPrograms(server: DatabaseServer, masterKeyText: string, atEnd: AtEnd): Promise<Programs> {
+  const databaseProxy = await startProxy(server.port);
+  const apiPort = await findFreePort();
+  const clientProxy = await startProxy(apiPort);
+  atEnd(databaseProxy.stop, clientProxy.stop);
+  const env = (user: string) => ({
+    ...environmentOf({
+      address: { host: "127.0.0.1", port: databaseProxy.port, user, database: "coupon" },
+      masterKeyText,
+    }),
     PORT: String(apiPort),
-    WEBHOOK_ALLOW: "127.0.0.0/8",
     LOG_LEVEL: "info",
     CHAOS_CLOCK_OFF_MS: String(6 * 60_000),
   });
-  const api = await supervise("serve", postgres.folder, env("serve"));
-  ends.push(api.stop);
-  const worker = await supervise("work", postgres.folder, env("work"));
-  ends.push(worker.stop);
-
-  const url = `http://127.0.0.1:${clientProxy.port}`;
-  let count = 0;
-  async function must(accessKey: string, target: string, body: object): Promise<any> {
-    const answer = await createClient({ url, accessKey, secret: secretOf(accessKey) }).post(target, {
-      request_id: `s-${(count += 1)}`,
-      ...body,
-    });
-    if (answer.status !== 200) throw new Error(`${target}: ${answer.text}`);
-    return answer.json;
-  }
-  const submit = async (variant: Variant, total: number, template = tenants[variant].template): Promise<string> =>
-    (await must(tenants[variant].maker, "/v1/batches", { template, total_count: total })).batch.external_id;
-
-  async function makePile(variant: Variant, total: number, template: string): Promise<string[]> {
-    const batch = await submit(variant, total, template);
-    const statusOf = async () =>
-      (await owner.rows<{ status: string }>("select b.status from core.batch b where b.external_id = $1", [batch]))[0]!
-        .status;
-    while ((await statusOf()) === "PENDING") await sleep(50);
-    await must(tenants[variant].maker, "/v1/batches/allocate", { batch });
-    return (await Array.fromAsync(exportCodes(owner, keys, batch, true))).flat().map(({ code }) => code);
-  }
-  const makePiles = async (variant: Variant) => ({
-    usual: await makePile(variant, coupons, tenants[variant].template),
-    short: await makePile(variant, Math.ceil(coupons * shortShare), tenants[variant].shortTemplate),
-  });
-  const [A, B] = await Promise.all([makePiles("A"), makePiles("B")]);
-
-  const feeds: Record<Variant, string[]> = { A: [], B: [] };
-  const reading = new AbortController();
-  const read = (["A", "B"] as const).map((variant) => readFeed(url, variant, feeds[variant], reading.signal));
-  ends.push(() => (reading.abort(), Promise.all(read)));
-  return {
-    url,
-    postgres,
-    address,
-    owner,
-    api,
-    worker,
-    clientProxy,
-    databaseProxy,
-    receiver,
-    piles: { A, B },
-    feeds,
-    submit,
-    stop,
-  };
+  const api = await supervise("serve", server.folder, env("serve"));
+  atEnd(api.stop);
+  const worker = await supervise("work", server.folder, env("work"));
+  atEnd(worker.stop);
+  return { url: `http://127.0.0.1:${clientProxy.port}`, api, worker, clientProxy, databaseProxy };
 }
 
-// The logins that a deployment has, and the tables that grow on the disk that can be filled.
+function createBatches(url: string, owner: Database, keys: MasterKeys) {
+  let count = 0;
+  // The checker ignores requests whose ID begins with s-.
+  const post = (accessKey: string, path: string, body: object) =>
+    postOk(client({ url, accessKey, secret: secretOf(accessKey) }), path, { request_id: `s-${(count += 1)}`, ...body });
+  const submit: Submit = async (variant, total, template = tenants[variant].template) =>
+    (await post(tenants[variant].maker, "/v1/batches", { template, total_count: total })).batch.external_id;
+
+  async function makePool(variant: Variant, total: number, template: string): Promise<string[]> {
+    const batch = await submit(variant, total, template);
+    const isMinted = async (): Promise<boolean> => {
+      const [row] = await owner.rows<{ status: string }>("select status from core.batch where external_id = $1", [
+        batch,
+      ]);
+      return row!.status !== "PENDING";
+    };
+    await waitUntil(`the coupons of ${batch}`, isMinted, { everyMs: 50 });
+    await post(tenants[variant].maker, "/v1/batches/allocate", { batch });
+    return (await Array.fromAsync(exportCodes(owner, keys, batch, true))).flat().map(({ code }) => code);
+  }
+  const makePools = async (variant: Variant, coupons: number) => ({
+    usual: await makePool(variant, coupons, tenants[variant].template),
+    short: await makePool(variant, Math.ceil(coupons * shortShare), tenants[variant].shortTemplate),
+  });
+  return { submit, makePools };
+}
+
+// Creates the logins of a deployment, and moves the tables that grow to the small disk.
 async function prepareDatabase(owner: Database, smallDisk: string | null): Promise<void> {
   await owner.rows("create extension amcheck");
   await owner.rows("create role serve login in role coupon_api");
@@ -151,17 +152,14 @@ async function prepareDatabase(owner: Database, smallDisk: string | null): Promi
     await owner.rows(`alter table core.${table} set tablespace small`);
 }
 
-// Goes on from its cursor after whatever happened; a page once read is never read again.
+// Continues from its cursor after every error, and never reads a page twice.
 async function readFeed(url: string, variant: Variant, events: string[], stopping: AbortSignal): Promise<void> {
-  const client = createClient({ url, accessKey: readers[variant], secret: secretOf(readers[variant]) });
+  const accessKey = tenants[variant].reader;
+  const reader = client({ url, accessKey, secret: secretOf(accessKey) });
   let cursor: string | null = null;
   while (!stopping.aborted) {
-    const answer: Reply | null = await Promise.race([
-      client
-        .get(`/v1/events?limit=1000${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`)
-        .catch(() => null),
-      sleep(10_000, null),
-    ]);
+    const target: string = `/v1/events?limit=1000${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`;
+    const answer: Reply | null = await Promise.race([reader.get(target).catch(() => null), sleep(10_000, null)]);
     if (answer?.status === 200) {
       events.push(...(answer.json.events as { event_id: string }[]).map(({ event_id }) => event_id));
       cursor = answer.json.next_cursor;

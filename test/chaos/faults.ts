@@ -1,164 +1,167 @@
-// The faults, one entry each: does it, keeps it up for a while, undoes it, and says from when on and within which time calls
-// have to be served again. What is drawn comes from the random of its cycle, so the same seed does the same.
+// The faults. Each function causes a fault, keeps it for a while, repairs it, and returns from when on and within which
+// time calls must be served again. Random choices come from the cycle's generator, so the same seed makes the same
+// choices.
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import type { History } from "./history.ts";
-import { backends, fill, readWritten, untilDatabaseIsBack } from "./probes.ts";
-import { canMount } from "./postgres.ts";
+import { fillDisk, listBackends, readWritten, untilDatabaseAnswers } from "./probes.ts";
+import { canMount } from "./server.ts";
 import { createRandom, type Random } from "./random.ts";
-import type { Stage } from "./environment.ts";
+import type { Environment } from "./environment.ts";
 
-export type Scene = {
-  stage: Stage;
+export type FaultContext = {
+  environment: Environment;
   random: Random;
   history: History;
-  // Nobody can expect an answer of a process that is stopped.
+  // Excludes a time from the latency check: a stopped process cannot answer.
   noteFrozen(from: number, to: number): void;
-  // Comes back when the worker has its hands full; what is called then waits until it works again.
+  // Resolves when the worker is busy. The returned function waits until it has resumed its work.
   watchWorker(): Promise<(since: number) => Promise<void>>;
   fail(what: string): void;
 };
-// since: on the clock of performance.now().
-export type Healed = { since: number; withinMs: number };
-export type Fault = (scene: Scene) => Promise<Healed>;
+// since: a time on the clock of performance.now().
+export type Recovery = { since: number; withinMs: number };
+export type Fault = (context: FaultContext) => Promise<Recovery>;
 
 const slow = new Set(["kill worker", "lose connections", "stall a minute"]);
 const apiBackWithinMs = 2_000;
 const databaseBackWithinMs = 5_000;
 
 const hold = (random: Random): Promise<void> => sleep(random.between(1_500, 4_000));
-const healedApi = (): Healed => ({ since: performance.now(), withinMs: apiBackWithinMs });
-const healedDatabase = (): Healed => ({ since: performance.now(), withinMs: databaseBackWithinMs });
+const apiRecovery = (): Recovery => ({ since: performance.now(), withinMs: apiBackWithinMs });
+const databaseRecovery = (): Recovery => ({ since: performance.now(), withinMs: databaseBackWithinMs });
 
 export const faults: Record<string, Fault> = {
-  async "kill api"({ stage }) {
-    const healed = healedApi();
-    stage.api.signal("SIGKILL");
-    return healed;
+  async "kill api"({ environment }) {
+    const recovery = apiRecovery();
+    environment.api.signal("SIGKILL");
+    return recovery;
   },
 
-  async "stop api"({ stage, random, noteFrozen }) {
+  async "stop api"({ environment, random, noteFrozen }) {
     const from = performance.now();
-    stage.api.signal("SIGSTOP");
+    environment.api.signal("SIGSTOP");
     await hold(random);
-    stage.api.signal("SIGCONT");
+    environment.api.signal("SIGCONT");
     noteFrozen(from, performance.now());
-    return healedApi();
+    return apiRecovery();
   },
 
-  async "kill worker"({ stage, watchWorker }) {
+  async "kill worker"({ environment, watchWorker }) {
     const untilResumed = await watchWorker();
-    const healed = healedApi();
-    stage.worker.signal("SIGKILL");
-    await untilResumed(healed.since);
-    return healed;
+    const recovery = apiRecovery();
+    environment.worker.signal("SIGKILL");
+    await untilResumed(recovery.since);
+    return recovery;
   },
 
-  async "stop worker"({ stage, random, watchWorker }) {
+  async "stop worker"({ environment, random, watchWorker }) {
     const untilResumed = await watchWorker();
-    stage.worker.signal("SIGSTOP");
+    environment.worker.signal("SIGSTOP");
     await hold(random);
-    stage.worker.signal("SIGCONT");
-    const healed = healedApi();
-    await untilResumed(healed.since);
-    return healed;
+    environment.worker.signal("SIGCONT");
+    const recovery = apiRecovery();
+    await untilResumed(recovery.since);
+    return recovery;
   },
 
-  async "kill postmaster"({ stage: { postgres }, random }) {
-    await postgres.kill();
+  async "kill postmaster"({ environment: { server }, random }) {
+    await server.kill();
     await hold(random);
-    await postgres.start();
-    return healedDatabase();
+    await server.start();
+    return databaseRecovery();
   },
 
-  // Whoever is connected works on; whoever connects hears nothing.
-  async "stop postmaster"({ stage, random }) {
-    const pids = random.shuffle(await backends(stage, "coupon serve")).slice(0, 8);
-    process.kill(stage.postgres.pid(), "SIGSTOP");
+  // Open connections keep working; new connections get no answer.
+  async "stop postmaster"({ environment, random }) {
+    const pids = random.shuffle(await listBackends(environment, "coupon serve")).slice(0, 8);
+    process.kill(environment.server.pid(), "SIGSTOP");
     for (const pid of pids) process.kill(pid, "SIGTERM");
     await hold(random);
-    process.kill(stage.postgres.pid(), "SIGCONT");
-    return healedDatabase();
+    process.kill(environment.server.pid(), "SIGCONT");
+    return databaseRecovery();
   },
 
-  // The postmaster then ends all the others, and recovers.
-  async "kill backend"({ stage, random }) {
-    process.kill(random.pick(await backends(stage, "coupon serve")), "SIGKILL");
-    await untilDatabaseIsBack(stage);
-    return healedDatabase();
+  // The postmaster then ends all other backends, and recovers.
+  async "kill backend"({ environment, random }) {
+    process.kill(random.pick(await listBackends(environment, "coupon serve")), "SIGKILL");
+    await untilDatabaseAnswers(environment);
+    return databaseRecovery();
   },
 
-  async "stop backend"({ stage, random }) {
-    const pid = random.pick(await backends(stage, "coupon serve"));
+  async "stop backend"({ environment, random }) {
+    const pid = random.pick(await listBackends(environment, "coupon serve"));
     process.kill(pid, "SIGSTOP");
     await hold(random);
     process.kill(pid, "SIGCONT");
-    return healedDatabase();
+    return databaseRecovery();
   },
 
-  async "stop database"({ stage: { postgres }, random }) {
-    await postgres.stop("immediate");
+  async "stop database"({ environment: { server }, random }) {
+    await server.stop("immediate");
     await hold(random);
-    await postgres.start();
-    return healedDatabase();
+    await server.start();
+    return databaseRecovery();
   },
 
-  async "cut answers"({ stage: { clientProxy }, random }) {
+  async "cut answers"({ environment: { clientProxy }, random }) {
     clientProxy.set({ cutsAnswer: () => random.next() < 0.3 });
     await hold(random);
     clientProxy.set({});
-    return healedApi();
+    return apiRecovery();
   },
 
-  async delay({ stage: { databaseProxy }, random }) {
+  async delay({ environment: { databaseProxy }, random }) {
     databaseProxy.set({ delay: () => random.between(20, 250) });
     await hold(random);
     databaseProxy.set({});
-    return healedDatabase();
+    return databaseRecovery();
   },
 
-  stall: ({ stage, random }) => stall(stage, random.between(3_000, 10_000)),
+  stall: ({ environment, random }) => stall(environment, random.between(3_000, 10_000)),
 
-  "stall a minute": ({ stage }) => stall(stage, 60_000),
+  "stall a minute": ({ environment }) => stall(environment, 60_000),
 
-  // As when a firewall has forgotten its connections: nothing comes on them any more, new ones work.
-  async "lose connections"({ stage: { databaseProxy }, watchWorker }) {
+  // As when a firewall forgets its connections: they go silent, and new ones work.
+  async "lose connections"({ environment: { databaseProxy }, watchWorker }) {
     const untilResumed = await watchWorker();
     databaseProxy.loseAll();
-    const healed = healedDatabase();
-    await untilResumed(healed.since);
-    return healed;
+    const recovery = databaseRecovery();
+    await untilResumed(recovery.since);
+    return recovery;
   },
 
-  async "close connects"({ stage: { databaseProxy }, random }) {
+  async "close connects"({ environment: { databaseProxy }, random }) {
     databaseProxy.set({ cutsConnect: () => random.next() < 0.9 });
     databaseProxy.cutAll();
     await hold(random);
     databaseProxy.set({});
-    return healedDatabase();
+    return databaseRecovery();
   },
 
-  async "terminate backends"({ stage, random }) {
+  async "terminate backends"({ environment, random }) {
     const endAt = performance.now() + random.between(1_500, 4_000);
     while (performance.now() < endAt) {
-      const pids = await backends(stage, "coupon%");
+      const pids = await listBackends(environment, "coupon%");
       for (const pid of random.shuffle(pids).slice(0, 3))
-        await stage.owner.rows("select pg_terminate_backend($1)", [pid]);
+        await environment.owner.rows("select pg_terminate_backend($1)", [pid]);
       await sleep(100);
     }
-    return healedDatabase();
+    return databaseRecovery();
   },
 
-  // Somebody else takes every connection there is, those of the service first.
-  async "exhaust connections"({ stage, random }) {
+  // Another client takes every connection of the server, including those of the service.
+  async "exhaust connections"({ environment, random }) {
     const taken: Session[] = [];
     const endAt = performance.now() + random.between(2_500, 5_000);
-    await stage.owner.rows("select pg_terminate_backend(pid) from pg_stat_activity where usename in ('serve', 'work')");
+    await environment.owner.rows(
+      "select pg_terminate_backend(pid) from pg_stat_activity where usename in ('serve', 'work')",
+    );
     while (performance.now() < endAt) {
-      const session = openSession(stage.address, { name: "somebody else" });
+      const session = openSession(environment.address, { name: "another client" });
       const isMine = await session.rows("select 1").then(
         () => true,
         () => false,
@@ -167,56 +170,56 @@ export const faults: Record<string, Fault> = {
       else await Promise.all([session.end(), sleep(20)]);
     }
     await Promise.all(taken.map((session) => session.end()));
-    return healedDatabase();
+    return databaseRecovery();
   },
 
-  async "fill disk"({ stage: { postgres }, random }) {
-    const file = path.join(postgres.smallDisk!, "filler");
-    fill(file);
+  async "fill disk"({ environment: { server }, random }) {
+    const file = path.join(server.smallDisk!, "filler");
+    fillDisk(file);
     await hold(random);
     rmSync(file);
-    return healedDatabase();
+    return databaseRecovery();
   },
 
-  // Six minutes: no signature is in its window then, and nothing may be written.
-  async "shift clock"({ stage, history, random, fail }) {
-    await stage.api.restart(["--import", path.join(import.meta.dirname, "clock.ts")]);
+  // The clock is six minutes off, so every signature is outside its window and nothing may be written.
+  async "shift clock"({ environment, history, random, fail }) {
+    await environment.api.restart(["--import", path.join(import.meta.dirname, "clock.ts")]);
     const from = performance.now();
-    const before = await readWritten(stage);
+    const before = await readWritten(environment);
     await hold(random);
-    const after = await readWritten(stage);
+    const after = await readWritten(environment);
     const to = performance.now();
     const wrong = history.attempts.filter(
       ({ sentAt, endedAt, code }) => sentAt > from && endedAt < to && code !== "TIMESTAMP_OUT_OF_WINDOW",
     );
     if (wrong.length > 0)
-      fail(`${wrong.length} calls were answered ${wrong[0]!.status} ${wrong[0]!.code} by a clock that is off`);
-    if (before !== after) fail("a clock that is off wrote something");
-    await stage.api.restart();
-    return healedApi();
+      fail(`${wrong.length} calls were answered ${wrong[0]!.status} ${wrong[0]!.code} while the clock was off`);
+    if (before !== after) fail("something was written while the clock was off");
+    await environment.api.restart();
+    return apiRecovery();
   },
 };
 
-// Each once, then any but those that take a minute: in an order that follows from the seed.
+// Every fault once, then repeatedly all except the slow ones. The seed determines the order.
 export function chooseFaults(
   seed: number,
   cycles: number,
   only: string | null,
 ): { names: string[]; skipped: string[] } {
-  const skipped = canMount() ? [] : ["fill disk: skipped, as nobody but root may mount a small disk"];
+  const skipped = canMount() ? [] : ["fill disk: skipped, because only root may mount a small disk"];
   const names = Object.keys(faults).filter((name) => skipped.length === 0 || name !== "fill disk");
   const random = createRandom(seed);
-  const rounds: string[] = [];
-  while (rounds.length < cycles) {
-    const next = only === null ? names.filter((name) => rounds.length === 0 || !slow.has(name)) : [only];
-    rounds.push(...random.shuffle(next));
+  const chosen: string[] = [];
+  while (chosen.length < cycles) {
+    const next = only === null ? names.filter((name) => chosen.length === 0 || !slow.has(name)) : [only];
+    chosen.push(...random.shuffle(next));
   }
-  return { names: rounds.slice(0, cycles), skipped };
+  return { names: chosen.slice(0, cycles), skipped };
 }
 
-async function stall({ databaseProxy }: Stage, forMs: number): Promise<Healed> {
+async function stall({ databaseProxy }: Environment, forMs: number): Promise<Recovery> {
   databaseProxy.set({ isStalled: true });
   await sleep(forMs);
   databaseProxy.set({});
-  return healedDatabase();
+  return databaseRecovery();
 }

@@ -1,17 +1,18 @@
-// What was sent and what came of it. A call may be sent many times under its request_id; all answers that judge it must
-// be the same bytes. Times are of performance.now().
+// What was sent, and the answers. A call may be sent many times under its request_id; all its final answers must be the
+// same bytes. Times are on the clock of performance.now().
 import type { Call } from "./workload.ts";
 
-// endedAt: infinity while it is under way.
+// endedAt: Infinity while the attempt runs.
 export type Attempt = { sentAt: number; endedAt: number; status: number | null; code: string | null; text: string };
-// ok and refused: judged, which is for ever. turned away: never looked at by the database. unknown: it may have happened.
-export type Verdict = "ok" | "refused" | "turned away" | "unknown";
+// ok and refused are final. unprocessed: the call never reached a decision. unknown: it may have taken effect.
+export type Verdict = "ok" | "refused" | "unprocessed" | "unknown";
 export type Entry = { call: Call; body: Record<string, unknown>; attempts: Attempt[] };
 
 export type History = {
   entries: Map<string, Entry>;
   attempts: Attempt[];
-  // Milliseconds from `since` until calls were served again: from then on all of the calls of a second were judged. Null: not yet.
+  // Milliseconds from `since` until calls were served again, or null if they are not yet. Served again means that for a
+  // second every call gets a known outcome.
   servedAfter(since: number): number | null;
 };
 
@@ -21,18 +22,18 @@ const steadyMs = 1_000;
 export function verdictOf({ status, code }: Attempt): Verdict {
   if (status === 200) return "ok";
   if (code === "REQUEST_IN_PROGRESS" || status === null || status === 429 || status >= 500) return "unknown";
-  return [404, 409, 422].includes(status) && !notFinal.has(code ?? "") ? "refused" : "turned away";
+  return [404, 409, 422].includes(status) && !notFinal.has(code ?? "") ? "refused" : "unprocessed";
 }
 
 export function finalOf({ attempts }: Entry): Attempt | null {
   return attempts.find((attempt) => ["ok", "refused"].includes(verdictOf(attempt))) ?? null;
 }
 
-// Once something may have happened, being turned away later says nothing.
+// An unprocessed retry proves nothing about an earlier attempt that may have taken effect.
 export function outcomeOf(entry: Entry): Verdict {
   const final = finalOf(entry);
   if (final !== null) return verdictOf(final);
-  return entry.attempts.some((attempt) => verdictOf(attempt) === "unknown") ? "unknown" : "turned away";
+  return entry.attempts.some((attempt) => verdictOf(attempt) === "unknown") ? "unknown" : "unprocessed";
 }
 
 export function createHistory(): History {
@@ -42,7 +43,7 @@ export function createHistory(): History {
     attempts,
     servedAfter(since) {
       const now = performance.now();
-      // What was sent just now may still be answered.
+      // A call that was sent just now may still be answered.
       const sent = attempts.filter(
         ({ sentAt, endedAt }) => sentAt >= since && (endedAt <= now || sentAt < now - steadyMs),
       );

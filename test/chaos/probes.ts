@@ -1,46 +1,48 @@
-// What the faults look at and do beside signals and proxies.
+// What faults inspect and do apart from signals and proxies.
 import { closeSync, openSync, writeSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
-import type { Stage } from "./environment.ts";
+import { waitUntil } from "../support/wait-until.ts";
+import type { Environment } from "./environment.ts";
 
-export async function untilDatabaseIsBack({ address }: Stage): Promise<void> {
-  for (let isBack = false; !isBack; await sleep(20)) {
+export async function untilDatabaseAnswers({ address }: Environment): Promise<void> {
+  const answers = async (): Promise<boolean> => {
     const session = openSession(address, { name: "coupon chaos" });
-    isBack = await session.rows("select 1").then(
+    const isBack = await session.rows("select 1").then(
       () => true,
       () => false,
     );
     await session.end();
-  }
+    return isBack;
+  };
+  await waitUntil("the database to answer", answers);
 }
 
-// Processes of the server, by the name of who is connected.
-export async function backends({ owner }: Stage, name: string): Promise<number[]> {
+// The backend processes of our programs, by application name.
+export async function listBackends({ owner }: Environment, name: string): Promise<number[]> {
   const rows = await owner.rows<{ pid: number }>(
-    "select pid from pg_stat_activity where application_name like $1 and usename in ('serve', 'work') order by pid",
+    `select pid from pg_stat_activity
+     where application_name like $1 and usename in ('serve', 'work') order by pid`,
     [name],
   );
   return rows.map(({ pid }) => pid);
 }
 
-// What a call that is carried out cannot but change.
-export async function readWritten({ owner }: Stage): Promise<string> {
+// Changes with every call that is carried out.
+export async function readWritten({ owner }: Environment): Promise<string> {
   const [row] = await owner.rows<{ written: string }>(
     "select concat((select count(*) from core.request), ' ', (select max(n.seen_at) from core.nonce n)) as written",
   );
   return row!.written;
 }
 
-// Until not a page goes in any more.
-export function fill(file: string): void {
+// Writes until the disk has no room for another page.
+export function fillDisk(file: string): void {
   const descriptor = openSync(file, "w");
-  for (const size of [2 ** 20, 2 ** 12]) while (writes(descriptor, size));
+  for (const size of [2 ** 20, 2 ** 12]) while (tryWrite(descriptor, size));
   closeSync(descriptor);
 }
 
-// Whether it went in.
-function writes(descriptor: number, size: number): boolean {
+function tryWrite(descriptor: number, size: number): boolean {
   try {
     return writeSync(descriptor, Buffer.alloc(size)) === size;
   } catch (error) {

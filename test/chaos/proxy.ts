@@ -1,120 +1,128 @@
-// A TCP proxy on the loopback that does to connections what networks do: nothing, delay, silence without a reset, an end in the middle.
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+// A TCP proxy on the loopback address that behaves as networks do: it delays data, goes silent without a reset, or
+// closes connections in the middle of an answer.
+import { connect, createServer, type Socket } from "node:net";
+import { listenOnLoopback } from "../support/listen.ts";
 
 export type Mode = {
-  // Milliseconds that each piece is held back; the order stays.
+  // Milliseconds by which each chunk is delayed. The order stays.
   delay?: () => number;
-  // Nothing passes and nobody is told, neither those that are connected nor those that connect.
+  // Nothing passes and nobody is notified: open connections go silent, and new ones get no answer.
   isStalled?: boolean;
-  // Whether a connection is closed instead of passing its first answer on.
+  // Whether a connection is closed instead of passing on its first answer.
   cutsConnect?: () => boolean;
-  // Whether the connection is closed in place of an answer that came for it.
+  // Whether the connection is closed instead of passing on an answer.
   cutsAnswer?: () => boolean;
 };
 export type Proxy = {
   port: number;
   set(mode: Mode): void;
-  // Closes all that is connected.
+  // Closes every connection.
   cutAll(): void;
-  // Who is connected now never hears of the other side again. The other side gives up after a second, as by its keepalive.
+  // The near side of every open connection never hears from the far side again. The far side gives up after a second,
+  // as its keepalive would.
   loseAll(): void;
   stop(): Promise<void>;
 };
-type Pair = {
+type Link = {
   near: Socket;
   far: Socket | null;
   isLost: boolean;
   dueAt: { near: number; far: number };
   hasAnswered: boolean;
 };
+type State = { target: number; mode: Mode; links: Set<Link> };
 
-const otherSideMs = 1_000;
+const farSideMs = 1_000;
 
 export async function startProxy(target: number): Promise<Proxy> {
-  let mode: Mode = {};
-  const pairs = new Set<Pair>();
-
-  const server = createServer({ pauseOnConnect: true, noDelay: true }, (near) => {
-    const pair: Pair = { near, far: null, isLost: false, dueAt: { near: 0, far: 0 }, hasAnswered: false };
-    pairs.add(pair);
-    near.on("error", () => {});
-    near.on("close", () => end(pair));
-    if (!mode.isStalled) open(pair);
-  });
-
-  function open(pair: Pair): void {
-    const far = connect({ host: "127.0.0.1", port: target, noDelay: true });
-    pair.far = far;
-    far.on("error", () => {});
-    far.on("close", () => end(pair));
-    far.on("data", (piece) => {
-      const cuts = pair.hasAnswered ? mode.cutsAnswer : (mode.cutsConnect ?? mode.cutsAnswer);
-      pair.hasAnswered = true;
-      if (cuts?.()) end(pair);
-      else pass(pair, "near", piece);
-    });
-    pair.near.on("data", (piece) => pass(pair, "far", piece));
-    far.on("end", () => pass(pair, "near", null));
-    pair.near.on("end", () => pass(pair, "far", null));
-    pair.near.resume();
-  }
-
-  // null: the end.
-  function pass(pair: Pair, to: "near" | "far", piece: Buffer | null): void {
-    const write = (): void => {
-      const socket = pair[to];
-      if (socket === null || pair.isLost || !socket.writable) return;
-      if (piece === null) socket.end();
-      else socket.write(piece);
-    };
-    const now = performance.now();
-    const due = Math.max(pair.dueAt[to], now + (mode.delay?.() ?? 0));
-    pair.dueAt[to] = due;
-    if (due <= now) write();
-    else setTimeout(write, due - now);
-  }
-
-  function end(pair: Pair): void {
-    if (pair.isLost || !pairs.delete(pair)) return;
-    pair.near.destroy();
-    pair.far?.destroy();
-  }
-
-  function setFlow(pair: Pair, isFlowing: boolean): void {
-    for (const socket of [pair.near, pair.far]) {
-      if (isFlowing) socket?.resume();
-      else socket?.pause();
-    }
-  }
-
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const proxy: Proxy = {
-    port: (server.address() as AddressInfo).port,
-    set(next) {
-      const wasStalled = mode.isStalled === true;
-      mode = next;
-      for (const pair of pairs) {
-        if (pair.isLost) continue;
-        if (mode.isStalled) setFlow(pair, false);
-        else if (wasStalled && pair.far === null) open(pair);
-        else if (wasStalled) setFlow(pair, true);
-      }
-    },
-    cutAll() {
-      for (const pair of pairs) end(pair);
-    },
+  const state: State = { target, mode: {}, links: new Set() };
+  const { links } = state;
+  const server = createServer({ pauseOnConnect: true, noDelay: true }, (near) => accept(state, near));
+  const port = await listenOnLoopback(server);
+  const cutAll = (): void => {
+    for (const link of links) end(state, link);
+  };
+  return {
+    port,
+    set: (mode) => setMode(state, mode),
+    cutAll,
     loseAll() {
-      for (const pair of pairs) {
-        pair.isLost = true;
-        setFlow(pair, false);
-        setTimeout(() => pair.far?.destroy(), otherSideMs);
+      for (const link of links) {
+        link.isLost = true;
+        setFlow(link, false);
+        setTimeout(() => link.far?.destroy(), farSideMs);
       }
     },
     async stop() {
-      for (const pair of pairs) pair.isLost = false;
-      proxy.cutAll();
+      for (const link of links) link.isLost = false;
+      cutAll();
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return proxy;
+}
+
+function accept(state: State, near: Socket): void {
+  const link: Link = { near, far: null, isLost: false, dueAt: { near: 0, far: 0 }, hasAnswered: false };
+  state.links.add(link);
+  near.on("error", () => {});
+  near.on("close", () => end(state, link));
+  if (!state.mode.isStalled) openFarSide(state, link);
+}
+
+function openFarSide(state: State, link: Link): void {
+  const { near } = link;
+  const far = connect({ host: "127.0.0.1", port: state.target, noDelay: true });
+  link.far = far;
+  far.on("error", () => {});
+  far.on("close", () => end(state, link));
+  far.on("data", (chunk) => {
+    const { cutsAnswer, cutsConnect } = state.mode;
+    const cuts = link.hasAnswered ? cutsAnswer : (cutsConnect ?? cutsAnswer);
+    link.hasAnswered = true;
+    if (cuts?.()) end(state, link);
+    else pass(state, link, "near", chunk);
+  });
+  near.on("data", (chunk) => pass(state, link, "far", chunk));
+  far.on("end", () => pass(state, link, "near", null));
+  near.on("end", () => pass(state, link, "far", null));
+  near.resume();
+}
+
+// A chunk of null ends the connection.
+function pass({ mode }: State, link: Link, to: "near" | "far", chunk: Buffer | null): void {
+  const write = (): void => {
+    const socket = link[to];
+    if (socket === null || link.isLost || !socket.writable) return;
+    if (chunk === null) socket.end();
+    else socket.write(chunk);
+  };
+  const now = performance.now();
+  const due = Math.max(link.dueAt[to], now + (mode.delay?.() ?? 0));
+  link.dueAt[to] = due;
+  if (due <= now) write();
+  else setTimeout(write, due - now);
+}
+
+function setMode(state: State, mode: Mode): void {
+  const wasStalled = state.mode.isStalled === true;
+  state.mode = mode;
+  for (const link of state.links) {
+    if (link.isLost) continue;
+    if (mode.isStalled) setFlow(link, false);
+    else if (wasStalled && link.far === null) openFarSide(state, link);
+    else if (wasStalled) setFlow(link, true);
+  }
+}
+
+function end({ links }: State, link: Link): void {
+  if (link.isLost || !links.delete(link)) return;
+  link.near.destroy();
+  link.far?.destroy();
+}
+
+function setFlow({ near, far }: Link, isFlowing: boolean): void {
+  for (const socket of [near, far]) {
+    if (isFlowing) socket?.resume();
+    else socket?.pause();
+  }
 }

@@ -1,11 +1,11 @@
-// Chance that can be had again: the same seed gives the same numbers.
+// Reproducible random numbers: the same seed produces the same sequence.
 export type Random = {
-  // From 0 to below 1.
+  // At least 0 and less than 1.
   next(): number;
-  // A whole number from `low` to `high`.
+  // An integer from `low` to `high`, inclusive.
   between(low: number, high: number): number;
   pick<T>(items: readonly T[]): T;
-  // By weight: { redeem: 3, lock: 1 }.
+  // Picks a key with the probability of its weight: { redeem: 3, lock: 1 }.
   weigh<K extends string>(weights: Record<K, number>): K;
   shuffle<T>(items: readonly T[]): T[];
 };

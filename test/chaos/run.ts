@@ -1,21 +1,22 @@
-// npm run chaos [-- --seed N --cycles 30 --rate 200 --fault NAME]: breaks the service in every way it knows while clients use it,
-// and proves that nothing was lost, done twice or made up. Exit code 1 when something was, or when an answer came too late.
+// npm run chaos [-- --seed N --cycles 30 --rate 200 --fault NAME]: causes every known fault while clients use the
+// service, and checks that nothing is lost, done twice or invented. The exit code is 1 if something is, or if an answer
+// came too late.
 import { parseArgs } from "node:util";
 import { onStop, runProgram } from "../../src/common/program.ts";
 import { runChaos, type Report } from "./chaos.ts";
 import { chooseFaults, faults } from "./faults.ts";
 
 const usage = `npm run chaos [-- OPTIONS]
-  --seed N      of a run that is to be had again: the same operations, the same faults (a new one)
-  --cycles N    faults, one after the other (30)
-  --rate N      requests a second (200)
-  --fault NAME  this one only: ${Object.keys(faults).join(", ")}`;
+  --seed N      repeats a run: the same operations and faults (default: a new seed)
+  --cycles N    number of faults, one after the other (30)
+  --rate N      requests per second (200)
+  --fault NAME  only this fault: ${Object.keys(faults).join(", ")}`;
 
 await runProgram(async () => {
   const options = readOptions();
   if (options === null) return console.log(usage);
   const { seed, cycles, rate, fault } = options;
-  // The programs and the server end with us; what is left in folders is removed by the next run.
+  // The programs and the server end with this process. The next run removes leftover folders.
   onStop(async () => {});
   const { names, skipped } = chooseFaults(seed, cycles, fault);
   for (const line of skipped) console.log(line);
@@ -52,30 +53,37 @@ function readOptions(): { seed: number; cycles: number; rate: number; fault: str
   }
 }
 
-function printReport(
-  { cycles, resumed, calls, answers, slowestMs, overdue, ownPauseMs, findings, failures }: Report,
-  seed: number,
-): void {
-  const worst = (within: number): string => {
-    const times = cycles
-      .filter(({ withinMs }) => withinMs === within)
-      .map(({ servedAfterMs }) => servedAfterMs ?? Infinity);
-    return times.length === 0 ? "-" : `${(Math.max(...times) / 1_000).toFixed(2)} s`;
+function printReport(report: Report, seed: number): void {
+  const { cycles, resumed, calls, answers, slowestMs, overdue, ownPauseMs, findings, failures } = report;
+  const { checked, lost, phantom, contradictions, invariants, corruption, deadlocks } = findings;
+  const seconds = (ms: number, digits = 2) => `${(ms / 1_000).toFixed(digits)} s`;
+  const longest = (times: (number | null)[], digits?: number): string =>
+    times.length === 0 ? "-" : seconds(Math.max(...times.map((time) => time ?? Infinity)), digits);
+  const servedAfter = (limitMs: number): string =>
+    longest(cycles.filter(({ withinMs }) => withinMs === limitMs).map(({ servedAfterMs }) => servedAfterMs));
+  const pauseOf = (work: string): string =>
+    longest(
+      resumed.filter((one) => one.work === work).map(({ afterMs }) => afterMs),
+      1,
+    );
+  const lines = {
+    calls: `${calls}: ok ${checked.ok}, refused ${checked.refused}, unprocessed ${checked.unprocessed}`,
+    answers: Object.entries(answers)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", "),
+    "slowest answer":
+      `${seconds(slowestMs)} at the client; ${overdue} took longer than 4 s; ` +
+      `the client itself paused for up to ${seconds(ownPauseMs)}`,
+    "served after an API fault": `at most ${servedAfter(2_000)}`,
+    "served after a database fault": `at most ${servedAfter(5_000)}`,
+    "worker resumes": `mint ${pauseOf("mint")}, deliver ${pauseOf("deliver")}, sequence ${pauseOf("sequence")}, at most`,
+    findings:
+      `lost ${lost.length}, phantom ${phantom.length}, contradictions ${contradictions.length}, ` +
+      `broken invariants ${invariants.length}, corruption ${corruption.length}, deadlocks ${deadlocks}`,
   };
-  const paused = (work: string): string => {
-    const times = resumed.filter((one) => one.work === work).map(({ afterMs }) => afterMs ?? Infinity);
-    return times.length === 0 ? "-" : `${(Math.max(...times) / 1_000).toFixed(1)} s`;
-  };
-  const { checked } = findings;
-  console.log(`
-calls                          ${calls}: ok ${checked.ok}, refused ${checked.refused}, turned away ${checked.turnedAway}
-answers                        ${Object.entries(answers)
-    .map(([name, count]) => `${name} ${count}`)
-    .join(", ")}
-slowest answer                 ${(slowestMs / 1_000).toFixed(2)} s at the client; ${overdue} took longer than 4 s; the client itself stood still for up to ${(ownPauseMs / 1_000).toFixed(2)} s
-served again, API harmed       at most ${worst(2_000)} after
-served again, database harmed  at most ${worst(5_000)} after
-worker goes on                 mint ${paused("mint")}, deliver ${paused("deliver")}, sequence ${paused("sequence")} after, at most
-lost ok ${findings.lost.length}, phantom refused ${findings.phantom.length}, contradictions ${findings.contradictions.length}, invariants ${findings.invariants.length} rows, corruption ${findings.corruption.length}, deadlocks ${findings.deadlocks}
-${failures.length === 0 ? "all held" : `${failures.length} failures; again with: npm run chaos -- --seed ${seed}`}`);
+  console.log();
+  for (const [name, text] of Object.entries(lines)) console.log(`${name.padEnd(31)}${text}`);
+  console.log(
+    failures.length === 0 ? "all held" : `${failures.length} failures; repeat with: npm run chaos -- --seed ${seed}`,
+  );
 }

@@ -1,42 +1,37 @@
-// A program of the service under a supervisor: started again at once when it ends, as by systemd or Docker.
+// A supervised program of the service: it is restarted at once when it ends, as by systemd or Docker.
 import { setTimeout as sleep } from "node:timers/promises";
-import { startProgram, type Name, type Program } from "../bench/programs.ts";
 import { inspectProcess } from "../../src/embedded/postmaster.ts";
+import { startLoggedProgram, type LoggedProgram, type ProgramName } from "../support/logged-program.ts";
 
 export type Supervised = {
   pid(): number;
-  // How often it was started again without our asking.
-  restarts(): number;
   signal(name: NodeJS.Signals): void;
-  // With other flags of node, until the next time.
+  // Restarts with other flags of node, which stay until the next restart.
   restart(flags?: string[]): Promise<void>;
   stop(): Promise<void>;
 };
 
 const pauseMs = 100;
 
-// However we end, also in the middle of a fault: a process that is stopped hears nothing else.
+// Killed when our process exits, even during a fault: a process stopped by SIGSTOP reacts to no other signal.
 const pids = new Set<number>();
 process.on("exit", () => {
   for (const pid of pids) if (inspectProcess(pid) !== null) process.kill(pid, "SIGKILL");
 });
 
-export async function supervise(name: Name, folder: string, env: Record<string, string>): Promise<Supervised> {
+export async function supervise(name: ProgramName, folder: string, env: Record<string, string>): Promise<Supervised> {
   let flags: string[] = [];
-  let current: Program = await startProgram(name, folder, env);
-  let restarts = 0;
-  let isOurs = false;
+  let current: LoggedProgram = await startLoggedProgram(name, folder, env);
+  let isRestarting = false;
   let isStopping = false;
   let starting: Promise<void> | null = null;
   watch(current);
 
-  function watch(program: Program): void {
+  function watch(program: LoggedProgram): void {
     pids.add(program.pid);
     void program.ended.then(() => {
       pids.delete(program.pid);
-      if (isStopping || isOurs) return;
-      restarts += 1;
-      void start();
+      if (!isStopping && !isRestarting) void start();
     });
   }
 
@@ -45,10 +40,10 @@ export async function supervise(name: Name, folder: string, env: Record<string, 
       while (!isStopping) {
         await sleep(pauseMs);
         try {
-          current = await startProgram(name, folder, env, flags);
+          current = await startLoggedProgram(name, folder, env, flags);
           return watch(current);
         } catch (error) {
-          // As the supervisor of an operator would: it says so and tries on.
+          // Reports the failure and tries again, as an operator's supervisor does.
           console.error(String(error));
         }
       }
@@ -58,14 +53,13 @@ export async function supervise(name: Name, folder: string, env: Record<string, 
 
   return {
     pid: () => current.pid,
-    restarts: () => restarts,
     signal: (signal) => void process.kill(current.pid, signal),
     async restart(next = []) {
       await starting;
       flags = next;
-      isOurs = true;
+      isRestarting = true;
       await current.stop();
-      isOurs = false;
+      isRestarting = false;
       await start();
     },
     async stop() {

@@ -1,17 +1,19 @@
-// Whom the harness works for: a tenant of each variant, each with a subscriber to its events. In B the tills are those of two
-// parties, in A they are two access keys of one caller.
+// A tenant of each variant, each with a webhook subscriber. In Variant B the tills belong to two parties; in A they are
+// two access keys of one caller.
+import { credential, merchant, party, template } from "../support/tenant-document.ts";
+
 export type Variant = "A" | "B";
-export type Seat = { accessKey: string; merchant: string };
+export type Till = { accessKey: string; merchant: string };
 export type Tenant = {
   id: string;
   maker: string;
-  tills: [Seat, Seat];
+  tills: [Till, Till];
   template: string;
   shortTemplate: string;
   distributor: string;
+  // The access key that reads the feed.
+  reader: string;
 };
-
-export const secretOf = (accessKey: string): string => `secret of ${accessKey}, of no worth to anybody`;
 
 export const tenants: Record<Variant, Tenant> = {
   A: {
@@ -20,6 +22,7 @@ export const tenants: Record<Variant, Tenant> = {
     distributor: "pty_a",
     template: "tpl_a",
     shortTemplate: "tpl_ashort",
+    reader: "ak_chaos_a",
     tills: [
       { accessKey: "ak_chaos_a", merchant: "mch_a1" },
       { accessKey: "ak_chaos_a2", merchant: "mch_a2" },
@@ -31,6 +34,7 @@ export const tenants: Record<Variant, Tenant> = {
     distributor: "pty_dist",
     template: "tpl_b",
     shortTemplate: "tpl_bshort",
+    reader: "ak_chaos_dist",
     tills: [
       { accessKey: "ak_chaos_shop", merchant: "mch_b1" },
       { accessKey: "ak_chaos_pos", merchant: "mch_b1" },
@@ -38,61 +42,46 @@ export const tenants: Record<Variant, Tenant> = {
   },
 };
 
-// After a reversal a coupon of the usual template may be redeemed again; a lock of the short one lasts a second.
+const parties: Record<string, string> = {
+  ak_chaos_maker: "pty_maker",
+  ak_chaos_dist: "pty_dist",
+  ak_chaos_shop: "pty_shop",
+  ak_chaos_pos: "pty_pos",
+};
+
+// The caller within which a request_id is unique, as reports name it: a party in Variant B, null in A.
+export const callerOf = (accessKey: string): string | null => parties[accessKey] ?? null;
+
 export function tenantDocument(webhook: { url: string; secret: string } | null): object {
   const subscriber = webhook === null ? {} : { webhook };
-  const valid = {
-    valid_from: "2020-01-01T00:00:00Z",
-    valid_to: "2099-01-01T00:00:00Z",
-    currency: "EUR",
-    discount: { type: "fixed", amount: 5 },
-  };
-  const party = (id: string) => ({ id, name: id });
-  const credential = (access_key: string, owner?: string) => ({
-    access_key,
-    secret: secretOf(access_key),
-    ...(owner !== undefined && { party: owner }),
-  });
-  const templates = ({ template, shortTemplate, distributor }: Tenant, maker: string) => [
-    { id: template, name: "usual", maker, distributor, after_reversal: "reissued", ...valid },
-    { id: shortTemplate, name: "short locks", maker, distributor, lock_ttl_seconds: 1, ...valid },
-  ];
   return {
     tenants: [
       {
         id: tenants.A.id,
         name: "A",
         variant: "A",
-        parties: [{ ...party("pty_a"), ...subscriber }],
-        merchants: [
-          { id: "mch_a1", name: "1", party: "pty_a" },
-          { id: "mch_a2", name: "2", party: "pty_a" },
-        ],
-        templates: templates(tenants.A, "pty_a"),
+        parties: [party("pty_a", subscriber)],
+        merchants: [merchant("mch_a1", "pty_a"), merchant("mch_a2", "pty_a")],
+        templates: makeTemplates(tenants.A, "pty_a"),
         credentials: [credential("ak_chaos_a"), credential("ak_chaos_a2")],
       },
       {
         id: tenants.B.id,
         name: "B",
         variant: "B",
-        parties: [party("pty_maker"), { ...party("pty_dist"), ...subscriber }, party("pty_shop"), party("pty_pos")],
-        merchants: [{ id: "mch_b1", name: "1", party: "pty_shop", delegates: ["pty_pos"] }],
-        templates: templates(tenants.B, "pty_maker"),
-        credentials: [
-          credential("ak_chaos_maker", "pty_maker"),
-          credential("ak_chaos_dist", "pty_dist"),
-          credential("ak_chaos_shop", "pty_shop"),
-          credential("ak_chaos_pos", "pty_pos"),
-        ],
+        parties: [party("pty_maker"), party("pty_dist", subscriber), party("pty_shop"), party("pty_pos")],
+        merchants: [merchant("mch_b1", "pty_shop", { delegates: ["pty_pos"] })],
+        templates: makeTemplates(tenants.B, "pty_maker"),
+        credentials: Object.entries(parties).map(([accessKey, owner]) => credential(accessKey, owner)),
       },
     ],
   };
 }
 
-// Who reads the feed.
-export const readers: Record<Variant, string> = { A: "ak_chaos_a", B: "ak_chaos_dist" };
-// Whose request_ids are whose, as the database tells callers: nobody in A, a party in B.
-export const callerOf = (accessKey: string): string | null =>
-  ({ ak_chaos_maker: "pty_maker", ak_chaos_shop: "pty_shop", ak_chaos_pos: "pty_pos", ak_chaos_dist: "pty_dist" })[
-    accessKey
-  ] ?? null;
+// A coupon of the usual template is redeemable again after a reversal. A lock of the short template lasts one second.
+function makeTemplates({ template: usual, shortTemplate, distributor }: Tenant, maker: string) {
+  return [
+    template(usual, maker, { distributor, after_reversal: "reissued" }),
+    template(shortTemplate, maker, { distributor, lock_ttl_seconds: 1 }),
+  ];
+}

@@ -1,7 +1,7 @@
-// What the clients do: stories about one coupon or batch each, drawn from the seed. Stages of a story follow each other;
-// the calls of a stage are sent at once, so those of two tills meet.
+// The workload: scenarios about one coupon or one batch each, drawn from the seed. The steps of a scenario follow each
+// other; the calls of a step are sent at the same time, so that calls of two tills race.
 import type { Random } from "./random.ts";
-import { tenants, type Variant } from "./tenants.ts";
+import { tenants, type Till, type Variant } from "./tenants.ts";
 
 export type Kind =
   "redeem" | "lock" | "confirm" | "cancel" | "reverse" | "void" | "query" | "create_batch" | "allocate_batch";
@@ -11,20 +11,20 @@ export type Call = {
   accessKey: string;
   merchant: string;
   kind: Kind;
-  // Index in the pile of its tenant; -1: none.
+  // Index in the tenant's coupon pool; -1 for none.
   coupon: number;
   isShort: boolean;
-  // The request_id of the call that it is about: a lock, a redemption, a batch.
+  // The request_id of the lock, redemption or batch that this call refers to.
   about: string | null;
   idempotencyKey: string | null;
-  // The same call again under the same request_id, at once or some time later.
+  // When the same call is sent again under the same request_id.
   again: "never" | "at once" | "later";
   count: number;
 };
-// pauses: milliseconds before each stage.
-export type Story = { atMs: number; stages: Call[][]; pauses: number[] };
+// pauses: milliseconds before each step.
+export type Scenario = { atMs: number; steps: Call[][]; pauses: number[] };
 
-const plots = {
+const weights = {
   redeem: 22,
   "two redeem": 8,
   "lock, confirm": 18,
@@ -38,10 +38,12 @@ const plots = {
   "cancel first": 3,
   batch: 1,
 } as const;
-type Plot = keyof typeof plots;
+type ScenarioName = keyof typeof weights;
+type Plan = Omit<Scenario, "atMs">;
+type MakeCall = (kind: Kind, about?: Call | null, till?: Till) => Call;
 
-// Without end, in the order of their time; perSecond: calls.
-export function* tellStories(random: Random, perSecond: number): Generator<Story> {
+// Endless, in the order of their time. perSecond counts calls.
+export function* generateWorkload(random: Random, perSecond: number): Generator<Scenario> {
   let number = 0;
   let atMs = 0;
   const used: Record<Variant, { usual: number; short: number }> = {
@@ -49,61 +51,76 @@ export function* tellStories(random: Random, perSecond: number): Generator<Story
     B: { usual: 0, short: 0 },
   };
   for (;;) {
-    const story = tell(random.weigh(plots), random.pick(["A", "B"]));
-    yield { atMs, ...story };
-    atMs += (story.stages.flat().length * 1_000) / perSecond;
+    const scenario = draw(random.weigh(weights), random.pick(["A", "B"]));
+    yield { atMs, ...scenario };
+    atMs += (scenario.steps.flat().length * 1_000) / perSecond;
   }
 
-  function tell(plot: Plot, variant: Variant): Omit<Story, "atMs"> {
+  function draw(name: ScenarioName, variant: Variant): Plan {
     const { maker, tills } = tenants[variant];
-    const [till, other] = random.shuffle(tills) as typeof tills;
-    const isShort = plot === "confirm too late";
-    const pile = used[variant];
-    const isOfCoupon = plot !== "batch";
-    const coupon = isOfCoupon ? (isShort ? pile.short++ : pile.usual++) : -1;
-    const call = (kind: Kind, about: Call | null = null, seat = till): Call => ({
+    const [first, other] = random.shuffle(tills) as [Till, Till];
+    const isShort = name === "confirm too late";
+    const isOfCoupon = name !== "batch";
+    const pool = used[variant];
+    const coupon = isOfCoupon ? (isShort ? pool.short++ : pool.usual++) : -1;
+    const call: MakeCall = (kind, about = null, till = first) => ({
       requestId: `c-${(number += 1)}`,
       variant,
       kind,
       coupon,
       isShort,
-      accessKey: isOfCoupon ? seat.accessKey : maker,
-      merchant: seat.merchant,
+      accessKey: isOfCoupon ? till.accessKey : maker,
+      merchant: till.merchant,
       about: about?.requestId ?? null,
       idempotencyKey: random.next() < 0.2 ? `k-${number}` : null,
       again: random.weigh({ never: 88, "at once": 6, later: 6 }),
       count: random.between(1, 20),
     });
-    const pause = () => random.between(20, 400);
-    const inTurn = (...stages: Call[][]) => ({ stages, pauses: stages.map((_, index) => (index === 0 ? 0 : pause())) });
-    switch (plot) {
-      case "redeem":
-      case "void":
-      case "query":
-        return inTurn([call(plot)]);
-      case "two redeem":
-        return inTurn([call("redeem"), call("redeem", null, other)]);
-      case "void and redeem":
-        return inTurn([call("void"), call("redeem", null, other)]);
-      case "batch": {
-        const batch = call("create_batch");
-        return { stages: [[batch], [call("allocate_batch", batch)]], pauses: [0, 3_000] };
-      }
-      case "redeem, two reverse": {
-        const redeem = call("redeem");
-        return inTurn([redeem], [call("reverse", redeem), call("reverse", redeem)], [call("redeem", null, other)]);
-      }
-      case "cancel first": {
-        const lock = call("lock");
-        return inTurn([call("cancel", lock)], [lock], [call("redeem", null, other)]);
-      }
+    return planScenario(name, call, other, (steps) => ({
+      steps,
+      pauses: steps.map((_, index) => (index === 0 ? 0 : random.between(20, 400))),
+    }));
+  }
+}
+
+function planScenario(name: ScenarioName, call: MakeCall, other: Till, inTurn: (steps: Call[][]) => Plan): Plan {
+  switch (name) {
+    case "redeem":
+    case "void":
+    case "query":
+      return inTurn([[call(name)]]);
+    case "two redeem":
+      return inTurn([[call("redeem"), call("redeem", null, other)]]);
+    case "void and redeem":
+      return inTurn([[call("void"), call("redeem", null, other)]]);
+    case "batch": {
+      const batch = call("create_batch");
+      return { steps: [[batch], [call("allocate_batch", batch)]], pauses: [0, 3_000] };
     }
-    const lock = call("lock");
-    if (plot === "lock, cancel") return inTurn([lock], [call("cancel", lock)], [call("redeem", null, other)]);
-    const confirm = call("confirm", lock);
-    if (plot === "lock, confirm, reverse")
-      return inTurn([lock, call("lock", null, other)], [confirm], [call("reverse", confirm)]);
-    if (plot === "confirm too late") return { stages: [[lock], [confirm]], pauses: [0, 1_100] };
-    return inTurn([lock], [confirm]);
+    case "redeem, two reverse": {
+      const redeem = call("redeem");
+      return inTurn([[redeem], [call("reverse", redeem), call("reverse", redeem)], [call("redeem", null, other)]]);
+    }
+    case "cancel first": {
+      const lock = call("lock");
+      return inTurn([[call("cancel", lock)], [lock], [call("redeem", null, other)]]);
+    }
+    case "lock, cancel": {
+      const lock = call("lock");
+      return inTurn([[lock], [call("cancel", lock)], [call("redeem", null, other)]]);
+    }
+    case "lock, confirm": {
+      const lock = call("lock");
+      return inTurn([[lock], [call("confirm", lock)]]);
+    }
+    case "confirm too late": {
+      const lock = call("lock");
+      return { steps: [[lock], [call("confirm", lock)]], pauses: [0, 1_100] };
+    }
+    case "lock, confirm, reverse": {
+      const lock = call("lock");
+      const confirm = call("confirm", lock);
+      return inTurn([[lock, call("lock", null, other)], [confirm], [call("reverse", confirm)]]);
+    }
   }
 }

@@ -28,7 +28,7 @@ export function readResults(tap: string): Results {
 
 // Whether what failed here threw: tap says so in the lines below it.
 function isException(lines: string[], index: number, indent: string): boolean {
-  if (lines[index]!.includes("laws broken in the end")) return false;
+  if (lines[index]!.includes("broken invariants:")) return false;
   for (const line of lines.slice(index + 1)) {
     if (line.startsWith(`${indent}  `) === false || line.trim() === "...") return false;
     if (/^ *tapCaught: /.test(line)) return true;

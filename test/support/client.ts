@@ -1,4 +1,4 @@
-// What tests send with: the signing client of src, and plain requests for what must be refused before a signature counts.
+// How tests send requests: the signing client of src, and unsigned or malformed requests that the service must refuse.
 import { request as send, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
@@ -10,7 +10,14 @@ export function client(options: ClientOptions): Client {
   return createClient(options);
 }
 
-// One request as given, unsigned.
+// Returns the body of a 200, and throws on any other status.
+export async function postOk(by: Client, path: string, body: object): Promise<any> {
+  const answer = await by.post(path, body);
+  if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`);
+  return answer.json;
+}
+
+// Sends one request as given, unsigned.
 export function sendPlain(
   url: string,
   method: string,
@@ -21,7 +28,7 @@ export function sendPlain(
   return exchange(url, method, target, Buffer.from(body), headers);
 }
 
-// A body in chunks, without a declared length.
+// Sends a body in chunks, without a declared length.
 export async function sendChunked(
   url: string,
   target: string,
@@ -45,7 +52,7 @@ export async function sendChunked(
   return { status: answer.statusCode!, text: await text(answer) };
 }
 
-// Bytes as given on a connection of their own; what came back until it closed.
+// Sends bytes as given on a new connection. Returns everything that comes back until the connection closes.
 export async function sendBytes(url: string, bytes: string | Uint8Array): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

@@ -1,5 +1,5 @@
-// Database servers that a rehearsal may lose: one with an archive of its log, restored to a point; and one of the system's own
-// PostgreSQL, for the tools that the embedded server comes without.
+// Database servers that a rehearsal may lose: one with an archive of its log, restored to a point; and one of the
+// system's own PostgreSQL, for the tools that the embedded server comes without.
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -18,8 +18,9 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import { formatUrl, type Address } from "../../src/common/database-address.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
+import { findToolFolders } from "./postgres-tools.ts";
 
 export function makeFolder(t: Test): string {
   const folder = mkdtempSync(path.join(tmpdir(), "coupon-rehearsal-"));
@@ -100,26 +101,9 @@ export async function restoreTo(
   return server;
 }
 
-// Where pg_dump and a server of the same version are; null: nowhere here.
+// The folder of the tools that a rehearsal needs, or null when a tool is missing.
 export function findTools(): string | null {
-  const debian = "/usr/lib/postgresql";
-  const asked = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" }).stdout?.trim();
-  const folders = [
-    asked ?? "",
-    ...(existsSync(debian)
-      ? readdirSync(debian)
-          .sort()
-          .reverse()
-          .map((version) => path.join(debian, version, "bin"))
-      : []),
-  ];
-  return (
-    folders.find((folder) =>
-      ["pg_dump", "pg_restore", "psql", "initdb", "pg_ctl", "postgres"].every((name) =>
-        existsSync(path.join(folder, name)),
-      ),
-    ) ?? null
-  );
+  return findToolFolders("pg_dump", "pg_restore", "psql", "initdb", "pg_ctl", "postgres")[0] ?? null;
 }
 
 export type Tools = { server: Address; run(name: string, ...args: string[]): string };

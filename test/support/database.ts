@@ -1,10 +1,10 @@
-// Databases for tests. Each test file takes a clone of the template that run.ts has migrated, so no
-// file sees what another one did. When it is dropped, the laws of the system are looked at: whatever
-// a test did, none is broken.
+// Databases for tests. Each test file gets a clone of the template that run.ts has migrated, so no file sees what
+// another one did. Dropping a database first checks every invariant: no test may leave one broken.
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";
+import { findBrokenInvariants } from "./inspect.ts";
 
 export interface TestDatabase {
   address: Address;
@@ -20,11 +20,11 @@ export interface Options {
 /** A migrated database without any tenant. */
 export async function createDatabase(options: Options = {}): Promise<TestDatabase> {
   const { template } = readRun();
-  // Copying files takes a tenth of the time that writing all pages through the log takes.
+  // Copying files takes a tenth of the time that writing every page through the log takes.
   return create(`template "${template}" strategy file_copy`, options);
 }
 
-/** A database in which nobody has migrated yet. */
+/** A database without migrations. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   return create("template template0 encoding 'UTF8'", { mayBreakInvariants: true });
 }
@@ -38,33 +38,30 @@ async function create(options: string, { mayBreakInvariants = false }: Options):
     name,
     address,
     async drop() {
-      const broken = mayBreakInvariants ? [] : await findBrokenInvariants(address);
+      const broken = mayBreakInvariants ? [] : await checkInvariants(address);
       await asAdmin(server, (admin) => admin.rows(`drop database if exists "${name}" with (force)`));
-      // Thrown in a teardown it fails the test.
-      if (broken.length > 0) throw new Error(`laws broken in the end: ${broken.join("; ")}`);
+      // An error in a teardown fails the test.
+      if (broken.length > 0) throw new Error(`broken invariants: ${broken.join("; ")}`);
     },
   };
 }
 
-/** After the sequencer has come to the end, so that its laws are looked at in every test. */
-async function findBrokenInvariants(address: Address): Promise<string[]> {
-  const session = openSession(address, { name: "coupon test laws" });
+/** Sequences every event first, so that the invariants of feeds are checked in every test. */
+async function checkInvariants(address: Address): Promise<string[]> {
+  const session = openSession(address, { name: "coupon test invariants" });
   try {
-    // Compiling the view takes longer than reading a test's few rows.
+    // Compiling the view takes longer than reading the few rows of a test.
     await session.run("set jit = off");
     for (;;) {
       const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>(
         "select * from jobs.sequence_events(10000)",
       );
+      // Not sequenceEvents: another session of the test may hold the sequencer's lock for good.
       if (step!.is_drained || step!.sequenced === 0) break;
     }
-    // As the worker does: else the view is planned for empty tables, and takes minutes where a test wrote much.
+    // As the worker does: planned for empty tables, the view takes minutes where a test wrote many rows.
     await session.rows("select jobs.analyze_grown_tables()");
-    return (
-      await session.rows<{ found: string }>(
-        "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20",
-      )
-    ).map(({ found }) => found);
+    return await findBrokenInvariants(session);
   } finally {
     await session.end();
   }
@@ -72,7 +69,7 @@ async function findBrokenInvariants(address: Address): Promise<string[]> {
 
 let count = 0;
 
-/** Set by run.ts, because every test file is a process of its own. */
+/** Set by run.ts, because every test file is a separate process. */
 function readRun(): { server: Address; prefix: string; template: string } {
   const text = process.env["COUPON_TEST_RUN"];
   if (text === undefined) throw new Error("start tests with: npm test -- test/some/file.test.ts");
@@ -93,7 +90,7 @@ export async function asAdmin<T>(server: Address, act: (admin: Database) => Prom
   }
 }
 
-/** A migrated database, of which those of the tests are made. */
+/** The migrated database that createDatabase clones. */
 export async function makeTemplate(server: Address, prefix: string): Promise<string> {
   const name = `${prefix}template`;
   await asAdmin(server, (admin) => admin.rows(`create database "${name}" template template0 encoding 'UTF8'`));
@@ -101,7 +98,7 @@ export async function makeTemplate(server: Address, prefix: string): Promise<str
   return name;
 }
 
-/** Also those whose test was killed before it could drop its own. */
+/** Includes the databases of tests that were killed before they could drop their own. */
 export async function dropDatabases(server: Address, prefix: string): Promise<void> {
   await asAdmin(server, async (admin) => {
     const left = await admin.rows<{ datname: string }>(

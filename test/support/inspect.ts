@@ -1,8 +1,8 @@
-// What a test looks at in the database: the tables that changed, the story of one coupon, and the
-// laws that hold whatever happened. See state.ts for what everything is.
+// What a test inspects in the database: changed tables, the history of one coupon, broken invariants. See also
+// state.ts.
 import type { Database } from "../../src/database/types.ts";
 
-// Of two results of readState.
+// Compares two results of readState.
 export function changedTables(before: Record<string, string>, after: Record<string, string>): string[] {
   return Object.keys(after)
     .filter((name) => after[name] !== before[name])
@@ -17,7 +17,7 @@ export type CouponHistory = {
   events: { type: string; party: string; redemption: string | null }[];
 };
 
-// A coupon as it is written down; statuses are the stored ones.
+// Statuses are those that the tables store.
 export async function readCouponHistory(owner: Database, couponId: string): Promise<CouponHistory> {
   const [row] = await owner.rows<CouponHistory>(
     `select c.status,
@@ -37,8 +37,10 @@ export async function readCouponHistory(owner: Database, couponId: string): Prom
   return row!;
 }
 
-// The laws that are broken, each with where: none, whatever happened.
-export async function findBrokenInvariants(owner: Database): Promise<string[]> {
-  const rows = await owner.rows<{ law: string; subject: string }>("select law, subject from report.invariants");
-  return rows.map(({ law, subject }) => `${law}: ${subject}`);
+// Each broken invariant with its tenant and subject; at most 20.
+export async function findBrokenInvariants(database: Pick<Database, "rows">): Promise<string[]> {
+  const rows = await database.rows<{ found: string }>(
+    "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20",
+  );
+  return rows.map(({ found }) => found);
 }

@@ -1,5 +1,5 @@
-// A program of the service for benchmarks and chaos runs: its log goes to a file, as in production, because logging costs time
-// that a benchmark should measure.
+// A program of the service for benchmarks and chaos runs: its log goes to a file, as in production, because logging
+// costs time that a benchmark should measure.
 import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,5 @@
-// A database server for a few minutes: for the tests, and for the snapshot of the tables. It trades durability for speed.
+// A database server for a few minutes: for the tests, and for the snapshot of the tables. It trades durability for
+// speed.
 import { startTemporaryServer, type TemporaryServer } from "./temporary-server.ts";
 
 export function startScratch(): Promise<TemporaryServer> {

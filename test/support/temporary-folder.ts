@@ -1,4 +1,5 @@
-// A folder in the system's temporary directory. Its name carries our pid, so that a later run can remove it if we are killed.
+// A folder in the system's temporary directory. Its name carries our pid, so that a later run can remove it if we are
+// killed.
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

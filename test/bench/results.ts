@@ -1,9 +1,9 @@
-// Figures: how they are taken together, and how they are shown.
+// Results: how they are summarized and printed.
 
-// aim: what the service is to reach, told beside the figure; missing it fails nothing.
-export type Figure = { name: string; value: number; unit: string; aim?: { atLeast: number } | { atMost: number } };
-// details: whatever the figures were made of, for whoever reads the JSON.
-export type Report = { figures: Figure[]; details?: Record<string, unknown> };
+// aim: the value that the service should reach. A missed aim is printed and fails nothing.
+export type Result = { name: string; value: number; unit: string; aim?: { atLeast: number } | { atMost: number } };
+// details: the measured values behind the results, for readers of the JSON file.
+export type Report = { results: Result[]; details?: Record<string, unknown> };
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -11,7 +11,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[Math.floor(middle)]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-// The value that this share of them does not exceed.
+// The value that this share of the values does not exceed.
 export function quantile(values: Float64Array, share: number): number {
   const sorted = values.toSorted();
   return sorted[Math.min(Math.max(Math.ceil(sorted.length * share), 1), sorted.length) - 1] ?? NaN;
@@ -21,8 +21,8 @@ export function joined(lists: readonly Float64Array[]): Float64Array {
   return Float64Array.from(lists.flatMap((list) => [...list]));
 }
 
-export function printTable(title: string, figures: readonly Figure[]): void {
-  const rows = figures.map(({ name, value, unit, aim }) => [
+export function printTable(title: string, results: readonly Result[]): void {
+  const rows = results.map(({ name, value, unit, aim }) => [
     name,
     show(value),
     unit,
