@@ -1,7 +1,7 @@
-// An answer beside what the model expects of it.
-import type { Call, Expected, Reply } from "./model.ts";
+// Compares an answer with the one that the model expects.
+import type { Call, Expected, Reply } from "./call.ts";
 
-// For the transcript of a run.
+// One line for the transcript of a run.
 export function show({ status, json, isReplay }: Reply): string {
   const result =
     status === 200
@@ -10,13 +10,14 @@ export function show({ status, json, isReplay }: Reply): string {
   return `${status} ${result}${isReplay ? ", replayed" : ""}`;
 }
 
-// What is wrong with an answer, in words.
+// Describes what is wrong with an answer; null: nothing.
 export function compareAnswer(expected: Expected, reply: Reply, call: Call): string | null {
   const { status, code, details, fields, replayOf } = expected;
-  const wanted = `expected ${status} ${code ?? (replayOf === undefined ? JSON.stringify(fields, showPattern) : "replayed")}`;
-  const wrong = `${wanted}, given ${reply.text}`;
+  const body = code ?? (replayOf === undefined ? JSON.stringify(fields, showPattern) : "replayed");
+  const expectation = `expected ${status} ${body}`;
+  const wrong = `${expectation}, got ${reply.text}`;
   if (reply.status !== status || reply.isReplay !== (replayOf !== undefined)) return wrong;
-  if (replayOf !== undefined) return reply.text === replayOf ? null : `expected ${replayOf} again, given ${reply.text}`;
+  if (replayOf !== undefined) return reply.text === replayOf ? null : `expected ${replayOf} again, got ${reply.text}`;
   if (fields !== undefined) return matches(fields, reply.json) ? null : wrong;
   const given = code === "INVALID_REQUEST" ? reply.json.details?.issues?.[0]?.path : reply.json.details;
   const hasShape =
@@ -26,10 +27,10 @@ export function compareAnswer(expected: Expected, reply: Reply, call: Call): str
     (String(reply.json.request_id).startsWith("req_") && call.operation.startsWith("get_"));
   return reply.json.code === code && hasShape && isNamed && matches(details, given)
     ? null
-    : `${wanted} ${JSON.stringify(details)}, given ${reply.text}`;
+    : `${expectation} ${JSON.stringify(details)}, got ${reply.text}`;
 }
 
-// Everything that is there has to be expected, and the other way round.
+// Both must have the same fields.
 function matches(expected: unknown, given: unknown): boolean {
   if (expected instanceof RegExp) return typeof given === "string" && expected.test(given);
   if (typeof expected === "function") return expected(given);

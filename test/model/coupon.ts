@@ -1,5 +1,5 @@
-// A coupon of the model: its states, what was told of it, and what time and a DBA do to it. Time comes as a patch: a lock
-// is past its end, or an end of validity has moved. So nothing in here has a clock.
+// A coupon of the model: its states, its events, and what time and a DBA do to it. Time passes by a patch: a lock is
+// past its end, or the end of validity moves. So the model needs no clock.
 import type { Variant } from "../../src/gate/gate.ts";
 import { kindOf, validFrom, validTo, type KindName } from "./kinds.ts";
 
@@ -10,12 +10,13 @@ export type Redemption = {
   merchant: string;
   minor: number;
   lockExpiresAt: string | null;
-  // A lock past its end stays LOCKED here: whether that has been written down makes no difference to anybody.
+  // A lock past its end stays LOCKED here, because no caller can see whether the service has recorded its expiry.
   status: "LOCKED" | "CANCELLED" | "REDEEMED" | "REVERSED";
   isPastEnd: boolean;
 };
-// An expiry is told by a job that runs when it likes: where the coupon came back to life before, perhaps never.
-export type Told = { type: string; redemption: string | null; isCertain: boolean };
+// isCertain: a job writes the event of an expiry some time later. It writes none if the coupon becomes valid again
+// before that.
+export type ExpectedEvent = { type: string; redemption: string | null; isCertain: boolean };
 export type Coupon = {
   code: string;
   id: string;
@@ -26,10 +27,10 @@ export type Coupon = {
   isVoided: boolean;
   validFrom: string;
   validTo: string;
-  isExpiryTold: boolean;
+  hasExpiryEvent: boolean;
   redemptions: Redemption[];
-  told: Told[];
-  // Of locks that were cancelled before they came.
+  events: ExpectedEvent[];
+  // Locks that were cancelled before they came.
   marks: Set<string>;
 };
 export type Minted = { code: string; id: string; batch: string };
@@ -42,10 +43,10 @@ export function newCoupon(kind: KindName, variant: Variant, minted: Minted): Cou
     variant,
     isReleased: isUnreleased !== true,
     isVoided: false,
-    isExpiryTold: false,
+    hasExpiryEvent: false,
     redemptions: [],
     marks: new Set(),
-    told: [],
+    events: [],
     validFrom: isLater === true ? validFrom.later : validFrom.usual,
     validTo: validTo.usual,
   };
@@ -65,23 +66,23 @@ export function statusOf(coupon: Coupon): string {
   return !isReleased && variant === "B" ? "CREATED" : "ISSUED";
 }
 
-export function tell(coupon: Coupon, type: string, redemption: string | null = null, isCertain = true): void {
-  coupon.told.push({ type: `coupon.${type}`, redemption, isCertain });
+export function addEvent(coupon: Coupon, type: string, redemption: string | null = null, isCertain = true): void {
+  coupon.events.push({ type: `coupon.${type}`, redemption, isCertain });
 }
 
-// Its lock or redemption is over: past its end of validity it expires with that.
+// The lock or redemption has ended. Past its end of validity the coupon expires now.
 export function free(coupon: Coupon): void {
   if (statusOf(coupon) === "EXPIRED") expire(coupon);
 }
 
 function expire(coupon: Coupon): void {
-  coupon.isExpiryTold = true;
-  tell(coupon, "expired");
+  coupon.hasExpiryEvent = true;
+  addEvent(coupon, "expired");
 }
 
-const isExpiryDue = (coupon: Coupon) => statusOf(coupon) === "EXPIRED" && coupon.isReleased && !coupon.isExpiryTold;
+const isExpiryDue = (coupon: Coupon) => statusOf(coupon) === "EXPIRED" && coupon.isReleased && !coupon.hasExpiryEvent;
 
-// What happens to a coupon without a call. The answer: the SQLSTATE with which it is refused.
+// Changes to a coupon without a call. Each returns the SQLSTATE of its refusal, or null.
 export const patches = {
   lapse({ redemptions }: Coupon): null {
     for (const redemption of redemptions) if (redemption.status === "LOCKED") redemption.isPastEnd = true;
@@ -95,8 +96,8 @@ export const patches = {
     if (["REDEEMED", "VOIDED"].includes(statusOf(coupon))) return "CP409";
     if (validTo[to] <= coupon.validFrom) return "23514";
     const isBack = validTo[to] !== validTo.past;
-    if (isBack && isExpiryDue(coupon)) tell(coupon, "expired", null, false);
-    if (isBack) coupon.isExpiryTold = false;
+    if (isBack && isExpiryDue(coupon)) addEvent(coupon, "expired", null, false);
+    if (isBack) coupon.hasExpiryEvent = false;
     coupon.validTo = validTo[to];
     return null;
   },
@@ -110,13 +111,13 @@ export const patches = {
   withdraw(coupon: Coupon): string | null {
     if (!["ISSUED", "CREATED"].includes(statusOf(coupon))) return "CP409";
     coupon.isVoided = true;
-    tell(coupon, "voided");
+    addEvent(coupon, "voided");
     return null;
   },
 };
 export type Patch = keyof typeof patches;
 
-// The worker writes down what time has done.
+// The worker expires the coupons that are due.
 export function work(coupons: Coupon[]): void {
   for (const coupon of coupons) if (isExpiryDue(coupon)) expire(coupon);
 }

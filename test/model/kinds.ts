@@ -1,9 +1,9 @@
-// Who and what takes part in a run of the model: templates with different terms, callers with different rights. One table
-// for both sides: the service is provisioned from it, and the model judges by it.
+// The setup of a run: templates with different terms, and callers with different rights. The service is provisioned
+// from the same tables that the model reads.
 import type { Variant } from "../../src/gate/gate.ts";
 import { secretOf } from "../support/provisioning.ts";
 
-// What a coupon is worth. Amounts in minor units, percents in ten-thousandths of one.
+// The terms of a discount. Amounts are in minor units; percent is in ten-thousandths of a percent.
 export type Terms = {
   currency: "EUR" | "JPY";
   fixed?: number;
@@ -44,9 +44,9 @@ export const validTo = {
   longer: "2100-01-01T00:00:00.000Z",
 };
 
-// `scope`: whose request ids and locks these are. `merchants`: those the caller may act for.
+// scope: the scope of the caller's request IDs and locks. merchants: those that the caller may act for.
 export type Caller = { accessKey: string; scope: string; tenant: string; mayRelease: boolean; merchants: string[] };
-export type Cast = {
+export type Setup = {
   variant: Variant;
   tenant: string;
   distributor: string;
@@ -64,10 +64,10 @@ const caller = (accessKey: string, scope: string, merchants: string[], more: Par
   ...more,
 });
 const both = ["mch_1", "mch_2"];
-// The first is the one who may do most; whoever has no merchant of the tenant has one elsewhere.
 const stranger = caller("ak_stranger", "stranger", ["mch_x"], { tenant: "ten_x" });
 
-export const casts: Record<Variant, Cast> = {
+// The first caller of each has the most rights.
+export const setups: Record<Variant, Setup> = {
   A: {
     variant: "A",
     tenant: "ten_own",
@@ -87,7 +87,7 @@ export const casts: Record<Variant, Cast> = {
     unit: "minor",
     makerKey: "ak_maker",
     callers: [
-      // Delegate of both, owner of the first, owner of the second, and two who redeem nowhere.
+      // The delegate of both merchants, the owner of each, and two callers that may not redeem.
       caller("ak_pos", "pos", both),
       caller("ak_shop", "shop", ["mch_1"]),
       caller("ak_other", "other", ["mch_2"]),
@@ -98,12 +98,12 @@ export const casts: Record<Variant, Cast> = {
   },
 };
 export const merchantNames = ["mch_1", "mch_2", "mch_x", "mch_none"];
-// Variant B; A takes any text.
+// The stores and terminals of Variant B. Variant A accepts any text.
 export const stores: Record<string, Record<string, string[]>> = { mch_1: { S1: ["T1"], S2: [] }, mch_2: { S1: [] } };
 
 const terms = (
   { currency, fixed, percent, max, min, skus, isReissued, isLater, merchants, ttlSeconds }: Kind,
-  unit: Cast["unit"],
+  unit: Setup["unit"],
 ) => {
   const amount = (minor: number) => (unit === "minor" ? minor : minor / 10 ** decimalsOf[currency]);
   return {
@@ -122,8 +122,8 @@ const terms = (
   };
 };
 
-// What `npm run apply` takes.
-export function document({ variant, tenant, distributor, unit, callers, makerKey }: Cast) {
+// The document for `npm run apply`.
+export function document({ variant, tenant, distributor, unit, callers, makerKey }: Setup) {
   const party = (id: string) => ({ id, name: id });
   const credential = (accessKey: string, owner: string) => ({
     access_key: accessKey,

@@ -1,5 +1,5 @@
-// A list of steps that shrinks well: fast-check's own array gives up elements only from its front. Any block can go here,
-// large ones first, and then each element becomes simpler by itself.
+// A list that shrinks well. fast-check's own array removes elements only from its front. This one removes any block,
+// large blocks first, and then simplifies each element.
 import { Arbitrary, Stream, Value, type Random } from "fast-check";
 
 class ListArbitrary<T> extends Arbitrary<T[]> {
@@ -25,7 +25,7 @@ class ListArbitrary<T> extends Arbitrary<T[]> {
   }
 }
 
-// The context of a list is its elements with theirs.
+// The context of a list holds its elements with their contexts.
 function toValue<T>(elements: Value<T>[]): Value<T[]> {
   return new Value(
     elements.map(({ value }) => value),
@@ -35,7 +35,7 @@ function toValue<T>(elements: Value<T>[]): Value<T[]> {
 
 function* shorter<T>(element: Arbitrary<T>, elements: Value<T>[]): IterableIterator<Value<T[]>> {
   for (let size = elements.length; size >= 1; size = Math.floor(size / 2)) {
-    // From the end: what comes after a failure goes first.
+    // From the end, so that what follows a failure goes first.
     for (let end = elements.length; end > 0; end -= size)
       yield toValue(elements.toSpliced(Math.max(0, end - size), Math.min(size, end)));
   }

@@ -1,17 +1,18 @@
-// npm run model -- [--variant A] [--runs 10000] [--seed N] [--lanes 24] [--minutes M] [--replay SEED:PATH]
-// The nightly form of the tests beside this: on a server of its own (see test/support/server.ts), until so many runs are made, the
-// minutes are over or something is found, which is then shrunk and printed. Without --variant: both. The runs are made in parts, each
-// in a database of its own, since a large one is slower to compare, and each ended by the totals of feed and statement.
+// npm run model -- [--variant A] [--runs 10000] [--seed N] [--lanes 24] [--minutes M] [--replay SEED:PATH] The long
+// form of the model tests, on a new server (see test/support/server.ts). It ends after the given number of runs or
+// minutes, or at the first mismatch, which it shrinks and prints. Without --variant it tests both. The runs are split
+// into parts, each with a new database, because a large database is slower to compare. Each part ends by comparing feed
+// and statement.
 import { parseArgs } from "node:util";
 import { dropDatabases, makeTemplate } from "../support/database.ts";
 import { startServer } from "../support/server.ts";
 import { runProgram } from "../../src/common/program.ts";
 import { search, type Plan } from "./search.ts";
 import { compareTotals } from "./totals.ts";
-import { openWorld } from "./world.ts";
+import { openEnvironment } from "./environment.ts";
 
-type NightPlan = Plan & { lanes: number };
-type Options = NightPlan & { variants: ("A" | "B")[] };
+type LongPlan = Plan & { lanes: number };
+type Options = LongPlan & { variants: ("A" | "B")[] };
 
 function readOptions(): Options {
   const { values } = parseArgs({
@@ -25,14 +26,14 @@ function readOptions(): Options {
     },
   });
   const count = (name: string, text: string) => {
-    if (!/^\d{1,9}$/.test(text)) throw new Error(`--${name} is a number`);
+    if (!/^\d{1,9}$/.test(text)) throw new Error(`--${name} must be a number`);
     return Number(text);
   };
   if (values.variant !== undefined && values.variant !== "A" && values.variant !== "B")
-    throw new Error("--variant is A or B");
+    throw new Error("--variant must be A or B");
   const replay = /^(-?\d+):([\d:]+)$/.exec(values.replay ?? "");
   if (values.replay !== undefined && (replay === null || values.variant === undefined))
-    throw new Error("--replay is SEED:PATH, with --variant");
+    throw new Error("--replay must be SEED:PATH, and needs --variant");
   return {
     variants: values.variant === undefined ? ["A", "B"] : [values.variant],
     runs: replay === null ? count("runs", values.runs) : 1,
@@ -43,18 +44,18 @@ function readOptions(): Options {
   };
 }
 
-const runsAPart = 500;
+const runsPerPart = 500;
 
-// False: something was found.
-async function runVariant(variant: "A" | "B", plan: NightPlan): Promise<boolean> {
+// Returns false when a mismatch was found.
+async function runVariant(variant: "A" | "B", plan: LongPlan): Promise<boolean> {
   const startedAt = performance.now();
   const deadline = startedAt + (plan.withinMs ?? Infinity);
   let [runs, steps] = [0, 0];
-  for (let begun = 0; begun < plan.runs && performance.now() < deadline; begun += runsAPart) {
+  for (let begun = 0; begun < plan.runs && performance.now() < deadline; begun += runsPerPart) {
     const found = await runPart(variant, {
       ...plan,
-      runs: Math.min(runsAPart, plan.runs - begun),
-      firstLane: (begun / runsAPart) * plan.lanes,
+      runs: Math.min(runsPerPart, plan.runs - begun),
+      firstLane: (begun / runsPerPart) * plan.lanes,
       withinMs: deadline - performance.now(),
     });
     runs += found.runs;
@@ -66,7 +67,7 @@ async function runVariant(variant: "A" | "B", plan: NightPlan): Promise<boolean>
     for (const problem of found.problems) console.log(problem);
     if (found.problems.length > 0) return false;
   }
-  console.log("no counterexample; feed, statement and laws agree");
+  console.log("no counterexample; feed, statement and invariants agree");
   return true;
 }
 
@@ -74,11 +75,15 @@ async function runPart(variant: "A" | "B", plan: Plan): Promise<{ runs: number; 
   const endings: (() => unknown)[] = [];
   const teardown = { teardown: (ending: () => unknown) => void endings.push(ending) };
   try {
-    const world = await openWorld(teardown, variant, plan.replay === undefined ? 300 : 3);
-    const { runs, steps, totals, failures } = await search(world, plan);
-    return { runs, steps, problems: failures.length > 0 ? failures : await compareTotals(teardown, world, totals) };
+    const environment = await openEnvironment(teardown, variant, plan.replay === undefined ? 300 : 3);
+    const { runs, steps, totals, failures } = await search(environment, plan);
+    return {
+      runs,
+      steps,
+      problems: failures.length > 0 ? failures : await compareTotals(teardown, environment, totals),
+    };
   } finally {
-    // The last of them looks at the laws, and throws where one is broken.
+    // The last of them checks the invariants, and throws if one is broken.
     for (const ending of endings.toReversed()) await ending();
   }
 }

@@ -1,12 +1,12 @@
-// Many runs beside each other on one service, each in a lane: a lane is a search of fast-check with a seed of its own, as
-// fast-check makes its runs one after the other. What one run does to its coupons is no other run's business.
+// Executes many runs at the same time on one service. fast-check makes its runs one after the other, so each lane here
+// is a separate fast-check search with its own seed. Runs share no coupons.
 import fc from "fast-check";
-import { Departure, play } from "./play.ts";
+import { Mismatch, execute } from "./execute.ts";
 import { runOf, type Run } from "./steps.ts";
 import { createTotals, type Totals } from "./totals.ts";
-import type { World } from "./world.ts";
+import type { Environment } from "./environment.ts";
 
-// Lanes are counted from `firstLane`: searches of one seed with other lanes are other runs.
+// firstLane: the number of the first lane. The same seed with other lanes makes other runs.
 export type Plan = {
   runs: number;
   seed: number;
@@ -20,7 +20,7 @@ export type Found = { runs: number; steps: number; shrinks: number; totals: Tota
 const defaultLanes = 24;
 
 export async function search(
-  world: World,
+  environment: Environment,
   { runs, seed, lanes = defaultLanes, firstLane = 0, withinMs, replay }: Plan,
 ): Promise<Found> {
   const totals = createTotals();
@@ -36,12 +36,12 @@ export async function search(
     };
     let isShrinking = false;
     const details = await fc.check(
-      fc.asyncProperty(runOf(world.cast), async (run) => {
-        // Once somebody has found something, the others need not look on. A run that has begun is played to its end: fast-check's
-        // own time limit would leave it to go on unseen, and its money would be in the totals of nobody.
+      fc.asyncProperty(runOf(environment.setup), async (run) => {
+        // After a mismatch the other lanes stop. A started run is completed: fast-check's own time limit would leave it
+        // running in the background, and its amounts would be missing in the totals.
         if (!isShrinking && (isOver || performance.now() > deadline)) return;
         try {
-          const { steps, coupons } = await play(world, run);
+          const { steps, coupons } = await execute(environment, run);
           totals.add(coupons);
           if (isShrinking) return;
           found.runs += 1;
@@ -55,9 +55,11 @@ export async function search(
     );
     found.shrinks += details.numShrinks;
     if (!details.failed) return;
-    const how = `seed and path: npm run model -- --variant ${world.cast.variant} --replay ${details.seed}:${details.counterexamplePath}`;
+    const { seed: failedSeed, counterexamplePath } = details;
+    const options = `--variant ${environment.setup.variant} --replay ${failedSeed}:${counterexamplePath}`;
     found.failures.push(
-      `after ${details.numRuns} runs of a lane and ${details.numShrinks} shrinks\n${messageOf(details.errorInstance)}\n  ${how}`,
+      `after ${details.numRuns} runs of the lane and ${details.numShrinks} shrinks\n` +
+        `${messageOf(details.errorInstance)}\n  repeat with: npm run model -- ${options}`,
     );
   }
 
@@ -67,10 +69,10 @@ export async function search(
   return found;
 }
 
-// Far from those of the lanes of the next seed.
+// Far from the lanes of the next seed.
 const seedOf = (seed: number, lane: number) => (Math.imul(seed, 0x9e3779b1) + lane) | 0;
 
 function messageOf(error: unknown): string {
-  if (error instanceof Departure) return error.message;
+  if (error instanceof Mismatch) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,11 +1,11 @@
-// What a run of the model is made of: a few coupons, and a list of steps. Steps speak of what is there when their turn
-// comes ("the latest lock but one"), so that a list still means something when the shrinker has taken steps out of it.
+// A run consists of a few coupons and a list of steps. A step refers to what exists when its turn comes ("the second
+// latest lock"), so a list still makes sense after the shrinker has removed steps.
 import fc from "fast-check";
-import { kindNames, kindOf, type Cast, type KindName } from "./kinds.ts";
+import { kindNames, kindOf, type Setup, type KindName } from "./kinds.ts";
 import { listOf } from "./list.ts";
 
-// All numbers are choices, and 0 is the plain one: the shrinker goes there.
-// `amount`: in minor units. `isFine`: with a decimal more than the unit has.
+// Every number is a choice (see choices.ts), and 0 is the simplest one, which the shrinker prefers.
+// minor: an amount in minor units. isFine: has one more decimal than the unit allows.
 export type Amount = { minor: number; isFine: boolean };
 export type Order = {
   amount: Amount | null;
@@ -16,27 +16,27 @@ export type Order = {
   orderId: number;
 };
 export type Step =
-  // name: a new request_id, or one of a few that a cancel may have named before. key: none, equal to the request_id, or
-  // one of a few.
+  // name: a new request_id, or one of a few that an earlier cancel may have named. key: none, equal to the request_id,
+  // or one of a few.
   | { do: "lock" | "redeem"; by: number; coupon: number; at: number; name: number; key: number; order: Order }
-  // lock: counted back from the latest grant. by, coupon, at: those of the lock, or others.
+  // lock: counts back from the latest lock or redeem. by, coupon, at: those of the lock, or others.
   | { do: "confirm"; lock: number; by: number; coupon: number; at: number; key: number }
   | { do: "cancel"; lock: number; by: number; coupon: number; key: number }
-  // Before its lock comes.
+  // Cancels a lock before it comes.
   | { do: "cancel ahead"; name: number; by: number; coupon: number }
   | { do: "reverse"; lock: number; by: number; key: number }
   | { do: "void" | "query"; by: number; coupon: number; at: number }
   | { do: "allocate" | "get batch"; by: number; coupon: number }
-  // call: counted back from the latest one that was recorded.
-  | { do: "again"; call: number; how: Again }
-  | { do: "ask"; call: number; by: number }
+  // call: counts back from the latest recorded call.
+  | { do: "retry"; call: number; how: RetryKind }
+  | { do: "get request"; call: number; by: number }
   | { do: "lapse" | "begin" | "release" | "withdraw"; coupon: number }
   | { do: "extend"; coupon: number; to: "usual" | "past" | "longer" }
   | { do: "work" };
-export type Again = (typeof agains)[number];
+export type RetryKind = (typeof retryKinds)[number];
 export type Run = { coupons: KindName[]; isOverHttp: boolean; steps: Step[] };
 
-const agains = [
+const retryKinds = [
   "same",
   "respelled",
   "changed",
@@ -60,11 +60,11 @@ const amount = fc.record({
 const orNone = <T>(weight: number, arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 1, arbitrary: fc.constant(null) }, { weight, arbitrary });
 
-function stepOf(cast: Cast): fc.Arbitrary<Step> {
-  const others = cast.callers.length;
+function stepOf(setup: Setup): fc.Arbitrary<Step> {
+  const others = setup.callers.length;
   const by = mostly(3, others - 1);
   const itsBy = mostly(8, others);
-  // The run's coupons, one that nobody has, one that is mistyped.
+  // A coupon of the run, an unknown code, or a mistyped code.
   const coupon = fc.oneof({ weight: 30, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(4) });
   const itsCoupon = mostly(12, 5);
   const at = mostly(5, 4);
@@ -73,7 +73,7 @@ function stepOf(cast: Cast): fc.Arbitrary<Step> {
   const name = mostly(8, 2);
   const item = fc.record({ sku: fc.nat(3), amount: orNone(6, amount) });
   const items =
-    cast.variant === "A"
+    setup.variant === "A"
       ? orNone(1, fc.array(item, { maxLength: 3 }))
       : fc.oneof({ weight: 30, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.constant([]) });
   const order = fc.record({
@@ -99,8 +99,8 @@ function stepOf(cast: Cast): fc.Arbitrary<Step> {
     one(12, "query", fc.record({ by, coupon, at })),
     one(3, "allocate", fc.record({ by, coupon })),
     one(2, "get batch", fc.record({ by, coupon })),
-    one(20, "again", fc.record({ call: mostly(1, 8), how: fc.constantFrom(...agains) })),
-    one(6, "ask", fc.record({ call: mostly(1, 6), by: itsBy })),
+    one(20, "retry", fc.record({ call: mostly(1, 8), how: fc.constantFrom(...retryKinds) })),
+    one(6, "get request", fc.record({ call: mostly(1, 6), by: itsBy })),
     one(12, "lapse", fc.record({ coupon })),
     one(3, "begin", fc.record({ coupon })),
     one(4, "release", fc.record({ coupon })),
@@ -110,13 +110,14 @@ function stepOf(cast: Cast): fc.Arbitrary<Step> {
   );
 }
 
-// Coupons that can be redeemed again live longest, so there are more of them. Fifty steps on average. One run in five goes over HTTP, signed; the others go to gate.perform, behind the same reading.
-export const runOf = (cast: Cast): fc.Arbitrary<Run> =>
+// Reissued coupons have the longest histories, so a run has more of them. A run has fifty steps on average. One run in
+// five goes over HTTP, signed; the others go to the gate, through the same reading of the request.
+export const runOf = (setup: Setup): fc.Arbitrary<Run> =>
   fc.record({
     coupons: fc.array(fc.constantFrom(...kindNames, ...kindNames.filter((name) => kindOf(name).isReissued)), {
       minLength: 1,
       maxLength: 3,
     }),
     isOverHttp: fc.nat(4).map((way) => way === 4),
-    steps: listOf(stepOf(cast), mostSteps),
+    steps: listOf(stepOf(setup), mostSteps),
   });

@@ -1,13 +1,14 @@
-// What all runs together must have come to: the distributor's feed, and the statement of the day, closed in the end. The
-// laws are looked at when the database is dropped (test/support/database.ts).
+// Compares the sum of all runs with the distributor's feed and with the statement of the day, which is closed at the
+// end. The invariants are checked when the database is dropped (test/support/database.ts).
 import { readCsv } from "../support/csv.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import type { Teardown } from "../support/service.ts";
+import { waitAtMost } from "../support/wait-until.ts";
 import type { Coupon } from "./coupon.ts";
 import { kindOf } from "./kinds.ts";
 import { differEvents } from "./rows.ts";
-import type { World } from "./world.ts";
-import { toDecimal } from "./worth.ts";
+import type { Environment } from "./environment.ts";
+import { toDecimal } from "./discount.ts";
 
 export type Totals = ReturnType<typeof createTotals>;
 type Sum = { redemptions: number; redeemed: number; reversals: number; reversed: number };
@@ -17,39 +18,37 @@ export function createTotals() {
   return { coupons, add: (more: Coupon[]) => void coupons.push(...more) };
 }
 
-// The problems: none. Only where every run has come to its end.
-export async function compareTotals(t: Teardown, world: World, { coupons }: Totals): Promise<string[]> {
-  const { service, cast } = world;
-  // As the worker does; else the views over everything are planned for empty tables.
+// Returns the problems. Only valid when every run was completed.
+export async function compareTotals(t: Teardown, environment: Environment, { coupons }: Totals): Promise<string[]> {
+  const { service, setup } = environment;
+  // As the worker does: otherwise the large views are planned for empty tables.
   await service.owner.rows("select jobs.analyze_grown_tables()");
   const books = await keepBusinessDays(t, service);
   await books.sequence();
-  // A day further east it is noon too, of the next day.
-  await setZone(service, cast.distributor, zoneOf(noonOffset() + daySeconds));
-  for (const deadline = performance.now() + 15_000; !(await isClosed(world));) {
-    if (performance.now() > deadline) return ["the day did not close"];
-    await books.close();
-  }
+  // A day further east it is noon of the next day.
+  await setZone(service, setup.distributor, zoneOf(noonOffset() + daySeconds));
+  const closeDay = async () => (await isClosed(environment)) || void (await books.close());
+  if ((await waitAtMost(15_000, closeDay)) === null) return ["the day did not close"];
   return [
-    ...(await compareFeed(world, coupons)),
-    ...(await compareSums(world, coupons)),
+    ...(await compareFeed(environment, coupons)),
+    ...(await compareSums(environment, coupons)),
     ...books.errors.map((error) => JSON.stringify(error)),
   ];
 }
 
-const reader = ({ service, cast }: World) => service.as(cast.variant === "A" ? "ak_one" : "ak_dist");
+const reader = ({ service, setup }: Environment) => service.as(setup.variant === "A" ? "ak_one" : "ak_dist");
 
-async function isClosed(world: World): Promise<boolean> {
-  const { json } = await reader(world).get("/v1/reconciliations");
+async function isClosed(environment: Environment): Promise<boolean> {
+  const { json } = await reader(environment).get("/v1/reconciliations");
   return json.reconciliations.some(
-    ({ distributor_party_id: id }: any) => id === undefined || id === world.cast.distributor,
+    ({ distributor_party_id: id }: any) => id === undefined || id === environment.setup.distributor,
   );
 }
 
-async function compareFeed(world: World, coupons: Coupon[]): Promise<string[]> {
+async function compareFeed(environment: Environment, coupons: Coupon[]): Promise<string[]> {
   const events = new Map<string, string[]>();
   for (let cursor = ""; ;) {
-    const { json } = await reader(world).get(`/v1/events?limit=1000${cursor === "" ? "" : `&cursor=${cursor}`}`);
+    const { json } = await reader(environment).get(`/v1/events?limit=1000${cursor === "" ? "" : `&cursor=${cursor}`}`);
     if (json.events.length === 0) break;
     for (const { coupon_id, event_type, redemption_id } of json.events) {
       const line = [coupon_id, event_type, ...(redemption_id === null ? [] : [redemption_id])].join(" ");
@@ -60,15 +59,15 @@ async function compareFeed(world: World, coupons: Coupon[]): Promise<string[]> {
   const known = new Set(coupons.map(({ id }) => id));
   const strange = [...events.keys()]
     .filter((id) => !known.has(id))
-    .map((id) => `feed: an event of ${id}, which no run had`);
+    .map((id) => `feed: an event of ${id}, which belongs to no run`);
   return [
     ...coupons.map((coupon) => differEvents(coupon, events.get(coupon.id) ?? [])).filter((problem) => problem !== null),
     ...strange,
   ].slice(0, 5);
 }
 
-// The summary, each line a merchant and a template.
-async function compareSums(world: World, coupons: Coupon[]): Promise<string[]> {
+// Compares the summary, which has one line per merchant and template.
+async function compareSums(environment: Environment, coupons: Coupon[]): Promise<string[]> {
   const sums = new Map<string, Sum>();
   for (const { kind, redemptions } of coupons) {
     for (const { merchant, status, minor } of redemptions) {
@@ -95,10 +94,10 @@ async function compareSums(world: World, coupons: Coupon[]): Promise<string[]> {
       toDecimal(redeemed + reversed, currency),
     ].join(" ");
   });
-  const { json } = await reader(world).get("/v1/reconciliations");
+  const { json } = await reader(environment).get("/v1/reconciliations");
   const given: string[] = [];
   for (const { business_date, distributor_party_id: id } of json.reconciliations) {
-    const { text } = await reader(world).get(
+    const { text } = await reader(environment).get(
       `/v1/reconciliations/${business_date}/summary${id === undefined ? "" : `?distributor=${id}`}`,
     );
     given.push(
@@ -117,5 +116,5 @@ async function compareSums(world: World, coupons: Coupon[]): Promise<string[]> {
     );
   }
   const [left, right] = [expected.toSorted().join("\n"), given.toSorted().join("\n")];
-  return left === right ? [] : [`statement: expected\n${left}\ngiven\n${right}`];
+  return left === right ? [] : [`statement: expected\n${left}\ngot\n${right}`];
 }

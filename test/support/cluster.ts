@@ -1,6 +1,6 @@
 // Database servers that a rehearsal may lose: one with an archive of its log, restored to a point; and one of the
 // system's own PostgreSQL, for the tools that the embedded server comes without.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,

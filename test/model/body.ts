@@ -1,12 +1,12 @@
-// A call's body as text, plain or in another spelling of the same values.
-import type { Call } from "./model.ts";
+// The body of a call as text: as a client usually writes it, or in another notation of the same values.
+import type { Call } from "./call.ts";
 
-export function spell({ requestId, values }: Pick<Call, "requestId" | "values">): string {
+export function writeBody({ requestId, values }: Pick<Call, "requestId" | "values">): string {
   return JSON.stringify({ request_id: requestId, ...values });
 }
 
-// Other order, other numbers, the code as people type it, blanks wherever they do not count.
-export function respell({ requestId, values }: Call): string {
+// Changes the order of the fields, the notation of numbers and code, and insignificant white space.
+export function writeBodyDifferently({ requestId, values }: Call): string {
   const { coupon, store, ...rest } = values;
   return write({
     ...rest,
@@ -16,7 +16,7 @@ export function respell({ requestId, values }: Call): string {
   });
 }
 
-// Registered stores are looked up as they are written.
+// Variant B finds registered stores by their exact text.
 function isFreeText(store: unknown): store is string {
   return typeof store === "string" && !/^S\d$/.test(store);
 }

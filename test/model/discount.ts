@@ -1,22 +1,22 @@
-// What a coupon takes off an order, a second time: by README's Decisions, in whole numbers, without a look at the SQL.
-import { decimalsOf, type Cast, type Terms } from "./kinds.ts";
+// A second implementation of the discount, from the documents and independent of the SQL, in integers.
+import { decimalsOf, type Setup, type Terms } from "./kinds.ts";
 
 export type Item = { sku?: string; quantity?: number; amount?: number };
 export type Basket = { order_amount?: number; currency?: string; redemption_context?: { items?: Item[] } };
-export type Worth = { minor: number } | { code: string; missing?: string };
+export type Discount = { minor: number } | { code: string; missing?: string };
 
-// Null: more decimals than the unit has.
-export function toMinor(amount: number, currency: Terms["currency"], unit: Cast["unit"]): bigint | null {
+// Returns null when the amount has more decimals than the unit allows.
+export function toMinor(amount: number, currency: Terms["currency"], unit: Setup["unit"]): bigint | null {
   const decimals = unit === "minor" ? 0 : decimalsOf[currency];
   const [whole, fraction = ""] = String(amount).split(".");
   return fraction.length > decimals ? null : BigInt(`${whole}${fraction.padEnd(decimals, "0")}`);
 }
 
-// The first amount of a basket that is none in the coupon's currency: its path. What is in another currency is not read.
+// Returns the path of the first invalid amount. Amounts in another currency are not checked.
 export function findBadAmount(
   { currency, order_amount, redemption_context }: Basket,
   terms: Terms,
-  unit: Cast["unit"],
+  unit: Setup["unit"],
 ): string | null {
   if (currency !== undefined && currency !== terms.currency) return null;
   const isBad = (amount: number | undefined) => amount !== undefined && toMinor(amount, terms.currency, unit) === null;
@@ -25,7 +25,7 @@ export function findBadAmount(
   return at === -1 ? null : `redemption_context.items.${at}.amount`;
 }
 
-export function worthOf(basket: Basket, terms: Terms, unit: Cast["unit"]): Worth {
+export function computeDiscount(basket: Basket, terms: Terms, unit: Setup["unit"]): Discount {
   const { currency, order_amount, redemption_context } = basket;
   if (currency !== undefined && currency !== terms.currency) return { code: "CURRENCY_MISMATCH" };
   const read = (amount: number) => toMinor(amount, terms.currency, unit)!;
@@ -44,7 +44,7 @@ export function worthOf(basket: Basket, terms: Terms, unit: Cast["unit"]): Worth
   }
   if (order !== null && terms.min !== undefined && order < BigInt(terms.min)) return { code: "ORDER_BELOW_MINIMUM" };
   if (matching?.length === 0) return { code: "NO_ELIGIBLE_ITEMS" };
-  // Half up: a percent is a ten-thousandth of 1/100, so half of 1,000,000 is added before the fraction is cut off.
+  // Rounds half up: the divisor is 1,000,000, so half of it is added before the division.
   const off =
     terms.percent === undefined ? BigInt(terms.fixed!) : (counted! * BigInt(terms.percent) + 500_000n) / 1_000_000n;
   const bounds = [off, counted, order, terms.max === undefined ? null : BigInt(terms.max)].filter(
@@ -53,13 +53,13 @@ export function worthOf(basket: Basket, terms: Terms, unit: Cast["unit"]): Worth
   return { minor: Number(bounds.reduce((least, bound) => (bound < least ? bound : least))) };
 }
 
-// As an answer shows it.
-export function toAmount(minor: number, currency: Terms["currency"], unit: Cast["unit"]): number {
+// In the unit of the tenant's answers.
+export function toAmount(minor: number, currency: Terms["currency"], unit: Setup["unit"]): number {
   return unit === "minor" ? minor : Number((minor / 10 ** decimalsOf[currency]).toFixed(decimalsOf[currency]));
 }
 
-// In major units, as the reports and statements have it.
+// In major units, as in reports and statements.
 export function toDecimal(minor: number, currency: Terms["currency"]): string {
-  // Not -0.00.
+  // Avoids -0.00.
   return ((minor || 0) / 10 ** decimalsOf[currency]).toFixed(decimalsOf[currency]);
 }
