@@ -1,11 +1,11 @@
-// What a run of the tests says, read from its TAP.
+// Reads the results of a test run from its TAP output.
 
 export type Results = {
-  // Each test file that ran to its end, and whether it was green.
+  // Each test file that completed, and whether it passed.
   files: Map<string, boolean>;
-  // The sentences that do not hold, of whatever depth.
+  // The failed tests, at any depth.
   tests: string[];
-  // The assertions that failed in them. An exception is none, unless it is one of our own looks at the laws, which throw.
+  // The failed assertions. An exception is not an assertion, except that our check of the invariants throws one.
   assertions: string[];
 };
 
@@ -26,7 +26,7 @@ export function readResults(tap: string): Results {
   return { files, tests: [...tests], assertions: [...assertions] };
 }
 
-// Whether what failed here threw: tap says so in the lines below it.
+// Whether the failure is an exception. tap says so in the lines below it.
 function isException(lines: string[], index: number, indent: string): boolean {
   if (lines[index]!.includes("broken invariants:")) return false;
   for (const line of lines.slice(index + 1)) {

@@ -1,23 +1,25 @@
-// `npm run sabotage`: does the suite see it when a guard is missing? For each line of table.ts the checkout is copied, the one change
-// made there, and `npm test` run in the copy on the files that must see it. `npm run sabotage -- lease tag` runs the lines whose names
-// contain one of the words.
+// `npm run sabotage` tests whether the tests notice a missing guard. For each sabotage of table.ts it copies the
+// checkout, removes the guard there, and runs the test files that must fail. `npm run sabotage -- lease tag` runs the
+// sabotages whose names contain one of the words.
 //
-// Red counts only when the build is otherwise sound: the change loads (the runner migrates a database with it), a file about something
-// else stays green, and what failed is an assertion. First of all the files are run on an unchanged copy, and must be green.
+// A failure counts only when the copy works otherwise: the change loads (the test runner migrates a database with it),
+// an unrelated file passes, and the failure is an assertion. Before the first sabotage all files must pass in an
+// unchanged copy.
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { runProgram } from "../../src/common/program.ts";
 import { change, check, copyCheckout, root, type Edit } from "../support/copy.ts";
 import { readResults } from "./results.ts";
-import { sabotages, type Sabotage } from "./table.ts";
+import type { Sabotage } from "./sabotage.ts";
+import { sabotages } from "./table.ts";
 
-// Mints, releases, exports and redeems: if this is green, the service runs.
+// Mints, releases, exports and redeems. If this file passes, the service works.
 const smoke = "test/commands/codes.test.ts";
-// A guard that is missing may leave a test waiting for ever.
+// Without a guard a test may wait forever.
 const longestMs = 600_000;
 
-// Of tests that run beside each other tap shows no assertions: here they run one after the other.
+// tap does not show the assertions of parallel tests, so the tests run one after the other here.
 function showAssertions(folder: string, files: string[]): void {
   for (const file of files.map((name) => path.join(folder, name)))
     writeFileSync(
@@ -36,7 +38,7 @@ async function test(folder: string, files: string[]): Promise<string> {
     stream.on("data", (chunk) => {
       output += chunk;
     });
-  // The group: npm, the runner and tap. The server ends with the runner.
+  // Kills the process group: npm, the runner and tap. The server ends with the runner.
   const timer = setTimeout(() => process.kill(-child.pid!, "SIGTERM"), longestMs);
   await new Promise((resolve) => child.on("close", resolve));
   clearTimeout(timer);
@@ -53,41 +55,42 @@ async function withCopy<T>(edits: Edit[], act: (folder: string) => Promise<T>): 
   }
 }
 
-// What was red, or why the run says nothing.
-async function judge({ edits, tests }: Sabotage): Promise<{ isFound: boolean; text: string }> {
+// Returns the failed tests, or why the run proves nothing.
+async function judge({ edits, tests }: Sabotage): Promise<{ isNoticed: boolean; text: string }> {
   const output = await withCopy(edits, (folder) => test(folder, [smoke, ...tests]));
   const results = readResults(output);
   if (results.files.get(smoke) !== true)
-    return { isFound: false, text: `DOES NOT RUN: ${output.trimEnd().split("\n").slice(-12).join("\n")}` };
+    return { isNoticed: false, text: `DOES NOT WORK: ${output.trimEnd().split("\n").slice(-12).join("\n")}` };
   const shown =
     results.tests.length > 3 ? [...results.tests.slice(0, 3), `and ${results.tests.length - 3} more`] : results.tests;
   const unfinished = tests.filter((file) => !results.files.has(file));
-  if (unfinished.length > 0) return { isFound: false, text: `DID NOT END: ${unfinished.join(", ")}` };
+  if (unfinished.length > 0) return { isNoticed: false, text: `DID NOT COMPLETE: ${unfinished.join(", ")}` };
   if (results.assertions.length === 0)
-    return { isFound: false, text: ["STAYED GREEN", ...shown].join(", but for exceptions: ") };
-  return { isFound: true, text: shown.join("; ") };
+    return { isNoticed: false, text: ["NOT NOTICED", ...shown].join(", apart from exceptions: ") };
+  return { isNoticed: true, text: shown.join("; ") };
 }
 
 await runProgram(async () => {
   const words = process.argv.slice(2);
   const chosen = sabotages.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
-  if (chosen.length === 0) throw new Error("no sabotage has such a name");
+  if (chosen.length === 0) throw new Error("no sabotage has a name with these words");
   const files = [...new Set([smoke, ...chosen.flatMap(({ tests }) => tests)])];
-  // Texts first: the rest takes minutes.
+  // Checks every edit first, because the rest takes minutes.
   for (const { edits } of sabotages) check(root, edits);
   const control = readResults(await withCopy([], (folder) => test(folder, files)));
-  const red = files.filter((file) => control.files.get(file) !== true);
-  if (red.length > 0) throw new Error(`red without any sabotage: ${[...red, ...control.tests].join("; ")}`);
-  console.log(`green without a sabotage: ${files.length} files`);
+  const failing = files.filter((file) => control.files.get(file) !== true);
+  if (failing.length > 0)
+    throw new Error(`these fail without a sabotage: ${[...failing, ...control.tests].join("; ")}`);
+  console.log(`${files.length} files pass without a sabotage`);
 
   let missed = 0;
   for (const sabotage of chosen) {
-    const { isFound, text } = await judge(sabotage);
-    if (!isFound) missed += 1;
+    const { isNoticed, text } = await judge(sabotage);
+    if (!isNoticed) missed += 1;
     console.log(
-      `| ${sabotage.name}${sabotage.behind === undefined ? "" : ` (behind it: ${sabotage.behind})`} | ${text} |`,
+      `| ${sabotage.name}${sabotage.behind === undefined ? "" : ` (next guard: ${sabotage.behind})`} | ${text} |`,
     );
   }
-  console.log(`${chosen.length} sabotages, ${chosen.length - missed} found, ${missed} missed`);
+  console.log(`${chosen.length} sabotages, ${chosen.length - missed} noticed, ${missed} missed`);
   process.exit(missed === 0 ? 0 : 1);
 });

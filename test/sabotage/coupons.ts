@@ -1,0 +1,117 @@
+// Guards of the rule that a coupon has one redemption.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+const rowLock = [
+  edit("db/code/rules/coupon/hold_coupons.sql", "      for no key update of k);", "      );"),
+  edit("db/code/rules/coupon/hold_coupons.sql", "    for no key update of k skip locked);", "    );"),
+];
+const uniqueIndex = [
+  edit(
+    "db/migrations/006-redemptions.sql",
+    "create unique index coupon_has_one_live_redemption",
+    "create index coupon_has_one_live_redemption",
+  ),
+];
+
+export const couponGuards: Sabotage[] = [
+  {
+    name: "row lock of lock and redeem",
+    behind: "the unique index and the triggers, as a 500",
+    edits: rowLock,
+    tests: ["test/db/races/coupon.test.ts"],
+  },
+  {
+    name: "row lock of confirm, cancel, void and reverse",
+    behind: "the transition triggers, as a 500",
+    edits: [
+      edit(
+        "db/code/rules/coupon/hold_coupon.sql",
+        "where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash\n    for no key update;",
+        "where c.tenant_id = p_call.tenant_id and c.lookup_hash = p_lookup_hash;",
+      ),
+      edit("db/code/rules/coupon/hold_coupon.sql", "  for no key update skip locked;", "  ;"),
+    ],
+    tests: ["test/db/races/coupon.test.ts"],
+  },
+  {
+    name: "a group does not wait for a held redemption",
+    edits: [
+      edit("db/code/rules/redemption/hold_redemption.sql", "  for no key update skip locked;", "  for no key update;"),
+    ],
+    tests: ["test/db/races/groups.test.ts"],
+  },
+  {
+    name: "a redemption written in psql locks its coupon",
+    edits: [
+      edit("db/migrations/009-consistency.sql", "(not v_is_held and c.xmin <> pg_current_xact_id()::xid)", "false"),
+    ],
+    tests: ["test/db/races/psql.test.ts"],
+  },
+  {
+    name: "a change to a tenant or template waits for its first use",
+    edits: [
+      edit(
+        "db/migrations/003-parties.sql",
+        "    perform from core.tenant t where t.tenant_id = old.tenant_id for update;\n",
+        "",
+      ),
+      edit(
+        "db/migrations/004-batches.sql",
+        "    perform from core.template t " +
+          "where t.tenant_id = old.tenant_id and t.template_id = old.template_id for update;\n",
+        "",
+      ),
+    ],
+    tests: ["test/db/races/psql.test.ts"],
+  },
+  {
+    name: "unique index: one live redemption per coupon",
+    behind: "the row lock, for every session that takes it",
+    edits: uniqueIndex,
+    tests: ["test/db/races/psql.test.ts"],
+  },
+  {
+    name: "a new redemption has its ledger entry",
+    edits: [
+      edit(
+        "db/migrations/009-consistency.sql",
+        "when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor",
+        "when 'REDEEMED' then c.status = 'REDEEMED'",
+      ),
+    ],
+    tests: ["test/db/tables.test.ts"],
+  },
+  {
+    name: "row lock and unique index",
+    behind: "the triggers, which do not see other transactions",
+    edits: [...rowLock, ...uniqueIndex],
+    tests: ["test/db/races/coupon.test.ts"],
+  },
+  {
+    name: "the clock is read after the wait",
+    edits: [
+      edit(
+        "db/code/rules/redemption/decide_redemptions.sql",
+        "v_now        timestamptz := clock_timestamp();",
+        "v_now        timestamptz := now();",
+      ),
+    ],
+    tests: ["test/db/races/coupon.test.ts"],
+  },
+  {
+    name: "end of validity",
+    edits: [edit("db/code/rules/redemption/check_redeemable.sql", " or p_coupon.valid_to <= p_now then", " then")],
+    tests: ["test/db/races/coupon.test.ts", "test/db/api/variants.test.ts"],
+  },
+  {
+    name: "append-only rows",
+    edits: [
+      edit(
+        "db/migrations/001-schemas.sql",
+        "begin\n  raise exception '%.% keeps its rows",
+        "begin\n  return null;\n  raise exception '%.% keeps its rows",
+      ),
+    ],
+    tests: ["test/db/tables.test.ts"],
+  },
+];

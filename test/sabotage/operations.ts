@@ -1,0 +1,33 @@
+// Guards of upgrades and restores.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+export const operationGuards: Sabotage[] = [
+  {
+    name: "migrate waits only briefly for locks",
+    edits: [edit("src/migration/run-migrations.ts", "const lockTimeoutMs = 200", "const lockTimeoutMs = 10_000")],
+    tests: ["test/migration/migrate.test.ts"],
+  },
+  {
+    name: "functions that programs call stay for one version",
+    edits: [edit("src/migration/load-code.ts", "!names.has(`${schema}.${name}`) && note !== retired,", "false,")],
+    tests: ["test/migration/migrate.test.ts"],
+  },
+  {
+    name: "functions stay until running calls have ended",
+    edits: [
+      edit("src/migration/load-code.ts", '  await session.run("rollback to savepoint trial");\n', ""),
+      edit("src/migration/load-code.ts", "  return routines;\n", "  return [];\n"),
+    ],
+    tests: ["test/migration/migrate.test.ts"],
+  },
+  {
+    name: "the old program stays ready during a rollout",
+    edits: [edit("src/serve.ts", 'code.split(" ").includes(expected.code)', "code === expected.code")],
+    tests: ["test/operations/upgrade.test.ts"],
+  },
+  {
+    name: "feed positions after a restore",
+    edits: [edit("db/code/admin/note_restore.sql", "where f.last_position < s.feed_base;", "where false;")],
+    tests: ["test/db/admin/feeds.test.ts", "test/operations/restore.test.ts"],
+  },
+];

@@ -1,0 +1,102 @@
+// Guards of authentication, idempotency and the calls of a group.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+const requestLock = [
+  edit(
+    "db/code/rules/request/claim_request.sql",
+    "return pg_try_advisory_xact_lock(v_first)\n      and (v_second = v_first or pg_try_advisory_xact_lock(v_second));",
+    "return true;",
+  ),
+  edit("db/code/rules/request/claim_request.sql", "perform pg_advisory_xact_lock(v_first);", ""),
+  edit("db/code/rules/request/claim_request.sql", "perform pg_advisory_xact_lock(v_second);", ""),
+];
+
+export const requestGuards: Sabotage[] = [
+  {
+    name: "nonce",
+    edits: [edit("db/code/gate/perform.sql", "elsif v_call.ordinal = any (v_reused) then", "elsif false then")],
+    tests: ["test/db/races/groups.test.ts", "test/db/races/request.test.ts"],
+  },
+  {
+    name: "duplicate JSON keys",
+    edits: [edit("src/http/strict-json.ts", "  if (wrong !== null) throw refuse(wrong);\n", "")],
+    tests: ["test/fuzz/body.test.ts"],
+  },
+  {
+    name: "timestamp window",
+    edits: [edit("src/crypto/request-signature.ts", "windowSeconds = 300;", "windowSeconds = 300_000;")],
+    tests: ["test/crypto/request-signature.test.ts", "test/http/precedence.test.ts"],
+  },
+  {
+    name: "revoked credentials",
+    edits: [edit("db/code/rules/request/identify_callers.sql", " and c.revoked_at is null", "")],
+    tests: ["test/db/admin/access.test.ts"],
+  },
+  {
+    name: "record of an outcome",
+    edits: [
+      edit(
+        "db/code/rules/request/record_answers.sql",
+        "where (o.answer).http_status in (200, 404, 409, 422)",
+        "where false",
+      ),
+    ],
+    tests: ["test/db/api/idempotency.test.ts"],
+  },
+  {
+    name: "equal body",
+    edits: [
+      edit(
+        "db/code/rules/request/claim_requests.sql",
+        "(s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))",
+        "true",
+      ),
+    ],
+    tests: ["test/db/api/idempotency.test.ts"],
+  },
+  {
+    name: "claim of a request_id",
+    behind: "the record's primary key, as a 500",
+    edits: requestLock,
+    tests: ["test/db/races/request.test.ts"],
+  },
+  {
+    name: "locking order of request_id and idempotency key",
+    edits: [
+      edit("db/code/rules/request/claim_request.sql", "least(p_call.request_id, v_key)", "p_call.request_id"),
+      edit("db/code/rules/request/claim_request.sql", "greatest(p_call.request_id, v_key)", "v_key"),
+    ],
+    tests: ["test/db/races/request.test.ts"],
+  },
+  {
+    name: "mark of a cancel before its lock",
+    edits: [edit("db/code/rules/redemption/check_redeemable.sql", "when p_is_cancelled then", "when false then")],
+    tests: ["test/db/api/idempotency.test.ts"],
+  },
+  {
+    name: "group hand-back of a second call for a coupon",
+    behind: "the unique index, which fails the group",
+    edits: [
+      edit(
+        "db/code/rules/redemption/decide_redemptions.sql",
+        "v_held := array_remove(v_held, (v_case.coupon).lookup_hash);",
+        "",
+      ),
+    ],
+    tests: ["test/db/races/groups.test.ts"],
+  },
+  {
+    name: "group hand-back of a second call of a request_id",
+    behind: "the record's primary key, which fails the group",
+    edits: [
+      edit("db/code/rules/request/claim_requests.sql", "if v_names && array[v_name, v_key] then", "if false then"),
+    ],
+    tests: ["test/db/races/groups.test.ts"],
+  },
+  {
+    name: "tag check of a code",
+    behind: "the lookup of its hash, as NOT_FOUND",
+    edits: [edit("src/crypto/coupon-code.ts", "return difference === 0;", "return true;")],
+    tests: ["test/crypto/coupon-code.test.ts", "test/http/precedence.test.ts"],
+  },
+];
