@@ -12,7 +12,7 @@ import { findAddress } from "../embedded/find-address.ts";
 import { listIssues } from "../http/issues.ts";
 import { findAmbiguity } from "../http/strict-json.ts";
 import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
-import type { Issue } from "../common/problem.ts";
+import type { Issue } from "../http/problem.ts";
 import { isProgram, messageOf, runProgram } from "../common/program.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";

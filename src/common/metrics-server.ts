@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Config } from "./config.ts";
-import { beforeDeadline } from "../gate/lane.ts";
+import { beforeDeadline } from "./deadline.ts";
 import type { Logger } from "./log.ts";
 
 // `ask` reads figures and shows them; `hide` takes them away when that fails: absent is what no alert takes for "nothing waits".

@@ -1,23 +1,23 @@
-// Gathers the calls of a tenant while a group of it is under way, and sends them as the next one: one transaction then
-// carries many calls. A call that finds its tenant idle waits for nobody but those that have come with it.
+// Batches calls per tenant. Calls that arrive while a group is running form the next group, so one transaction and one
+// commit carry many calls. A call that finds its tenant idle starts at once, with the calls that arrived beside it.
 //
-// A second group goes beside the first as soon as many calls wait: so that one is carried out while the other is written
-// to disk, and calls do not end up in small groups, which cost nearly as much as large ones. Many that come while a place is
-// free go at once, before node reads on: else the database waits for it.
-import { msUntil } from "./lane.ts";
-import { unavailable } from "../common/problem.ts";
+// A second group starts beside the first as soon as many calls wait: one runs while the other is written to disk, and
+// calls do not end up in small groups, which cost nearly as much as large ones. If a place is free when many calls wait,
+// they start before node reads more requests; otherwise the database would idle.
+import { msUntil } from "../common/deadline.ts";
+import { Unavailable } from "../common/unavailable.ts";
 
 export type Groups<Call, Outcome> = {
-  // `deadline` is on the clock of performance.now(). A call that is still in the queue then is never sent.
+  /** Throws or rejects with Unavailable. A call that is still in the queue at its deadline is never sent. */
   run(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
   waiting(): number;
 };
 
 export type GroupParts<Call, Outcome> = {
-  // The outcomes are in the order of the calls.
+  /** Performs a group; the outcomes are in the order of the calls. */
   send: (tenantId: number, calls: Call[], deadline: number) => Promise<Outcome[]>;
-  // Whether an error says that the group had no effect because of something in it: then its calls are sent one by one.
-  isUndone: (error: unknown) => boolean;
+  /** Whether one of its calls made a group fail, without any effect. Its calls are then sent one by one. */
+  isCausedByCall: (error: unknown) => boolean;
   largest: number;
   maxWaiting: number;
 };
@@ -32,24 +32,20 @@ type Waiting<Call, Outcome> = {
 type Tenant<Call, Outcome> = {
   id: number;
   queue: Waiting<Call, Outcome>[];
-  groupsUnderWay: number;
+  runningGroups: number;
   isAboutToStart: boolean;
 };
 
-const mostUnderWay = 2;
-// From here on a group gains little by waiting for more. Measured at 64 connections: 8 carries a quarter less.
-const many = 16;
+const maxRunningGroups = 2;
+// A longer queue gains little by waiting for more. Measured at 64 connections: 8 carries a quarter less.
+const longQueue = 16;
 
-export function createGroups<Call, Outcome>({
-  send,
-  isUndone,
-  largest,
-  maxWaiting,
-}: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
+export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
+  const { send, isCausedByCall, largest, maxWaiting } = parts;
   const tenants = new Map<number, Tenant<Call, Outcome>>();
   let waitingCount = 0;
 
-  // The next group of a tenant: as many as fit, those that passed their deadline in the queue left out.
+  // Takes the next group of a tenant out of its queue. Calls that passed their deadline there are left out.
   function take({ queue }: Tenant<Call, Outcome>): Waiting<Call, Outcome>[] {
     const group: Waiting<Call, Outcome>[] = [];
     while (queue.length > 0 && group.length < largest) {
@@ -61,19 +57,20 @@ export function createGroups<Call, Outcome>({
   }
 
   function start(tenant: Tenant<Call, Outcome>): void {
-    while (tenant.groupsUnderWay < mostUnderWay && tenant.queue.length >= (tenant.groupsUnderWay === 0 ? 1 : many)) {
+    const isDue = () => tenant.queue.length >= (tenant.runningGroups === 0 ? 1 : longQueue);
+    while (tenant.runningGroups < maxRunningGroups && isDue()) {
       const group = take(tenant);
       if (group.length === 0) continue;
-      tenant.groupsUnderWay += 1;
+      tenant.runningGroups += 1;
       void perform(tenant.id, group).finally(() => {
-        tenant.groupsUnderWay -= 1;
+        tenant.runningGroups -= 1;
         start(tenant);
       });
     }
-    if (tenant.groupsUnderWay === 0 && !tenant.isAboutToStart) tenants.delete(tenant.id);
+    if (tenant.runningGroups === 0 && !tenant.isAboutToStart) tenants.delete(tenant.id);
   }
 
-  // Behind the requests that node has read already: answers go out together, so the next requests come together.
+  // Starts after the requests that node has read already: answers leave together, so the next requests arrive together.
   function startSoon(tenant: Tenant<Call, Outcome>): void {
     if (tenant.isAboutToStart) return;
     tenant.isAboutToStart = true;
@@ -90,7 +87,7 @@ export function createGroups<Call, Outcome>({
       const outcomes = await send(tenantId, calls, deadline);
       for (const [index, { settle }] of group.entries()) settle(outcomes[index]!);
     } catch (error) {
-      if (group.length > 1 && isUndone(error))
+      if (group.length > 1 && isCausedByCall(error))
         await Promise.all(group.filter((one) => !one.isSettled).map((one) => perform(tenantId, [one])));
       else for (const { fail } of group) fail(error);
     }
@@ -99,36 +96,42 @@ export function createGroups<Call, Outcome>({
   return {
     waiting: () => waitingCount,
     run(tenantId, call, deadline) {
-      if (waitingCount >= maxWaiting) throw unavailable(new Error("too many requests wait"));
+      if (waitingCount >= maxWaiting) throw new Unavailable("too many requests wait");
       let tenant = tenants.get(tenantId);
       if (tenant === undefined) {
-        tenant = { id: tenantId, queue: [], groupsUnderWay: 0, isAboutToStart: false };
+        tenant = { id: tenantId, queue: [], runningGroups: 0, isAboutToStart: false };
         tenants.set(tenantId, tenant);
       }
-      const { queue } = tenant;
-      const outcome = new Promise<Outcome>((resolve, reject) => {
-        const waiting: Waiting<Call, Outcome> = {
-          call,
-          deadline,
-          isSettled: false,
-          settle(value) {
-            clearTimeout(timer);
-            waiting.isSettled = true;
-            resolve(value);
-          },
-          fail(error) {
-            clearTimeout(timer);
-            waiting.isSettled = true;
-            reject(error as Error);
-          },
-        };
-        const timer = setTimeout(() => waiting.fail(unavailable(new Error("deadline passed"))), msUntil(deadline));
-        queue.push(waiting);
-        waitingCount += 1;
-      });
-      if (queue.length >= many) start(tenant);
+      const { waiting, outcome } = createWaiting<Call, Outcome>(call, deadline);
+      tenant.queue.push(waiting);
+      waitingCount += 1;
+      if (tenant.queue.length >= longQueue) start(tenant);
       else startSoon(tenant);
       return outcome;
     },
   };
+}
+
+// A call, and the promise of its outcome, which fails at the deadline.
+function createWaiting<Call, Outcome>(call: Call, deadline: number) {
+  const { promise: outcome, resolve, reject } = Promise.withResolvers<Outcome>();
+  const waiting: Waiting<Call, Outcome> = {
+    call,
+    deadline,
+    isSettled: false,
+    settle(value) {
+      end();
+      resolve(value);
+    },
+    fail(error) {
+      end();
+      reject(error as Error);
+    },
+  };
+  const timer = setTimeout(() => waiting.fail(new Unavailable("deadline passed")), msUntil(deadline));
+  function end(): void {
+    clearTimeout(timer);
+    waiting.isSettled = true;
+  }
+  return { waiting, outcome };
 }

@@ -1,10 +1,14 @@
-// A bounded number of pieces of work at once, the rest in a queue, none answered later than its deadline. The
-// driver has neither queue limit nor deadline of its own, and a promise of it may never settle.
-import { unavailable } from "../common/problem.ts";
+// A lane runs a bounded number of pieces of work at a time. The rest wait in a queue, none past its deadline. The driver
+// has neither a queue limit nor deadlines, and its promises may never settle.
+import { beforeDeadline, msUntil } from "../common/deadline.ts";
+import { Unavailable } from "../common/unavailable.ts";
 
 export type Lane = {
-  // `deadline` is on the clock of performance.now(). Work that has not begun by then never begins; work under way
-  // goes on unwatched and keeps its place until it ends. `onHung` is called when it does not.
+  /**
+   * Runs `work` as soon as there is room. Rejects with Unavailable when the queue is full or the deadline passes. Work
+   * that is still queued at its deadline never starts; work that runs goes on unwatched and keeps its place until it
+   * ends. `onHung` is called if that takes longer than `hungAfterMs`.
+   */
   run<T>(deadline: number, work: () => Promise<T>, onHung: () => void): Promise<T>;
   load(): LaneLoad;
 };
@@ -22,7 +26,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
 
   function leave(): void {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      // The place is handed on, so `busy` stays as it is.
+      // The place passes to the next in the queue, so `busy` stays as it is.
       if (!next.isGone) return next.begin();
     }
     busy -= 1;
@@ -33,7 +37,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
       busy += 1;
       return undefined;
     }
-    if (waitingCount >= maxWaiting) throw unavailable(new Error("too many requests wait"));
+    if (waitingCount >= maxWaiting) throw new Unavailable("too many requests wait");
     waitingCount += 1;
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { isGone: false, begin };
@@ -47,7 +51,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
       function giveUp() {
         waiting.isGone = true;
         waitingCount -= 1;
-        reject(unavailable(new Error("deadline passed in the queue")));
+        reject(new Unavailable("deadline passed in the queue"));
       }
     });
   }
@@ -65,16 +69,4 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
       return beforeDeadline(running, deadline);
     },
   };
-}
-
-// For timers, which warn of times that have passed.
-export function msUntil(deadline: number): number {
-  return Math.max(0, deadline - performance.now());
-}
-
-export function beforeDeadline<T>(running: Promise<T>, deadline: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(unavailable(new Error("deadline passed"))), msUntil(deadline));
-    running.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { Gate, Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
-import { Problem } from "../common/problem.ts";
+import { Problem } from "./problem.ts";
 import { open, credentialPurpose } from "../crypto/seal.ts";
 import { isInWindow, readAuthHeaders, verify } from "../crypto/request-signature.ts";
 

@@ -1,7 +1,7 @@
 // The raw bytes of a request body, read by ourselves: the signature covers bytes, and h3's own readers either
 // replace invalid UTF-8 or count only what they have read.
 import type { IncomingMessage } from "node:http";
-import { invalid, Problem } from "../common/problem.ts";
+import { invalid, Problem } from "./problem.ts";
 
 // Declared or chunked, a body over the limit is refused as soon as that is known. Node goes on to throw away what
 // still arrives, so that the caller gets to read the answer instead of a reset connection.

@@ -1,6 +1,6 @@
 // details.issues of a 400: where and what, never the value that came. A code in the wrong field must not be echoed.
 import type { z } from "zod";
-import type { Issue } from "../common/problem.ts";
+import type { Issue } from "./problem.ts";
 
 const maxIssues = 20;
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import type { Config, Limits } from "../common/config.ts";
 import { newId } from "../common/id.ts";
-import { toAnswer, invalid, Problem } from "../common/problem.ts";
+import { toAnswer, invalid, Problem } from "./problem.ts";
 
 export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;

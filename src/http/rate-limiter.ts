@@ -1,30 +1,30 @@
-// How much one credential may ask: requests a second, and codes that are not there, so that nobody finds codes by trying.
+// Limits per credential: requests a second, and unknown coupon codes, so that nobody finds codes by trying.
 //
-// Who has used up the budget of codes gets no more codes judged: lock, redeem, void and query are refused before anything in
-// them is read. A till must still end what it began, so confirm and cancel are judged all the same; what they tell is
-// passed on only when it is about a lock of the caller's own. All else would tell whether a code exists.
+// A credential that has used up its budget of unknown codes gets no more codes judged: operations whose answer tells
+// whether a code exists are refused before their input is read. A till must still be able to end its own locks, so
+// confirm and cancel are performed, but their answer is sent only if it does not depend on whether a code exists.
 //
-// A refusal here is never recorded: what the database has judged all the same stays final under its request_id.
+// A refusal here is never recorded. What the database has decided stays final under its request_id.
+import type { Limits } from "../common/config.ts";
+import { Problem } from "./problem.ts";
 import type { Reveals } from "./route.ts";
 import { createBuckets, type Buckets, type Quota } from "./token-bucket.ts";
-import type { Limits } from "../common/config.ts";
-import { Problem } from "../common/problem.ts";
 
 export type LimitName = "requests" | "unknown_codes";
 export type Limiter = {
-  // Counts a request that is signed as it should be, or throws its 429. True: its answer may tell of own locks only.
+  /** Counts a correctly signed request, or throws its 429. Returns whether the budget of unknown codes is used up. */
   admit(accessKey: string, reveals: Reveals): boolean;
-  // Counts what is about to be told when it says that a code is unknown, or throws a 429 in its place.
-  tell(accessKey: string, reveals: Reveals, isBlind: boolean, told: Told): void;
-  // The header fields of an answer, where there is something to say.
+  /** Counts an unknown code. Throws a 429 in place of an answer that must not be sent once the budget is used up. */
+  review(accessKey: string, reveals: Reveals, isOverBudget: boolean, reply: Reply): void;
+  /** The rate limit headers of an answer, if there are any. */
   fields(accessKey: string): Record<string, string> | null;
 };
-// A Problem of ours or an answer of the database. resource: what a NOT_FOUND is about.
-export type Told = { code: string | null; resource?: string | null };
+// A Problem or an answer of the database. resource: what a NOT_FOUND is about.
+export type Reply = { code: string | null; resource?: string | null };
 
-type Limit = { name: LimitName; buckets: Buckets; policy: string };
+type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };
 
-// Error codes of confirm and cancel that do not depend on whether a code exists: the request itself is wrong, or it is
+// Errors of confirm and cancel that do not depend on whether a code exists: the request itself is wrong, or the error is
 // about the caller's own lock or its own earlier request.
 const independentOfCodes: ReadonlySet<string> = new Set([
   "UNAUTHENTICATED",
@@ -37,10 +37,8 @@ const independentOfCodes: ReadonlySet<string> = new Set([
   "REQUEST_IN_PROGRESS",
 ]);
 
-export function createLimiter(
-  { requestsPerSecond, requestBurst, unknownCodesPerMinute }: Limits,
-  onRefused?: (limit: LimitName) => void,
-): Limiter {
+export function createLimiter(limits: Limits, onRefused?: (limit: LimitName) => void): Limiter {
+  const { requestsPerSecond, requestBurst, unknownCodesPerMinute } = limits;
   const requests =
     requestsPerSecond === null ? null : openLimit("requests", { perSecond: requestsPerSecond, burst: requestBurst });
   const codes =
@@ -50,11 +48,11 @@ export function createLimiter(
 
   function refuse({ name, buckets }: Limit, accessKey: string): Problem {
     onRefused?.(name);
+    const seconds = atLeastOne(buckets.secondsToNext(accessKey));
     return new Problem(
       "RATE_LIMITED",
       { limit: name },
-      { "retry-after": String(atLeastOne(buckets.secondsToNext(accessKey))) },
-      new Error(`too many ${name}`),
+      { headers: { "retry-after": String(seconds) }, reason: `too many ${name}` },
     );
   }
 
@@ -66,47 +64,50 @@ export function createLimiter(
       }
       if (codes === null || codes.buckets.left(accessKey) >= 1) return false;
       if (reveals === "any code") throw refuse(codes, accessKey);
-      return reveals === "own lock";
+      return true;
     },
-    tell(accessKey, reveals, isBlind, told) {
-      if (codes === null) return;
-      if (isBlind && !mayTellBlind(told)) throw refuse(codes, accessKey);
-      if (!isBlind && reveals !== "nothing" && isUnknownCode(told)) codes.buckets.take(accessKey);
+    review(accessKey, reveals, isOverBudget, reply) {
+      if (codes === null || reveals === "nothing") return;
+      if (isOverBudget && dependsOnCodes(reply)) throw refuse(codes, accessKey);
+      if (!isOverBudget && isUnknownCode(reply)) codes.buckets.take(accessKey);
     },
     fields(accessKey) {
-      // Of the codes only once one was wrong: a till that reads its codes never learns that there is such a limit.
-      const used = [requests, codes].filter(
-        (limit) => limit !== null && (limit === requests || limit.buckets.left(accessKey) < unknownCodesPerMinute!),
-      ) as Limit[];
-      if (used.length === 0) return null;
+      const shown: Limit[] = requests === null ? [] : [requests];
+      // Shown only after an unknown code: a till that scans its codes correctly never sees this limit.
+      if (codes !== null && codes.buckets.left(accessKey) < codes.burst) shown.push(codes);
+      if (shown.length === 0) return null;
       return {
-        "ratelimit-policy": used.map(({ policy }) => policy).join(", "),
-        ratelimit: used.map((limit) => describe(limit, accessKey)).join(", "),
+        "ratelimit-policy": shown.map(({ policy }) => policy).join(", "),
+        ratelimit: shown.map((limit) => describe(limit, accessKey)).join(", "),
       };
     },
   };
 }
 
 function openLimit(name: LimitName, quota: Quota): Limit {
+  const { burst, perSecond } = quota;
   return {
     name,
     buckets: createBuckets(quota),
-    policy: `"${name}";q=${quota.burst};w=${Math.ceil(quota.burst / quota.perSecond)}`,
+    burst,
+    policy: `"${name}";q=${burst};w=${Math.ceil(burst / perSecond)}`,
   };
 }
 
-// r: what is left; t: when there is one again, or all of them.
+// r: what is left. t: seconds until the next one if none is left, otherwise until all are back.
 function describe({ name, buckets }: Limit, accessKey: string): string {
   const left = Math.max(0, Math.floor(buckets.left(accessKey)));
-  return `"${name}";r=${left};t=${atLeastOne(left === 0 ? buckets.secondsToNext(accessKey) : buckets.secondsToFull(accessKey))}`;
+  const seconds = left === 0 ? buckets.secondsToNext(accessKey) : buckets.secondsToFull(accessKey);
+  return `"${name}";r=${left};t=${atLeastOne(seconds)}`;
 }
 
 const atLeastOne = (seconds: number) => Math.max(1, Math.ceil(seconds));
 
-function isUnknownCode({ code, resource }: Told): boolean {
+function isUnknownCode({ code, resource }: Reply): boolean {
   return code === "COUPON_CODE_INVALID" || (code === "NOT_FOUND" && resource === "coupon");
 }
 
-function mayTellBlind({ code, resource }: Told): boolean {
-  return code === null || independentOfCodes.has(code) || (code === "NOT_FOUND" && resource !== "coupon");
+function dependsOnCodes({ code, resource }: Reply): boolean {
+  if (code === null || independentOfCodes.has(code)) return false;
+  return code !== "NOT_FOUND" || resource === "coupon";
 }

@@ -7,7 +7,7 @@ import type { Call, Variant } from "../gate/gate.ts";
 import { listIssues, safeName } from "./issues.ts";
 import { parseObject } from "./strict-json.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
-import { invalid, Problem, type Issue } from "../common/problem.ts";
+import { invalid, Problem, type Issue } from "./problem.ts";
 import type { Route, Values } from "./route.ts";
 
 // A body, parsed once: its request_id is wanted before anything in it is judged.

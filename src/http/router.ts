@@ -2,7 +2,7 @@
 //
 // Paths are matched exactly as they arrive on the request line: `/v1/batches/`, `/v1//batches` and `/v1/%62atches` match
 // no route. h3's own router treats them as `/v1/batches`, so h3 carries requests here but does not route them.
-import { Problem } from "../common/problem.ts";
+import { Problem } from "./problem.ts";
 
 export type Match<R> = { route: R; segments: Record<string, string> };
 type Matched = { path: string; method: string };
@@ -35,7 +35,9 @@ export function createMatcher<R extends Matched>(table: readonly R[]): (method: 
 function choose<R extends Matched>(group: R[], method: string): R {
   const route = group.find((candidate) => candidate.method === method);
   if (route === undefined)
-    throw new Problem("METHOD_NOT_ALLOWED", null, { allow: group.map((candidate) => candidate.method).join(", ") });
+    throw new Problem("METHOD_NOT_ALLOWED", null, {
+      headers: { allow: group.map((candidate) => candidate.method).join(", ") },
+    });
   return route;
 }
 

@@ -1,6 +1,6 @@
 // JSON of a request body, read more strictly than JSON.parse does: invalid UTF-8, a field that stands there twice
 // (each reader would take another one), and characters that PostgreSQL cannot store are refused.
-import { invalid } from "../common/problem.ts";
+import { invalid } from "./problem.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

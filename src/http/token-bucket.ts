@@ -1,12 +1,12 @@
-// Token buckets, one a key: a key may take `burst` at once and `perSecond` in the long run. In memory, of this process
-// alone, and no more of them than maxKept.
+// Token buckets, one for each key: a key may take `burst` tokens at once and `perSecond` in the long run. They live in
+// the memory of this process, at most maxKept of them.
 
 export type Quota = { perSecond: number; burst: number };
 export type Buckets = {
-  // Below zero: taken in advance, by calls that were under way together. It has to fill up again first.
+  /** Negative if concurrent calls took tokens in advance; the bucket first has to refill past zero. */
   left(key: string): number;
   take(key: string): void;
-  // Until one can be taken, and until the bucket is full. 0: at once, it is.
+  /** Seconds until a token can be taken, and until the bucket is full; 0 if that is so now. */
   secondsToNext(key: string): number;
   secondsToFull(key: string): number;
 };
@@ -29,7 +29,7 @@ export function createBuckets(
     left,
     take(key) {
       const entry = { left: left(key) - 1, at: now() };
-      // Last in the map is who took last; the first has waited longest, so its bucket is the fullest to forget.
+      // The map is ordered by the last take. Its first entry has refilled longest, so forgetting that one matters least.
       taken.delete(key);
       if (taken.size >= most) taken.delete(taken.keys().next().value!);
       taken.set(key, entry);

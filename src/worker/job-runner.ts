@@ -8,7 +8,7 @@
 //   alive     it asked the database for jobs within the last `deadAfterMs`.
 //   silent    no sign of life for longer than that. The next call kills it and starts another one.
 import type { Runner, TaskSpec } from "graphile-worker";
-import { beforeDeadline } from "../gate/lane.ts";
+import { beforeDeadline } from "../common/deadline.ts";
 import type { Logger } from "../common/log.ts";
 
 /** Both calls fail when the database does not answer in time. A later call gets a new runner if that is needed. */

@@ -3,10 +3,11 @@ import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../../src/database/types.ts";
 import { createGate, type Call, type Gate } from "../../src/gate/gate.ts";
-import { beforeDeadline, createLane } from "../../src/gate/lane.ts";
+import { beforeDeadline } from "../../src/common/deadline.ts";
+import { createLane } from "../../src/gate/lane.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { createLog } from "../../src/common/log.ts";
-import { Problem } from "../../src/common/problem.ts";
+import { Unavailable } from "../../src/common/unavailable.ts";
 import { sendPlain } from "../support/client.ts";
 import { startService } from "../support/service.ts";
 import { bodies, startStub } from "../support/stub.ts";
@@ -56,7 +57,7 @@ function gateOver(
   return { gate: createGate({ connect, log: createLog("silent"), hungAfterMs }), asked, opened: () => count };
 }
 
-const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, { code: "UNAVAILABLE" });
+const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, Unavailable);
 
 t.test("an answer passes through as it is", async (t) => {
   const { gate, asked } = gateOver(async () => ({
@@ -248,7 +249,7 @@ t.test("a lane keeps its width, its order and its limit, and begins nothing that
 });
 
 t.test("503 says when to come back, 500 says nothing of what happened", async (t) => {
-  const away = await startStub(t, { perform: async () => Promise.reject(new Problem("UNAVAILABLE")) });
+  const away = await startStub(t, { perform: async () => Promise.reject(new Unavailable("away")) });
   const answer = await away.asA.post(lockPath, bodies[lockPath]);
   t.match(
     [answer.status, answer.json, answer.headers["retry-after"]],

@@ -3,7 +3,7 @@ import { canonicalJson, hashBody } from "../../src/crypto/body-hash.ts";
 import { parseObject } from "../../src/http/strict-json.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { newId } from "../../src/common/id.ts";
-import { Problem } from "../../src/common/problem.ts";
+import { Problem } from "../../src/http/problem.ts";
 
 const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
 const read = (text: string | Uint8Array) => parseObject(Buffer.from(text));

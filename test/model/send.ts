@@ -6,9 +6,11 @@
 import { randomBytes } from "node:crypto";
 import { createLog } from "../../src/common/log.ts";
 import { newId } from "../../src/common/id.ts";
-import { Problem, toAnswer } from "../../src/common/problem.ts";
+import { Unavailable } from "../../src/common/unavailable.ts";
+import { Problem, toAnswer, toProblem } from "../../src/http/problem.ts";
 import { connect } from "../../src/database/connect.ts";
-import { createGate, connectionCount, type CredentialRow, type Gate } from "../../src/gate/gate.ts";
+import { connectionCount } from "../../src/gate/connections.ts";
+import { createGate, type CredentialRow, type Gate } from "../../src/gate/gate.ts";
 import { findRequestId, parseInput, readCall } from "../../src/http/read-call.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import type { Running, Teardown } from "../support/service.ts";
@@ -77,8 +79,8 @@ async function sendToGate(
     const { status, body: text, isReplay } = outcome;
     return { status, text, isReplay, json: JSON.parse(text) };
   } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const { status, body: text } = toAnswer(error, requestId);
+    if (!(error instanceof Problem || error instanceof Unavailable)) throw error;
+    const { status, body: text } = toAnswer(toProblem(error), requestId);
     return { status, text, isReplay: false, json: JSON.parse(text) };
   }
 }

@@ -1,0 +1,7 @@
+/**
+ * The work did not happen, or its outcome is unknown. Trying again later may help: the database is away, a deadline
+ * passed, or too many wait already. `cause` holds the error behind it, if there is one.
+ */
+export class Unavailable extends Error {
+  override name = "Unavailable";
+}

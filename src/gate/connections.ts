@@ -1,0 +1,75 @@
+// The gate's connections to the database, divided into three lanes. Calls that wait for each other, or for a DBA who
+// holds a row, fill only the patient lane.
+//   quick: groups of calls. SQL never waits for a lock here.
+//   patient: one call at a time, which may wait for locks.
+//   bulk: pages of downloads. They take longer than calls, and calls must not queue behind them.
+import { isConnectionError, sqlState } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import { createLane, type Lane, type LaneLoad } from "./lane.ts";
+import type { Logger } from "../common/log.ts";
+import { Unavailable } from "../common/unavailable.ts";
+
+export type LaneName = "quick" | "patient" | "bulk";
+export type Connections = {
+  /** Runs one statement. Rejects with Unavailable when trying again later may help. */
+  rows<T>(lane: LaneName, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
+  load(): Record<LaneName, LaneLoad>;
+  end(): Promise<void>;
+};
+export type ConnectionParts = { connect: () => Database; log: Logger; maxWaiting: number; hungAfterMs: number };
+
+const widths: Record<LaneName, number> = { quick: 12, patient: 6, bulk: 2 };
+export const connectionCount = widths.quick + widths.patient + widths.bulk;
+
+type Pool = { database: Database; lanes: Record<LaneName, Lane> };
+
+export function openConnections({ connect, log, maxWaiting, hungAfterMs }: ConnectionParts): Connections {
+  let pool = openPool();
+
+  function openPool(): Pool {
+    const openLane = (name: LaneName) => createLane({ width: widths[name], maxWaiting, hungAfterMs });
+    const lanes = { quick: openLane("quick"), patient: openLane("patient"), bulk: openLane("bulk") };
+    return { database: connect(), lanes };
+  }
+
+  // Abandons a pool of the driver that no longer settles its promises, with everything that waits in it.
+  function replace(hung: Pool): void {
+    if (pool !== hung) return;
+    log.warn("the database connections hang, opening new ones");
+    pool = openPool();
+    hung.database.end().catch(() => {});
+  }
+
+  return {
+    async rows<T>(lane: LaneName, deadline: number, text: string, parameters: unknown[]) {
+      const current = pool;
+      try {
+        return await current.lanes[lane].run(
+          deadline,
+          () => current.database.rows<T>(text, parameters),
+          () => replace(current),
+        );
+      } catch (error) {
+        throw mayWorkLater(error) ? new Unavailable((error as Error).message, { cause: error }) : error;
+      }
+    },
+    load: () => ({
+      quick: pool.lanes.quick.load(),
+      patient: pool.lanes.patient.load(),
+      bulk: pool.lanes.bulk.load(),
+    }),
+    end: () => pool.database.end(),
+  };
+}
+
+// No connection (08), lock or statement timeout (55P03, 57014), deadlock or serialization failure (40), out of resources
+// (53), shutdown (57P), read-only after a failover (25006). Everything else is a bug.
+function mayWorkLater(error: unknown): boolean {
+  return isConnectionError(error) || /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "");
+}
+
+/** Whether the server undid a statement because of what it does, and not because the server is away or full. */
+export function isCausedByStatement(error: unknown): boolean {
+  const state = sqlState(error instanceof Unavailable ? error.cause : error);
+  return state !== null && !/^(08|53|57P|25006)/.test(state);
+}

@@ -1,0 +1,84 @@
+// Performs the operation of a route, in this order: signature, limits of the credential, shape, code, database.
+import type { IncomingMessage } from "node:http";
+import { createAuthenticator, type Caller } from "./authenticate.ts";
+import { newId } from "../common/id.ts";
+import type { Logger } from "../common/log.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
+import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
+import { openDownload } from "./download.ts";
+import { Problem, type Answer } from "./problem.ts";
+import type { Limiter } from "./rate-limiter.ts";
+import { findRequestId, parseInput, readCall, type Input, type Reading } from "./read-call.ts";
+import type { Route } from "./route.ts";
+
+// Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
+const answerWithinMs = 3_500;
+
+export type OperationParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter };
+export type Received = { route: Route; segments: Record<string, string>; body: Buffer };
+// What is known about a request so far: its log line and the headers of its answer need it, whatever fails.
+export type Exchange = {
+  requestId: string | null;
+  operation: string | null;
+  body: Uint8Array | null;
+  caller: Caller | null;
+};
+type Signed = Received & { caller: Caller; requestId: string; input: Input };
+
+export function createOperator({ gate, keys, log, limiter }: OperationParts) {
+  const authenticate = createAuthenticator({ gate, keys });
+
+  // Judges what can be judged without the database. Returns the refusal of a used nonce instead of any other refusal:
+  // nonces come first in the order of errors, so a refused request spends its nonce too.
+  async function read(
+    request: IncomingMessage,
+    { route, segments, body, caller, requestId, input }: Signed,
+    deadline: number,
+  ): Promise<{ reading: Reading; isOverBudget: boolean } | { nonceRefusal: Outcome }> {
+    const { accessKey, tenantId, credentialId, variant } = caller.credential;
+    let isOverBudget = false;
+    try {
+      isOverBudget = limiter.admit(accessKey, route.reveals);
+      const target = request.url!;
+      const query = target.slice(target.split("?", 1)[0]!.length);
+      const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
+      return {
+        reading: readCall(route, variant, { query, segments, idempotencyKeys, body, input }, keys),
+        isOverBudget,
+      };
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId };
+      const nonceRefusal = await gate.spendNonce(tenantId, call, deadline);
+      if (nonceRefusal !== null) return { nonceRefusal };
+      limiter.review(accessKey, route.reveals, isOverBudget, error);
+      throw error;
+    }
+  }
+
+  return async function operate(request: IncomingMessage, exchange: Exchange, received: Received): Promise<Answer> {
+    const { route, body } = received;
+    const deadline = performance.now() + answerWithinMs;
+    const signed = { method: request.method!, target: request.url!, headers: request.headers, body };
+    const caller = await authenticate(signed, deadline);
+    exchange.caller = caller;
+    const { accessKey, tenantId, credentialId } = caller.credential;
+    const input = parseInput(body);
+    const requestId = (route.method === "POST" ? findRequestId(input) : null) ?? newId("req");
+    exchange.requestId = requestId;
+
+    const judged = await read(request, { ...received, caller, requestId, input }, deadline);
+    if ("nonceRefusal" in judged) return toAnswer(judged.nonceRefusal);
+    const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId, ...judged.reading };
+    const outcome = await gate.perform(tenantId, call, deadline, route);
+    limiter.review(accessKey, route.reveals, judged.isOverBudget, outcome);
+    if (!route.isDownload || outcome.status !== 200) return toAnswer(outcome);
+    const file = JSON.parse(outcome.body) as StatementFile;
+    const opened = { ifNoneMatch: request.headers["if-none-match"], deadline, pageWithinMs: answerWithinMs };
+    return openDownload({ gate, log, requestId }, file, opened);
+  };
+}
+
+function toAnswer({ status, code, body, isReplay }: Outcome): Answer {
+  return { status, code, body, ...(isReplay && { headers: { "idempotent-replayed": "true" } }) };
+}

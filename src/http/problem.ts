@@ -1,0 +1,76 @@
+// The errors that the HTTP layer itself returns, in the order in which it decides. The database decides the others and
+// returns bodies of the same shape, which pass through unread.
+import { Unavailable } from "../common/unavailable.ts";
+
+const problems = {
+  ROUTE_NOT_FOUND: [404, "There is no such route."],
+  METHOD_NOT_ALLOWED: [405, "This path does not allow this method; see the Allow header."],
+  PAYLOAD_TOO_LARGE: [413, "The request is too large."],
+  UNSUPPORTED_MEDIA_TYPE: [415, "The body must be uncompressed application/json in UTF-8."],
+  // The same message for every reason: it must not tell which access keys exist.
+  UNAUTHENTICATED: [401, "The request is not signed by a known credential."],
+  TIMESTAMP_OUT_OF_WINDOW: [401, "x-svc-timestamp is more than 300 seconds off; compare details.server_time."],
+  RATE_LIMITED: [429, "Too many requests; try again later."],
+  INVALID_REQUEST: [400, "The request is not valid; see details.issues."],
+  COUPON_CODE_INVALID: [422, "The code is not a valid coupon code of this service."],
+  INTERNAL_ERROR: [
+    500,
+    "An internal error occurred. The request may or may not have taken effect; retry it with the same request_id.",
+  ],
+  UNAVAILABLE: [
+    503,
+    "The service is unavailable. The request may or may not have taken effect; retry it with the same request_id.",
+  ],
+} as const;
+
+export type ProblemCode = keyof typeof problems;
+export type Issue = { path: string; message: string };
+// code: the error code in the body, null for a success.
+export type Answer = {
+  status: number;
+  code: string | null;
+  body: string | ReadableStream<Uint8Array>;
+  headers?: Record<string, string>;
+};
+
+// reason: for the log only.
+type More = { headers?: Record<string, string>; reason?: string };
+
+export class Problem extends Error {
+  override name = "Problem";
+  readonly code: ProblemCode;
+  readonly details: Record<string, unknown> | null;
+  readonly headers: Record<string, string>;
+  readonly reason: string | undefined;
+  constructor(code: ProblemCode, details: Record<string, unknown> | null = null, { headers = {}, reason }: More = {}) {
+    super(problems[code][1]);
+    this.code = code;
+    this.details = details;
+    this.headers = headers;
+    this.reason = reason;
+  }
+}
+
+export function invalid(issues: Issue[]): Problem {
+  return new Problem("INVALID_REQUEST", { issues });
+}
+
+/** Any error that the HTTP layer does not know is a bug. Its text goes to the log only. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  // The messages of the driver and the server hold no values for these errors.
+  if (error instanceof Unavailable) return new Problem("UNAVAILABLE", null, { reason: error.message });
+  return new Problem("INTERNAL_ERROR");
+}
+
+const retryLater: ReadonlySet<ProblemCode> = new Set(["RATE_LIMITED", "UNAVAILABLE"]);
+
+export function toAnswer({ code, details, headers }: Problem, requestId: string): Answer & { body: string } {
+  const [status, message] = problems[code];
+  return {
+    status,
+    code,
+    body: JSON.stringify({ code, message, request_id: requestId, details }),
+    headers: retryLater.has(code) ? { "retry-after": "1", ...headers } : headers,
+  };
+}
