@@ -1,5 +1,6 @@
 // A runner of graphile-worker that is of no use any more is left behind.
 import { EventEmitter } from "node:events";
+import { Unavailable } from "../../src/common/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Runner } from "graphile-worker";
 import t from "tap";
@@ -79,7 +80,7 @@ t.test("one that is silent for long is killed and followed by another", async (t
 
 t.test("a database that does not answer keeps nobody, and only one start waits for it at a time", async (t) => {
   const hung = keep({ answers: () => false });
-  await t.rejects(hung.kept.addJob("mint", {}, {}), { code: "UNAVAILABLE" });
+  await t.rejects(hung.kept.addJob("mint", {}, {}), Unavailable);
 
   let isAway = true;
   const away = keep({
@@ -87,11 +88,11 @@ t.test("a database that does not answer keeps nobody, and only one start waits f
       while (isAway) await sleep(5);
     },
   });
-  await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
-  await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
+  await t.rejects(away.kept.keepAlive(), Unavailable);
+  await t.rejects(away.kept.keepAlive(), Unavailable);
   t.equal(away.made.length, 1);
   await sleep(100);
-  await t.rejects(away.kept.keepAlive(), { code: "UNAVAILABLE" });
+  await t.rejects(away.kept.keepAlive(), Unavailable);
   t.equal(away.made.length, 2, "the first is given up");
   isAway = false;
   await away.kept.keepAlive();
