@@ -1,9 +1,11 @@
-// Coupons in every state, brought there by the service itself: calls, provisioning and patches, no row by hand.
+// Coupons in every state. The service itself brings them there: by calls, provisioning and patches, never by writing
+// rows.
 import type { Operation, State, Variant } from "../db/api/states.ts";
-import type { Client } from "./client.ts";
+import { postOk, type Client } from "./client.ts";
 import { newRequestId, type Running } from "./service.ts";
+import { template } from "./tenant-document.ts";
 
-// A coupon, with the lock that confirm and cancel will name and the redemption that reverse will name.
+// A coupon, with the lock for confirm and cancel and the redemption for reverse.
 export type Arranged = { code: string; couponId: string; lockRequestId: string; redemption: string };
 export type VariantSetup = {
   variant: Variant;
@@ -20,8 +22,8 @@ type Kind = "usual" | "reissued" | "short" | "later";
 const unknownRedemption = `red_${"0".repeat(26)}`;
 const past = "2021-01-01T00:00:00Z";
 
-// Who plays in a variant. In B the tills are those of two parties; in A both are the tenant. `changes` change what
-// was provisioned for it before.
+// The callers and templates of a variant. In B the tills belong to two parties; in A both belong to the tenant.
+// `changes` override terms of the templates, including those of an earlier call.
 export async function setUpVariant(
   service: Running,
   variant: Variant,
@@ -29,23 +31,13 @@ export async function setUpVariant(
 ): Promise<VariantSetup> {
   const [tenant, maker, distributor] =
     variant === "A" ? ["ten_a", "pty_a", "pty_a"] : ["ten_b", "pty_maker", "pty_dist"];
-  const template = (kind: Kind, more: object) => ({
-    id: `tpl_${kind}${variant.toLowerCase()}`,
-    name: kind,
-    maker,
-    distributor,
-    currency: "EUR",
-    discount: { type: "fixed", amount: 5 },
-    valid_from: "2020-01-01T00:00:00Z",
-    valid_to: "2099-01-01T00:00:00Z",
-    ...more,
-    ...changes[kind],
-  });
+  const makeTemplate = (kind: Kind, more: object) =>
+    template(`tpl_${kind}${variant.toLowerCase()}`, maker, { name: kind, distributor, ...more, ...changes[kind] });
   const made = {
-    usual: template("usual", {}),
-    reissued: template("reissued", { after_reversal: "reissued" }),
-    short: template("short", { lock_ttl_seconds: 1 }),
-    later: template("later", { valid_from: "2098-01-01T00:00:00Z" }),
+    usual: makeTemplate("usual", {}),
+    reissued: makeTemplate("reissued", { after_reversal: "reissued" }),
+    short: makeTemplate("short", { lock_ttl_seconds: 1 }),
+    later: makeTemplate("later", { valid_from: "2098-01-01T00:00:00Z" }),
   };
   await service.apply({ tenants: [{ id: tenant, name: variant, variant, templates: Object.values(made) }] });
   return {
@@ -60,104 +52,20 @@ export async function setUpVariant(
   };
 }
 
-// As many coupons in each of the states as asked for. Whatever needs time to pass has begun when this returns;
-// see untilLocksExpire.
+// Returns `count` coupons in each state. A lock that must expire may still be live, see untilLocksExpire.
 export async function arrange(
   service: Running,
   setup: VariantSetup,
-  wanted: readonly State[],
+  states: readonly State[],
   count: number,
 ): Promise<Map<State, Arranged[]>> {
-  const { till, otherTill, merchant, variant, tenant } = setup;
-  const order = { merchant, order_amount: 20 };
-
-  async function must(by: Client, path: string, body: Record<string, unknown>): Promise<any> {
-    const answer = await by.post(path, { request_id: newRequestId(), ...body });
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`);
-    return answer.json;
-  }
-  const expire = async (coupon: Arranged) => {
-    await service.admin.rows("select admin.extend_coupon($1, $2, $3, 'to arrange a test')", [
-      tenant,
-      coupon.couponId,
-      past,
-    ]);
-    return coupon;
-  };
-  const lock = async (coupon: Arranged, by = till) => {
-    const lockRequestId = newRequestId();
-    const { redemption } = await must(by, "/v1/coupons/lock", {
-      ...order,
-      request_id: lockRequestId,
-      coupon: coupon.code,
-    });
-    return { ...coupon, lockRequestId, redemption };
-  };
-  const confirm = async (coupon: Arranged) => {
-    await must(till, "/v1/coupons/confirm", { merchant, coupon: coupon.code, lock_request_id: coupon.lockRequestId });
-    return coupon;
-  };
-  const cancel = async (coupon: Arranged) => {
-    await must(till, "/v1/coupons/cancel", { coupon: coupon.code, lock_request_id: coupon.lockRequestId });
-    return coupon;
-  };
-  // A redeem is lock and confirm in one, so its request_id is that of a lock too.
-  const redeem = async (coupon: Arranged) => {
-    const lockRequestId = newRequestId();
-    const { redemption } = await must(till, "/v1/coupons/redeem", {
-      ...order,
-      request_id: lockRequestId,
-      coupon: coupon.code,
-    });
-    return { ...coupon, lockRequestId, redemption };
-  };
-  const reverse = async (coupon: Arranged) => {
-    await must(till, "/v1/redemptions/reverse", { redemption: coupon.redemption });
-    return coupon;
-  };
-  const lockElsewhere = async (coupon: Arranged) => {
-    const locked = await lock(coupon, otherTill);
-    // In B the caller even knows the lock's id; in A, where both tills are one caller, knowing it is owning it.
-    return variant === "B" ? locked : { ...locked, lockRequestId: newRequestId() };
-  };
-  const voidIt = async (coupon: Arranged) => {
-    await must(till, "/v1/coupons/void", { merchant, coupon: coupon.code });
-    return coupon;
-  };
-
-  type Way = { kind: Kind | "unreleased"; go: (coupon: Arranged) => Promise<Arranged> };
-  const ways: Record<State, Way> = {
-    "not released": { kind: "unreleased", go: async (coupon) => coupon },
-    "not yet valid": { kind: "later", go: async (coupon) => coupon },
-    ISSUED: { kind: "usual", go: async (coupon) => coupon },
-    "ISSUED, its lock cancelled": { kind: "usual", go: async (coupon) => cancel(await lock(coupon)) },
-    "ISSUED, its lock lapsed": { kind: "short", go: lock },
-    "LOCKED by this lock": { kind: "usual", go: lock },
-    "LOCKED by another": { kind: "usual", go: lockElsewhere },
-    "LOCKED by this lock, past valid_to": { kind: "usual", go: async (coupon) => expire(await lock(coupon)) },
-    REDEEMED: { kind: "usual", go: async (coupon) => confirm(await lock(coupon)) },
-    "REDEEMED, reissuable": { kind: "reissued", go: redeem },
-    "REDEEMED, reissuable, past valid_to": {
-      kind: "reissued",
-      go: async (coupon) => confirm(await expire(await lock(coupon))),
-    },
-    "REVERSED, consumed": { kind: "usual", go: async (coupon) => reverse(await redeem(coupon)) },
-    "REVERSED, reissued": { kind: "reissued", go: async (coupon) => reverse(await confirm(await lock(coupon))) },
-    EXPIRED: { kind: "usual", go: expire },
-    "EXPIRED, its lock cancelled": { kind: "usual", go: async (coupon) => cancel(await expire(await lock(coupon))) },
-    "EXPIRED, its lock lapsed": { kind: "short", go: async (coupon) => expire(await lock(coupon)) },
-    VOIDED: { kind: "usual", go: voidIt },
-  };
-
+  const ways = waysTo(createSteps(service, setup));
   const arranged = new Map<State, Arranged[]>();
-  for (const [kind, group] of Map.groupBy(wanted, (state) => ways[state].kind)) {
+  for (const [kind, group] of Map.groupBy(states, (state) => ways[state].kind)) {
     const isReleased = kind !== "unreleased";
-    const { codes, couponIds } = await service.makeBatch(
-      setup.maker,
-      setup.templates[isReleased ? kind : "usual"],
-      group.length * count,
-      { isReleased },
-    );
+    const template = setup.templates[isReleased ? kind : "usual"];
+    const total = group.length * count;
+    const { codes, couponIds } = await service.makeBatch(setup.maker, template, total, { isReleased });
     const fresh = codes.map((code, index) => ({
       code,
       couponId: couponIds[index]!,
@@ -170,7 +78,81 @@ export async function arrange(
   return arranged;
 }
 
-// What is sent, and where, to do this with the coupon.
+type Step = (coupon: Arranged) => Promise<Arranged>;
+type Steps = ReturnType<typeof createSteps>;
+
+// Each step changes the state of a coupon, and returns what later steps need to know.
+function createSteps(service: Running, { till, otherTill, merchant, variant, tenant }: VariantSetup) {
+  const post = (by: Client, path: string, body: object) => postOk(by, path, { request_id: newRequestId(), ...body });
+  // The request_id of a redeem names a lock too, because redeem is lock and confirm in one.
+  const grant = (operation: "lock" | "redeem", by: Client) => async (coupon: Arranged) => {
+    const request_id = newRequestId();
+    const body = { merchant, order_amount: 20, request_id, coupon: coupon.code };
+    const { redemption } = await post(by, `/v1/coupons/${operation}`, body);
+    return { ...coupon, lockRequestId: request_id, redemption };
+  };
+  const send =
+    (path: string, bodyOf: (coupon: Arranged) => object): Step =>
+    async (coupon) => {
+      await post(till, path, bodyOf(coupon));
+      return coupon;
+    };
+  const ofLock = ({ code, lockRequestId }: Arranged) => ({ coupon: code, lock_request_id: lockRequestId });
+  return {
+    keep: async (coupon: Arranged) => coupon,
+    lock: grant("lock", till),
+    redeem: grant("redeem", till),
+    confirm: send("/v1/coupons/confirm", (coupon) => ({ ...ofLock(coupon), merchant })),
+    cancel: send("/v1/coupons/cancel", ofLock),
+    reverse: send("/v1/redemptions/reverse", ({ redemption }) => ({ redemption })),
+    void: send("/v1/coupons/void", ({ code }) => ({ coupon: code, merchant })),
+    async lockElsewhere(coupon: Arranged) {
+      const locked = await grant("lock", otherTill)(coupon);
+      // In Variant A both tills are one caller, so our caller must not name this lock. In B it may even know the ID.
+      return variant === "B" ? locked : { ...locked, lockRequestId: newRequestId() };
+    },
+    async expire(coupon: Arranged) {
+      const { couponId } = coupon;
+      await service.admin.rows("select admin.extend_coupon($1, $2, $3, 'to arrange a test')", [tenant, couponId, past]);
+      return coupon;
+    },
+  };
+}
+
+type Way = { kind: Kind | "unreleased"; go: Step };
+
+function waysTo({ keep, lock, redeem, confirm, cancel, reverse, void: voidIt, lockElsewhere, expire }: Steps) {
+  const way = (kind: Way["kind"], ...steps: Step[]): Way => ({
+    kind,
+    async go(coupon) {
+      let current = coupon;
+      for (const step of steps) current = await step(current);
+      return current;
+    },
+  });
+  const ways: Record<State, Way> = {
+    "not released": way("unreleased", keep),
+    "not yet valid": way("later", keep),
+    ISSUED: way("usual", keep),
+    "ISSUED, its lock cancelled": way("usual", lock, cancel),
+    "ISSUED, its lock lapsed": way("short", lock),
+    "LOCKED by this lock": way("usual", lock),
+    "LOCKED by another": way("usual", lockElsewhere),
+    "LOCKED by this lock, past valid_to": way("usual", lock, expire),
+    REDEEMED: way("usual", lock, confirm),
+    "REDEEMED, reissuable": way("reissued", redeem),
+    "REDEEMED, reissuable, past valid_to": way("reissued", lock, expire, confirm),
+    "REVERSED, consumed": way("usual", redeem, reverse),
+    "REVERSED, reissued": way("reissued", lock, confirm, reverse),
+    EXPIRED: way("usual", expire),
+    "EXPIRED, its lock cancelled": way("usual", lock, expire, cancel),
+    "EXPIRED, its lock lapsed": way("short", lock, expire),
+    VOIDED: way("usual", voidIt),
+  };
+  return ways;
+}
+
+// Returns the path and the body of an operation on the coupon.
 export function requestFor(
   operation: Operation,
   { code, lockRequestId, redemption }: Arranged,
@@ -195,7 +177,7 @@ export function requestFor(
   }
 }
 
-// Returns when each lock of a template with lock_ttl_seconds 1 is past its end.
+// Waits until every lock of a template with lock_ttl_seconds 1 is past its end.
 export async function untilLocksExpire(service: Running): Promise<void> {
   await service.owner.rows(
     `select pg_sleep_until(max(r.lock_expires_at))

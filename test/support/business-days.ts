@@ -1,8 +1,7 @@
-// Business days in a test: distributors whose midnights come when the test wants them, and the worker's part by hand.
+// Business days in tests: distributors whose midnight comes when the test needs it, and the worker's steps on request.
 //
-// There is no test clock. A POSIX time zone such as <X>-01:02:03 has its midnight at any second of the day one likes, so
-// a distributor that is given one lives through a real midnight now; one that is moved 24 hours to the east has
-// the next day at once.
+// There is no test clock. A POSIX time zone such as <X>-01:02:03 can have its midnight at any second, so a distributor
+// in such a zone has a real midnight now. Moved 24 hours to the east, it has the next day at once.
 import { Writable } from "node:stream";
 import type { Test } from "tap";
 import { connect } from "../../src/database/connect.ts";
@@ -10,13 +9,15 @@ import type { Database } from "../../src/database/types.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createCloser } from "../../src/worker/tasks/close.ts";
+import { postOk } from "./client.ts";
 import { exitCodeOf, startProgram } from "./program.ts";
-import { secretOf } from "./provisioning.ts";
+import { sequenceEvents } from "./sequence-events.ts";
 import { newRequestId, type Running, type Teardown } from "./service.ts";
+import { credential, merchant, party, template } from "./tenant-document.ts";
 
 export const daySeconds = 86_400;
 
-// A zone that is so many seconds before UTC. POSIX counts the other way.
+// The zone whose clock is `offsetSeconds` ahead of UTC. POSIX uses the opposite sign.
 export function zoneOf(offsetSeconds: number): string {
   return `<X>${posixOffset(offsetSeconds)}`;
 }
@@ -27,12 +28,12 @@ export function posixOffset(offsetSeconds: number): string {
   return `${offsetSeconds > 0 ? "-" : "+"}${hours}:${minutes}:${seconds}`;
 }
 
-// Where it is noon now: no midnight comes while a test runs.
+// The offset where it is noon now, so that no midnight comes during a test.
 export function noonOffset(): number {
   return daySeconds / 2 - (Math.floor(Date.now() / 1000) % daySeconds);
 }
 
-// The offset with which a moment (Unix seconds) is a local midnight.
+// The offset for which the moment (Unix seconds) is local midnight.
 export function midnightOffset(moment: number): number {
   return -(moment % daySeconds);
 }
@@ -41,37 +42,27 @@ export async function setZone(service: Running, party: string, zone: string): Pr
   await service.owner.rows("update core.party set time_zone = $2 where external_id = $1", [party, zone]);
 }
 
-// A tenant of Variant A with so many distributors, ak_many, one merchant, and a template of 7.35 off.
+// A tenant of Variant A with `count` distributors, the credential ak_many, and templates of 7.35 off.
 export function manyDistributors(count: number) {
   const parties = Array.from({ length: count }, (_, index) => `pty_d${index}`);
+  const maker = parties[0]!;
   return {
     parties,
     tenant: {
       id: "ten_many",
       name: "many",
       variant: "A",
-      parties: parties.map((id) => ({ id, name: id, time_zone: "UTC" })),
-      merchants: [
-        { id: "mch_many", name: "m", party: parties[0] },
-        { id: "mch_other", name: "o", party: parties[0] },
-      ],
-      templates: ["tpl_one", "tpl_two"].map((id) => ({
-        id,
-        name: id,
-        maker: parties[0],
-        currency: "EUR",
-        discount: { type: "fixed", amount: 7.35 },
-        valid_from: "2020-01-01T00:00:00Z",
-        valid_to: "2099-01-01T00:00:00Z",
-      })),
-      credentials: [{ access_key: "ak_many", secret: secretOf("ak_many") }],
+      parties: parties.map((id) => party(id, { time_zone: "UTC" })),
+      merchants: ["mch_many", "mch_other"].map((id) => merchant(id, maker)),
+      templates: ["tpl_one", "tpl_two"].map((id) => template(id, maker, { discount: { type: "fixed", amount: 7.35 } })),
+      credentials: [credential("ak_many")],
     },
   };
 }
 
 export type Books = Awaited<ReturnType<typeof keepBusinessDays>>;
 
-// What the worker does for the books, by hand. `errors`: what it would have logged.
+// The worker's steps for books, on request. errors: what the worker would log.
 export async function keepBusinessDays(t: Teardown, service: Running) {
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
   t.teardown(() => worker.end());
@@ -91,13 +82,8 @@ export async function keepBusinessDays(t: Teardown, service: Running) {
     });
   const closer = closerOn(worker);
 
-  async function sequence(): Promise<void> {
-    for (;;) {
-      const [step] = await worker.rows<{ is_drained: boolean }>("select is_drained from jobs.sequence_events(1000)");
-      if (step!.is_drained) return;
-    }
-  }
-  // Everything that is visible posted, everything that is over closed and finished.
+  const sequence = () => sequenceEvents(worker);
+  // Posts every visible entry, closes every day that is over, and finishes its statement.
   async function close(): Promise<void> {
     await sequence();
     await closer.closeDays();
@@ -106,27 +92,21 @@ export async function keepBusinessDays(t: Teardown, service: Running) {
   return { worker, closer, closerOn, errors, sequence, close };
 }
 
-// A batch for each distributor, released, so that its books open with the next step of the sequencer.
+// Releases a batch for each distributor, so that the sequencer's next step opens its book. Returns the codes.
 export async function openBooks(service: Running, parties: string[], count: number): Promise<Map<string, string[]>> {
   const by = service.as("ak_many");
   const codes = new Map<string, string[]>();
   for (const [index, distributor] of parties.entries()) {
     const template = index % 2 === 0 ? "tpl_one" : "tpl_two";
-    const created = await by.post("/v1/batches", {
-      request_id: newRequestId(),
-      template,
-      total_count: count,
-      distributor,
-    });
-    const batch = created.json.batch.external_id as string;
+    const request = { request_id: newRequestId(), template, total_count: count, distributor };
+    const batch = (await postOk(by, "/v1/batches", request)).batch.external_id as string;
     await service.mint();
     const issued = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
     codes.set(
       distributor,
       issued.map(({ code }) => code),
     );
-    const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch });
-    if (released.status !== 200) throw new Error(released.text);
+    await postOk(by, "/v1/batches/allocate", { request_id: newRequestId(), batch });
   }
   return codes;
 }
@@ -142,13 +122,14 @@ export type StatementRow = {
 
 export async function listStatements(service: Running): Promise<StatementRow[]> {
   const rows = await service.owner.rows<StatementRow>(
-    `select distributor, business_date::text as date, entry_count as entries, ready_at is not null as is_ready, detail_sha256 as detail, summary_sha256 as summary
+    `select distributor, business_date::text as date, entry_count as entries, ready_at is not null as is_ready,
+            detail_sha256 as detail, summary_sha256 as summary
      from report.statement order by closed_at, distributor`,
   );
   return rows.map((row) => ({ ...row }));
 }
 
-// The worker as a process of its own, killed in the end at the latest.
+// The worker as a separate process, killed at the end of the test at the latest.
 export function startWorker(t: Test, service: Running) {
   const program = startProgram(service, "work");
   program.stdout.resume();

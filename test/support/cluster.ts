@@ -1,35 +1,23 @@
-// Database servers that a rehearsal may lose: one with an archive of its log, restored to a point; and one of the
-// system's own PostgreSQL, for the tools that the embedded server comes without.
+// Database servers for rehearsals: one that archives its log and is restored to a point in time, and one of the system's
+// own PostgreSQL, for the tools that the embedded server lacks.
 import { execFileSync } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { formatUrl, type Address } from "../../src/common/database-address.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
 import { findToolFolders } from "./postgres-tools.ts";
+import { makeTemporaryFolder, removeFolder } from "./temporary-folder.ts";
+import { waitUntil } from "./wait-until.ts";
 
 export function makeFolder(t: Test): string {
-  const folder = mkdtempSync(path.join(tmpdir(), "coupon-rehearsal-"));
-  chmodSync(folder, 0o711);
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeTemporaryFolder("coupon-rehearsal-");
+  t.teardown(() => removeFolder(folder));
   return folder;
 }
 
-// A folder of the user that owns `like`.
+// Makes a folder for the user who owns `like`.
 function makeFolderLike(folder: string, like: string): string {
   const { uid, gid } = statSync(like);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -51,7 +39,8 @@ export async function startArchiving(t: Test, folder: string): Promise<Embedded 
   return { ...server, archive };
 }
 
-// As pg_basebackup does it: the folder as it is, while the server writes to it, and what makes it whole beside it.
+// Copies the running server as pg_basebackup does: its files while it writes to them, and the label that makes them
+// consistent.
 export async function copyServer(server: Embedded, folder: string): Promise<string> {
   const session = openSession(server.address, { name: "backup" });
   await session.rows("select pg_backup_start('rehearsal', true)");
@@ -70,7 +59,7 @@ export async function copyServer(server: Embedded, folder: string): Promise<stri
   return to;
 }
 
-// A new server from the copy and the archive, up to the named point.
+// Starts a new server from the copy and the archive, restored to the named point.
 export async function restoreTo(
   t: Test,
   { archive, folder: like }: { archive: string; folder: string },
@@ -94,9 +83,10 @@ export async function restoreTo(
     recovery_target_action: "promote",
   });
   t.teardown(() => server.stop());
-  // It answers reads before it has come to the point.
+  // The server answers reads before it has reached the point.
   const session = openSession(server.address, { name: "restore" });
-  while ((await session.rows("select where pg_is_in_recovery()")).length > 0) await sleep(20);
+  const isRestored = async () => (await session.rows("select where pg_is_in_recovery()")).length === 0;
+  await waitUntil("the end of the recovery", isRestored);
   await session.end();
   return server;
 }
@@ -108,7 +98,8 @@ export function findTools(): string | null {
 
 export type Tools = { server: Address; run(name: string, ...args: string[]): string };
 
-// An empty server of the system's own PostgreSQL. `run` runs one of its tools as its user, for the database coupon.
+// Starts an empty server of the system's own PostgreSQL. `run` runs one of its tools as its user, on the database
+// coupon.
 export async function startSystemServer(t: Test, bin: string, folder: string): Promise<Tools> {
   const isRoot = process.getuid?.() === 0;
   const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));

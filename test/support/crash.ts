@@ -1,5 +1,5 @@
-// A program that dies of an error that nobody caught, and of the worst kind: the driver's, which carries the values of a
-// statement and of a row. Its arguments: exception or rejection, and the value.
+// A program that dies of an uncaught error of the driver. That is the most dangerous kind, because it carries the
+// values of a statement and of a row. Arguments: exception or rejection, and the value.
 import { connect } from "../../src/database/connect.ts";
 import { readConfig } from "../../src/common/config.ts";
 import { runProgram } from "../../src/common/program.ts";

@@ -1,5 +1,5 @@
-// Reads CSV exactly as RFC 4180 writes it, and nothing else: every line ends with CRLF, a quote stands only around a
-// field and doubled inside one, and what needs quotes has them.
+// Accepts only strict RFC 4180: every line ends with CRLF, quotes surround a field and are doubled inside it, and every
+// field that needs quotes has them.
 export function parseCsv(text: string): string[][] {
   const records: string[][] = [];
   let record: string[] = [];
@@ -16,18 +16,19 @@ export function parseCsv(text: string): string[][] {
       records.push(record);
       record = [];
     } else {
-      throw new Error(`neither comma nor CRLF at ${at}: ${JSON.stringify(text.slice(at, at + 20))}`);
+      throw new Error(`expected comma or CRLF at ${at}: ${JSON.stringify(text.slice(at, at + 20))}`);
     }
-    if (at === text.length && record.length > 0) throw new Error("the last line does not end");
+    if (at === text.length && record.length > 0) throw new Error("the last line has no CRLF");
   }
   return records;
 }
 
-// By the names of the header line.
+// Returns each line by the names of the header.
 export function readCsv(text: string): Record<string, string>[] {
   const [header, ...lines] = parseCsv(text);
   return lines.map((line) => {
-    if (line.length !== header!.length) throw new Error(`a line of ${line.length} fields`);
+    if (line.length !== header!.length)
+      throw new Error(`a line has ${line.length} fields instead of ${header!.length}`);
     return Object.fromEntries(header!.map((name, index) => [name, line[index]!]));
   });
 }

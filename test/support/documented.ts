@@ -1,4 +1,4 @@
-// What README says that an answer may be: its status, its code, its shape, its name and its time.
+// Checks an answer against the documents: status, code, shape, request_id and time.
 import type { Reply } from "./client.ts";
 
 const codes: Record<number, string[]> = {
@@ -36,14 +36,14 @@ const codes: Record<number, string[]> = {
     "NO_ELIGIBLE_ITEMS",
     "AMBIGUOUS_DISTRIBUTOR",
   ],
-  // Before anything is a request.
+  // Answered before there is a complete request.
   431: ["PAYLOAD_TOO_LARGE"],
 };
 const withinMs = 4_000;
 
 type Given = Pick<Reply, "status" | "headers" | "json" | "text">;
 
-// What is wrong with an answer that came after so long; null: nothing.
+// Describes what is wrong with an answer; null: nothing.
 export function findUndocumented({ status, headers, json, text }: Given, afterMs: number): string | null {
   if (afterMs > withinMs) return `answered after ${Math.round(afterMs)} ms`;
   if (typeof headers["x-request-id"] !== "string" || headers["x-request-id"] === "")
@@ -53,13 +53,13 @@ export function findUndocumented({ status, headers, json, text }: Given, afterMs
   if (Object.keys(json).join() !== "code,message,request_id,details" || typeof json.message !== "string")
     return `not the shape of an error: ${text}`;
   const name = json.request_id.replace(/[^ -~]|^ +| +$/gu, encodeURIComponent);
-  // Replays and keys keep the name of the first call, which may not be that of this one.
+  // A replay keeps the request_id of the first call, which may differ from this one's.
   return headers["x-request-id"] === name || headers["idempotent-replayed"] === "true"
     ? null
     : `x-request-id is ${String(headers["x-request-id"])}, request_id ${json.request_id}`;
 }
 
-// Whether the answer is recorded, so that the same bytes get it again.
+// Whether the service records the answer, so that a retry gets the same bytes.
 export function isRecorded({ status, json }: Given): boolean {
   return (
     status === 200 ||

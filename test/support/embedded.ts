@@ -1,4 +1,4 @@
-// A program that holds an embedded server as `npm start` does, for tests that kill it.
+// A program that runs an embedded server as `npm start` does, for tests that kill it.
 import { startEmbedded } from "../../src/embedded/server.ts";
 import { onStop, runProgram } from "../../src/common/program.ts";
 

@@ -1,16 +1,16 @@
-// Clients that behave badly, as many as wanted: they go away in the middle, say nothing, or say it slowly. None of them minds
-// how it is treated.
+// Any number of badly behaved clients: they disconnect early, send nothing, or send slowly. They ignore how the service
+// treats them.
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sign } from "../../src/crypto/request-signature.ts";
 
 export type Target = { url: string; accessKey: string; secret: string };
-// Sockets that are held until they are let go.
+// Open sockets. letGo closes them.
 export type Held = { open(): number; letGo(): void };
 
 const atOnce = 50;
-// Those who ask for something take the service's time, as honest ones do; these are about leaving.
+// Fewer at a time: a client that asks for an answer costs as much as any other, and this flood is about disconnecting.
 const askingAtOnce = 4;
 
 function open({ url }: Pick<Target, "url">): Promise<Socket | null> {
@@ -23,7 +23,7 @@ function open({ url }: Pick<Target, "url">): Promise<Socket | null> {
   });
 }
 
-// Some close, some reset.
+// Closes every second socket and resets the others.
 function leave(socket: Socket, number: number): void {
   if (number % 2 === 0) socket.destroy();
   else socket.resetAndDestroy();
@@ -51,7 +51,8 @@ export function cutBodies(target: Target, count: number): Promise<void> {
   });
 }
 
-// Signed, so that the whole way is gone. They leave at once, or with the first bytes of the answer; or they stay, to compare with.
+// Sends signed requests, so that the service does all the work. The clients leave at once or with the first bytes of
+// the answer. With isStaying they read the whole answer, for comparison.
 export function cutAnswers(
   target: Target,
   count: number,
@@ -66,7 +67,8 @@ export function cutAnswers(
       const [timestamp, nonce] = [String(Math.floor(Date.now() / 1_000)), randomBytes(12).toString("hex")];
       const signature = sign(target.secret, { method: "GET", target: path, timestamp, nonce, body: Buffer.alloc(0) });
       socket.write(
-        `GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`,
+        `GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\nx-svc-timestamp: ${timestamp}\r\n` +
+          `x-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`,
       );
       if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
       else if (number % 3 === 0) await sleep(number % 5);
@@ -77,7 +79,7 @@ export function cutAnswers(
   );
 }
 
-// isSlow: a head that never ends, a line at a time. Whoever is closed comes again, as such clients do.
+// isSlow: sends endless headers, one line at a time. A client that is disconnected connects again.
 export async function hold(target: Target, count: number, isSlow: boolean): Promise<Held> {
   const sockets = new Set<Socket>();
   let isOver = false;

@@ -25,7 +25,8 @@ export async function readCouponHistory(owner: Database, couponId: string): Prom
              order by r.started_at) as redemptions,
        array(select l.amount_minor::int from core.ledger_entry l
              left join core.reversal v on (v.tenant_id, v.reversal_id) = (l.tenant_id, l.entry_id)
-             join core.redemption r on (r.tenant_id, r.redemption_id) = (l.tenant_id, coalesce(v.redemption_id, l.entry_id))
+             join core.redemption r on r.tenant_id = l.tenant_id
+               and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
              where (r.tenant_id, r.coupon_id) = (c.tenant_id, c.coupon_id) order by l.recorded_at) as amounts,
        (select coalesce(jsonb_agg(jsonb_build_object('type', e.event_type, 'party', p.external_id,
                'redemption', rules.render_event(e)::json ->> 'redemption_id') order by e.event_seq), '[]')

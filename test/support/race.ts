@@ -1,4 +1,4 @@
-// Calls that meet: they are made to wait for a row that somebody holds, and only when they really wait is it let go.
+// Concurrent calls. A session holds a row until the calls are really blocked on it, so no test sleeps.
 import type { Reply } from "./client.ts";
 import type { Running } from "./service.ts";
 import { holdCoupon } from "./sessions.ts";
@@ -6,7 +6,7 @@ import { holdCoupon } from "./sessions.ts";
 export type Call = () => Promise<Reply>;
 type Release = () => Promise<unknown>;
 
-// The calls come one after the other to a coupon that is held, each when the one before it waits; then it is let go.
+// Sends calls for a held coupon in this order, each when the one before is blocked, and then releases the coupon.
 export async function sendInTurn(service: Running, couponId: string, calls: Call[]): Promise<Reply[]> {
   const release = await holdCoupon(service, couponId);
   const answers: Promise<Reply>[] = [];
@@ -19,15 +19,15 @@ export async function sendInTurn(service: Running, couponId: string, calls: Call
   return Promise.all(answers);
 }
 
-// The calls come all at once, and it is let go when some of them wait: no more do at a time, the rest stand in line
-// before the database.
+// Sends all calls at once, and releases the row when four of them are blocked. The service sends no more at a time to
+// the database; the others queue in front of it.
 export async function sendTogether(service: Running, release: Release, calls: Call[]): Promise<Reply[]> {
   const answers = calls.map((call) => call());
   await releaseAfter(release, () => untilBlocked(service, 4));
   return Promise.all(answers);
 }
 
-// Until so many sessions wait for a lock, as PostgreSQL sees it. Well before lock_timeout ends that.
+// Waits until PostgreSQL reports that many blocked sessions. Fails well before lock_timeout would end the blocking.
 export async function untilBlocked(service: Running, count: number): Promise<void> {
   const deadline = performance.now() + 1_500;
   for (;;) {
@@ -36,11 +36,11 @@ export async function untilBlocked(service: Running, count: number): Promise<voi
        where a.datname = current_database() and cardinality(pg_blocking_pids(a.pid)) > 0`,
     );
     if (row!.waiting >= count) return;
-    if (performance.now() > deadline) throw new Error(`${row!.waiting} of ${count} sessions wait`);
+    if (performance.now() > deadline) throw new Error(`${row!.waiting} of ${count} sessions are blocked`);
   }
 }
 
-// Until the database's clock has passed a moment.
+// Waits until the database's clock has passed the moment.
 export async function untilPast(service: Running, moment: string): Promise<void> {
   await service.owner.rows("select pg_sleep_until($1::text::timestamptz)", [moment]);
 }
@@ -53,7 +53,7 @@ async function releaseAfter(release: Release, act: () => Promise<void>): Promise
   }
 }
 
-// How often each outcome came: { "200": 1, COUPON_REDEEMED: 99 }.
+// Counts the outcomes: { "200": 1, COUPON_REDEEMED: 99 }.
 export function countOutcomes(answers: Reply[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status, json } of answers) {

@@ -1,17 +1,18 @@
-// Who reads events while they are written: the puller of the interface, and one that does it wrongly.
+// Readers of events during writing: one that pulls the feed as documented, and one that reads by event number and is
+// wrong.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Running } from "./service.ts";
 import { nameOf, openTill, type Committed } from "./writers.ts";
 
 export type Event = { event_id: string; event_type: string; coupon_id: string; redemption_id: string | null };
 type Page = { cursor: string | null; text: string; count: number };
-// seenAt: performance.now() when an event was pulled first, by its name.
+// seenAt: the performance.now() of the first page with the event, by its name.
 export type Reading = { events: Event[]; seenAt: Map<string, number> };
 
 const pageSize = 7;
 
-// Pulls pages until the given promise is settled and no more come. `again` pulls each page a second time and counts those
-// that differ: a page that was short then is asked for at that length.
+// follow pulls pages until `writing` is settled and no more events come. again pulls every page a second time, with the
+// length that it had, and counts the pages that differ.
 export async function openPuller(service: Running) {
   const till = await openTill(service);
   const pages: Page[] = [];
@@ -49,7 +50,7 @@ export async function openPuller(service: Running) {
   return { follow, again, seenAt: reading.seenAt, end: () => till.session.end() };
 }
 
-// What a feed would be without a sequencer: whatever is behind the highest number seen.
+// A feed without a sequencer: it returns the events behind the highest number seen.
 export async function followSerially(service: Running, writing: Promise<unknown>, start: string): Promise<Reading> {
   const reading: Reading = { events: [], seenAt: new Map() };
   let last = start;
@@ -57,8 +58,10 @@ export async function followSerially(service: Running, writing: Promise<unknown>
     const rows = await service.owner.rows<Event & { event_seq: string }>(
       `select e.event_seq, rules.format_id('evt', e.event_id) as event_id, e.event_type,
          rules.format_id('cpn', e.coupon_id) as coupon_id,
-         rules.format_id('red', coalesce(v.redemption_id, case e.event_type when 'coupon.redeemed' then e.event_id end)) as redemption_id
-       from core.event e left join core.reversal v on v.reversal_id = e.event_id where e.event_seq > $1 and e.coupon_id is not null order by e.event_seq limit ${pageSize}`,
+         rules.format_id('red', coalesce(v.redemption_id,
+           case e.event_type when 'coupon.redeemed' then e.event_id end)) as redemption_id
+       from core.event e left join core.reversal v on v.reversal_id = e.event_id
+       where e.event_seq > $1 and e.coupon_id is not null order by e.event_seq limit ${pageSize}`,
       [last],
     );
     reading.events.push(...rows);
@@ -68,7 +71,8 @@ export async function followSerially(service: Running, writing: Promise<unknown>
   return reading;
 }
 
-// Nothing more comes when nothing has come for a while after the writing was over, whatever the machine has to do.
+// Ends when nothing has come for five seconds after the end of the writing, so that a busy machine does not end it
+// early.
 async function readUntil(writing: Promise<unknown>, read: () => Promise<number>): Promise<void> {
   let overAt = Infinity;
   writing.then(
@@ -86,11 +90,11 @@ async function readUntil(writing: Promise<unknown>, read: () => Promise<number>)
   }
 }
 
-// What is wrong with a reading, as counts: nothing, of a good one.
+// Counts the errors of a reading. A correct reading has none.
 export function findFaults({ events }: Reading, committed: Committed) {
   const names = new Set(events.map(nameOf));
   let turned = 0;
-  // Of one coupon: redeemed, that redemption reversed, redeemed anew, and so on; a reading may begin in the middle.
+  // The events of a coupon alternate between redeemed and reversed. A reading may begin anywhere.
   const live = new Map<string, string | null>();
   for (const { event_type, coupon_id, redemption_id } of events) {
     const before = live.get(coupon_id);
@@ -105,7 +109,7 @@ export function findFaults({ events }: Reading, committed: Committed) {
   };
 }
 
-// Milliseconds from commit to pullable, of that share of the events.
+// The milliseconds from commit to the first pull that this share of the events does not exceed.
 export function quantile(share: number, seenAt: Map<string, number>, committed: Committed): number {
   const delays = [...committed]
     .map(([name, at]) => Math.max(0, (seenAt.get(name) ?? Infinity) - at))

@@ -1,9 +1,9 @@
-// A subscriber's side: what came to it, and answers as a test wants them.
+// A webhook subscriber: it records what it receives, and answers as the test chooses.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { Test } from "tap";
 import { Webhook } from "standardwebhooks";
+import { listenOnLoopback } from "./listen.ts";
 
 export type Received = { path: string; id: string; headers: IncomingHttpHeaders; body: string; at: number };
 export type Answer = (response: ServerResponse, received: Received) => void;
@@ -12,7 +12,7 @@ export type Receiver = {
   port: number;
   received: Received[];
   connections: number;
-  // The most requests that were open at one moment, by path.
+  // The highest number of simultaneously open requests, by path.
   most: Map<string, number>;
   answer: Answer;
 };
@@ -22,7 +22,7 @@ export const status =
   (code: number, headers: Record<string, string> = {}): Answer =>
   (response) =>
     void response.writeHead(code, headers).end("{}");
-// Neither an answer nor an end.
+// Sends no answer and keeps the connection open.
 export const hang: Answer = () => {};
 
 export async function startReceiver(t: Test, answer: Answer = take, host = "127.0.0.1"): Promise<Receiver> {
@@ -46,12 +46,11 @@ export async function startReceiver(t: Test, answer: Answer = take, host = "127.
     receiver.answer(response, received);
   });
   server.on("connection", () => (receiver.connections += 1));
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  const port = await listenOnLoopback(server, host);
   t.teardown(() => {
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   });
-  const { port } = server.address() as AddressInfo;
   const receiver: Receiver = {
     url: `http://${host}:${port}`,
     port,
@@ -63,7 +62,7 @@ export async function startReceiver(t: Test, answer: Answer = take, host = "127.
   return receiver;
 }
 
-// As a receiver checks it, by the library that the specification's authors publish; throws when the signature is wrong.
+// Verifies the signature with the reference library of Standard Webhooks, and throws if it is wrong.
 export function verify(secret: string, { headers, body }: Received): unknown {
   return new Webhook(secret).verify(body, headers as Record<string, string>);
 }

@@ -1,5 +1,5 @@
-// `npm test`: one server, one migrated template database, then tap on all test files or those named.
-// A runner of our own, because tap alone would fail on a fresh clone (see buildTap).
+// `npm test`: starts one server, migrates one template database, and runs tap on the named test files or on all. tap
+// alone would fail on a fresh clone, see buildTap.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -13,7 +13,7 @@ const root = path.resolve(import.meta.dirname, "../..");
 const bin = (name: string): string => path.join(root, "node_modules/.bin", name);
 
 await runProgram(async () => {
-  // A terminal sends it to tap as well: we only wait for its end, and tidy.
+  // A terminal sends SIGINT to tap too. We wait for tap to end, and tidy up.
   process.on("SIGINT", () => {});
   buildTap();
   const server = await startServer();
@@ -31,10 +31,9 @@ await runProgram(async () => {
 });
 
 /**
- * tap generates its Test class from its plugins and is delivered with the TypeScript plugin, which
- * does not work with our compiler and which we need not, as node reads types itself. Without that
- * plugin tap generates anew in its first run, but has started that run with the old class: so
- * generate before.
+ * tap generates its Test class from its plugins. It comes with the TypeScript plugin, which does not work with our
+ * compiler and which we do not need, because Node strips types itself. Without the plugin tap generates the class anew
+ * during its first run, but that run has already loaded the old class. So we generate it before the first run.
  */
 function buildTap(): void {
   const built = path.join(root, "node_modules/@tapjs/test/test-built/dist/esm/index.js");
@@ -53,7 +52,7 @@ async function runTap(run: { prefix: string; template: string; server: Address }
     `--output-file=${results}`,
     "--timeout=180",
     `--jobs=${Math.min(availableParallelism(), 4)}`,
-    // A folder means the test files in it.
+    // A folder stands for its test files.
     ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
   ];
   const tap = spawn(bin("tap"), args, {
@@ -73,12 +72,12 @@ async function runTap(run: { prefix: string; template: string; server: Address }
   return status;
 }
 
-/** A test is a sentence: each t.test, at whatever depth, told from an assertion by its time. */
+/** Counts each t.test at any depth. tap prints a time for a test, but not for an assertion. */
 function summarize(results: string, status: number): string {
   const lines = results.split("\n");
   const count = (pattern: RegExp): number => lines.filter((line) => pattern.test(line)).length;
   const passed = count(/^ +ok \d+ - .* # time=/);
-  // A file that fails without a failed test has crashed or timed out.
+  // A file that fails without a failed test crashed or timed out.
   const failed = Math.max(count(/^ +not ok \d+ - .* # time=/), count(/^not ok /), status === 0 ? 0 : 1);
   const skipped = count(/^ +ok \d+ - .* # SKIP/);
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;

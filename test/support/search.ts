@@ -1,17 +1,17 @@
-// Looks for codes in bytes, in whatever spelling they might have got there.
+// Searches bytes for codes in every form in which a leak could contain them.
 import { openSync, readSync, closeSync } from "node:fs";
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-// As typed, in groups, in small letters; the bytes of these in hex and base64; the 80 bits that the 16 characters stand
-// for, as they are and in hex and base64; two bytes a character.
+// The forms: as typed, in groups, in lower case, and as UTF-16; the 80 bits that the 16 characters encode; and the
+// bytes of these in hex and base64.
 function spell(code: string): Buffer[] {
   const texts = [code, code.replace(/(.{4})(?=.)/g, "$1-")].flatMap((text) => [text, text.toLowerCase()]);
   const bits = [...code].reduce((sum, character) => sum * 32n + BigInt(alphabet.indexOf(character)), 0n);
   const packed = Buffer.from(bits.toString(16).padStart(20, "0"), "hex");
   const encoded = [...texts.map((text) => Buffer.from(text)), packed].flatMap((bytes) => {
     const hex = bytes.toString("hex");
-    // Wherever the code begins in what was encoded, at one of three places base64 writes it alike.
+    // The base64 text of a code depends on its offset modulo three in the encoded bytes.
     const base64 = [0, 1, 2].map((offset) => {
       const text = Buffer.concat([Buffer.alloc(offset), bytes])
         .toString("base64")
@@ -31,11 +31,11 @@ function spell(code: string): Buffer[] {
 
 export type Search = { inBytes(bytes: Uint8Array): string[]; inFile(path: string): string[] };
 
-// Gives those of the codes that are there. One walk over the bytes, however many codes and spellings.
+// Finds which of the codes occur. It passes over the bytes once, whatever the number of codes and forms.
 export function searchFor(codes: readonly string[]): Search {
   const spellings = codes.flatMap((code) => spell(code).map((bytes) => ({ code, bytes })));
   const longest = Math.max(...spellings.map(({ bytes }) => bytes.length));
-  // By their first two bytes.
+  // The forms by their first two bytes.
   const beginnings = new Map<number, typeof spellings>();
   const isBeginning = new Uint8Array(65_536);
   for (const one of spellings) {
@@ -63,7 +63,7 @@ export function searchFor(codes: readonly string[]): Search {
     const chunk = Buffer.alloc(1 << 22);
     const file = openSync(path, "r");
     try {
-      // What straddles two chunks is in the second one, which begins with the end of the first.
+      // Each chunk begins with the end of the previous one, so that no form is missed between them.
       for (let kept = 0; ;) {
         const read = readSync(file, chunk, kept, chunk.length - kept, null);
         if (read === 0) return [...found];

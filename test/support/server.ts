@@ -1,12 +1,12 @@
-// The one database server of a test run: the one that TEST_DATABASE_URL names, else a container
-// where Docker runs, else the embedded one.
+// The database server of a test run: the one of TEST_DATABASE_URL, otherwise a container if Docker runs, otherwise the
+// embedded one.
 import { spawnSync } from "node:child_process";
 import { type Address, parseUrl } from "../../src/common/database-address.ts";
 import { startScratch } from "./scratch-server.ts";
 
 export interface TestServer {
   name: string;
-  /** Of a database from which others can be made. */
+  /** Names a database from which others can be created. */
   address: Address;
   stop(): Promise<void>;
 }
@@ -18,7 +18,7 @@ export async function startServer(): Promise<TestServer> {
     try {
       return await startContainer();
     } catch (error) {
-      console.log(`no container (${(error as Error).message.split("\n")[0]}): taking the embedded server`);
+      console.log(`no container (${(error as Error).message.split("\n")[0]}): using the embedded server`);
     }
   }
   const { address, stop } = await startScratch();
@@ -33,7 +33,7 @@ async function startContainer(): Promise<TestServer> {
     .withEnvironment({ POSTGRES_PASSWORD: "test", POSTGRES_DB: "coupon" })
     .withCommand(["postgres", "-c", "fsync=off", "-c", "max_connections=300"])
     .withExposedPorts(5432)
-    // The image starts the server twice: once to prepare it, unreachable from outside.
+    // The image starts the server twice. The first one prepares the data and is unreachable from outside.
     .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))
     .withStartupTimeout(120_000)
     .start();

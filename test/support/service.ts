@@ -1,4 +1,4 @@
-// The service as a test wants it: a database of its own, two tenants provisioned, the HTTP side on a port of its own.
+// The service for a test: a new database, provisioned tenants, and the HTTP server on a free port.
 import { Writable } from "node:stream";
 import { randomBytes } from "node:crypto";
 import type { Test } from "tap";
@@ -20,29 +20,29 @@ export type Running = {
   url: string;
   address: Address;
   keys: MasterKeys;
-  // The same keys as the programs take them.
+  // The same keys as text, for COUPON_MASTER_KEY.
   masterKeyText: string;
-  // As the owner, who sees every table: for looking, and for arranging what the service cannot.
+  // Acts as the owner of all tables, to inspect them and to arrange what the service cannot.
   owner: Database;
   admin: Database;
   log: Record<string, unknown>[];
-  // A client of one of the provisioned credentials.
+  // A client with one of the provisioned credentials.
   as(accessKey: string): Client;
   apply(file: unknown): Promise<unknown>;
-  // Mints whatever is due, as the worker would.
+  // Mints what is due, as the worker does.
   mint(): Promise<void>;
-  // A minted batch, released unless said otherwise, and its codes.
+  // Makes a minted batch, which is released by default, and returns its codes.
   makeBatch(by: Client, template: string, count: number, options?: { isReleased?: boolean }): Promise<Batch>;
 };
 export type Batch = { id: string; codes: string[]; couponIds: string[] };
-// Of a test, or of a program that tidies in the end.
+// Of a test, or of a program that tidies up at its end.
 export type Teardown = Pick<Test, "teardown">;
 
 let counter = 0;
-// A request_id that no other call of this process has.
+// A request_id that is unique in this process.
 export const newRequestId = () => `test-${process.pid}-${(counter += 1)}`;
 
-// A migrated database that is there already, to be left there; `file` null: provisioned already.
+// An existing migrated database, which stays. If it is already provisioned, `file` is null.
 export type Existing = { address: Address; masterKeyText?: string };
 
 export async function startService(

@@ -1,10 +1,10 @@
-// Other sessions, as a test wants them: holding what a request needs, until told to let go.
+// Other database sessions that hold what a request needs, until the test releases it.
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Running } from "./service.ts";
 
-// Another process of the service in the middle of this request: performed, not yet committed.
+// Another process of the service during this request: it has performed it and not yet committed.
 export async function beginRequest(
   service: Running,
   accessKey: string,
@@ -37,7 +37,7 @@ export async function beginRequest(
   };
 }
 
-// Somebody in psql who has the row of a coupon.
+// A psql session that holds the row of a coupon. Returns the function that releases it.
 export async function holdCoupon(service: Running, couponId: string): Promise<() => Promise<void>> {
   const session = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
   await session.run("begin");

@@ -1,8 +1,8 @@
-// What the tables hold, to show that something changed nothing.
+// Fingerprints of the tables, to show that something changed nothing.
 import type { Database } from "../../src/database/types.ts";
 
-// A fingerprint of each table of core. Nonces are left out, every call spends one; so are, unless asked for, the
-// records of requests: a refusal is recorded too.
+// Omits nonces, because every call spends one. Omits the records of requests by default, because a refusal is recorded
+// too.
 export async function readState(owner: Database, { withRequests = false } = {}): Promise<Record<string, string>> {
   const tables = await owner.rows<{ name: string }>(
     `select c.relname as name from pg_class c

@@ -1,4 +1,4 @@
-// Distributors with webhooks, events for them, and a worker's hands to deliver these.
+// Distributors with webhooks, events for them, and the worker's delivery of these events.
 import type { Test } from "tap";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { connect } from "../../src/database/connect.ts";
@@ -6,8 +6,9 @@ import type { Database } from "../../src/database/types.ts";
 import { createDeliverer, type Subscriber } from "../../src/worker/tasks/deliver.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import { secretOf } from "./provisioning.ts";
+import { sequenceEvents } from "./sequence-events.ts";
 import { startService, type Running } from "./service.ts";
+import { credential, party, template } from "./tenant-document.ts";
 
 export const tenant = "ten_w";
 export const loopbackOnly = ["127.0.0.0/8"];
@@ -15,11 +16,11 @@ export const loopbackOnly = ["127.0.0.0/8"];
 export type Subscribed = {
   service: Running;
   worker: Database;
-  // By party: pty_s1, pty_s2 …
+  // By party: pty_s1, pty_s2, …
   secrets: Map<string, string>;
-  // As many events for a party (or for each of several), in order, each with a delivery; their ids.
+  // Makes `count` events for each party, with a delivery each, and returns their IDs in order.
   happen(party: string | string[], count: number): Promise<string[]>;
-  // Gives what has happened its deliveries.
+  // Sequences new events, which creates their deliveries.
   sequence(): Promise<void>;
 };
 type DeliveryRow = {
@@ -28,12 +29,12 @@ type DeliveryRow = {
   status: string;
   attempt_count: number;
   last_error: string | null;
-  // From the last attempt to the next one.
+  // Seconds from the last attempt to the next.
   pause_seconds: number;
   is_due: boolean;
 };
 
-// One party for each URL; coupons wait for each, `supply` of them, to be voided one by one.
+// One party for each URL, with `supply` coupons to make events of: voiding a coupon makes an event.
 export async function subscribe(t: Test, urls: string[], supply = 20): Promise<Subscribed> {
   const parties = urls.map((url, index) => ({ id: `pty_s${index + 1}`, url, secret: newWebhookSecret() }));
   const service = await startService(t, {
@@ -42,24 +43,9 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
         id: tenant,
         name: "W",
         variant: "B",
-        parties: [
-          { id: "pty_maker", name: "maker" },
-          ...parties.map(({ id, url, secret }) => ({ id, name: id, webhook: { url, secret } })),
-        ],
-        templates: parties.map(({ id }) => ({
-          id: `tpl_${id.slice(4)}`,
-          name: id,
-          maker: "pty_maker",
-          distributor: id,
-          currency: "EUR",
-          discount: { type: "fixed", amount: 5 },
-          valid_from: "2020-01-01T00:00:00Z",
-          valid_to: "2099-01-01T00:00:00Z",
-        })),
-        credentials: [
-          { access_key: "ak_maker", secret: secretOf("ak_maker"), party: "pty_maker" },
-          ...parties.map(({ id }) => ({ access_key: `ak_${id}`, secret: secretOf(`ak_${id}`), party: id })),
-        ],
+        parties: [party("pty_maker"), ...parties.map(({ id, url, secret }) => party(id, { webhook: { url, secret } }))],
+        templates: parties.map(({ id }) => template(`tpl_${id.slice(4)}`, "pty_maker", { distributor: id })),
+        credentials: [credential("ak_maker", "pty_maker"), ...parties.map(({ id }) => credential(`ak_${id}`, id))],
       },
     ],
   });
@@ -68,15 +54,7 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
   for (const { id } of parties)
     coupons.set(id, (await service.makeBatch(service.as("ak_maker"), `tpl_${id.slice(4)}`, supply)).couponIds);
 
-  async function sequence(): Promise<void> {
-    let isDrained = false;
-    while (!isDrained) {
-      const [row] = await worker.rows<{ sequenced: number; is_drained: boolean }>(
-        "select sequenced, is_drained from jobs.sequence_events(1000)",
-      );
-      isDrained = row!.is_drained && row!.sequenced === 0;
-    }
-  }
+  const sequence = () => sequenceEvents(worker);
 
   async function happen(party: string | string[], count: number): Promise<string[]> {
     const voided = [party].flat().flatMap((one) => coupons.get(one)!.splice(0, count));
@@ -87,14 +65,15 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
     ]);
     await sequence();
     const rows = await service.owner.rows<{ event: string }>(
-      "select event from report.event where event_type = 'coupon.voided' and coupon = any ($1::text[]) order by event_seq",
+      `select event from report.event
+       where event_type = 'coupon.voided' and coupon = any ($1::text[]) order by event_seq`,
       [voided],
     );
     return rows.map(({ event }) => event);
   }
 
   await sequence();
-  // The allocations of these batches have been told, as far as these tests go.
+  // These tests ignore the events of the batches.
   await service.owner.rows("delete from core.delivery");
   return { service, worker, secrets: new Map(parties.map(({ id, secret }) => [id, secret])), happen, sequence };
 }
@@ -105,7 +84,7 @@ export function openWorker(t: Test, service: Running): Database {
   return database;
 }
 
-// A worker without its clockwork: delivers what is due until nothing is.
+// Delivers until nothing is due, without the worker's timers.
 export function startDeliverer(
   { service }: Subscribed,
   database: Database,
@@ -139,7 +118,8 @@ export async function listDeliveries({ service }: Subscribed): Promise<DeliveryR
   const rows = await service.owner.rows<DeliveryRow>(
     `select d.event, d.party, d.status, d.attempt_count, d.last_error, d.next_attempt_at <= clock_timestamp() as is_due,
             extract(epoch from d.next_attempt_at
-              - (select max(a.attempted_at) from report.delivery_attempt a where a.event = d.event))::float as pause_seconds
+              - (select max(a.attempted_at) from report.delivery_attempt a
+                 where a.event = d.event))::float as pause_seconds
      from report.delivery d join core.event e on rules.format_id('evt', e.event_id) = d.event
      order by e.event_seq`,
   );
@@ -155,15 +135,17 @@ export async function listAttempts({ service }: Subscribed) {
     error: string | null;
     duration_ms: number;
   }>(
-    `select event, party, attempt, http_status, error, duration_ms from report.delivery_attempt a order by attempted_at, attempt, event`,
+    `select event, party, attempt, http_status, error, duration_ms from report.delivery_attempt a
+     order by attempted_at, attempt, event`,
   );
   return rows.map((row) => ({ ...row }));
 }
 
-// Time passes for whoever waits: what waits for its next attempt is due, no pause or lease is left.
+// Time passes: waiting deliveries become due, and pauses and leases end.
 export async function passTime({ service }: Subscribed): Promise<void> {
   await service.owner.rows("update core.delivery set next_attempt_at = clock_timestamp() where parked_at is null");
   await service.owner.rows(
-    "update core.webhook set paused_until = null, lease_until = clock_timestamp() where holder is null or lease_until <= clock_timestamp()",
+    `update core.webhook set paused_until = null, lease_until = clock_timestamp()
+     where holder is null or lease_until <= clock_timestamp()`,
   );
 }

@@ -1,11 +1,11 @@
-// Tills that go on whatever is done to the service, and write down every answer they get.
+// Tills that keep working whatever happens to the service, and record every answer.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Reply } from "./client.ts";
 import { client } from "./client.ts";
 import { secretOf } from "./provisioning.ts";
 import { newRequestId } from "./service.ts";
 
-// `at` and `ms` on the clock of performance.now(): when it was sent, and how long it took.
+// at: when the call was sent, on the clock of performance.now(). ms: how long it took.
 export type Call = {
   path: string;
   body: Record<string, unknown>;
@@ -16,9 +16,9 @@ export type Call = {
 };
 export type Tills = {
   calls: Call[];
-  // The codes that were used up: each redeemed in one step, or locked and confirmed.
+  // The used codes: each was redeemed, or locked and confirmed.
   used: string[];
-  // Asked in this order, as behind a load balancer: who refuses the connection has not got the call.
+  // Tried in this order, as by a load balancer. A server that refuses the connection has not received the call.
   servers: string[];
   until(count: number): Promise<void>;
   stop(): Promise<void>;
@@ -44,7 +44,7 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
       }
     }),
   );
-  // Whoever waits for them sees the error; until then it is nobody's.
+  // Avoids an unhandled rejection. until() and stop() report the error.
   running.catch(() => {});
   return tills;
 
@@ -71,7 +71,7 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
       at,
       ms: performance.now() - at,
     });
-    // What could not be done now is asked again until it is: nothing of it may be lost.
+    // Retries until the call succeeds, so that no call is lost.
     if (status === 503) {
       await sleep(100);
       await call(path, body);
@@ -97,7 +97,7 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
   }
 }
 
-// How long the service was away for them: from the first call that failed to the end of the last; 0: for none.
+// How long the service was unavailable: from the first failed call to the end of the last one.
 export function awayMs(calls: Call[]): number {
   const failed = calls.filter(({ status }) => status !== 200);
   return failed.length === 0

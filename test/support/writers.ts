@@ -1,18 +1,19 @@
-// Many writers of events at once, as processes of the service are: calls through gate.perform, in transactions that stay
-// open between write and commit, some of them rolled back.
+// Concurrent writers of events, as processes of the service are: they call gate.perform in transactions that stay open
+// between write and commit, and roll some of them back.
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
 import { newRequestId, type Running } from "./service.ts";
+import { template } from "./tenant-document.ts";
 
-// What the writers believe. A reversal that is under way lets another writer try to redeem: it waits for the row.
+// What the writers know about a coupon. During a reversal another writer may try to redeem, and waits for the row.
 type Coupon = { lookup: string; state: "unused" | "free" | "reversing" | { redemption: string } };
-// `again`: coupons that are redeemed and reversed, many times. `once`: coupons to be voided.
+// again: coupons that are redeemed and reversed many times. once: coupons to void.
 export type Stock = { again: Coupon[]; once: Coupon[] };
 type Written = { name: string; keep: () => void; undo: () => void };
-// Events whose commit was answered, by name, and when that was (performance.now()).
+// The committed events by name, with the time of the commit's answer (performance.now()).
 export type Committed = Map<string, number>;
 
-// What the writer of an event can tell it by: of a voiding nobody is told the event's id.
+// The name by which a writer recognizes its event. The answer to a void does not contain the event's ID.
 export const nameOf = (event: { event_type: string; event_id: string; coupon_id: string }) =>
   event.event_type === "coupon.voided" ? event.coupon_id : event.event_id;
 
@@ -23,38 +24,27 @@ export async function makeStock(service: Running, { again, once }: { again: numb
         id: "ten_a",
         name: "A",
         variant: "A",
-        templates: [
-          {
-            id: "tpl_again",
-            name: "reissued",
-            maker: "pty_a",
-            currency: "EUR",
-            discount: { type: "fixed", amount: 5 },
-            after_reversal: "reissued",
-            valid_from: "2020-01-01T00:00:00Z",
-            valid_to: "2099-01-01T00:00:00Z",
-          },
-        ],
+        templates: [template("tpl_again", "pty_a", { after_reversal: "reissued" })],
       },
     ],
   });
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_again", again + once);
   const rows = await service.owner.rows<{ lookup: string }>(
-    "select c.lookup_hash::text as lookup from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1",
+    `select c.lookup_hash::text as lookup
+     from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`,
     [id],
   );
   const coupons = rows.map(({ lookup }, index): Coupon => ({ lookup, state: index < again ? "free" : "unused" }));
   return { again: coupons.slice(0, again), once: coupons.slice(again) };
 }
 
-// A connection as a process of the service has one, that can be told when to commit.
+// A connection like those of the service, which commits only when told to.
 export async function openTill(service: Running) {
   const session = openSession(service.address, { name: "coupon test writer", role: "coupon_api" });
   const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential('ak_a')",
   );
-  type Row = { http_status: number | null; body: string };
-  const send = (calls: { operation: string; args: object; body_hash?: null }[], isAlone: boolean) => {
+  const send = (calls: (Call & { body_hash?: null })[], isAlone: boolean) => {
     const sent = calls.map((call) => ({
       credential_id: caller!.credential_id,
       nonce: null,
@@ -70,42 +60,11 @@ export async function openTill(service: Running) {
     ]);
   };
 
-  // Voids what is unused, redeems what is free, reverses what is redeemed. A call that would have to wait, or comes too
-  // late, writes no event.
+  // A call that would have to wait, or that comes too late, writes no event.
   async function use(coupons: Coupon[], isAlone: boolean): Promise<Written[]> {
-    const calls = coupons.map((coupon) => {
-      const args = { coupon: coupon.lookup, merchant: "mch_a" };
-      if (typeof coupon.state === "string") return { operation: coupon.state === "unused" ? "void" : "redeem", args };
-      const { redemption } = coupon.state;
-      coupon.state = "reversing";
-      return { operation: "reverse", args: { redemption } };
-    });
+    const calls = coupons.map(nextCall);
     const rows = await send(calls, isAlone);
-    return rows.flatMap(({ http_status, body }, index): Written[] => {
-      const coupon = coupons[index]!;
-      const { args } = calls[index]!;
-      // Nothing happened to the redemption after all.
-      const undo = () => {
-        if (coupon.state === "reversing" && "redemption" in args) coupon.state = { redemption: args.redemption };
-      };
-      if (http_status === null) undo();
-      if (http_status !== 200) return [];
-      const { coupon_id, redemption, reversal } = JSON.parse(body) as {
-        coupon_id?: string;
-        redemption: string;
-        reversal?: string;
-      };
-      if (coupon_id !== undefined) return [{ name: coupon_id, undo, keep: () => {} }];
-      return [
-        {
-          name: `evt_${(reversal ?? redemption).slice(4)}`,
-          undo,
-          keep: () => {
-            coupon.state = reversal === undefined ? { redemption } : "free";
-          },
-        },
-      ];
-    });
+    return rows.flatMap((row, index) => readWritten(row, coupons[index]!, calls[index]!));
   }
 
   async function end(how: "commit" | "rollback", written: Written[], committed: Committed): Promise<void> {
@@ -124,9 +83,40 @@ export async function openTill(service: Running) {
   return { session, send, use, end };
 }
 
+type Call = { operation: string; args: object };
+type Row = { http_status: number | null; body: string };
+
+// Voids an unused coupon, redeems a free one, reverses a redeemed one.
+function nextCall(coupon: Coupon): Call {
+  const args = { coupon: coupon.lookup, merchant: "mch_a" };
+  if (typeof coupon.state === "string") return { operation: coupon.state === "unused" ? "void" : "redeem", args };
+  const { redemption } = coupon.state;
+  coupon.state = "reversing";
+  return { operation: "reverse", args: { redemption } };
+}
+
+function readWritten({ http_status, body }: Row, coupon: Coupon, { args }: Call): Written[] {
+  // The redemption stays as it was.
+  const undo = () => {
+    if (coupon.state === "reversing" && "redemption" in args) coupon.state = { redemption: args.redemption as string };
+  };
+  if (http_status === null) undo();
+  if (http_status !== 200) return [];
+  const { coupon_id, redemption, reversal } = JSON.parse(body) as {
+    coupon_id?: string;
+    redemption: string;
+    reversal?: string;
+  };
+  if (coupon_id !== undefined) return [{ name: coupon_id, undo, keep: () => {} }];
+  const keep = () => {
+    coupon.state = reversal === undefined ? { redemption } : "free";
+  };
+  return [{ name: `evt_${(reversal ?? redemption).slice(4)}`, undo, keep }];
+}
+
 type Plan = { events: number; writers?: number; holdMs?: number; rolledBack?: number; perSecond?: number };
 
-// Until so many events are committed. With perSecond they come evenly, one a transaction.
+// Writes until `events` events are committed. With perSecond they come at a steady rate, one per transaction.
 export async function write(
   service: Running,
   stock: Stock,
@@ -151,7 +141,7 @@ export async function write(
   );
   return committed;
 
-  // Some meet at few coupons and wait for each other, most take many in one transaction.
+  // Some writers compete for few coupons and wait for each other. Most write many events in one transaction.
   async function writeOnce(till: Awaited<ReturnType<typeof openTill>>): Promise<void> {
     if (perSecond !== undefined)
       await sleep(Math.max(0, begin + (started += 1) * (1_000 / perSecond) - performance.now()));
@@ -168,7 +158,7 @@ export async function write(
 
 const choose = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)]!;
 
-// One in four to be redeemed or reversed.
+// One in four coupons is redeemed or reversed, the others are voided.
 function pick({ again, once }: Stock, count: number): Coupon[] {
   const picked = new Set<Coupon>();
   for (let index = 1; index <= count; index += 1)
