@@ -5,6 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # The optional packages are the embedded PostgreSQL and a Node for machines without one: not needed here.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
+COPY ley.config.js ./
 COPY db ./db
 COPY src ./src
 USER node

@@ -401,7 +401,7 @@ create table core.migration (
   constraint migration_pkey PRIMARY KEY ("position"),
   constraint migration_name_key UNIQUE (name)
 );
-comment on table core.migration is 'Which files of db/migrations were applied, in order.';
+comment on table core.migration is 'The files of db/migrations that were applied, in order.';
 
 create unlogged table core.nonce (
   tenant_id integer not null,

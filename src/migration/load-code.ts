@@ -1,11 +1,11 @@
-// Loads db/code inside the transaction of a migrate, so that the functions in place are always those
-// of one checkout, and takes away what the repository no longer has. Never with cascade: what
-// somebody else built on a function of ours stops the load instead of vanishing.
+// Loads db/code inside the transaction of a migrate, so the functions in place are always those of one checkout, and
+// drops what the repository no longer has. It never uses cascade: if somebody else built on one of our functions, the
+// load stops and nothing vanishes.
 import { sqlDetail, sqlPlace, sqlState } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
 import { type CodeFile, codeSchemas, listCode } from "./db-files.ts";
 
-/** A script failed; the message begins with file and line, as editors understand it. */
+/** A script failed. The message begins with file and line, in the form that editors understand. */
 export class ScriptError extends Error {
   override name = "ScriptError";
 }
@@ -20,15 +20,19 @@ export async function runScript(session: Session, text: string, file: string): P
 
 export interface Loaded {
   count: number;
-  /** Functions that nothing needs any more but calls that are under way: for dropRoutines, when those are over. */
-  left: string[];
+  /** Views and functions that the repository no longer has. */
+  dropped: string[];
+  /** The functions among them. Calls that are running may still need these: use dropRoutines after those calls. */
+  unusedRoutines: string[];
+  /** Functions that stay for one more version, because the programs of the previous version call them. */
+  retired: string[];
 }
 
 /** Loads every file. */
 export async function loadCode(session: Session): Promise<Loaded> {
   const files = listCode();
   const before = await listObjects(session);
-  // A file may use one that comes later in the alphabet: go round until nothing moves any more.
+  // A file may use a function whose file comes later. So load what can be loaded, again and again.
   for (let pending = files; pending.length > 0;) {
     const failed: { file: CodeFile; error: unknown }[] = [];
     for (const file of pending) {
@@ -38,13 +42,13 @@ export async function loadCode(session: Session): Promise<Loaded> {
     if (failed.length === pending.length) throw failed[0]!.error;
     pending = failed.map(({ file }) => file);
   }
-  return { count: files.length, left: await sweep(session, before) };
+  return { count: files.length, ...(await sweep(session, before)) };
 }
 
 const missingObject = ["42883", "42P01", "42704", "42703", "3F000"];
 const changedShape = ["42P13", "42P16"];
 
-/** Null when loaded, the error when something that it uses is not there yet; throws any other error. */
+/** Returns null after loading, or the error if the file uses something that is not there yet. Throws other errors. */
 async function tryFile(session: Session, file: CodeFile): Promise<unknown> {
   await session.run("savepoint file");
   try {
@@ -54,7 +58,7 @@ async function tryFile(session: Session, file: CodeFile): Promise<unknown> {
     const state = sqlState(error) ?? "";
     const located = locate(error, file.text, file.path);
     if (missingObject.includes(state)) return located;
-    // Another result type or other column names: `or replace` cannot do that, so make it anew.
+    // `or replace` cannot change a result type or column names: drop it and create it again.
     if (!changedShape.includes(state)) throw located;
     const changed = (await listObjects(session)).filter(
       ({ schema, name }) => schema === file.schema && name === file.name,
@@ -72,7 +76,7 @@ interface DatabaseObject {
   name: string;
   /** Quoted, with the types of a routine's arguments. */
   identity: string;
-  /** Another after each `create or replace`. */
+  /** Changes with each `create or replace`. */
   version: string;
   /** Its comment. */
   note: string | null;
@@ -98,42 +102,41 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
 }
 
 /**
- * What was there before and was not replaced by a file is no longer in the repository. What programs call
- * (and no file makes under that name any more) stays for one version: those of the version before still call it.
- * Other functions are for calls that are in the middle of a function of before, behind our locks perhaps, and look for
- * the next one by name. Whether they can be dropped is tried out here, so that all is undone if not.
+ * Drops every view and function that was there before and that no file replaced, with two exceptions. The schemas that
+ * programs call keep a function for one version, because programs of the previous version still call it (unless a file
+ * makes another function of that name). And calls that are running, perhaps blocked by our locks, still look for their
+ * functions by name: so functions are dropped later. A trial here shows whether they can be dropped; if not, the whole
+ * migrate is undone.
  */
-async function sweep(session: Session, before: DatabaseObject[]): Promise<string[]> {
+async function sweep(session: Session, before: DatabaseObject[]): Promise<Omit<Loaded, "count">> {
   const now = new Set((await listObjects(session)).map(({ version }) => version));
-  const left = before.filter(({ version }) => now.has(version));
+  const obsolete = before.filter(({ version }) => now.has(version));
   const names = new Set(listCode().map(({ schema, name }) => `${schema}.${name}`));
-  const retiring = left.filter(
+  const retiring = obsolete.filter(
     ({ kind, schema, name, note }) =>
       kind === "routine" && calledByPrograms.includes(schema) && !names.has(`${schema}.${name}`) && note !== retired,
   );
-  const dropping = left.filter((object) => !retiring.includes(object));
+  const dropping = obsolete.filter((object) => !retiring.includes(object));
   await dropObjects(
     session,
     dropping.filter(({ kind }) => kind === "view"),
   );
-  const routines = dropping.filter(({ kind }) => kind === "routine").map(({ identity }) => identity);
+  const unusedRoutines = identitiesOf(dropping.filter(({ kind }) => kind === "routine"));
   await session.run("savepoint trial");
-  await dropRoutines(session, routines);
+  await dropRoutines(session, unusedRoutines);
   await session.run("rollback to savepoint trial");
   for (const { identity } of retiring) await session.run(`comment on routine ${identity} is '${retired}'`);
-  return routines;
+  return { dropped: identitiesOf(dropping), unusedRoutines, retired: identitiesOf(retiring) };
 }
 
+const identitiesOf = (objects: DatabaseObject[]): string[] => objects.map(({ identity }) => identity);
+
 const calledByPrograms = ["gate", "jobs", "admin"];
-const retired = "Retired: the next version takes it away.";
+const retired = "Retired: the next version drops this function.";
 
 async function dropObjects(session: Session, objects: DatabaseObject[]): Promise<void> {
   for (const kind of ["view", "routine"] as const) {
-    await drop(
-      session,
-      kind,
-      objects.filter((object) => object.kind === kind).map(({ identity }) => identity),
-    );
+    await drop(session, kind, identitiesOf(objects.filter((object) => object.kind === kind)));
   }
 }
 
@@ -143,7 +146,7 @@ export const dropRoutines = (session: Session, identities: string[]): Promise<vo
 async function drop(session: Session, kind: "view" | "routine", names: string[]): Promise<void> {
   if (names.length === 0) return;
   try {
-    // In one statement, so that they may depend on each other.
+    // One statement, because they may depend on each other.
     await session.run(`drop ${kind} ${names.join(", ")}`);
   } catch (error) {
     throw new ScriptError(`cannot drop what db/code no longer has: ${describe(error)}`, { cause: error });
@@ -157,7 +160,7 @@ function locate(error: unknown, text: string, file: string): Error {
   const line =
     position !== undefined
       ? lineAt(position - 1)
-      : // Lines in a function's body count from the line of its opening quote.
+      : // Line numbers in a function body start at the line of its opening quote.
         bodyLine !== undefined
         ? lineAt(text.search(/\$\w*\$/)) + bodyLine - 1
         : 1;
@@ -166,7 +169,7 @@ function locate(error: unknown, text: string, file: string): Error {
 
 function describe(error: unknown): string {
   const state = sqlState(error);
-  // Of an error of syntax or dependency the detail names objects; of any other it may hold rows.
+  // The detail of a syntax or dependency error names objects. Any other detail may hold values of rows.
   const detail = /^(42|2B|0A|3F)/.test(state ?? "") ? sqlDetail(error) : null;
   return `${(error as Error).message} [${state}]${detail === null ? "" : `\n  ${detail.replaceAll("\n", "\n  ")}`}`;
 }

@@ -1,44 +1,86 @@
-// `npm run migrate`: brings a database to what this checkout says. Safe at any time and any number
-// of times at once: one session lock lets them in one after the other, and all that belongs to us
-// happens in one transaction, so the database is at one version or the other and never between.
-// (A migration that says `isOnline` is a step of its own before that, see runMigrationFiles.)
+// Brings a database to this version of the source. Safe at any time and any number of times at once: a session lock
+// lets one migrate run after the other, and everything happens in one transaction, so the database is at one version
+// or the other and never between. (A migration with `isOnline` is a step before that, see run-migrations.ts.)
 //
-// Tills go on meanwhile. A lock that somebody has for long, a psql session or a report, is not waited
-// for: whoever waits for the lock of a whole table has everybody behind him wait too. So a wait is cut
-// off after a moment, all is undone, and it begins anew a little later.
+// Calls go on meanwhile. A migrate that waits for a table's lock makes everybody else wait behind it. So it waits
+// only for a moment for a lock that a psql session or a report holds; then it undoes everything and tries again a
+// little later.
 import { setTimeout as sleep } from "node:timers/promises";
-import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
-import { openSession, sqlState } from "../database/connect.ts";
 import type { Address } from "../common/database-address.ts";
+import { openSession, sqlState } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
-import { dropRoutines, loadCode, runScript } from "./load-code.ts";
-import { begin, runMigrationFiles } from "./run-migrations.ts";
+import { readApplied } from "./applied.ts";
+import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
+import { type Loaded, dropRoutines, loadCode, runScript } from "./load-code.ts";
+import { type RunMigration, begin, lockTimeout, runMigrations, transactionSettings } from "./run-migrations.ts";
 
-type Log = (line: string) => void;
+export type Log = (line: string) => void;
 
-/** "coupon" in ASCII: the advisory lock of everybody who changes the schema. */
+/** "coupon" in ASCII: the advisory lock of every program that changes the schema. */
 const lockKey = "109324429684590";
 
-/** How long we try. Then somebody has to look who holds the lock. */
+/** After that an operator has to find out who holds the lock. */
 const giveUpAfterMs = 60_000;
 
 export async function migrate(address: Address, log: Log = () => {}): Promise<void> {
+  await withOutdatedDatabase(address, log, async (session, codeHash) => {
+    await makeRoles(session);
+    await runScript(session, readScript("worker.sql"), "db/worker.sql");
+    const { migrations, loaded } = await retryWhileLocked(session, log, async (applied) => {
+      await session.run(begin);
+      const changed = await change(session, applied, codeHash);
+      await session.run("commit");
+      return changed;
+    });
+    await dropWhenUnused(session, loaded.unusedRoutines);
+    log(
+      migrations.length > 0
+        ? `migrated: ${migrations.length} migrations, ${loaded.count} functions and views`
+        : `no new migration, ${loaded.count} functions and views loaded`,
+    );
+  });
+}
+
+/** Does what `migrate` does in one transaction, rolls it back, and logs what a migrate would do. */
+export async function dryRun(address: Address, log: Log): Promise<void> {
+  await withOutdatedDatabase(address, log, async (session, codeHash) => {
+    const rolesBefore = await listRoles(session);
+    const { migrations, loaded, newRoles } = await retryWhileLocked(session, log, async (applied) => {
+      await makeRoles(session, { isDryRun: true });
+      const newRoles = (await listRoles(session)).filter((role) => !rolesBefore.includes(role));
+      await runScript(session, readScript("worker.sql"), "db/worker.sql");
+      await session.run(transactionSettings);
+      const changed = await change(session, applied, codeHash, { isDryRun: true });
+      await session.run("rollback");
+      return { ...changed, newRoles };
+    });
+    for (const role of newRoles) log(`would create the role ${role}`);
+    for (const { name, isOnline } of migrations) {
+      log(`would apply ${name}${isOnline ? " online, outside the transaction: not tried in this dry run" : ""}`);
+    }
+    log(`would load ${loaded.count} functions and views`);
+    for (const name of loaded.dropped) log(`would drop ${name}`);
+    for (const name of loaded.retired) log(`would keep ${name} for one more version`);
+    log("dry run: nothing was changed");
+  });
+}
+
+/** Calls `act` under the lock of all migrates, unless the database is up to date. */
+async function withOutdatedDatabase(
+  address: Address,
+  log: Log,
+  act: (session: Session, codeHash: string) => Promise<void>,
+): Promise<void> {
   const session = openSession(address, { name: "coupon migrate" });
   try {
     await checkServer(session);
     await takeLock(session, log);
-    const applied = await readApplied(session);
-    refuseNewer(applied);
+    const { migrations, code } = await readApplied(session);
+    const names = migrations.map(({ name }) => name);
+    refuseNewer(names);
     const expected = expectedVersion();
-    if (applied.migrations.at(-1) === expected.migration && applied.code === expected.code) {
-      log("database is up to date");
-      return;
-    }
-    await makeRoles(session);
-    await runScript(session, readScript("worker.sql"), "db/worker.sql");
-    const { said, left } = await changeInTime(session, expected.code, log);
-    await dropLeft(session, left);
-    log(said);
+    if (names.at(-1) === expected.migration && code === expected.code) log("database is up to date");
+    else await act(session, expected.code);
   } finally {
     await session.end();
   }
@@ -59,27 +101,9 @@ async function takeLock(session: Session, log: Log): Promise<void> {
   await session.rows("select pg_advisory_lock($1)", [lockKey]);
 }
 
-interface Applied {
-  migrations: string[];
-  code: string | null;
-}
-
-async function readApplied(session: Session): Promise<Applied> {
-  const exists = await session.rows(
-    `select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = 'core' and c.relname = 'migration'`,
-  );
-  if (exists.length === 0) return { migrations: [], code: null };
-  await session.run("begin; set local role coupon_owner");
-  const migrations = await session.rows<{ name: string }>("select name from core.migration order by position");
-  const code = await session.rows<{ sha256: string }>("select sha256 from core.code_version where is_current");
-  await session.run("commit");
-  return { migrations: migrations.map(({ name }) => name), code: code[0]?.sha256 ?? null };
-}
-
-function refuseNewer(applied: Applied): void {
+function refuseNewer(applied: string[]): void {
   const known = listMigrations();
-  const unknown = applied.migrations.filter((name) => !known.includes(name));
+  const unknown = applied.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
     throw new Error(
       `the database is newer than this checkout, which does not know its migration ${unknown.join(", ")}`,
@@ -87,60 +111,75 @@ function refuseNewer(applied: Applied): void {
   }
 }
 
-/** Roles belong to the cluster: a migrate of another of its databases may be making them just now. */
-async function makeRoles(session: Session): Promise<void> {
+/** SQL states of two sessions that create the same role at once. */
+const roleClash = ["42710", "23505", "XX000"];
+
+/**
+ * Roles belong to the cluster: a migrate of another of its databases may be creating them at this moment. A dry run
+ * begins its transaction here.
+ */
+async function makeRoles(session: Session, { isDryRun = false } = {}): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
+      if (isDryRun) await session.run(`begin; ${lockTimeout}`);
       return await runScript(session, readScript("roles.sql"), "db/roles.sql");
     } catch (error) {
-      const isClash = ["42710", "23505", "XX000"].includes(sqlState((error as Error).cause) ?? "");
-      if (!isClash || attempt === 10) throw error;
+      if (!roleClash.includes(sqlState((error as Error).cause) ?? "") || attempt === 10) throw error;
+      if (isDryRun) await session.run("rollback");
     }
   }
 }
 
-interface Change {
-  said: string;
-  left: string[];
+async function listRoles(session: Session): Promise<string[]> {
+  const roles = await session.rows<{ name: string }>(
+    "select rolname as name from pg_roles where starts_with(rolname, 'coupon_') order by 1",
+  );
+  return roles.map(({ name }) => name);
 }
 
-/** Again and again, until no lock is in the way. */
-async function changeInTime(session: Session, codeHash: string, log: Log): Promise<Change> {
+async function retryWhileLocked<T>(session: Session, log: Log, act: (applied: string[]) => Promise<T>): Promise<T> {
   const deadline = performance.now() + giveUpAfterMs;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await change(session, (await readApplied(session)).migrations, codeHash);
+      // Read again for each attempt: the online migrations of the previous attempt are applied.
+      const { migrations } = await readApplied(session);
+      return await act(migrations.map(({ name }) => name));
     } catch (error) {
       // lock_not_available, deadlock_detected
       const isLocked = ["55P03", "40P01"].includes(sqlState((error as Error).cause ?? error) ?? "");
       if (!isLocked || performance.now() > deadline) throw error;
       await session.run("rollback; reset role; reset search_path");
-      if (attempt === 1) log("a lock is in the way: trying again");
+      if (attempt === 1) log("another session holds a lock: trying again");
       await sleep(100 + Math.random() * 400);
     }
   }
 }
 
-async function change(session: Session, applied: string[], codeHash: string): Promise<Change> {
-  await session.run(begin);
-  const fresh = await runMigrationFiles(session, applied);
-  const { count, left } = await loadCode(session);
+interface Changed {
+  migrations: RunMigration[];
+  loaded: Loaded;
+}
+
+/** What a migrate does inside its transaction. */
+async function change(
+  session: Session,
+  applied: string[],
+  codeHash: string,
+  { isDryRun = false } = {},
+): Promise<Changed> {
+  const migrations = await runMigrations(session, applied, { isDryRun });
+  const loaded = await loadCode(session);
   await runScript(session, readScript("grants.sql"), "db/grants.sql");
   await recordCode(session, codeHash);
-  await session.run("commit");
-  const said =
-    fresh.length > 0
-      ? `migrated: ${fresh.length} migrations, ${count} functions and views`
-      : `no new migration, ${count} functions and views loaded`;
-  return { said, left };
+  return { migrations, loaded };
 }
 
 /**
- * When the calls are over that began before the change, or after 5 s: a call may run for 3 s. A migrate that is killed
- * before leaves them to the next one.
+ * Drops them once the calls that began before the change are over, or after 5 s: a call may run for 3 s. If a migrate
+ * is killed before that, the next one drops them.
  */
-async function dropLeft(session: Session, left: string[]): Promise<void> {
-  if (left.length === 0) return;
+async function dropWhenUnused(session: Session, routines: string[]): Promise<void> {
+  if (routines.length === 0) return;
   const deadline = performance.now() + 5_000;
   const running =
     "select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()";
@@ -148,11 +187,11 @@ async function dropLeft(session: Session, left: string[]): Promise<void> {
   const before = new Set(await listRunning());
   while ((await listRunning()).some((id) => before.has(id)) && performance.now() < deadline) await sleep(20);
   await session.run(begin);
-  await dropRoutines(session, left);
+  await dropRoutines(session, routines);
   await session.run("commit");
 }
 
-/** The version before is kept beside it; who goes back to it is there as if nothing had been. */
+/** Keeps the previous version beside the new one. Going back to the previous version leaves only that. */
 async function recordCode(session: Session, codeHash: string): Promise<void> {
   const isBack = (await session.rows("select from core.code_version where sha256 = $1", [codeHash])).length > 0;
   await session.rows("delete from core.code_version where $1 or not is_current", [isBack]);

@@ -1,4 +1,4 @@
-// The files of db/migrations, run in order inside the transaction of a migrate.
+// Runs the files of db/migrations in order, inside the transaction of a migrate.
 import { pathToFileURL } from "node:url";
 import ley from "ley";
 import { databaseFolder } from "./db-files.ts";
@@ -6,45 +6,61 @@ import type { Session } from "../database/types.ts";
 import { runScript } from "./load-code.ts";
 import type { Migration, MigrationClient } from "./sql-migration.ts";
 
-/** How long tills may stand behind a lock that we wait for. */
+/** How long calls may have to wait behind a lock that a migrate waits for. */
 const lockTimeoutMs = 200;
-export const begin = `begin;
+export const lockTimeout = `set local lock_timeout = ${lockTimeoutMs}`;
+export const transactionSettings = `
   set local role coupon_owner;
   set local search_path = '';
-  set local lock_timeout = ${lockTimeoutMs};
+  ${lockTimeout};
   set local check_function_bodies = on;
   set local plpgsql.extra_errors = 'all'`;
+export const begin = `begin; ${transactionSettings}`;
+
+export interface RunMigration {
+  name: string;
+  isOnline: boolean;
+}
 
 /**
- * In our transaction, but for those that say `isOnline`: what was done before them is committed, so they
- * begin and end between two transactions. A migrate that is killed there is simply run again.
+ * Runs the migrations that are not in `applied`, inside the caller's transaction. An online migration runs outside:
+ * what was done before it is committed, and a new transaction begins after it. If a migrate is killed there, simply run
+ * it again. A dry run leaves online migrations out.
  */
-export async function runMigrationFiles(session: Session, applied: string[]): Promise<string[]> {
+export async function runMigrations(
+  session: Session,
+  applied: string[],
+  { isDryRun = false } = {},
+): Promise<RunMigration[]> {
   const client: MigrationClient = {
     run: (text, name) => runScript(session, text, `db/migrations/${name}`),
   };
-  // The lock and the transaction are ours, so the driver only lists and runs.
+  const done: RunMigration[] = [];
+  // Our driver only lists and runs, because the lock and the transaction are the caller's.
   const driver = {
     connect: () => session,
     setup: async () => applied.map((name) => ({ name: `${name}.ts` })),
     async loop(_: unknown, files: { abs: string; name: string }[]) {
-      for (const { abs, name } of files) {
-        const migration = (await import(pathToFileURL(abs).href)) as Migration;
-        if (migration.isOnline) {
+      for (const file of files) {
+        const name = file.name.replace(/\.ts$/, "");
+        const { up, isOnline = false } = (await import(pathToFileURL(file.abs).href)) as Migration;
+        if (!isOnline) {
+          await up(client);
+        } else if (!isDryRun) {
           await session.run("commit; set role coupon_owner; set search_path = ''");
-          await migration.up(client);
+          await up(client);
           await session.run(`reset role; reset search_path; ${begin}`);
-        } else {
-          await migration.up(client);
         }
-        // Only the first migration finds it missing, and only that one makes the schema.
+        // Only the first migration finds this table missing, because that migration creates the schema.
         await session.run(migrationTable);
-        await session.rows("insert into core.migration (name) values ($1)", [name.replace(/\.ts$/, "")]);
+        await session.rows("insert into core.migration (name) values ($1)", [name]);
+        done.push({ name, isOnline });
       }
     },
     end: () => {},
   };
-  return ley.up({ cwd: databaseFolder, dir: "migrations", config: {}, driver: driver as never });
+  await ley.up({ cwd: databaseFolder, dir: "migrations", config: {}, driver: driver as never });
+  return done;
 }
 
 const migrationTable = `
@@ -53,4 +69,4 @@ const migrationTable = `
     name        text         not null unique,
     applied_at  timestamptz  not null default clock_timestamp()
   );
-  comment on table core.migration is 'Which files of db/migrations were applied, in order.'`;
+  comment on table core.migration is 'The files of db/migrations that were applied, in order.'`;

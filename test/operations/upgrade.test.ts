@@ -55,7 +55,7 @@ t.test(
     await report.run("begin; select count(*) from core.redemption");
     const migrating = start(next.folder, "migrate");
     const migrated = untilPrinted(migrating, /migrated: (\d+) migrations/);
-    await Promise.race([untilPrinted(migrating, /a lock is in the way/), migrated]);
+    await Promise.race([untilPrinted(migrating, /another session holds a lock/), migrated]);
     const before = tills.calls.length;
     await tills.until(before + 200);
     t.ok(await isReady(old.url), "nothing has happened yet");

@@ -1,0 +1,142 @@
+// The flags of `npm run migrate`: what they print, and that they change nothing.
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import t from "tap";
+import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { listCode, listMigrations } from "../../src/migration/db-files.ts";
+import { readCatalog } from "../support/catalog.ts";
+import { createDatabase, createEmptyDatabase } from "../support/database.ts";
+import { makeNextVersion } from "../support/next-version.ts";
+import { exitCodeOf, spawnProgram, type Result } from "../support/program.ts";
+import { startTemporaryServer } from "../support/temporary-server.ts";
+
+interface Options {
+  folder?: string;
+  env?: Record<string, string>;
+}
+
+async function run(args: string[], { folder, env = {} }: Options): Promise<Result> {
+  const program = spawnProgram("migrate", { args, env, ...(folder !== undefined && { folder }) });
+  const [stdout, stderr] = await Promise.all([text(program.stdout!), text(program.stderr!)]);
+  return { code: await exitCodeOf(program), stdout, stderr };
+}
+
+const reach = (address: Address): Record<string, string> => ({ DATABASE_URL: formatUrl(address) });
+const isoTime = "\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z";
+
+t.test("--status lists every migration as pending on an empty database, and creates nothing", async (t) => {
+  const { address, drop } = await createEmptyDatabase();
+  t.teardown(drop);
+  const before = await readCatalog(address);
+  const { code, stdout, stderr } = await run(["--status"], { env: reach(address) });
+  t.equal(code, 0, stderr);
+  t.equal(
+    stdout,
+    [
+      ...listMigrations().map((name) => `pending  ${name}`),
+      "code     not loaded",
+      "npm run migrate brings the database up to date\n",
+    ].join("\n"),
+  );
+  t.strictSame(await readCatalog(address), before);
+});
+
+t.test("--status of a migrated database: applied, current, up to date", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const { code, stdout } = await run(["--status"], { env: reach(address) });
+  t.equal(code, 0);
+  const lines = stdout.trimEnd().split("\n");
+  t.strictSame(lines.slice(-2), ["code     current", "database is up to date"]);
+  t.equal(lines.length, listMigrations().length + 2);
+  for (const [index, name] of listMigrations().entries()) {
+    t.match(lines[index], new RegExp(`^applied  ${name}  ${isoTime}$`));
+  }
+});
+
+t.test("--status names the migrations of a database that is newer than the checkout", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const owner = openSession(address, { name: "coupon test", role: "coupon_owner" });
+  await owner.run("insert into core.migration (name) values ('999-future')");
+  await owner.end();
+  const { code, stdout } = await run(["--status"], { env: reach(address) });
+  t.equal(code, 0);
+  t.match(stdout, /the database is newer than this checkout, which does not know its migration 999-future\n$/);
+});
+
+t.test("--dry-run prints what the next version would do, changes nothing, and a migrate still does it", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const next = makeNextVersion();
+  t.teardown(() => next.remove());
+  const [first, online, last] = next.migrations;
+  const options = { folder: next.folder, env: reach(address) };
+
+  const before = await readCatalog(address);
+  const { code, stdout, stderr } = await run(["--dry-run"], options);
+  t.equal(code, 0, stderr);
+  t.equal(
+    stdout,
+    `would apply ${first}
+would apply ${online} online, outside the transaction: not tried in this dry run
+would apply ${last}
+would load ${listCode().length} functions and views
+would drop rules.find_lock(p_call core.call, p_coupon_id uuid)
+would keep jobs.release_batch(p_tenant_id integer, p_batch_id integer, p_holder uuid) for one more version
+dry run: nothing was changed
+`,
+  );
+  t.strictSame(await readCatalog(address), before);
+
+  const status = await run(["--status"], options);
+  t.match(status.stdout, `pending  ${first}\npending  ${online}\npending  ${last}\ncode     another version\n`);
+  t.strictSame(await readCatalog(address), before);
+
+  t.match(await run([], options), { code: 0, stdout: /^migrated: 3 migrations/ });
+});
+
+t.test("--dry-run reports the error that a migrate would meet, and changes nothing", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const owner = openSession(address, { name: "coupon test", role: "coupon_owner" });
+  await owner.run(`
+    create function rules.forgotten() returns int language sql immutable return 1;
+    create view core.theirs as select rules.forgotten() as one;
+    update core.code_version set sha256 = 'another'`);
+  await owner.end();
+  const before = await readCatalog(address);
+  const { code, stderr } = await run(["--dry-run"], { env: reach(address) });
+  t.equal(code, 1);
+  t.match(stderr, /cannot drop what db\/code no longer has.*core\.theirs/s);
+  t.strictSame(await readCatalog(address), before);
+});
+
+t.test("on the embedded server of DATA_DIR, --dry-run leaves not even a role behind", async (t) => {
+  const server = await startTemporaryServer("coupon-migrate-");
+  t.teardown(() => server.stop());
+  const env = { DATA_DIR: path.join(server.temporaryFolder, "data") };
+  const before = await readCatalog(server.address);
+  const { code, stdout, stderr } = await run(["--dry-run"], { env });
+  t.equal(code, 0, stderr);
+  t.match(stdout, /^would create the role coupon_admin\n/);
+  t.match(stdout, `would apply ${listMigrations().at(-1)}\n`);
+  t.strictSame(await readCatalog(server.address), before);
+});
+
+t.test("--help prints the usage, without a database", async (t) => {
+  for (const flag of ["--help", "-h"]) {
+    t.match(await run([flag], {}), { code: 0, stdout: /^usage: npm run migrate/, stderr: "" });
+  }
+});
+
+t.test("a command line that is not understood ends with exit code 2 and changes nothing", async (t) => {
+  const { address, drop } = await createEmptyDatabase();
+  t.teardown(drop);
+  const before = await readCatalog(address);
+  for (const args of [["--dryrun"], ["status"], ["--status", "--dry-run"], ["--status=yes"], ["-n"]]) {
+    t.match(await run(args, { env: reach(address) }), { code: 2, stdout: "", stderr: /\nusage: npm run migrate/ });
+  }
+  t.strictSame(await readCatalog(address), before);
+});
