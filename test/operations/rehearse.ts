@@ -1,4 +1,4 @@
-// `npm run rehearse`: upgrade, backup and restore as in the tests, with more data and for longer.
+// `npm run rehearse` runs the tests of this folder with more data and for longer: upgrade, backup and restore.
 import { spawnSync } from "node:child_process";
 import { runProgram } from "../../src/common/program.ts";
 

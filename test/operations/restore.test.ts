@@ -1,21 +1,24 @@
-// Backups that are restored: to another server from a dump, and to a named point from a copy and the archived log. What must hold
-// afterwards is the README's "Backup and restore".
+// Restores of backups as docs/restore.md describes them: from a dump to another server, and from a copy of the files
+// and the archived log to a named point.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
 import { sendPlain, type Client } from "../support/client.ts";
 import { copyServer, findTools, makeFolder, restoreTo, startArchiving, startSystemServer } from "../support/cluster.ts";
 import { root } from "../support/copy.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
-import { exitCodeOf, startProgramIn, untilPrinted } from "../support/program.ts";
+import { exitCodeOf, startProgram, untilPrinted } from "../support/program.ts";
 import { document } from "../support/provisioning.ts";
+import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { startTills } from "../support/tills.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { isLong } from "./size.ts";
 
 const merchant = "mch_a";
@@ -23,7 +26,7 @@ const stock = isLong ? 20_000 : 2_000;
 const redeem = (by: Client, coupon: string, request_id = newRequestId()) =>
   by.post("/v1/coupons/redeem", { request_id, coupon, merchant });
 
-// Under tills, so that a backup has calls under way in it.
+// Runs `act` while tills call the service, so that a backup contains running calls.
 async function underTills<T>(service: Running, codes: string[], act: () => Promise<T>): Promise<T> {
   const tills = startTills({ accessKey: "ak_a", merchant, codes, servers: [service.url], count: 4 });
   await tills.until(40);
@@ -33,16 +36,7 @@ async function underTills<T>(service: Running, codes: string[], act: () => Promi
   return result;
 }
 
-async function sequence(service: Running): Promise<void> {
-  for (;;) {
-    const [step] = await service.owner.rows<{ is_drained: boolean }>(
-      "select is_drained from jobs.sequence_events(10000)",
-    );
-    if (step!.is_drained) return;
-  }
-}
-
-// Every event behind a cursor, and the cursor at the end.
+// Returns every event after the cursor, and the last cursor.
 async function pull(by: Client, cursor?: string): Promise<{ ids: string[]; cursor: string }> {
   const ids: string[] = [];
   for (let next = cursor; ;) {
@@ -54,32 +48,32 @@ async function pull(by: Client, cursor?: string): Promise<{ ids: string[]; curso
   }
 }
 
-// What any restored database has to be, whatever is in it.
+// Checks what holds for every restored database.
 async function checkRestored(t: Test, service: Running): Promise<void> {
   const said: string[] = [];
   await migrate(service.address, (line) => said.push(line));
   t.strictSame(said, ["database is up to date"]);
   t.equal(await snapshotTables(service.address), readFileSync(path.join(root, "db/tables.sql"), "utf8"));
-  await sequence(service);
+  await sequenceEvents(service.owner);
   t.strictSame(await findBrokenInvariants(service.owner), []);
   t.equal((await sendPlain(service.url, "GET", "/readyz")).status, 200);
-  const work = startProgramIn(".", service, "work");
+  const work = startProgram(service, "work");
   t.teardown(() => work.kill("SIGKILL"));
   await untilPrinted(work, /working/);
   const created = await service
     .as("ak_a")
     .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 10 });
   const batch = `/v1/batches/${created.json.batch.external_id}`;
-  while ((await service.as("ak_a").get(batch)).json.batch.status !== "COMPLETED")
-    await new Promise((resolve) => setTimeout(resolve, 50));
+  const isMinted = async () => (await service.as("ak_a").get(batch)).json.batch.status === "COMPLETED";
+  await waitUntil("the coupons", isMinted);
   work.kill("SIGTERM");
-  t.equal(await exitCodeOf(work), 0, "the worker starts, mints and ends");
+  t.equal(await exitCodeOf(work), 0, "the worker starts, mints and stops");
 }
 
 const tools = findTools();
 t.test(
-  "a dump, restored into another server",
-  { skip: tools === null && "no pg_dump with a server of its version here" },
+  "a dump is restored into another server",
+  { skip: tools === null && "pg_dump or its server is not installed" },
   async (t) => {
     const folder = makeFolder(t);
     const from = await startSystemServer(t, tools!, path.join(folder, "from"));
@@ -90,13 +84,13 @@ t.test(
     const [used, unused] = [codes.pop()!, codes.pop()!];
     const request = newRequestId();
     const first = await redeem(a, used, request);
-    await sequence(service);
+    await sequenceEvents(service.owner);
     const before = await pull(a);
     const file = path.join(folder, "from/dump");
     await underTills(service, codes, async () => from.run("pg_dump", "--format=custom", `--file=${file}`));
 
     const to = await startSystemServer(t, tools!, path.join(folder, "to"));
-    // Given as text: the server's user may not be able to enter the project.
+    // As text, because the server's user may not be able to read the project's folder.
     to.run(
       "psql",
       "--quiet",
@@ -111,18 +105,18 @@ t.test(
     t.match(
       await redeem(b, used, request),
       { text: first.text, headers: { "idempotent-replayed": "true" } },
-      "a retry gets its answer",
+      "a retry gets the recorded answer",
     );
     t.match(await redeem(b, used), { status: 409, json: { code: "COUPON_REDEEMED" } });
     t.equal((await redeem(b, unused)).status, 200);
-    await sequence(restored);
+    await sequenceEvents(restored.owner);
     const after = await pull(b, before.cursor);
     t.ok(after.ids.length > 0);
-    t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids], "a reader goes on where it was");
+    t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids], "a reader continues at its cursor");
   },
 );
 
-t.test("a server, restored to a point before a mistake", async (t) => {
+t.test("a server is restored to a point before a mistake", async (t) => {
   const folder = makeFolder(t);
   const server = await startArchiving(t, folder);
   await migrate(server.address);
@@ -133,75 +127,98 @@ t.test("a server, restored to a point before a mistake", async (t) => {
   const base = await underTills(service, codes, () => copyServer(server, folder));
   const request = newRequestId();
   const first = await redeem(a, kept, request);
-  await sequence(service);
+  await sequenceEvents(service.owner);
   const before = await pull(a);
   const dba = openSession(server.address, { name: "rehearsal" });
   await dba.rows("select pg_create_restore_point('before_the_mistake')");
-
-  // All of this is lost: a redemption, its event and cursor, a batch that was printed, a revoked credential.
-  const lostRequest = newRequestId();
-  t.equal((await redeem(a, lost, lostRequest)).status, 200);
-  await underTills(service, codes, async () => {});
-  await sequence(service);
-  const gone = await pull(a, before.cursor);
-  t.ok(gone.ids.length > 20);
-  const printed = await service.makeBatch(a, "tpl_fixed", 50);
-  await service.admin.rows("select admin.revoke_credential('ak_a_second', 'leaked')");
-  await dba.rows("select pg_switch_wal()");
-  const [{ file }] = (await dba.rows<{ file: string }>("select pg_walfile_name(pg_current_wal_lsn()) as file")) as [
-    { file: string },
-  ];
-  for (;;) {
-    const [row] = await dba.rows<{ last: string }>("select last_archived_wal as last from pg_stat_archiver");
-    if (row!.last !== null && row!.last >= previous(file)) break;
-    await dba.rows("select pg_sleep(0.05)");
-  }
+  const mistake = await makeMistake(t, service, codes, lost, before.cursor);
+  await archiveWal(dba);
   await dba.end();
 
   const second = await restoreTo(t, server, base, folder, "before_the_mistake");
-  // As the README tells: a new master key first, the old one behind it.
+  // As the documents say: a new master key first, then the old one.
   const rotated = `2:${randomBytes(32).toString("base64")},1:${service.masterKeyText}`;
   const restored = await startService(t, null, { on: { address: second.address, masterKeyText: rotated } });
-  const b = restored.as("ak_a");
   await restored.admin.rows("select admin.note_restore('rehearsal')");
   await checkRestored(t, restored);
-
+  const b = restored.as("ak_a");
   t.match(
     await redeem(b, kept, request),
     { text: first.text, headers: { "idempotent-replayed": "true" } },
-    "what was before the point is there",
+    "an answer from before the point is kept",
   );
+  t.equal((await redeem(b, unused)).status, 200, "codes from before the point are valid");
+  await checkLost(t, restored, mistake, lost);
+
+  await sequenceEvents(restored.owner);
+  const after = await pull(b, before.cursor);
+  t.ok(after.ids.length >= 2);
+  t.strictSame((await pull(b, mistake.cursor)).ids, after.ids, "a cursor from the lost time skips no new event");
+  t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids]);
+  t.strictSame(await findBrokenInvariants(restored.owner), []);
+});
+
+// What happened after the restore point and is lost.
+type Mistake = { request: string; cursor: string; printed: string[] };
+
+// Makes a redemption, its event and cursor, a batch whose codes are printed, and a revoked credential.
+async function makeMistake(
+  t: Test,
+  service: Running,
+  codes: string[],
+  coupon: string,
+  cursor: string,
+): Promise<Mistake> {
+  const a = service.as("ak_a");
+  const request = newRequestId();
+  t.equal((await redeem(a, coupon, request)).status, 200);
+  await underTills(service, codes, async () => {});
+  await sequenceEvents(service.owner);
+  const gone = await pull(a, cursor);
+  t.ok(gone.ids.length > 20);
+  const printed = await service.makeBatch(a, "tpl_fixed", 50);
+  await service.admin.rows("select admin.revoke_credential('ak_a_second', 'leaked')");
+  return { request, cursor: gone.cursor, printed: printed.codes };
+}
+
+async function checkLost(t: Test, restored: Running, { request, printed }: Mistake, coupon: string): Promise<void> {
+  const b = restored.as("ak_a");
   t.match(
-    await redeem(b, printed.codes[0]!),
+    await redeem(b, printed[0]!),
     { status: 404, json: { code: "NOT_FOUND", details: { resource: "coupon" } } },
     "a code of a lost batch is unknown",
   );
   const again = await restored.makeBatch(b, "tpl_fixed", 50);
   t.ok(
     again.codes.every((code) => code.startsWith("2")),
-    "and no new code can be one of these: they begin with another character",
+    "no new code can equal a lost one: they begin with another character",
   );
-  t.ok(printed.codes.every((code) => code.startsWith("1")));
-  t.equal((await redeem(b, unused)).status, 200, "codes of before hold");
-  const judged = await redeem(b, lost, lostRequest);
-  t.equal(judged.status, 200, "a request whose record is lost is judged anew");
-  t.notOk("idempotent-replayed" in judged.headers);
+  t.ok(printed.every((code) => code.startsWith("1")));
+  const exported = await Array.fromAsync(exportCodes(restored.admin, restored.keys, again.id, true));
+  t.equal(exported.flat().length, 50);
+  const decided = await redeem(b, coupon, request);
+  t.equal(decided.status, 200, "a request whose record is lost is decided again");
+  t.notOk("idempotent-replayed" in decided.headers);
   t.equal(
     (await restored.as("ak_a_second").get("/v1/events")).status,
     200,
-    "a credential that was revoked later is back: it has to be revoked again",
+    "a credential that was revoked after the point works again, so it must be revoked again",
   );
+}
 
-  await sequence(restored);
-  const after = await pull(b, before.cursor);
-  t.ok(after.ids.length >= 2);
-  t.strictSame((await pull(b, gone.cursor)).ids, after.ids, "a cursor of the lost time skips nothing of the new one");
-  t.strictSame((await pull(b)).ids, [...before.ids, ...after.ids]);
-  t.strictSame(await findBrokenInvariants(restored.owner), []);
-  t.equal((await Array.fromAsync(exportCodes(restored.admin, restored.keys, again.id, true))).flat().length, 50);
-});
+async function archiveWal(dba: Session): Promise<void> {
+  await dba.rows("select pg_switch_wal()");
+  const [row] = await dba.rows<{ file: string }>("select pg_walfile_name(pg_current_wal_lsn()) as file");
+  const isArchived = async (): Promise<boolean> => {
+    const [archiver] = await dba.rows<{ last: string | null }>(
+      "select last_archived_wal as last from pg_stat_archiver",
+    );
+    return archiver!.last !== null && archiver!.last >= previous(row!.file);
+  };
+  await waitUntil("the archived log", isArchived, { everyMs: 50 });
+}
 
-// The file of the log before this one: the one that was switched from is whole.
+// The WAL file before this one, which is complete after the switch.
 function previous(file: string): string {
   return (BigInt(`0x${file}`) - 1n).toString(16).toUpperCase().padStart(24, "0");
 }

@@ -1,2 +1,2 @@
-// The tests of this folder are short; `npm run rehearse` runs them at length.
+// The tests of this folder are short by default. `npm run rehearse` runs the long form.
 export const isLong = process.env["COUPON_REHEARSAL"] === "long";

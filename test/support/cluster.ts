@@ -1,5 +1,5 @@
-// Database servers for rehearsals: one that archives its log and is restored to a point in time, and one of the system's
-// own PostgreSQL, for the tools that the embedded server lacks.
+// Database servers for rehearsals: one that archives its log and is restored to a point in time, and one of the
+// system's own PostgreSQL, for the tools that the embedded server lacks.
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
