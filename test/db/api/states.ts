@@ -1,5 +1,5 @@
 // What every operation does with a coupon in every state, in both variants. states.test.ts makes its tests from
-// this one table, and README.md shows it.
+// this one table, and docs/integrate.md shows it.
 //
 // A cell is the code of the refusal, or the state of the coupon after a success, behind an arrow. In the column
 // of query it is the status that the answer shows.
@@ -203,7 +203,7 @@ function read(result: string): Expected {
   return result.includes("_") ? { code: result } : { status: result };
 }
 
-// The two tables as README.md holds them, between its markers.
+// The two tables as docs/integrate.md has them, between its markers.
 export function renderStates(): string {
   const show = (cell: Cell) =>
     typeof cell === "string" ? mark(cell) : variants.map((variant) => `${variant}: ${mark(cell[variant])}`).join(", ");
@@ -226,5 +226,5 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
 }
 
-// What README.md should hold, to be pasted there: node test/db/api/states.ts
+// Prints what docs/integrate.md should have there: node test/db/api/states.ts
 if (import.meta.main) process.stdout.write(renderStates());
