@@ -25,35 +25,35 @@ export async function benchFloods(server: Server, { seconds, rounds }: Settings)
     const coming = setInterval(() => void flood(target, Math.ceil(100 / seconds)), 100);
     return { open: () => 0, letGo: () => clearInterval(coming) };
   };
-  const nobody = async (): Promise<Held> => ({ open: () => 0, letGo: () => {} });
+  const noFlood = async (): Promise<Held> => ({ open: () => 0, letGo: () => {} });
   // A client that asks for an answer costs the service time in any case. The difference to clients that stay is the
   // cost of leaving.
   const staying = spread((to, count) => cutAnswers(to, count, true));
   const floods: [name: string, flood: () => Promise<Held>, other: () => Promise<Held>][] = [
-    ["1,000 leave during the request body", spread(cutBodies), nobody],
+    ["1,000 leave during the request body", spread(cutBodies), noFlood],
     ["1,000 leave during the answer", spread(cutAnswers), staying],
-    ["2,000 send nothing", () => hold(target, 2_000, false), nobody],
-    ["1,000 send their headers slowly", () => hold(target, 1_000, true), nobody],
+    ["2,000 send nothing", () => hold(target, 2_000, false), noFlood],
+    ["1,000 send their headers slowly", () => hold(target, 1_000, true), noFlood],
   ];
 
-  async function beside(start: () => Promise<Held>): Promise<Float64Array> {
+  async function measure(start: () => Promise<Held>): Promise<Float64Array> {
     const flood = await start();
     const latencies = await loadAt(environment, pool, loader, perSecond, seconds);
     flood.letGo();
     return latencies;
   }
 
-  await beside(nobody);
+  await measure(noFlood);
   await settle(environment);
   const results: Report["results"] = [];
   for (const [name, flood, other] of floods) {
     const [without, during]: [Float64Array[], Float64Array[]] = [[], []];
     for (let round = 0; round < rounds; round += 1) {
-      without.push(await beside(other));
-      during.push(await beside(flood));
+      without.push(await measure(other));
+      during.push(await measure(flood));
     }
     const p99 = quantile(joined(without), 0.99);
-    const what = other === nobody ? "alone" : "with as many that stay";
+    const what = other === noFlood ? "alone" : "with as many that stay";
     results.push(
       { name: `${name}: p99`, value: quantile(joined(during), 0.99), unit: "ms", aim: { atMost: 2 * p99 } },
       { name: what, value: p99, unit: "ms" },

@@ -61,7 +61,7 @@ export async function benchHeld(environment: Environment, pool: CouponPool, { ro
     const ask = () => asked.push(client.post("/v1/coupons/redeem", JSON.parse(redeemRequest(coupon!).body)));
     ask();
     const asking = setInterval(ask, 100);
-    const beside = await loadAt(environment, pool, loader, fixedPerSecond, heldSeconds);
+    const whileHeld = await loadAt(environment, pool, loader, fixedPerSecond, heldSeconds);
     clearInterval(asking);
     await psql.run("rollback");
     const redeemed = (await Promise.all(asked)).filter(({ status }) => status === 200).length;
@@ -71,7 +71,7 @@ export async function benchHeld(environment: Environment, pool: CouponPool, { ro
       continue;
     }
     without.push(free);
-    during.push(beside);
+    during.push(whileHeld);
   }
   loader.end();
   await psql.end();

@@ -36,7 +36,7 @@ export async function benchMint(server: Server, settings: Settings): Promise<Rep
       { name: `p99 at ${tillsPerSecond}/s without a mint`, value: tills.without, unit: "ms" },
       { name: `p99 at ${tillsPerSecond}/s during a mint`, value: tills.during, unit: "ms" },
       { name: "p99 during / without", value: tills.during / tills.without, unit: "", aim: { atMost: 2 } },
-      { name: `mint beside ${tillsPerSecond}/s`, value: tills.minted, unit: "/s" },
+      { name: `mint during ${tillsPerSecond}/s`, value: tills.minted, unit: "/s" },
     ],
     details: rates,
   };

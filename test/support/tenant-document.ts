@@ -1,4 +1,4 @@
-// The parts of which tests, benchmarks and chaos runs build the documents that `npm run apply` takes.
+// Parts of the documents that `npm run apply` takes, for tests, benchmarks and chaos runs.
 
 // A secret follows from its access key, so clients need no list of secrets.
 export const secretOf = (accessKey: string): string => `secret of ${accessKey} `.padEnd(40, "x");
