@@ -5,7 +5,7 @@ export function writeBody({ requestId, values }: Pick<Call, "requestId" | "value
   return JSON.stringify({ request_id: requestId, ...values });
 }
 
-// Changes the order of the fields, the notation of numbers and code, and insignificant white space.
+// Changes the order of the fields, the notation of numbers and codes, and insignificant white space.
 export function writeBodyDifferently({ requestId, values }: Call): string {
   const { coupon, store, ...rest } = values;
   return write({

@@ -1,8 +1,9 @@
-// npm run model -- [--variant A] [--runs 10000] [--seed N] [--lanes 24] [--minutes M] [--replay SEED:PATH] The long
-// form of the model tests, on a new server (see test/support/server.ts). It ends after the given number of runs or
-// minutes, or at the first mismatch, which it shrinks and prints. Without --variant it tests both. The runs are split
-// into parts, each with a new database, because a large database is slower to compare. Each part ends by comparing feed
-// and statement.
+// npm run model -- [--variant A] [--runs 10000] [--seed N] [--lanes 24] [--minutes M] [--replay SEED:PATH]
+//
+// The long form of the model tests, on a new server (see test/support/server.ts). It ends after the given number of
+// runs or minutes, or at the first mismatch, which it shrinks and prints. Without --variant it tests both. The runs are
+// split into parts, each with a new database, because a large database is slower to compare. Each part ends by
+// comparing feed and statement.
 import { parseArgs } from "node:util";
 import { dropDatabases, makeTemplate } from "../support/database.ts";
 import { startServer } from "../support/server.ts";
