@@ -1,26 +1,26 @@
-// Which addresses a webhook may be sent to. A subscriber writes the URL and we make the connection: without this
-// whoever may provision a webhook reaches what stands beside us, from loopback to the cloud's metadata service.
+// The addresses that a webhook may be sent to. A subscriber chooses the URL and this service connects to it. Without
+// this rule, anyone who may set a webhook could reach our neighbours, from loopback to the cloud's metadata service.
 //
-// What is judged is the addresses that are about to be connected to, in the lookup of that very connection: there is
-// no second lookup that could answer otherwise. One refused address among a host's refuses the host.
+// The rule checks addresses in the lookup of the connection itself, so no second lookup can return other addresses.
+// One refused address of a host refuses the host.
 //
-// All addresses are numbers of one space of 128 bits, IPv4 at ::ffff:0:0/96, so that no spelling has a rule of its own.
+// All addresses are numbers in one 128-bit space, IPv4 at ::ffff:0:0/96, so no notation needs its own rule.
 import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP, type LookupFunction } from "node:net";
 
 export type AddressRule = (address: string) => boolean;
-// All addresses of a host name.
+/** Returns all addresses of a host name. */
 export type Resolve = (hostname: string) => Promise<string[]>;
 
 type Block = { first: bigint; bits: number };
 
 const ipv4 = block("::ffff:0:0/96");
-// How a network without IPv4 writes an IPv4 address (RFC 6052); judged as that.
+// IPv4 addresses as seen from a network without IPv4 (RFC 6052). The IPv4 address inside is checked.
 const nat64 = block("64:ff9b::/96");
 
-// IPv6 is refused but for what is given to the public, so ranges that nobody has thought of yet are refused as well.
-// With the rest go ::, ::1, IPv4-compatible, 64:ff9b:1::/48, fc00::/7, fe80::/10, fec0::/10 and ff00::/8.
+// Only public IPv6 is allowed, so ranges without a meaning today are refused as well. This refuses ::, ::1,
+// IPv4-compatible addresses, 64:ff9b:1::/48, fc00::/7, fe80::/10, fec0::/10 and ff00::/8.
 const publicIpv6 = block("2000::/3");
 
 const refused = [
@@ -42,14 +42,14 @@ const refused = [
   "2001::/23", // protocol assignments, with Teredo (2001::/32) and benchmarks (2001:2::/48)
   "2001:db8::/32",
   "3fff::/20", // documentation
-  "2002::/16", // 6to4, whatever IPv4 address is in it: nobody has it any more
+  "2002::/16", // 6to4, with any IPv4 address inside: it is obsolete
 ].map(block);
 
-// allow: CIDRs that may be reached all the same (WEBHOOK_ALLOW).
+/** `allow` lists CIDRs that are allowed although they are not public (WEBHOOK_ALLOW). */
 export function createAddressRule(allow: readonly string[] = []): AddressRule {
   const allowed = allow.map(block);
   return (address) => {
-    // A zone (fe80::1%eth0) says through which interface, not whether.
+    // A zone (fe80::1%eth0) names the interface and does not matter here.
     const number = toNumber(address.replace(/%.*/s, ""));
     return number !== null && (allowed.some((one) => contains(one, number)) || isPublic(number));
   };
@@ -59,13 +59,13 @@ export class RefusedAddress extends Error {
   constructor(hostname: string, address: string) {
     super(
       hostname === address
-        ? `refused: ${address} is no public address`
-        : `refused: ${hostname} has ${address}, which is no public address`,
+        ? `refused: ${address} is not a public address`
+        : `refused: ${hostname} has ${address}, which is not a public address`,
     );
   }
 }
 
-// The lookup of a connection. node asks it for names only: see checkLiteral.
+/** The lookup function of a connection. Node calls it for names only; checkLiteral covers literal addresses. */
 export function createLookup(mayConnect: AddressRule, resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {
     const answer = (addresses: string[]) => {
@@ -80,15 +80,17 @@ export function createLookup(mayConnect: AddressRule, resolve: Resolve): LookupF
   };
 }
 
-// A host that is an address already is never looked up.
+/** Throws if the host is a literal address that is refused. Node never looks up literal addresses. */
 export function checkLiteral(mayConnect: AddressRule, host: string): void {
   if (isIP(host) !== 0 && !mayConnect(host)) throw new RefusedAddress(host, host);
 }
 
 const resolver = new Resolver({ timeout: 3_000, tries: 2 });
 
-// The hosts file, then the DNS. Not the system's resolver: it has four threads in all, so a few dead name servers
-// would hold up everybody's deliveries. Search domains are the price: a name has to be written in full.
+/**
+ * Asks the hosts file, then the DNS. The system's resolver has only four threads, so a few dead name servers would delay
+ * all deliveries. The price: search domains do not apply, so names must be fully qualified.
+ */
 export const resolveHost: Resolve = async (hostname) => {
   const name = hostname.replace(/\.$/, "");
   const listed = await readHosts(name);
@@ -109,8 +111,8 @@ async function readHosts(name: string): Promise<string[]> {
 }
 
 function isPublic(number: bigint): boolean {
-  const judged = contains(nat64, number) ? ipv4.first | BigInt.asUintN(32, number) : number;
-  return (contains(ipv4, judged) || contains(publicIpv6, judged)) && !refused.some((one) => contains(one, judged));
+  const embedded = contains(nat64, number) ? ipv4.first | BigInt.asUintN(32, number) : number;
+  return (contains(ipv4, embedded) || contains(publicIpv6, embedded)) && !refused.some((one) => contains(one, embedded));
 }
 
 function contains({ first, bits }: Block, number: bigint): boolean {
@@ -121,7 +123,7 @@ function contains({ first, bits }: Block, number: bigint): boolean {
 function block(cidr: string): Block {
   const [address = "", bits] = cidr.split("/");
   const first = toNumber(address);
-  if (first === null) throw new Error(`${cidr} is no CIDR`);
+  if (first === null) throw new Error(`${cidr} is not a CIDR`);
   return { first, bits: Number(bits) + (isIP(address) === 4 ? 96 : 0) };
 }
 
@@ -131,7 +133,7 @@ function toNumber(address: string): bigint | null {
     return (0xffffn << 32n) | (a << 24n) | (b << 16n) | (c << 8n) | d;
   }
   if (isIP(address) !== 6) return null;
-  // The URL parser writes it in hexadecimal groups, at most one run of zeros left out.
+  // The URL parser writes hexadecimal groups and omits at most one run of zeros.
   const [head = "", tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
   const [before, after] = [groups(head), groups(tail ?? "")];
   const zeros = Array<string>(tail === undefined ? 0 : 8 - before.length - after.length).fill("0");

@@ -1,112 +1,115 @@
-// One webhook: signed as Standard Webhooks says, sent once, and what came of it. It never throws; what a subscriber
-// answers or does not answer is a value. Connections are not kept: each one looks its host up again, and no
-// proxy of the environment takes part, which would connect on our behalf past the check of the address.
-import { request as requestHttp, type IncomingMessage } from "node:http";
+// Sends one webhook once, signed according to Standard Webhooks, and returns the outcome. Sending never throws: whatever
+// a subscriber answers or fails to answer is a value. Connections are not kept, so that each one resolves its host anew.
+// No proxy of the environment is used: it would connect on our behalf and bypass the check of the address.
+import { request as requestHttp, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as requestHttps, type RequestOptions } from "node:https";
-import type { TcpNetConnectOpts } from "node:net";
-import { checkLiteral, createLookup, resolveHost, type AddressRule, type Resolve } from "./address-rule.ts";
+import type { LookupFunction, TcpNetConnectOpts } from "node:net";
 import { messageOf } from "../common/program.ts";
 import { signWebhook } from "../crypto/webhook-signature.ts";
+import { checkLiteral, createLookup, resolveHost, type AddressRule, type Resolve } from "./address-rule.ts";
 
 export type Webhook = { id: string; url: string; body: string; secrets: readonly string[] };
 
 export type Outcome = {
-  // Null: no whole answer; error says why.
+  /** Null: no complete response. `error` says why. */
   httpStatus: number | null;
   error: string | null;
   retryAfterSeconds: number | null;
   durationMs: number;
 };
-// Null: cut off because we stop. Nobody knows what came of it.
+/** Returns null if `cut` ended the exchange because the program stops: the outcome is unknown. */
 export type Send = (webhook: Webhook, cut?: AbortSignal) => Promise<Outcome | null>;
 
-type Answer = { status: number; retryAfter: string | undefined };
+/** `timeoutMs` covers the whole exchange: name, connection, TLS, response, body. */
 export type SenderOptions = { mayConnect: AddressRule; resolve?: Resolve; timeoutMs?: number };
 
-const maxAnswerBytes = 16 * 1024;
-const maxRetryAfterSeconds = 24 * 60 * 60;
-// Of "103 Early Hints" and the like, which come before an answer, each with headers of its own.
-const maxHints = 8;
+type Response = { status: number; retryAfter: string | undefined };
+type Exchange = { timeoutMs: number; cut: AbortSignal | undefined };
 
-// timeoutMs is for the whole exchange: name, connection, TLS, answer, body.
+const maxResponseBytes = 16 * 1024;
+const maxRetryAfterSeconds = 24 * 60 * 60;
+// Interim responses such as "103 Early Hints" precede the response, each with its own headers.
+const maxInterimResponses = 8;
+
 export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15_000 }: SenderOptions): Send {
   const lookup = createLookup(mayConnect, resolve);
 
   return async (webhook, cut) => {
     const startedAt = performance.now();
-    const took = (result: Omit<Outcome, "durationMs">): Outcome => ({
-      ...result,
+    const withDuration = (outcome: Omit<Outcome, "durationMs">): Outcome => ({
+      ...outcome,
       durationMs: Math.round(performance.now() - startedAt),
     });
     try {
-      const { status, retryAfter } = await exchange(webhook, cut);
+      const request = openRequest(webhook, mayConnect, lookup);
+      const { status, retryAfter } = await exchange(request, webhook.body, { timeoutMs, cut });
       const isTaken = status >= 200 && status <= 299;
-      return took({
+      return withDuration({
         httpStatus: status,
         error: null,
         retryAfterSeconds: isTaken ? null : readRetryAfter(retryAfter, Date.now()),
       });
     } catch (error) {
       if (cut?.aborted) return null;
-      return took({ httpStatus: null, error: describe(error), retryAfterSeconds: null });
+      return withDuration({ httpStatus: null, error: describe(error), retryAfterSeconds: null });
     }
   };
-
-  function exchange(webhook: Webhook, cut?: AbortSignal): Promise<Answer> {
-    const url = new URL(webhook.url);
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    checkLiteral(mayConnect, host);
-    const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamilyAttemptTimeout"> = {
-      method: "POST",
-      host,
-      port: url.port,
-      path: `${url.pathname}${url.search}`,
-      headers: headersOf(webhook),
-      lookup,
-      agent: false,
-      maxHeaderSize: maxAnswerBytes,
-      autoSelectFamilyAttemptTimeout: 2_000,
-    };
-    return new Promise((resolve, reject) => {
-      const request = (url.protocol === "https:" ? requestHttps : requestHttp)(options);
-      const end = (settle: () => void) => {
-        clearTimeout(timer);
-        cut?.removeEventListener("abort", stop);
-        settle();
-        request.destroy();
-      };
-      const fail = (error: Error) => end(() => reject(error));
-      const stop = () => fail(new Error("cut off"));
-      const timer = setTimeout(() => fail(new Error(`no whole answer within ${timeoutMs / 1000} s`)), timeoutMs);
-      cut?.addEventListener("abort", stop);
-      request.on("error", fail);
-      let hints = 0;
-      request.on("information", () => {
-        hints += 1;
-        if (hints > maxHints) fail(new Error("too many interim answers"));
-      });
-      request.on("upgrade", (_, socket) => {
-        socket.destroy();
-        fail(new Error("the receiver switched protocols"));
-      });
-      request.on("response", (response) => {
-        read(
-          response,
-          () => end(() => resolve({ status: response.statusCode!, retryAfter: response.headers["retry-after"] })),
-          fail,
-        );
-      });
-      request.end(webhook.body);
-    });
-  }
 }
 
-// What an answer says besides its status is of no use: it is read so that the subscriber can finish, up to the limit.
-function read(response: IncomingMessage, done: () => void, fail: (error: Error) => void): void {
+function openRequest(webhook: Webhook, mayConnect: AddressRule, lookup: LookupFunction): ClientRequest {
+  const url = new URL(webhook.url);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  checkLiteral(mayConnect, host);
+  const options: RequestOptions & Pick<TcpNetConnectOpts, "autoSelectFamilyAttemptTimeout"> = {
+    method: "POST",
+    host,
+    port: url.port,
+    path: `${url.pathname}${url.search}`,
+    headers: headersOf(webhook),
+    lookup,
+    agent: false,
+    maxHeaderSize: maxResponseBytes,
+    autoSelectFamilyAttemptTimeout: 2_000,
+  };
+  return (url.protocol === "https:" ? requestHttps : requestHttp)(options);
+}
+
+function exchange(request: ClientRequest, body: string, { timeoutMs, cut }: Exchange): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => {
+      clearTimeout(timer);
+      cut?.removeEventListener("abort", stop);
+      settle();
+      request.destroy();
+    };
+    const fail = (error: Error) => end(() => reject(error));
+    const stop = () => fail(new Error("cut off"));
+    const timer = setTimeout(() => fail(new Error(`no complete response within ${timeoutMs / 1000} s`)), timeoutMs);
+    cut?.addEventListener("abort", stop);
+    request.on("error", fail);
+    let interimResponses = 0;
+    request.on("information", () => {
+      interimResponses += 1;
+      if (interimResponses > maxInterimResponses) fail(new Error("too many interim responses"));
+    });
+    request.on("upgrade", (_, socket) => {
+      socket.destroy();
+      fail(new Error("the receiver switched protocols"));
+    });
+    request.on("response", (response) => {
+      const { statusCode, headers } = response;
+      drain(response, () => end(() => resolve({ status: statusCode!, retryAfter: headers["retry-after"] })), fail);
+    });
+    request.end(body);
+  });
+}
+
+// The body of a response is not used. It is read up to the limit, so that the subscriber can finish sending.
+function drain(response: IncomingMessage, done: () => void, fail: (error: Error) => void): void {
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > maxAnswerBytes) done();
+    if (bytes > maxResponseBytes) done();
   });
   response.on("end", done);
   response.on("error", fail);
@@ -124,7 +127,7 @@ function headersOf({ id, body, secrets }: Webhook): Record<string, string> {
   };
 }
 
-// Seconds, or a date in one of the three forms of HTTP. Anything else is no wish.
+/** Reads seconds, or a date in one of HTTP's three forms. Returns null for anything else. */
 export function readRetryAfter(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((readHttpDate(text) - now) / 1000);
@@ -133,12 +136,12 @@ export function readRetryAfter(text: string | undefined, now: number): number | 
 
 function readHttpDate(text: string): number {
   if (/^[A-Z][a-z]{2,8}, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return Date.parse(text);
-  // asctime, which names no zone and means GMT
+  // asctime names no zone and means GMT.
   if (/^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/.test(text)) return Date.parse(`${text} GMT`);
   return NaN;
 }
 
-// For the delivery log. A certificate's names are the other side's text, so nothing but plain characters is taken.
+// For the delivery log. The text may quote the receiver's certificate, so only plain characters are kept.
 function describe(error: unknown): string {
   return messageOf(error)
     .replace(/[^ -~]/g, "?")

@@ -159,7 +159,7 @@ t.test("an exchange has its time as a whole: a receiver that never ends it has n
   for (const [name, act] of Object.entries(receivers)) outcomes[name] = sendBriefly(await startBare(t, act));
   for (const [name, outcome] of Object.entries(outcomes)) {
     const { durationMs, ...rest } = (await outcome)!;
-    t.match(rest, { httpStatus: null, error: "no whole answer within 1 s" }, name);
+    t.match(rest, { httpStatus: null, error: "no complete response within 1 s" }, name);
     t.ok(durationMs >= 990 && durationMs < 5_000, `${name}: ${durationMs} ms`);
   }
 });
@@ -181,7 +181,7 @@ t.test("of a body of 1 GB at most 16 KiB are looked at, and the rest is not wait
     t,
     (socket) => void pour(socket, Buffer.from("HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n"), gigabyte),
   );
-  t.match(await sendTo(endless), { httpStatus: null, error: "too many interim answers" });
+  t.match(await sendTo(endless), { httpStatus: null, error: "too many interim responses" });
   const wide = await startBare(t, (socket) => void socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(20_000)}\r\n\r\n`));
   t.match(await sendTo(wide), { httpStatus: null, error: /Header overflow/ });
 });
@@ -200,7 +200,7 @@ t.test("a connection that breaks is no answer, wherever it breaks", async (t) =>
   for (const [name, act] of Object.entries(receivers)) {
     const outcome = await sendTo(await startBare(t, act));
     t.match(outcome, { httpStatus: null, error: /^[ -~]+$/ }, `${name}: ${outcome.error}`);
-    t.notMatch(outcome.error, "no whole answer", name);
+    t.notMatch(outcome.error, "no complete response", name);
   }
   t.match(await sendTo("http://127.0.0.1:9/"), { httpStatus: null, error: /ECONNREFUSED/ }, "nobody listens");
   t.match(await sendTo("http:///"), { httpStatus: null }, "no URL");

@@ -166,7 +166,7 @@ t.test("an address that is not allowed is refused, told and tried again, without
   await world.happen("pty_s1", 1);
   await startDeliverer(world, world.worker, { allow: [] }).drain();
   t.match(await listDeliveries(world), [
-    { status: "WAITING", attempt_count: 1, last_error: "refused: 127.0.0.1 is no public address" },
+    { status: "WAITING", attempt_count: 1, last_error: "refused: 127.0.0.1 is not a public address" },
   ]);
   t.equal(receiver.connections, 0);
 });

@@ -72,7 +72,7 @@ t.test("whatever is no 2xx is tried again after 4 to 6 seconds", async (t) => {
     ["HTTP 301", status(301, { location: "http://10.0.0.1/" })],
     ["HTTP 404", status(404)],
     ["HTTP 500", status(500)],
-    ["no whole answer within 0.2 s", hang],
+    ["no complete response within 0.2 s", hang],
     ["socket hang up", (response) => response.destroy()],
   ];
   for (const [error, answer] of answers) {
