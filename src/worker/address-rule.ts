@@ -111,8 +111,8 @@ async function readHosts(name: string): Promise<string[]> {
 }
 
 function isPublic(number: bigint): boolean {
-  const embedded = contains(nat64, number) ? ipv4.first | BigInt.asUintN(32, number) : number;
-  return (contains(ipv4, embedded) || contains(publicIpv6, embedded)) && !refused.some((one) => contains(one, embedded));
+  const address = contains(nat64, number) ? ipv4.first | BigInt.asUintN(32, number) : number;
+  return (contains(ipv4, address) || contains(publicIpv6, address)) && !refused.some((one) => contains(one, address));
 }
 
 function contains({ first, bits }: Block, number: bigint): boolean {
