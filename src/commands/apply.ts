@@ -1,6 +1,6 @@
 // npm run apply -- FILE (or - for standard input)
-// Provisioning: creates or updates what FILE declares, all or nothing; applying it twice changes nothing. Prints
-// JSON; a secret is in it only when it was generated now, and cannot be shown again.
+// Provisioning: creates or updates everything that FILE declares, all or nothing. Applying a file twice changes nothing.
+// Prints JSON. It contains a secret only if this run generated it; no later run can show it again.
 // Secrets are sealed here, so that the database never sees one.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -28,7 +28,7 @@ export type Applied = {
   };
 };
 
-// What is wrong with the file, by field.
+/** The file is wrong. `issues` lists the fields. */
 export class ApplyError extends Error {
   readonly issues: Issue[];
   constructor(issues: Issue[]) {
@@ -42,7 +42,7 @@ export async function apply(database: Database, keys: MasterKeys, file: unknown)
   if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
   const { document, generated } = sealSecrets(keys, parsed.data);
   const stored = await store(database, document);
-  // A generated secret of a credential that exists already was not stored: the old one goes on.
+  // If the credential already exists, its old secret stays and the generated one is dropped.
   return {
     changed: stored.changed,
     tenants: stored.tenants,
@@ -74,13 +74,13 @@ async function store(database: Database, document: unknown): Promise<Stored> {
     ]);
     return JSON.parse(row!.answer) as Stored;
   } catch (error) {
-    // The database judged the file: its issues stand in the detail, as paths like ours.
+    // The database refused the file. The detail lists its issues, with the same kind of paths.
     if (sqlState(error) !== "CP400") throw error;
     throw new ApplyError(JSON.parse(sqlDetail(error)!) as Issue[]);
   }
 }
 
-// The file with every secret sealed, and by purpose those that were generated here.
+// Returns the file with all secrets sealed, and the secrets generated here by purpose.
 function sealSecrets(keys: MasterKeys, file: Provisioning) {
   const generated = new Map<string, string>();
   const sealed = (purpose: string, given: string | undefined, generate: () => string) => {
@@ -115,7 +115,7 @@ async function readDocument(file: string): Promise<unknown> {
   try {
     document = JSON.parse(content);
   } catch (error) {
-    // JSON.parse quotes a piece of the text, which may be a secret: only the place is repeated.
+    // JSON.parse quotes a piece of the text, which may be a secret. So only the position is repeated.
     const place = /at position \d+( \(line \d+ column \d+\))?/.exec(messageOf(error))?.[0] ?? "at its end";
     throw new Error(`${file}: not JSON ${place}`);
   }

@@ -1,4 +1,4 @@
-// A signing client: what a partner would write, as small as it gets. Used by `npm run demo` and by the tests.
+// The signing client: the least that a partner has to write. Used by `npm run demo` and by the tests.
 import { randomBytes } from "node:crypto";
 import { request as send } from "node:http";
 import { sign } from "../crypto/request-signature.ts";
@@ -12,7 +12,7 @@ export type CallOptions = {
 };
 export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string; json: any };
 export type Client = {
-  // A string or bytes go out as they are, anything else as JSON.
+  /** Sends a string or bytes unchanged, anything else as JSON. */
   post(target: string, body: unknown, options?: CallOptions): Promise<Reply>;
   get(target: string, options?: CallOptions): Promise<Reply>;
 };
@@ -53,7 +53,7 @@ function toBytes(body: unknown): Uint8Array {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-// node:http and not fetch: fetch rewrites the target (dots, escapes), and the signature is over what was sent.
+/** Uses node:http because fetch rewrites the target (dots, escapes), and the signature covers the target as sent. */
 export function exchange(
   url: string,
   method: string,

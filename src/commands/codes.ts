@@ -1,8 +1,8 @@
 // npm run codes -- bat_… [--unreleased] [--destroy]
-// Streams the codes of a batch as CSV (coupon_id,code) to standard output. The database knows no code: each is
-// derived here, again, from the master key, the batch's salt and the coupon's number, and goes to standard output
-// only. Who exported what is recorded before the first line. With --destroy the salt is deleted instead: after
-// that nobody can derive the codes again.
+// Streams the codes of a batch as CSV (coupon_id,code) to standard output, and nowhere else. The database knows no
+// codes: this program derives them again from the master key, the batch's salt and the coupons' numbers. The database
+// records who exported the batch before the first line is written. --destroy deletes the salt instead: after that, no
+// one can derive the codes again.
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { stringify } from "csv-stringify/sync";
@@ -41,20 +41,20 @@ export async function* exportCodes(
       [tenant_id, batch_id, after, pageSize],
     );
     const last = page.at(-1);
-    // A file that ends early looks like a whole one, so it must not end quietly.
+    // A truncated file looks complete, so this must be an error.
     if (last === undefined) throw new Error(`only ${after} of ${total_count} coupons found`);
     yield page.map(({ number, code_attempt, lookup_hash, coupon_id }) => {
       const code = makeCode(keys, key_version, key, number, code_attempt);
-      // Another master key under the same version gives codes that nobody can redeem: better none.
+      // A wrong master key under the right version derives codes that no one can redeem.
       if (lookupHash(keys, code) !== lookup_hash)
-        throw new Error("COUPON_MASTER_KEY is not the one that these coupons were minted with");
+        throw new Error("these coupons were minted with another COUPON_MASTER_KEY");
       return { coupon_id, code };
     });
     after = last.number;
   }
 }
 
-// The header comes with the first page: a refused export writes nothing.
+// The header is written with the first page, so a refused export writes nothing.
 async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
   let header = "coupon_id,code\n";
   for await (const page of pages) {
@@ -68,7 +68,7 @@ async function write(text: string): Promise<void> {
 }
 
 if (isProgram(import.meta)) {
-  // A reader that stops early (head, a full disk further on) must not look like a bug of ours.
+  // A reader that stops early (head, or a full disk downstream) must not look like a bug in this program.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
     process.exit(1);
@@ -83,7 +83,7 @@ if (isProgram(import.meta)) {
     await withAdminDatabase(address, "coupon codes", async (database) => {
       if (values.destroy) {
         await database.rows("select admin.destroy_codes($1)", [batch]);
-        console.error(`${batch}: salt deleted, its codes cannot be derived again`);
+        console.error(`${batch}: salt deleted; its codes cannot be derived again`);
       } else {
         await writeCsv(exportCodes(database, keys, batch, values.unreleased));
       }

@@ -1,6 +1,5 @@
-// The demo tenants: what they are stands in demo-tenants.json; their secrets are made on the first start and kept
-// in DATA_DIR/demo.json, readable by its owner only, so that `npm run demo` and the call that `npm start` prints
-// can sign.
+// The demo tenants. demo-tenants.json declares them. Their secrets are generated on the first start and kept in
+// DATA_DIR/demo.json, readable by its owner only: `npm run demo` and the call that `npm start` prints sign with them.
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,7 +23,10 @@ export async function readDemoSecrets(dataDir: string): Promise<DemoSecrets | nu
   }
 }
 
-// The file comes first: killed in between, the next start applies the same secrets.
+/**
+ * Loads the demo tenants into a database without tenants. Returns whether it did. The file is written first: after a
+ * kill in between, the next start applies the same secrets.
+ */
 export async function loadDemoTenants(database: Database, keys: MasterKeys, dataDir: string): Promise<boolean> {
   const [state] = await database.rows<{ has_tenants: boolean }>("select admin.has_tenants() as has_tenants", []);
   if (state?.has_tenants) return false;

@@ -1,7 +1,7 @@
 // npm run statements -- verify
-// Makes the files of every finished statement again, from the ledger, and compares them with what they were when their
-// days were closed: rows, bytes, sha256, and each summary with the sum of its details. Prints what differs; exit
-// code 1 when anything does.
+// Rebuilds the files of every finished statement from the ledger and compares rows, bytes and sha256 with those stored
+// when the statement was finished, and each summary with the sum of its details. Prints the differences; the exit code
+// is 1 if there are any.
 import { readConfig } from "../common/config.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 import type { Database } from "../database/types.ts";
@@ -78,15 +78,15 @@ async function compare(database: Database, row: Row): Promise<string[]> {
 
 function differ(file: string, found: Measure, closed: Measure): string[] {
   return (["rows", "bytes", "sha256"] as const)
-    .filter((what) => found[what] !== closed[what])
-    .map((what) => `${file} has ${what} ${found[what]}, had ${closed[what]} when it was finished`);
+    .filter((field) => found[field] !== closed[field])
+    .map((field) => `${file}: ${field} is ${found[field]}, was ${closed[field]} when it was finished`);
 }
 
 function differSums(ledger: Sums, stated: Sums): string[] {
   const differences: string[] = [];
   for (const key of new Set([...ledger.keys(), ...stated.keys()])) {
     const [found, said] = [show(ledger.get(key)), show(stated.get(key))];
-    if (found !== said) differences.push(`summary.csv says ${said} for ${key}, the ledger ${found}`);
+    if (found !== said) differences.push(`summary.csv has ${said} for ${key}, the ledger has ${found}`);
   }
   return differences;
 }
@@ -120,7 +120,7 @@ function reader(kind: Kind, fields: Line["fields"]): Field {
   return (name) => fields[columns[kind].indexOf(name)] ?? "";
 }
 
-// Both files write a currency's amounts with its decimals, so the digits are minor units.
+// Both files write amounts with the currency's decimals, so the digits are minor units.
 const toMinor = (amount: string) => BigInt(amount.replace(".", ""));
 
 if (isProgram(import.meta)) {
@@ -134,7 +134,7 @@ if (isProgram(import.meta)) {
         for (const difference of differences) console.log(`${statement}: ${difference}`);
       }
     });
-    console.log(`${checked} statements checked, ${wrong === 0 ? "all as they were" : `${wrong} not as they were`}`);
+    console.log(`${checked} statements checked, ${wrong === 0 ? "no differences" : `${wrong} differ`}`);
     if (wrong > 0) process.exitCode = 1;
   });
 }

@@ -1,5 +1,5 @@
-// npm run webhooks -- COMMAND: how deliveries go, and what an operator does about them. Each change is written to
-// the audit with its reason; what it does is a function of schema admin, for psql just as well.
+// npm run webhooks -- COMMAND: shows deliveries and lets an operator act on them. Each change is a function of schema
+// admin, which psql can call as well, and is recorded in the audit table with its reason.
 import { parseArgs } from "node:util";
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
@@ -12,15 +12,15 @@ import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 
 const usage = `usage: npm run --silent webhooks -- COMMAND
-  status [TENANT [PARTY]]                     how deliveries to each subscriber go
-  parked [TENANT [PARTY]] [--limit N]         what was given up, the oldest first
-  log TENANT PARTY [--limit N]                what was tried in the last 30 days, the newest first
-  replay TENANT evt_… --reason WHY            send one event again, under the same webhook-id
-  replay TENANT PARTY FROM TO --reason WHY    what happened from FROM until TO, as 2026-01-31T00:00:00Z
-  replay TENANT PARTY --parked --reason WHY   everything that is parked
-  rotate TENANT PARTY --reason WHY            a new secret, printed once; the one before signs along for 24 h
-  enable TENANT PARTY --reason WHY            deliver again, after 410 or disable
-  disable TENANT PARTY --reason WHY           stop, and park what waits`;
+  status [TENANT [PARTY]]                     deliveries to each subscriber in numbers
+  parked [TENANT [PARTY]] [--limit N]         parked deliveries, oldest first
+  log TENANT PARTY [--limit N]                attempts of the last 30 days, newest first
+  replay TENANT evt_… --reason WHY            send one event again, with the same webhook-id
+  replay TENANT PARTY FROM TO --reason WHY    events from FROM until TO (2026-01-31T00:00:00Z)
+  replay TENANT PARTY --parked --reason WHY   all parked deliveries
+  rotate TENANT PARTY --reason WHY            print a new secret once; the old one also signs for 24 h
+  enable TENANT PARTY --reason WHY            deliver again after a 410 or a disable
+  disable TENANT PARTY --reason WHY           stop delivering and park waiting deliveries`;
 
 type Flags = { reason: string; isParked: boolean; limit: number };
 type Context = { database: Database; keys: () => MasterKeys };
@@ -87,7 +87,7 @@ const commands: Record<string, Command> = {
     );
   },
 
-  // The database never sees a secret, so it is made and sealed here.
+  // The database never sees a secret, so this program generates and seals it.
   async rotate({ database, keys }, names, { reason }) {
     const [tenant, party] = take(names, 2, 2) as [string, string];
     const secret = newWebhookSecret();
@@ -104,7 +104,7 @@ const commands: Record<string, Command> = {
 
   async enable({ database }, names, { reason }) {
     await database.rows("select admin.enable_webhook($1, $2, $3)", [...take(names, 2, 2), reason]);
-    return "enabled: new events go out; for those that are parked, or happened meanwhile, see replay";
+    return "enabled: new events are delivered; use replay for parked events and events from the meantime";
   },
 
   async disable({ database }, names, { reason }) {
@@ -113,7 +113,7 @@ const commands: Record<string, Command> = {
   },
 };
 
-// What the command says when it is done.
+/** Returns the text to print. */
 export async function runCommand(context: Context, args: string[]): Promise<string> {
   const { command, names, flags } = readArguments(args);
   return command(context, names, flags);
@@ -130,7 +130,7 @@ function readTime(text: string): string {
   return text;
 }
 
-// Columns as wide as they must be. What a receiver said stands in it, so nothing that a terminal would obey.
+// A plain table. Cells may quote a receiver, so control characters are replaced: a terminal might obey them.
 function table(rows: Record<string, unknown>[]): string {
   if (rows.length === 0) return "none";
   const cells = [Object.keys(rows[0]!), ...rows.map((row) => Object.values(row).map(show))];
@@ -174,9 +174,9 @@ if (isProgram(import.meta)) {
   await runProgram(async () => {
     const config = readConfig();
     const keys = () => loadMasterKeys(config);
-    const said = await withAdminDatabase(findAddress(config), "coupon webhooks", (database) =>
+    const output = await withAdminDatabase(findAddress(config), "coupon webhooks", (database) =>
       runCommand({ database, keys }, process.argv.slice(2)),
     );
-    console.log(said);
+    console.log(output);
   });
 }

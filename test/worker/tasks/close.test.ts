@@ -232,7 +232,7 @@ t.test("statements -- verify finds what was changed behind the triggers' back, a
   await books.close();
   t.match(await runProgram(service, "statements", ["verify"]), {
     code: 0,
-    stdout: "6 statements checked, all as they were\n",
+    stdout: "6 statements checked, no differences\n",
     stderr: "",
   });
   t.match(await runProgram(service, "statements", []), { code: 1, stdout: "", stderr: /^usage: / });
@@ -255,23 +255,23 @@ t.test("statements -- verify finds what was changed behind the triggers' back, a
   const { code, stdout } = await runProgram(service, "statements", ["verify"]);
   t.equal(code, 1);
   const lines = stdout.trimEnd().split("\n");
-  t.equal(lines.pop(), "6 statements checked, 5 not as they were");
+  t.equal(lines.pop(), "6 statements checked, 5 differ");
   const said = (party: string) =>
     lines
       .filter((line) => line.includes(` ${party} `))
       .map((line) => line.replace(/^.*?: /, "").replace(/[0-9a-f]{64}/g, "#"));
   t.strictSame(said(parties[0]!), [
-    "detail.csv has sha256 #, had # when it was finished",
-    "summary.csv says 2/1470 redeemed and 1/-735 reversed (count/minor units) for mch_many tpl_one EUR, the ledger 2/1471 redeemed and 1/-735 reversed (count/minor units)",
+    "detail.csv: sha256 is #, was # when it was finished",
+    "summary.csv has 2/1470 redeemed and 1/-735 reversed (count/minor units) for mch_many tpl_one EUR, the ledger has 2/1471 redeemed and 1/-735 reversed (count/minor units)",
   ]);
-  t.match(said(parties[1]!), [/^detail\.csv has bytes \d+, had \d+/, /^detail\.csv has sha256/]);
+  t.match(said(parties[1]!), [/^detail\.csv: bytes is \d+, was \d+/, /^detail\.csv: sha256 is/]);
   t.match(said(parties[2]!), [
-    /^detail\.csv has rows 2, had 3/,
-    /^detail\.csv has bytes/,
-    /^detail\.csv has sha256/,
-    /^summary\.csv says 2\/1470 .* the ledger 2\/1470 redeemed and 0\/0 reversed/,
+    /^detail\.csv: rows is 2, was 3/,
+    /^detail\.csv: bytes is/,
+    /^detail\.csv: sha256 is/,
+    /^summary\.csv has 2\/1470 .* the ledger has 2\/1470 redeemed and 0\/0 reversed/,
   ]);
-  t.match(said(parties[3]!), [/^summary\.csv has sha256/, /^summary\.csv says .* 2\/-735 reversed/]);
-  t.match(said(parties[4]!), [/^summary\.csv has sha256/]);
+  t.match(said(parties[3]!), [/^summary\.csv: sha256 is/, /^summary\.csv has .* 2\/-735 reversed/]);
+  t.match(said(parties[4]!), [/^summary\.csv: sha256 is/]);
   t.strictSame(said(parties[5]!), []);
 });
