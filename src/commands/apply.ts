@@ -1,6 +1,6 @@
 // npm run apply -- FILE (or - for standard input)
-// Provisioning: creates or updates everything that FILE declares, all or nothing. Applying a file twice changes nothing.
-// Prints JSON. It contains a secret only if this run generated it; no later run can show it again.
+// Provisioning: creates or updates everything that FILE declares, all or nothing. Applying a file twice changes
+// nothing. Prints JSON. It contains a secret only if this run generated it; no later run can show it again.
 // Secrets are sealed here, so that the database never sees one.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";

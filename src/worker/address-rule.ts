@@ -88,8 +88,8 @@ export function checkLiteral(mayConnect: AddressRule, host: string): void {
 const resolver = new Resolver({ timeout: 3_000, tries: 2 });
 
 /**
- * Asks the hosts file, then the DNS. The system's resolver has only four threads, so a few dead name servers would delay
- * all deliveries. The price: search domains do not apply, so names must be fully qualified.
+ * Asks the hosts file, then the DNS. The system's resolver has only four threads, so a few dead name servers would
+ * delay all deliveries. The price: search domains do not apply, so names must be fully qualified.
  */
 export const resolveHost: Resolve = async (hostname) => {
   const name = hostname.replace(/\.$/, "");

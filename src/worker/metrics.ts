@@ -1,5 +1,5 @@
-// The metrics of the background work: the state of the database, which one cheap function reads (jobs.read_metrics), and
-// what this process did: webhook attempts and the last self-check.
+// The metrics of the background work: the state of the database, which one cheap function reads (jobs.read_metrics),
+// and what this process did: webhook attempts and the last self-check.
 import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../common/metrics-server.ts";
 import type { SteadyDatabase } from "../database/reconnecting.ts";

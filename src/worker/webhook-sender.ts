@@ -1,6 +1,6 @@
-// Sends one webhook once, signed according to Standard Webhooks, and returns the outcome. Sending never throws: whatever
-// a subscriber answers or fails to answer is a value. Connections are not kept, so that each one resolves its host anew.
-// No proxy of the environment is used: it would connect on our behalf and bypass the check of the address.
+// Sends one webhook once, signed according to Standard Webhooks, and returns the outcome. Sending never throws: any
+// response, and a missing one, is a value. Connections are not kept, so each one resolves its host anew. Proxies
+// from the environment are ignored: they would connect on our behalf and bypass the check of the address.
 import { request as requestHttp, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as requestHttps, type RequestOptions } from "node:https";
 import type { LookupFunction, TcpNetConnectOpts } from "node:net";

@@ -110,7 +110,11 @@ t.test("a time zone that is left out stays as it is, and is UTC for a new party"
   t.strictSame(
     [
       ...(await service.owner.rows(
-        "select p.external_id as party, p.time_zone from core.party p join core.tenant t using (tenant_id) where t.external_id = 'ten_acme' order by 1",
+        `select p.external_id as party, p.time_zone
+         from core.party p
+         join core.tenant t using (tenant_id)
+         where t.external_id = 'ten_acme'
+         order by 1`,
       )),
     ],
     [

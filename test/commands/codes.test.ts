@@ -29,7 +29,9 @@ t.test("who exported what and when is written down", async (t) => {
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
   const exports = () =>
     service.owner.rows<{ login: string; is_recent: boolean }>(
-      "select login, recorded_at > now() - interval '1 minute' as is_recent from core.audit where action = 'export_codes' and target = $1",
+      `select login, recorded_at > now() - interval '1 minute' as is_recent
+       from core.audit
+       where action = 'export_codes' and target = $1`,
       [id],
     );
   const before = (await exports()).length;

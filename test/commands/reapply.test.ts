@@ -102,7 +102,12 @@ t.test("apply changes what may change; a list that is given is the whole list; n
   );
   const places = () =>
     service.owner.rows(
-      "select s.external_id as store, t.external_id as terminal from core.store s join core.merchant m using (tenant_id, merchant_id) left join core.terminal t using (tenant_id, store_id) where m.external_id = 'mch_a' order by 1, 2",
+      `select s.external_id as store, t.external_id as terminal
+       from core.store s
+       join core.merchant m using (tenant_id, merchant_id)
+       left join core.terminal t using (tenant_id, store_id)
+       where m.external_id = 'mch_a'
+       order by 1, 2`,
     );
   t.strictSame(
     [...(await places())].map((row) => ({ ...row })),
@@ -128,7 +133,10 @@ t.test("apply changes what may change; a list that is given is the whole list; n
   t.equal(
     (
       await service.owner.rows(
-        "select from core.merchant_delegate d join core.merchant m using (tenant_id, merchant_id) where m.external_id = 'mch_a'",
+        `select
+         from core.merchant_delegate d
+         join core.merchant m using (tenant_id, merchant_id)
+         where m.external_id = 'mch_a'`,
       )
     ).length,
     0,

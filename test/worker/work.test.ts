@@ -67,7 +67,9 @@ t.test("a worker killed with -9 in the middle of a batch: the next one finishes 
   await exitCodeOf(victim);
   // Its statement may still be running in the database; what it committed until now stays.
   const [left] = await service.owner.rows<{ status: string; is_leased: boolean }>(
-    "select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased from core.batch where external_id = $1",
+    `select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased
+     from core.batch
+     where external_id = $1`,
     [id],
   );
   t.match(
@@ -88,7 +90,8 @@ t.test("a job that a killed worker left locked stands in nobody's way", async (t
   t.teardown(() => login.end());
   await runMigrations({ connectionString: formatRoleUrl(service.address, "coupon_worker") });
   await login.rows(
-    `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id)) from jobs.list_due_batches(1)`,
+    `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id))
+     from jobs.list_due_batches(1)`,
   );
   await login.rows("update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), attempts = 1");
   await startWork(t, service);

@@ -1,5 +1,5 @@
-// The nightly self-check: asks the database which of its invariants are violated. None ever should be. A violation needs
-// an operator, so each one is an error in the log, with its number of rows and an example.
+// The nightly self-check: asks the database which of its invariants are violated. None ever should be. A violation
+// needs an operator, so each one is an error in the log, with its number of rows and an example.
 import type { Address } from "../../common/database-address.ts";
 import type { Logger } from "../../common/log.ts";
 import { connect } from "../../database/connect.ts";

@@ -1,9 +1,9 @@
 // Delivers events to webhooks.
 //
-// The tables hold the truth: which deliveries wait and until when, and which worker has the lease of a subscriber (60 s).
-// A job is only a wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit of
-// concurrent requests holds across all workers. The lease of a killed worker runs out; deliveries that it sent but did
-// not record are sent again under the same webhook-id.
+// The tables hold the truth: which deliveries wait and until when, and which worker has the lease of a subscriber
+// (60 s). A job is only a wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit
+// of concurrent requests holds across all workers. The lease of a killed worker runs out; deliveries that it sent but
+// did not record are sent again with the same webhook-id.
 //
 // A round: claim what is due, send it, record the outcomes in one statement. Rounds follow each other for one time
 // slice. Then the subscriber gives up its place, so that slow receivers do not delay the others.

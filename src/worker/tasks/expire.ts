@@ -1,5 +1,5 @@
-// Records what time has done: locks past their end, coupons past valid_to. Both count from that moment, recorded or not.
-// This task updates the rows and writes an event for each released coupon that expired.
+// Marks locks past their end as lapsed and coupons past valid_to as expired, and writes an event for each released
+// coupon that expired. Both are over at that moment for everyone; this task only brings the rows up to date.
 import type { SteadyDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
 

@@ -116,7 +116,11 @@ t.test(
       async () =>
         (
           await service.owner.rows(
-            "select from core.ledger_entry l left join core.posting p using (tenant_id, entry_id) where p.entry_id is null limit 1",
+            `select
+             from core.ledger_entry l
+             left join core.posting p using (tenant_id, entry_id)
+             where p.entry_id is null
+             limit 1`,
           )
         ).length === 0,
     );
@@ -135,7 +139,9 @@ t.test(
       "a closed one is as it was",
     );
     const entries = await service.owner.rows<{ entry: string; distributor: string; cents: string; recorded: number }>(
-      `select l.entry, l.distributor, (l.discount_amount * 100)::bigint::text as cents, extract(epoch from l.recorded_at)::float as recorded from report.ledger l`,
+      `select l.entry, l.distributor, (l.discount_amount * 100)::bigint::text as cents,
+              extract(epoch from l.recorded_at)::float as recorded
+       from report.ledger l`,
     );
     const expected = new Map(
       entries.map(({ entry, distributor, recorded }) => [

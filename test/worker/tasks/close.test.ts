@@ -55,7 +55,11 @@ async function checkAll(t: Test, { service, parties }: World): Promise<void> {
   t.strictSame(statements.map(({ distributor }) => distributor).sort(), [...parties].sort(), "one statement each");
   t.ok(statements.every(({ is_ready, entries }) => is_ready && entries === 3));
   const told = await service.owner.rows(
-    "select p.external_id as party, count(*)::int from core.event e join core.party p using (tenant_id, party_id) where event_type = 'reconciliation.ready' group by 1",
+    `select p.external_id as party, count(*)::int
+     from core.event e
+     join core.party p using (tenant_id, party_id)
+     where event_type = 'reconciliation.ready'
+     group by 1`,
   );
   t.strictSame(
     told.map(({ party, count }) => [party, count]).sort(),
@@ -144,7 +148,10 @@ t.test("its backend ended in the middle of any of its statements", async (t) => 
       let killed: unknown[] = [];
       while (!isOver && killed.length === 0) {
         killed = await login.rows(
-          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'coupon test worker' and datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0",
+          `select pg_terminate_backend(pid)
+           from pg_stat_activity
+           where application_name = 'coupon test worker' and datname = current_database()
+             and cardinality(pg_blocking_pids(pid)) > 0`,
         );
       }
       await other.run("rollback");

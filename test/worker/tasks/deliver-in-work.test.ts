@@ -86,7 +86,9 @@ t.test(
     // Its statement goes with it, as when the machine is gone; else the database would finish it.
     const superuser = connect(service.address, { name: "coupon test", max: 1 });
     await superuser.rows(
-      "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and application_name = 'coupon deliver'",
+      `select pg_terminate_backend(pid, 5000)
+       from pg_stat_activity
+       where datname = current_database() and application_name = 'coupon deliver'`,
     );
     await superuser.end();
     await blocker.run("rollback");

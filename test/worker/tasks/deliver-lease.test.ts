@@ -62,7 +62,9 @@ t.test(
     await deliverer.deliver(subscriber);
     t.equal(receiver.received.length, 0, "asked by name all the same");
     const [lease] = await world.service.owner.rows<{ seconds: number }>(
-      "select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook where holder is not null",
+      `select extract(epoch from lease_until - clock_timestamp())::float as seconds
+       from core.webhook
+       where holder is not null`,
     );
     t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "for a minute, four times an exchange");
 

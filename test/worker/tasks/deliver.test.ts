@@ -189,7 +189,9 @@ t.test("Retry-After leaves the subscriber alone until then, with everything", as
   const tried = receiver.received.length;
   t.ok(tried >= 1 && tried <= 4, `${tried} were under way when the first answer came`);
   const [{ seconds } = { seconds: 0 }] = await world.service.owner.rows<{ seconds: number }>(
-    "select extract(epoch from paused_until - clock_timestamp())::float as seconds from report.webhook_health where health = 'paused'",
+    `select extract(epoch from paused_until - clock_timestamp())::float as seconds
+     from report.webhook_health
+     where health = 'paused'`,
   );
   t.ok(seconds > 115 && seconds <= 120, `paused for ${seconds} s`);
   for (const { attempt_count, pause_seconds } of await listDeliveries(world)) {
@@ -227,7 +229,8 @@ t.test("one event, a span of time or what is parked is sent again, whatever beca
     first[1],
   ]);
   const [span] = await owner.rows<{ from: string; to: string }>(
-    `select (select recorded_at::text from report.event where event = $1) as from, (select recorded_at::text from report.event where event = $2) as to`,
+    `select (select recorded_at::text from report.event where event = $1) as from,
+            (select recorded_at::text from report.event where event = $2) as to`,
     [middle[0], last[0]],
   );
   const replayRange = () =>
@@ -238,7 +241,9 @@ t.test("one event, a span of time or what is parked is sent again, whatever beca
     ]);
   t.strictSame(await replayed(replayRange), [...middle].sort(), "with the first moment, without the last");
   await owner.rows(
-    "select rules.replay_deliveries(e.tenant_id, e.party_id, array[e.event_id]) from core.event e where rules.format_id('evt', e.event_id) = any ($1::text[])",
+    `select rules.replay_deliveries(e.tenant_id, e.party_id, array[e.event_id])
+     from core.event e
+     where rules.format_id('evt', e.event_id) = any ($1::text[])`,
     [last],
   );
   await owner.rows(

@@ -63,18 +63,25 @@ async function lock(code: string): Promise<string> {
 // As if time had passed: the batch and its coupons have ended, without anybody's patch.
 async function end(batch: Batch, when = "clock_timestamp()"): Promise<void> {
   await psql.rows(
-    `update core.coupon c set valid_to = ${when} from core.batch b where b.batch_id = c.batch_id and b.external_id = $1`,
+    `update core.coupon c
+     set valid_to = ${when}
+     from core.batch b
+     where b.batch_id = c.batch_id and b.external_id = $1`,
     [batch.id],
   );
   await psql.rows(
-    "update core.batch b set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id) where b.external_id = $1",
+    `update core.batch b
+     set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id)
+     where b.external_id = $1`,
     [batch.id],
   );
 }
 
 async function endLock(couponId: string): Promise<void> {
   await psql.rows(
-    "update core.redemption set lock_expires_at = clock_timestamp() where status = 'LOCKED' and coupon_id = rules.parse_id('cpn', $1)",
+    `update core.redemption
+     set lock_expires_at = clock_timestamp()
+     where status = 'LOCKED' and coupon_id = rules.parse_id('cpn', $1)`,
     [couponId],
   );
 }
@@ -155,7 +162,9 @@ t.test("a lapsed lock gives its coupon back, or lets it expire, and the redempti
   t.strictSame(await look(live), { "ISSUED 0": 2, "LOCKED 0": 1 });
   t.strictSame(await look(ended), { "EXPIRED 1": 2, "LOCKED 0": 1 }, "a live lock outlasts valid_to");
   const rows = await service.owner.rows<{ status: string }>(
-    "select r.status from core.redemption r where r.coupon_id in (rules.parse_id('cpn', $1), rules.parse_id('cpn', $2))",
+    `select r.status
+     from core.redemption r
+     where r.coupon_id in (rules.parse_id('cpn', $1), rules.parse_id('cpn', $2))`,
     [live.couponIds[0], ended.couponIds[0]],
   );
   t.strictSame(
@@ -268,7 +277,9 @@ t.test(
     const lockId = await lock(batch.codes[2]!);
     await end(batch, "clock_timestamp() - interval '1 hour'");
     await psql.rows(
-      "update core.redemption set lock_expires_at = clock_timestamp() - interval '10 minutes' where coupon_id = rules.parse_id('cpn', $1)",
+      `update core.redemption
+       set lock_expires_at = clock_timestamp() - interval '10 minutes'
+       where coupon_id = rules.parse_id('cpn', $1)`,
       [lapsed],
     );
     await expire();

@@ -39,7 +39,9 @@ async function checkComplete(t: Test, service: Running, id: string, count: numbe
   const { tenant_id, batch_id, status, minted_count } = await find(service, id);
   t.strictSame({ status, minted_count }, { status: "COMPLETED", minted_count: count });
   const [numbers] = await service.owner.rows(
-    "select count(*)::int, count(distinct number)::int as different, min(number), max(number) from core.coupon where batch_id = $1",
+    `select count(*)::int, count(distinct number)::int as different, min(number), max(number)
+     from core.coupon
+     where batch_id = $1`,
     [batch_id],
   );
   t.strictSame({ ...numbers }, { count, different: count, min: 1, max: count });

@@ -64,7 +64,9 @@ async function readEnd() {
 async function checkFeed(t: Test, reading: Reading, committed: Committed, start: string): Promise<void> {
   t.strictSame(findFaults(reading, committed), none);
   const [feed] = await service.owner.rows(
-    "select count(*)::int as events, min(position)::int as first, max(position)::int as last from core.feed_event where position > $1",
+    `select count(*)::int as events, min(position)::int as first, max(position)::int as last
+     from core.feed_event
+     where position > $1`,
     [start],
   );
   const [first, last] = [Number(start) + 1, Number(start) + committed.size];
@@ -284,7 +286,8 @@ t.test("a movement recorded on a day that is closed already goes to the first op
   await step(worker);
   const days = () =>
     service.owner.rows<{ open_on: string }>(
-      "select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on) from core.ledger_book b",
+      `select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on)
+       from core.ledger_book b`,
     );
   await days();
   await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
