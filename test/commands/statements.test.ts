@@ -1,0 +1,61 @@
+// npm run statements -- verify: finished statements are compared with the ledger.
+import t from "tap";
+import { openSession } from "../../src/database/connect.ts";
+import { runProgram } from "../support/program.ts";
+import { startWorld } from "../support/statement-world.ts";
+
+t.test("verify finds changes made with triggers disabled, and names the statement and file", async (t) => {
+  const world = await startWorld(t, 6, { mayBreakInvariants: true });
+  const { service, books, parties } = world;
+  for (const party of parties) await world.end(party);
+  await books.close();
+  t.match(await runProgram(service, "statements", ["verify"]), {
+    code: 0,
+    stdout: "6 statements checked, no differences\n",
+    stderr: "",
+  });
+  t.match(await runProgram(service, "statements", []), { code: 1, stdout: "", stderr: /^usage: / });
+
+  const superuser = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => superuser.end());
+  await superuser.run("set session_replication_role = replica");
+  const mine = (column: string, party: string) =>
+    `${column} = (select party_id from core.party where external_id = '${party}')`;
+  await superuser.run(
+    `update core.ledger_entry
+     set amount_minor = amount_minor + 1
+     where entry_type = 'REDEMPTION' and ${mine("distributor_id", parties[0]!)}
+       and entry_id in (select redemption_id from core.redemption where status = 'REDEEMED')`,
+  );
+  await superuser.run(
+    `update core.redemption set store = 'another' where store = 'shop of ${parties[1]}' and status = 'REDEEMED'`,
+  );
+  await superuser.run(`delete from core.posting where number = 3 and ${mine("distributor_id", parties[2]!)}`);
+  await superuser.run(`update core.statement_line set reversal_count = 2 where ${mine("distributor_id", parties[3]!)}`);
+  await superuser.run(
+    `update core.statement set summary_sha256 = repeat('0', 64) where ${mine("distributor_id", parties[4]!)}`,
+  );
+  const { code, stdout } = await runProgram(service, "statements", ["verify"]);
+  t.equal(code, 1);
+  const lines = stdout.trimEnd().split("\n");
+  t.equal(lines.pop(), "6 statements checked, 5 differ");
+  const differencesOf = (party: string) =>
+    lines
+      .filter((line) => line.includes(` ${party} `))
+      .map((line) => line.replace(/^.*?: /, "").replace(/[0-9a-f]{64}/g, "#"));
+  t.strictSame(differencesOf(parties[0]!), [
+    "detail.csv: sha256 is #, was # when it was finished",
+    "summary.csv has 2/1470 redeemed and 1/-735 reversed (count/minor units) for mch_many tpl_one EUR, " +
+      "the ledger has 2/1471 redeemed and 1/-735 reversed (count/minor units)",
+  ]);
+  t.match(differencesOf(parties[1]!), [/^detail\.csv: bytes is \d+, was \d+/, /^detail\.csv: sha256 is/]);
+  t.match(differencesOf(parties[2]!), [
+    /^detail\.csv: rows is 2, was 3/,
+    /^detail\.csv: bytes is/,
+    /^detail\.csv: sha256 is/,
+    /^summary\.csv has 2\/1470 .* the ledger has 2\/1470 redeemed and 0\/0 reversed/,
+  ]);
+  t.match(differencesOf(parties[3]!), [/^summary\.csv: sha256 is/, /^summary\.csv has .* 2\/-735 reversed/]);
+  t.match(differencesOf(parties[4]!), [/^summary\.csv: sha256 is/]);
+  t.strictSame(differencesOf(parties[5]!), []);
+});

@@ -1,0 +1,127 @@
+// Single steps of the sequencer: gaps in the numbers of events, and business days. The load tests are in
+// sequence.test.ts.
+import { setTimeout as sleep } from "node:timers/promises";
+import t, { type Test } from "tap";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
+import { startService, type Running } from "../../support/service.ts";
+import { makeStock, openTill, type Committed } from "../../support/writers.ts";
+
+let service: Running;
+t.before(async () => {
+  service = await startService(t);
+});
+
+// Takes one step of the sequencer. Returns how many events got a position.
+async function step(database: Database) {
+  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>(
+    "select * from jobs.sequence_events(100)",
+  );
+  return row!.sequenced;
+}
+
+function openWorker(t: Test): Database {
+  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+  t.teardown(() => worker.end());
+  return worker;
+}
+
+// Two tills with a coupon each, and nothing left to sequence.
+async function openPair(t: Test, worker: Database) {
+  const [older, younger] = [await openTill(service), await openTill(service)];
+  t.teardown(() => Promise.all([older.session.end(), younger.session.end()]));
+  const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
+  const committed: Committed = new Map();
+  await step(worker);
+  return { older, younger, first: first!, second: second!, committed };
+}
+
+t.test("an event is waited for even if its number is the lowest and its transaction the youngest", async (t) => {
+  const worker = openWorker(t);
+  const { older, younger, first, second, committed } = await openPair(t, worker);
+  await older.session.run("begin; select pg_current_xact_id()");
+  await younger.session.run("begin");
+  const late = await younger.use([first], true);
+  await older.end("commit", await older.use([second], true), committed);
+  // From here on, every snapshot sees the younger transaction as the oldest running one.
+  t.strictSame([await step(worker), await step(worker), await step(worker)], [1, 0, 0]);
+  await younger.end("commit", late, committed);
+  t.equal(await step(worker), 1);
+  const rows = await service.owner.rows<{ name: string }>(
+    "select rules.format_id('evt', event_id) as name from core.feed_event order by position desc limit 2",
+  );
+  t.strictSame(rows.map(({ name }) => name).reverse(), [...committed.keys()]);
+});
+
+t.test(
+  "after a restore into a server with lower transaction ids, late events are found and old gaps are forgotten",
+  async (t) => {
+    const worker = openWorker(t);
+    const { older, younger, first, second, committed } = await openPair(t, worker);
+    await younger.session.run("begin");
+    const late = await younger.use([first], true);
+    await older.use([second], true);
+    t.equal(await step(worker), 1);
+    await service.owner.rows("update core.sequencer set looked_with = '9000000000:9000000000:'");
+    await service.owner.rows("insert into core.event_gap (event_seq, seen_before) values (-1, '9000000000')");
+    await younger.end("commit", late, committed);
+    t.equal(await step(worker), 1);
+    t.equal((await service.owner.rows("select from core.event_gap where event_seq = -1")).length, 0);
+  },
+);
+
+t.test("a step in a transaction that has written is refused: it could not tell which events are late", async (t) => {
+  const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => session.end());
+  await session.run("begin; select pg_current_xact_id()");
+  await t.rejects(step(session), { code: "25001" });
+});
+
+t.test("gaps of rolled back transactions are forgotten once no running transaction can fill them", async (t) => {
+  const worker = openWorker(t);
+  const till = await openTill(service);
+  t.teardown(() => till.session.end());
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  const countGaps = async () => (await service.owner.rows("select from core.event_gap")).length;
+  await till.session.run("begin");
+  await till.use([again[0]!], true);
+  await till.session.run("rollback");
+  await till.use([again[1]!], true);
+  await step(worker);
+  t.ok((await countGaps()) > 0, "they are gaps at first");
+  // When all transactions that wrote at the same time, anywhere on the server, have ended.
+  for (let gaps = Infinity; gaps > 0; await sleep(50)) {
+    await step(worker);
+    gaps = await countGaps();
+  }
+});
+
+t.test("a ledger entry recorded on an already closed day is posted to the first open day", async (t) => {
+  const worker = openWorker(t);
+  const till = await openTill(service);
+  t.teardown(() => till.session.end());
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  await till.use([again[0]!], true);
+  await step(worker);
+  const days = () =>
+    service.owner.rows<{ open_on: string }>(
+      `select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on)
+       from core.ledger_book b`,
+    );
+  await days();
+  await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
+  await till.use([again[1]!], true);
+  await t.resolves(step(worker), "the sequencer goes on");
+  const postings = await service.owner.rows<{ is_open: boolean }>(
+    `select p.business_date = b.open_on as is_open
+     from core.posting p
+     join core.ledger_book b on (b.tenant_id, b.party_id) = (p.tenant_id, p.distributor_id)
+     join core.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id)
+     order by e.event_seq desc
+     limit 2`,
+  );
+  t.strictSame(
+    postings.map(({ is_open }) => is_open),
+    [true, false],
+  );
+});
