@@ -1,4 +1,4 @@
-// Provisioning: what a file declares is there afterwards, all of it or nothing.
+// Provisioning: everything that a file declares exists afterwards, or nothing of it.
 import t from "tap";
 import { ApplyError, type Applied } from "../../src/commands/apply.ts";
 import type { Database } from "../../src/database/types.ts";
@@ -9,7 +9,7 @@ import { document } from "../support/provisioning.ts";
 
 const validity = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" };
 
-// A tenant of its own, with the fields of `more` in the place of the usual ones.
+// A tenant for these tests. The fields of `more` replace the usual ones.
 function acme(more: Record<string, unknown> = {}) {
   const template = {
     id: "tpl_1",
@@ -56,7 +56,7 @@ async function issuesOf(service: Running, file: unknown): Promise<string[]> {
   }
 }
 
-// Everything provisioning writes, but for its audit.
+// Everything that provisioning writes, except the audit.
 async function stored(owner: Database): Promise<string> {
   const tables = [
     "tenant",
@@ -96,7 +96,7 @@ t.test("a generated secret is shown once and signs; applying the file again chan
   t.match(await service.apply(document), { changed: 0 }, "also with given secrets");
 });
 
-t.test("a time zone that is left out stays as it is, and is UTC for a new party", async (t) => {
+t.test("an omitted time zone stays unchanged, and is UTC for a new party", async (t) => {
   const service = await startService(t);
   const parties = (more: object) =>
     acme({
@@ -124,7 +124,7 @@ t.test("a time zone that is left out stays as it is, and is UTC for a new party"
   );
 });
 
-t.test("a secret given later takes the place of the generated one", async (t) => {
+t.test("a secret given later replaces the generated one", async (t) => {
   const service = await startService(t);
   await service.apply(acme());
   const secret = "a secret of more than thirty-two characters";
@@ -135,7 +135,7 @@ t.test("a secret given later takes the place of the generated one", async (t) =>
   t.match(answer.json, { code: "NOT_FOUND" });
 });
 
-t.test("the database holds no secret as it is", async (t) => {
+t.test("the database holds no secret in plain text", async (t) => {
   const service = await startService(t);
   const secret = "a secret of more than thirty-two characters";
   await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] }));
@@ -145,7 +145,7 @@ t.test("the database holds no secret as it is", async (t) => {
   t.notMatch(row!.text, "thirty-two");
 });
 
-t.test("every wrong field is named by its path, and nothing is stored", async (t) => {
+t.test("every wrong field is reported with its path, and nothing is stored", async (t) => {
   const service = await startService(t);
   const before = await stored(service.owner);
   const template = acme().tenants[0]!.templates[0]!;
@@ -174,22 +174,18 @@ t.test("every wrong field is named by its path, and nothing is stored", async (t
       ["tenants.0.parties.0.time_zone: must be an IANA time zone such as Europe/Berlin"],
     ],
     [
-      "an offset for a zone",
+      "an offset instead of a zone",
       { parties: [{ id: "pty_maker", name: "M", time_zone: "+02:00" }] },
       ["tenants.0.parties.0.time_zone: must be an IANA time zone such as Europe/Berlin"],
     ],
     [
-      "a webhook secret that is none",
+      "a malformed webhook secret",
       { parties: [{ id: "pty_maker", name: "M", webhook: { url: "https://x.example", secret: "whsec_short" } }] },
       ["tenants.0.parties.0.webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes"],
     ],
+    ["a duplicate id", { templates: [template, template] }, ["tenants.0.templates.1.id: is a duplicate in this list"]],
     [
-      "an id that stands twice",
-      { templates: [template, template] },
-      ["tenants.0.templates.1.id: is a duplicate in this list"],
-    ],
-    [
-      "validity that goes back",
+      "a validity that ends before it begins",
       { templates: [{ ...template, valid_to: template.valid_from }] },
       ["tenants.0.templates.0.valid_to: must be later than valid_from"],
     ],
@@ -208,18 +204,18 @@ t.test("every wrong field is named by its path, and nothing is stored", async (t
   t.equal(await stored(service.owner), before);
 });
 
-t.test("what only the database can judge is named by its path too, and nothing is stored", async (t) => {
+t.test("errors that only the database can find are reported with their paths too, and nothing is stored", async (t) => {
   const service = await startService(t);
   const before = await stored(service.owner);
   const template = acme().tenants[0]!.templates[0]!;
   const cases: [string, Record<string, unknown>, RegExp[]][] = [
     [
-      "a party that is nowhere",
+      "an unknown party",
       { merchants: [{ id: "mch_1", name: "m", party: "pty_ghost" }] },
       [/^tenants\.0\.merchants\.0\.party: /],
     ],
     [
-      "a currency that is none",
+      "an unknown currency",
       { templates: [{ ...template, currency: "QQQ" }] },
       [/^tenants\.0\.templates\.0\.currency: /],
     ],
@@ -229,7 +225,7 @@ t.test("what only the database can judge is named by its path too, and nothing i
       [/^tenants\.0\.templates\.0\.discount\.amount: /, /^tenants\.0\.templates\.0\.min_order_amount: /],
     ],
     [
-      "minor units that are no integers",
+      "minor units that are not integers",
       { amount_unit: "minor", templates: [{ ...template, discount: { type: "fixed", amount: 5.5 } }] },
       [/^tenants\.0\.templates\.0\.discount\.amount: /],
     ],

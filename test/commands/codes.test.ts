@@ -1,9 +1,9 @@
-// The hand-over of codes: `npm run codes`, as an operator runs it.
+// npm run codes, as an operator runs it.
 import t from "tap";
 import { newRequestId, startService } from "../support/service.ts";
 import { runProgram, startProgram, exitCodeOf } from "../support/program.ts";
 
-t.test("a released batch is streamed as coupon_id,code, and each code redeems its coupon", async (t) => {
+t.test("a released batch is written as coupon_id,code, and each code belongs to its coupon", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const { id, couponIds } = await service.makeBatch(a, "tpl_fixed", 3);
@@ -24,7 +24,7 @@ t.test("a released batch is streamed as coupon_id,code, and each code redeems it
   }
 });
 
-t.test("who exported what and when is written down", async (t) => {
+t.test("the audit records who exported which batch and when", async (t) => {
   const service = await startService(t);
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
   const exports = () =>
@@ -41,7 +41,7 @@ t.test("who exported what and when is written down", async (t) => {
   t.match(after.at(-1), { login: /./, is_recent: true });
 });
 
-t.test("a batch that is not released is exported only with --unreleased, one that is being minted never", async (t) => {
+t.test("an unreleased batch is exported only with --unreleased, and a pending one never", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const completed = await service.makeBatch(a, "tpl_fixed", 2, { isReleased: false });
@@ -59,7 +59,7 @@ t.test("a batch that is not released is exported only with --unreleased, one tha
   });
 });
 
-t.test("after --destroy nobody gets the codes again, and they redeem all the same", async (t) => {
+t.test("after --destroy no one can export the codes, and the codes still redeem", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const { id, codes } = await service.makeBatch(a, "tpl_fixed", 1);
@@ -75,7 +75,7 @@ t.test("after --destroy nobody gets the codes again, and they redeem all the sam
   t.equal(redeemed.status, 200, redeemed.text);
 });
 
-t.test("an unknown batch and wrong arguments are one line on standard error and exit code 1", async (t) => {
+t.test("an unknown batch or wrong arguments: one line on standard error and exit code 1", async (t) => {
   const service = await startService(t);
   t.strictSame(await runProgram(service, "codes", ["bat_none"]), {
     code: 1,
@@ -89,7 +89,7 @@ t.test("an unknown batch and wrong arguments are one line on standard error and 
 
 t.test("a reader that stops early ends the export without a stack", async (t) => {
   const service = await startService(t);
-  // More than a pipe holds.
+  // More than fits into a pipe.
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 10_000);
   const program = startProgram(service, "codes", id);
   let stderr = "";
@@ -99,7 +99,7 @@ t.test("a reader that stops early ends the export without a stack", async (t) =>
   t.equal(stderr, "standard output was closed before the last code\n");
 });
 
-t.test("applying from standard input prints JSON, a wrong file prints its fields", async (t) => {
+t.test("apply reads standard input and prints JSON; for a wrong file it prints the fields", async (t) => {
   const service = await startService(t);
   const tenant = {
     id: "ten_new",

@@ -1,4 +1,5 @@
-// Provisioning again: what may change, what may not, and what stays. The first time is in apply.test.ts.
+// Applying a changed file: which changes are allowed, which are refused, and what stays. First applies are in
+// apply.test.ts.
 import t from "tap";
 import { ApplyError } from "../../src/commands/apply.ts";
 import { open, webhookPurpose } from "../../src/crypto/seal.ts";
@@ -17,7 +18,7 @@ const made = async () => ({ code: (await service.makeBatch(service.as("ak_a"), "
 const call = (path: string, body: object) =>
   service.as("ak_a").post(path, { request_id: newRequestId(), merchant: "mch_a", ...body });
 
-// Files as `npm run apply` takes them.
+// Applies a file that must be refused. Returns the paths of its issues.
 async function issuesOf(file: unknown): Promise<string[]> {
   const before = await readState(service.owner);
   const error = await service.apply(file).then(
@@ -34,7 +35,7 @@ const changedA = (change: (tenant: any) => void) => {
   return { tenants: [tenant] };
 };
 
-t.test("apply refuses what would change coupons that were minted, or whom a credential stands for", async (t) => {
+t.test("apply refuses changes to the terms of minted coupons and to the owner of a credential", async (t) => {
   await made();
   const money = (change: object) => changedA((tenant) => Object.assign(tenant.templates[0], change));
   const at = "tenants.0.templates.0";
@@ -64,7 +65,7 @@ t.test("apply refuses what would change coupons that were minted, or whom a cred
       ],
     }),
     ["tenants.1.merchants.0.party"],
-    "and no other tenant of the file",
+    "and applies no other tenant of the file",
   );
 });
 
@@ -93,7 +94,7 @@ t.test("apply changes what may change; a list that is given is the whole list; n
   t.match(
     (await call("/v1/coupons/redeem", { coupon: code })).json,
     { code: "MERCHANT_NOT_IN_SCOPE" },
-    "the scope is the new one at once",
+    "the new scope applies at once",
   );
   t.match(
     (await call("/v1/coupons/query", { coupon: code, merchant: "mch_a2" })).json.coupon,
@@ -120,7 +121,7 @@ t.test("apply changes what may change; a list that is given is the whole list; n
 
   const audits = async () => (await service.owner.rows("select from core.audit")).length;
   const before = [await readState(service.owner), await audits()];
-  t.match(await service.apply(file), { changed: 0 }, "again: nothing");
+  t.match(await service.apply(file), { changed: 0 }, "a second time changes nothing");
   t.strictSame([await readState(service.owner), await audits()], before);
 
   file.tenants[0].merchants[0].stores = [{ external_id: "S1", terminals: ["T2"] }];
@@ -142,16 +143,16 @@ t.test("apply changes what may change; a list that is given is the whole list; n
     0,
   );
   delete file.tenants[0].merchants[0].stores;
-  t.match(await service.apply(file), { changed: 0 }, "a list that is left out stays");
+  t.match(await service.apply(file), { changed: 0 }, "an omitted list stays unchanged");
   t.match(
     await service.apply({ tenants: [{ id: "ten_a", name: "another name", variant: "A" }] }),
     { changed: 0 },
-    "what a file does not name stays",
+    "anything the file does not name stays unchanged",
   );
   await service.apply({ tenants: [tenantA] });
 });
 
-t.test("apply delegates: those of the list, and no others, may act for the merchant", async (t) => {
+t.test("only the delegates in the list may act for the merchant", async (t) => {
   const acts = async (caller: string) => {
     const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
     return (await service.as(caller).post("/v1/coupons/query", { coupon: codes[0], merchant: "mch_b" })).status === 200;
@@ -164,7 +165,7 @@ t.test("apply delegates: those of the list, and no others, may act for the merch
   await service.apply({ tenants: [tenantB] });
 });
 
-t.test("apply rotates a webhook's secret: the one before is kept beside it", async (t) => {
+t.test("a new webhook secret is a rotation: the previous one is kept", async (t) => {
   const [previous, next] = [2, 3].map((byte) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`) as [
     string,
     string,
@@ -181,7 +182,7 @@ t.test("apply rotates a webhook's secret: the one before is kept beside it", asy
   };
   t.strictSame(await read(), [next, previous]);
   t.match(await service.apply(withHook({ secret: next })), { changed: 0 });
-  t.match(await service.apply(withHook({})), { changed: 0 }, "a secret that is left out stays");
+  t.match(await service.apply(withHook({})), { changed: 0 }, "an omitted secret stays unchanged");
   t.match(await service.apply(withHook({ url: "https://example.com/other" })), { changed: 1 });
   t.strictSame(await read(), [next, previous]);
 });

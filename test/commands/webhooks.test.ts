@@ -1,4 +1,4 @@
-// npm run webhooks: what an operator sees and does.
+// npm run webhooks: the commands of an operator.
 import t from "tap";
 import { runCommand } from "../../src/commands/webhooks.ts";
 import { runProgram } from "../support/program.ts";
@@ -14,16 +14,16 @@ import {
 
 const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys: () => service.keys });
 
-t.test("an operator sees how deliveries go, and sends again", async (t) => {
+t.test("status, log and parked show deliveries; replay sends them again", async (t) => {
   const receiver = await startReceiver(t, status(500));
   const world = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`]);
   const deliverer = startDeliverer(world, world.worker);
   const run = (...args: string[]) => runCommand(contextOf(world), args);
   const sentAgain = async (...args: string[]) => {
     receiver.received.length = 0;
-    const said = await run("replay", tenant, ...args, "--reason", "they lost it");
+    const output = await run("replay", tenant, ...args, "--reason", "they lost it");
     await deliverer.drain();
-    t.equal(said, `${receiver.received.length} to be sent again`);
+    t.equal(output, `${receiver.received.length} to be sent again`);
     return receiver.received.map(({ id }) => id).sort();
   };
   const events = await world.happen("pty_s1", 3);
@@ -58,7 +58,7 @@ t.test("an operator sees how deliveries go, and sends again", async (t) => {
   t.strictSame(await sentAgain("pty_s1", "2020-01-01T00:00:00+05:45", "2020-01-02T00:00:00Z"), []);
 });
 
-t.test("a rotated secret is printed once, is nowhere else, and signs from then on beside the one before", async (t) => {
+t.test("rotate prints the new secret, stores it sealed only, and both secrets sign", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [receiver.url]);
   const { code, stdout, stderr } = await runProgram(world.service, "webhooks", [
@@ -88,7 +88,7 @@ t.test("a rotated secret is printed once, is nowhere else, and signs from then o
         stored.includes(secret.slice(6)),
     );
   }
-  // A file without a secret leaves it, as provisioning promises.
+  // Applying a file without a secret keeps the new one.
   await world.service.apply({
     tenants: [
       {
@@ -104,7 +104,7 @@ t.test("a rotated secret is printed once, is nowhere else, and signs from then o
   verify(after, receiver.received[1]!);
 });
 
-t.test("a webhook is switched off and on", async (t) => {
+t.test("disable parks waiting deliveries, enable starts new ones", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(world, world.worker);
@@ -121,7 +121,7 @@ t.test("a webhook is switched off and on", async (t) => {
   t.strictSame(receiver.received.map(({ id }) => id).sort(), [...events].sort());
 });
 
-t.test("what is wrong with a command is said in a line or with the usage, and changes nothing", async (t) => {
+t.test("a wrong command prints one line or the usage, and changes nothing", async (t) => {
   const world = await subscribe(t, ["http://127.0.0.1:9/"]);
   const why = ["--reason", "why"];
   const rows: [string[], RegExp][] = [

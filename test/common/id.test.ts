@@ -1,4 +1,4 @@
-// One id has one outside form, whoever writes it: the database in answers, the service in files. And back.
+// SQL (in responses) and TypeScript (in files) write an ID in the same external form, and SQL reads it back.
 import { randomUUID } from "node:crypto";
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
@@ -13,12 +13,14 @@ const known = new Map([
   ["ffffffff-ffff-ffff-ffff-ffffffffffff", "7zzzzzzzzzzzzzzzzzzzzzzzzz"],
 ]);
 
-t.test("ids are written alike in SQL and here, and read back", async (t) => {
+t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) => {
   const { owner, address } = await startService(t, { tenants: structuredClone(tenants) });
   const uuids = [...known.keys(), ...Array.from({ length: 500 }, () => randomUUID())];
   const rows = await owner.rows<{ id: string; back: string }>(
     `select x.id, rules.parse_id('red', x.id)::text as back
-     from unnest($1::uuid[]) with ordinality u (uuid, place), lateral (select rules.format_id('red', u.uuid) as id offset 0) x order by u.place`,
+     from unnest($1::uuid[]) with ordinality u (uuid, place),
+       lateral (select rules.format_id('red', u.uuid) as id offset 0) x
+     order by u.place`,
     [uuids],
   );
   t.strictSame(
@@ -36,6 +38,6 @@ t.test("ids are written alike in SQL and here, and read back", async (t) => {
   t.strictSame(
     [...(await old.rows("select rules.format_id('red', $1) as id", [uuids[0]]))],
     [{ id: rows[0]!.id }],
-    "whatever a session takes for a string",
+    "also with standard_conforming_strings off",
   );
 });

@@ -1,3 +1,4 @@
+// Coupon codes: their construction, normalization, the offline check, and key rotation.
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import t from "tap";
 import { batchKey, checkCode, lookupHash, makeCode, normalizeCode } from "../../src/crypto/coupon-code.ts";
@@ -10,8 +11,8 @@ const keys = parseMasterKeys(first.toString("base64"));
 const salt = Buffer.alloc(16, 1);
 const key = batchKey(keys, "1", salt);
 
-t.test("a code is what README says it is", async (t) => {
-  // Computed a second time, bit by bit.
+t.test("a code is constructed as documented", async (t) => {
+  // An independent computation, bit by bit.
   const text = (digest: Buffer, characters: number) => {
     const bits = [...digest].map((byte) => byte.toString(2).padStart(8, "0")).join("");
     return Array.from(
@@ -34,7 +35,7 @@ t.test("a code is what README says it is", async (t) => {
   t.equal(makeCode(keys, "1", key, 123_456), `1${body}${tag}`);
 });
 
-t.test("codes made here are checked here and have a hash of uuid form", async (t) => {
+t.test("made codes pass the check, and their lookup hashes have the form of a UUID", async (t) => {
   for (let number = 1; number <= 1_000; number += 1) {
     const code = makeCode(keys, "1", key, number);
     if (normalizeCode(code) !== code || !checkCode(keys, code)) t.fail(`number ${number}`);
@@ -48,10 +49,10 @@ t.test("codes made here are checked here and have a hash of uuid form", async (t
   const again = makeCode(keys, "1", key, 1, 1);
   t.not(again, code, "a second attempt at the same number is another code");
   t.ok(checkCode(keys, again));
-  t.equal(makeCode(keys, "1", key, 1), code, "and leaves nothing behind");
+  t.equal(makeCode(keys, "1", key, 1), code, "without an effect on later calls");
 });
 
-t.test("input is normalized: case, hyphens, spaces, O I L", async (t) => {
+t.test("input is normalized: case, hyphens, spaces, and the letters O, I and L", async (t) => {
   const code = "10ABCDEFGHJKMNPQ";
   for (const typed of [
     "10abcdefghjkmnpq",
@@ -65,7 +66,7 @@ t.test("input is normalized: case, hyphens, spaces, O I L", async (t) => {
   }
 });
 
-t.test("what is not 16 characters of the alphabet is no code", async (t) => {
+t.test("anything but 16 characters of the alphabet is refused", async (t) => {
   const bad = [
     "",
     "1",
@@ -88,7 +89,7 @@ t.test("a code with any one character changed, or of an unknown key version, is 
   for (let at = 0; at < 16; at += 1) {
     for (const character of crockfordAlphabet) {
       const changed = code.slice(0, at) + character + code.slice(at + 1);
-      // A changed body has the right tag once in 2^20; with this key it is never so.
+      // A changed body has the right tag once in 2^20. With this key it never happens.
       if (changed !== code && checkCode(keys, changed)) t.fail(`${at}: ${character}`);
     }
   }
@@ -96,7 +97,7 @@ t.test("a code with any one character changed, or of an unknown key version, is 
   t.notOk(checkCode(parseMasterKeys(second.toString("base64")), code), "another master key");
 });
 
-t.test("after a rotation old codes still hold, new ones have the new version", async (t) => {
+t.test("after a rotation old codes are still valid, and new codes have the new version", async (t) => {
   const old = makeCode(keys, "1", key, 5);
   const rotated = parseMasterKeys(`2:${second.toString("base64")},1:${first.toString("base64")}`);
   t.equal(rotated.current, "2");
@@ -108,13 +109,13 @@ t.test("after a rotation old codes still hold, new ones have the new version", a
   t.notOk(checkCode(keys, code));
 });
 
-t.test("100,000 codes are all different, and are made fast enough", async (t) => {
+t.test("100,000 codes are all different and made fast enough", async (t) => {
   const codes = new Set<string>();
   const startedAt = performance.now();
   for (let number = 1; number <= 100_000; number += 1) codes.add(makeCode(keys, "1", key, number));
   const perSecond = Math.round(100_000_000 / (performance.now() - startedAt));
   t.equal(codes.size, 100_000);
   t.comment(`${perSecond} codes a second`);
-  // Several times slower than measured: this is to see an accident, not a busy machine.
+  // Several times slower than measured: the limit should catch an accident, not a busy machine.
   t.ok(perSecond > 10_000, "more than 10,000 codes a second");
 });

@@ -1,3 +1,4 @@
+// Master keys: the setting, the key file beside the embedded server, and the sealing of secrets.
 import { mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../..
 const one = randomBytes(32).toString("base64");
 const two = randomBytes(32).toString("base64");
 
-t.test("the setting is one key, or a list with the current one first", async (t) => {
+t.test("the setting is one key, or a list with the current key first", async (t) => {
   t.match(parseMasterKeys(one), { current: "1", oldest: "1" });
   t.match(parseMasterKeys(`2:${two}, 1:${one}`), { current: "2", oldest: "1" });
   t.strictSame([...parseMasterKeys(`Z:${two},1:${one}`).versions.keys()], ["Z", "1"]);
@@ -40,7 +41,7 @@ t.test("a wrong setting is refused without showing it", async (t) => {
   }
 });
 
-t.test("beside the embedded server the key is made once, readable by its owner only", async (t) => {
+t.test("beside the embedded server a key is made once, readable by its owner only", async (t) => {
   const dataDir = join(mkdtempSync(join(t.testdir(), "data-")), "new");
   const config = { masterKeyText: null, address: null, dataDir };
   const made = loadMasterKeys(config);
@@ -59,7 +60,7 @@ t.test("with DATABASE_URL the key must be set", async (t) => {
   );
 });
 
-t.test("a sealed secret opens for its purpose only, and never twice looks the same", async (t) => {
+t.test("a sealed secret opens for its purpose only, and every sealing looks different", async (t) => {
   const keys = parseMasterKeys(one);
   const secret = "a secret of at least thirty-two characters, ü";
   const purpose = credentialPurpose("ak_1");
@@ -73,7 +74,7 @@ t.test("a sealed secret opens for its purpose only, and never twice looks the sa
   t.throws(() => open(parseMasterKeys(two), purpose, sealed));
 });
 
-t.test("a sealed secret with any one bit changed, or cut, does not open", async (t) => {
+t.test("a sealed secret with any bit changed or any bytes cut off does not open", async (t) => {
   const keys = parseMasterKeys(`2:${two},1:${one}`);
   const sealed = seal(keys, "p", "secret");
   for (let bit = 0; bit < sealed.length * 8; bit += 1) {
@@ -84,7 +85,7 @@ t.test("a sealed secret with any one bit changed, or cut, does not open", async 
   for (let length = 0; length < sealed.length; length += 1) t.throws(() => open(keys, "p", sealed.subarray(0, length)));
 });
 
-t.test("after a rotation what was sealed before still opens, and hashes stay the same", async (t) => {
+t.test("after a rotation older sealed secrets still open, and hashes stay the same", async (t) => {
   const before = parseMasterKeys(one);
   const after = parseMasterKeys(`2:${two},1:${one}`);
   const sealed = seal(before, "p", "secret");

@@ -1,3 +1,4 @@
+// Signatures of requests, with the published vectors, and the headers that carry them.
 import { readFileSync } from "node:fs";
 import { createHash, randomBytes } from "node:crypto";
 import t from "tap";
@@ -36,7 +37,7 @@ t.test("every published vector is signed and verified as published", async (t) =
   }
 });
 
-t.test("a change of any single bit of what is signed, or of the signature, fails", async (t) => {
+t.test("changing any single bit of the signed parts or of the signature fails", async (t) => {
   for (const vector of vectors.slice(0, 6)) {
     const signed: Signed = { ...vector, body: Buffer.from(vector.body) };
     let tried = 0;
@@ -56,7 +57,7 @@ t.test("a change of any single bit of what is signed, or of the signature, fails
   }
 });
 
-t.test("what moves between the parts, or another secret, fails", async (t) => {
+t.test("characters moved between the parts fail, and so does another secret", async (t) => {
   const signed: Signed = { ...vectors[0]!, body: Buffer.from(vectors[0]!.body) };
   const { signature } = vectors[0]!;
   t.notOk(verify(secret, { ...signed, target: `${signed.target}\n`, timestamp: signed.timestamp }, signature));
@@ -82,12 +83,12 @@ t.test("random requests verify with their own signature only", async (t) => {
   });
   for (let round = 0; round < 200; round += 1) {
     const [one, other] = [make(), make()];
-    if (!verify(secret, one, sign(secret, one))) t.fail("does not verify with its own");
-    if (verify(secret, one, sign(secret, other))) t.fail("verifies with another's");
+    if (!verify(secret, one, sign(secret, one))) t.fail("does not verify with its own signature");
+    if (verify(secret, one, sign(secret, other))) t.fail("verifies with another signature");
   }
 });
 
-t.test("headers are read only when all are there and well-formed", async (t) => {
+t.test("headers are accepted only if all are present and well-formed", async (t) => {
   const good = {
     "x-svc-access-key": "ak_1",
     "x-svc-timestamp": "1781985600",
@@ -119,7 +120,7 @@ t.test("headers are read only when all are there and well-formed", async (t) => 
     t.equal(readAuthHeaders({ ...good, [name]: value }), null, `${name}: ${value.slice(0, 20)}`);
 });
 
-t.test("the window is 300 seconds to both sides", async (t) => {
+t.test("the window is 300 seconds in both directions", async (t) => {
   const now = 1_781_985_600_999;
   for (const [offset, isIn] of [
     [0, true],

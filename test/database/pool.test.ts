@@ -1,4 +1,4 @@
-// The connections of a program: which of them is used, and what becomes of those that are lost.
+// The pool: which connection a statement gets, and how lost connections are replaced.
 import { setImmediate } from "node:timers/promises";
 import t from "tap";
 import { connect } from "../../src/database/connect.ts";
@@ -22,7 +22,7 @@ const pidOf = async (text = "select pg_backend_pid() as pid"): Promise<number> =
   (await pool.rows<{ pid: number }>(text))[0]!.pid;
 const three = async (): Promise<number[]> => Promise.all([pidOf(nap), pidOf(nap), pidOf(nap)]);
 
-t.test("as many as are needed at once; alone, a statement goes where the one before went", async (t) => {
+t.test("statements at the same time get a connection each; a lone statement reuses the last one", async (t) => {
   const first = await pidOf();
   t.strictSame([await pidOf(), await pidOf()], [first, first]);
   t.equal(new Set(await three()).size, 3);
@@ -36,19 +36,19 @@ t.test("more statements than connections wait for their turn", async (t) => {
   t.ok(new Set(pids).size <= 3);
 });
 
-t.test("a statement that fails gives its connection back", async (t) => {
+t.test("a failed statement returns its connection", async (t) => {
   for (let number = 0; number < 5; number += 1) await t.rejects(pool.rows("select 1 / 0"), { code: "22012" });
   t.equal(new Set(await three()).size, 3);
 });
 
-t.test("a connection that is lost under a statement fails that one and no other", async (t) => {
+t.test("a connection lost during a statement fails only that statement", async (t) => {
   for (let number = 0; number < 5; number += 1) {
     await t.rejects(pool.rows("select pg_terminate_backend(pg_backend_pid())"), { code: "CONNECTION_CLOSED" });
     t.equal(new Set(await three()).size, 3);
   }
 });
 
-t.test("a connection that was lost while it was idle costs no statement: another one is taken", async (t) => {
+t.test("a connection lost while idle fails no statement", async (t) => {
   const open = await three();
   const last = await pidOf();
   const admin = connect(test.address, { name: "coupon test terminate", max: 1 });
@@ -63,7 +63,7 @@ t.test("a connection that was lost while it was idle costs no statement: another
   t.equal(new Set(await three()).size, 3);
 });
 
-t.test("a cursor keeps its connection until it is left, also early", async (t) => {
+t.test("a cursor keeps its connection until the loop ends, early or not", async (t) => {
   const pids = new Set<number>();
   for (let number = 0; number < 5; number += 1) {
     for await (const rows of pool.blocks<{ pid: number }>(
@@ -79,10 +79,10 @@ t.test("a cursor keeps its connection until it is left, also early", async (t) =
   t.equal(pids.size, 1);
 });
 
-t.test("the end refuses what waits", async (t) => {
+t.test("end() rejects waiting statements", async (t) => {
   const busy = [pidOf(nap), pidOf(nap), pidOf(nap)];
   const waiting = t.rejects(pidOf(), { code: "CONNECTION_ENDED" });
-  await setImmediate(); // the driver sends a statement in the next turn
+  await setImmediate(); // The driver sends a statement in the next turn.
   await pool.end();
   await Promise.all(busy);
   await waiting;

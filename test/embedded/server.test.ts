@@ -1,4 +1,4 @@
-// The embedded server ends with the program that started it, however that one ends, and keeps its data.
+// The embedded server stops with the program that started it, however that program ends, and keeps its data.
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, lstatSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ interface Holder {
   postmaster: number;
 }
 
-/** Rejects with what the program said when it ends instead of starting. */
+/** Rejects with the output of the program if it ends instead of starting. */
 async function hold(dataDir: string): Promise<Holder> {
   const child = spawn("node", [program, dataDir], { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
@@ -50,29 +50,29 @@ async function ask(address: Address, text: string): Promise<unknown[]> {
   }
 }
 
-t.test("one DATA_DIR through a hard life", async (t) => {
+t.test("one DATA_DIR survives stops and kills", async (t) => {
   const dataDir = mkdtempSync(path.join(tmpdir(), "coupon-embedded-"));
   chmodSync(dataDir, 0o711);
   t.teardown(() => rmSync(dataDir, { recursive: true, force: true }));
   const keepsData = async (t: Test, address: Address): Promise<void> => {
-    t.strictSame(await ask(address, "select value from public.kept"), [{ value: 1 }], "the data are there");
+    t.strictSame(await ask(address, "select value from public.kept"), [{ value: 1 }], "the data is there");
   };
   let holder = await hold(dataDir);
   await ask(holder.address, "create table public.kept as select 1 as value");
 
-  await t.test("a command beside it finds its database; another start is refused", async (t) => {
+  await t.test("commands find the database; a second start is refused", async (t) => {
     t.strictSame(findAddress({ address: null, dataDir }), holder.address);
     await t.rejects(hold(dataDir), { message: /is in use/ });
     await keepsData(t, holder.address);
   });
 
-  await t.test("SIGTERM: exit 0, nothing left behind, and commands say that nothing runs", async (t) => {
+  await t.test("SIGTERM: exit code 0, no process is left, and commands report that nothing runs", async (t) => {
     t.equal(await end(holder, "SIGTERM"), 0);
     t.equal(inspectProcess(holder.postmaster), null);
     await t.throws(() => findAddress({ address: null, dataDir }), { message: /npm start/ });
   });
 
-  await t.test("kill -9 of the program: the server follows, and the next start does not wait for long", async (t) => {
+  await t.test("kill -9 of the program: the server stops too, and the next start is quick", async (t) => {
     holder = await hold(dataDir);
     await end(holder, "SIGKILL");
     const startedAt = Date.now();
@@ -83,7 +83,7 @@ t.test("one DATA_DIR through a hard life", async (t) => {
     await keepsData(t, holder.address);
   });
 
-  await t.test("kill -9 of the server: it is started again", async (t) => {
+  await t.test("kill -9 of the server: it is restarted", async (t) => {
     process.kill(holder.postmaster, "SIGKILL");
     t.ok(
       await waitAtMost(20_000, () =>
@@ -96,10 +96,10 @@ t.test("one DATA_DIR through a hard life", async (t) => {
     await keepsData(t, holder.address);
   });
 
-  await t.test("kill -9 of the program and the shell: the server left alone is ended by the next start", async (t) => {
+  await t.test("kill -9 of the program and its shell: the next start ends the orphaned server", async (t) => {
     const orphan = findPostmaster(path.join(holder.folder, "data"))!.pid;
     const shell = inspectProcess(orphan)!.parent;
-    // Program and shell in one breath, then the watcher, which is the shell's other child.
+    // With the shell dead, nothing stops the server when the program ends.
     process.kill(shell, "SIGKILL");
     await end(holder, "SIGKILL");
     holder = await hold(dataDir);
@@ -107,7 +107,7 @@ t.test("one DATA_DIR through a hard life", async (t) => {
     await keepsData(t, holder.address);
   });
 
-  await t.test("a lock file whose pid another program has by now does not count", async (t) => {
+  await t.test("a lock file is ignored if its pid now belongs to another program", async (t) => {
     await end(holder, "SIGTERM");
     writeFileSync(
       path.join(holder.folder, "data/postmaster.pid"),
@@ -121,7 +121,7 @@ t.test("one DATA_DIR through a hard life", async (t) => {
 });
 
 t.test(
-  "in a folder that only root can enter, the data live elsewhere",
+  "if only root can enter the folder, the data is kept elsewhere",
   { skip: isRoot ? false : "needs root" },
   async (t) => {
     const closed = mkdtempSync(path.join(tmpdir(), "coupon-closed-"));

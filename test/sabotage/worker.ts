@@ -40,7 +40,7 @@ export const workerGuards: Sabotage[] = [
         "rules.to_local_date(l.recorded_at, p.time_zone)",
       ),
     ],
-    tests: ["test/worker/tasks/sequence.test.ts"],
+    tests: ["test/worker/tasks/sequence-steps.test.ts"],
   },
   {
     name: "a business day closes after its events are sequenced",

@@ -1,6 +1,7 @@
 // Coupons that expire, and locks that lapse, when a test says so.
 import type { Test } from "tap";
 import { connect, openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import { newRequestId, startService, type Batch, type Running } from "./service.ts";
 
@@ -52,23 +53,6 @@ export async function startExpiryWorld(t: Test) {
     return requestId;
   }
 
-  // Ends the validity of a batch and its coupons as if time had passed, without a patch of the administrator.
-  async function end(batch: Batch, when = "clock_timestamp()"): Promise<void> {
-    await psql.rows(
-      `update core.coupon c
-       set valid_to = ${when}
-       from core.batch b
-       where b.batch_id = c.batch_id and b.external_id = $1`,
-      [batch.id],
-    );
-    await psql.rows(
-      `update core.batch b
-       set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id)
-       where b.external_id = $1`,
-      [batch.id],
-    );
-  }
-
   async function endLock(couponId: string): Promise<void> {
     await psql.rows(
       `update core.redemption
@@ -89,12 +73,29 @@ export async function startExpiryWorld(t: Test) {
     make,
     must,
     lock,
-    end,
+    end: (batch: Batch, when?: string) => end(psql, batch, when),
     endLock,
     extend,
     countCoupons: (batch: Batch) => countCoupons(service, batch),
     statusOf: (couponId: string) => statusOf(service, couponId),
   };
+}
+
+// Ends the validity of a batch and its coupons as if time had passed, without a patch of the administrator.
+async function end(psql: Session, batch: Batch, when = "clock_timestamp()"): Promise<void> {
+  await psql.rows(
+    `update core.coupon c
+     set valid_to = ${when}
+     from core.batch b
+     where b.batch_id = c.batch_id and b.external_id = $1`,
+    [batch.id],
+  );
+  await psql.rows(
+    `update core.batch b
+     set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id)
+     where b.external_id = $1`,
+    [batch.id],
+  );
 }
 
 // Counts the coupons of a batch by status and number of coupon.expired events: { "EXPIRED 1": 3 }.

@@ -1,4 +1,4 @@
-// A runner of graphile-worker that is of no use any more is left behind.
+// A runner of graphile-worker that stops, fails or goes silent is replaced.
 import { EventEmitter } from "node:events";
 import { Unavailable } from "../../src/common/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +9,7 @@ import { createJobRunner } from "../../src/worker/job-runner.ts";
 
 type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean };
 
-// Runners that do nothing; `answers` says whether adding a job comes to an end.
+// Runners that do nothing. `answers` says whether adding a job returns.
 function keep({ start = async () => {}, answers = (): boolean => true } = {}) {
   const made: Made[] = [];
   let ended = 0;
@@ -41,7 +41,7 @@ function keep({ start = async () => {}, answers = (): boolean => true } = {}) {
   return { kept, made, ended: () => ended };
 }
 
-t.test("one runner is kept as long as it shows that it lives", async (t) => {
+t.test("a runner is kept as long as it shows signs of life", async (t) => {
   const { kept, made, ended } = keep();
   await kept.keepAlive();
   for (let times = 0; times < 5; times += 1) {
@@ -54,7 +54,7 @@ t.test("one runner is kept as long as it shows that it lives", async (t) => {
   t.equal(ended(), 1);
 });
 
-t.test("one that begins to stop, or fails, is followed by another", async (t) => {
+t.test("a runner that stops or fails is replaced", async (t) => {
   const { kept, made } = keep();
   await kept.keepAlive();
   made[0]!.events.emit("pool:gracefulShutdown");
@@ -66,7 +66,7 @@ t.test("one that begins to stop, or fails, is followed by another", async (t) =>
   t.equal(made.length, 3);
 });
 
-t.test("one that is silent for long is killed and followed by another", async (t) => {
+t.test("a runner that goes silent is killed and replaced", async (t) => {
   const { kept, made } = keep();
   await kept.keepAlive();
   await sleep(150);
@@ -78,7 +78,7 @@ t.test("one that is silent for long is killed and followed by another", async (t
   );
 });
 
-t.test("a database that does not answer keeps nobody, and only one start waits for it at a time", async (t) => {
+t.test("an unresponsive database delays no caller beyond the deadline, and only one start waits for it", async (t) => {
   const hung = keep({ answers: () => false });
   await t.rejects(hung.kept.addJob("mint", {}, {}), Unavailable);
 
@@ -93,7 +93,7 @@ t.test("a database that does not answer keeps nobody, and only one start waits f
   t.equal(away.made.length, 1);
   await sleep(100);
   await t.rejects(away.kept.keepAlive(), Unavailable);
-  t.equal(away.made.length, 2, "the first is given up");
+  t.equal(away.made.length, 2, "the first start is given up");
   isAway = false;
   await away.kept.keepAlive();
   await sleep(20);

@@ -1,4 +1,4 @@
-// The worker as a program: graphile-worker carries wake-up calls, and losing them or their carrier loses nothing.
+// The worker as a program: jobs of graphile-worker are only wake-up calls, so losing them or a worker loses nothing.
 import { setTimeout as sleep } from "node:timers/promises";
 import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
@@ -20,7 +20,7 @@ async function submit(service: Running, count: number): Promise<string> {
   return created.json.batch.external_id as string;
 }
 
-// Until the batch is as wanted; a worker that never gets there runs into the timeout of the test.
+// Waits until the batch is in the given state, at most until the timeout of the test.
 async function waitFor(
   service: Running,
   id: string,
@@ -58,32 +58,28 @@ t.test("a batch submitted over HTTP is minted, and no job is left behind", async
   t.equal((await login.rows("select from graphile_worker.jobs")).length, 0);
 });
 
-t.test("a worker killed with -9 in the middle of a batch: the next one finishes it to the exact count", async (t) => {
+t.test("after a kill -9 in the middle of a batch, the next worker finishes it to the exact count", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 120_000);
   const victim = startProgram(service, "work");
   await waitFor(service, id, ({ minted_count }) => minted_count > 0);
   victim.kill("SIGKILL");
   await exitCodeOf(victim);
-  // Its statement may still be running in the database; what it committed until now stays.
+  // Its last statement may still be running in the database. Committed chunks stay.
   const [left] = await service.owner.rows<{ status: string; is_leased: boolean }>(
     `select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased
      from core.batch
      where external_id = $1`,
     [id],
   );
-  t.match(
-    left,
-    { status: "PENDING", is_leased: true },
-    "a lease of 30 s at most is left, or none when it was just given back",
-  );
+  t.match(left, { status: "PENDING", is_leased: true }, "its lease ends within 30 s, or is already released");
   await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where external_id = $1", [id]);
   await startWork(t, service);
   await waitFor(service, id, ({ status }) => status === "COMPLETED");
   t.strictSame(await countCoupons(service, id), { count: 120_000, different: 120_000, max: 120_000 });
 });
 
-t.test("a job that a killed worker left locked stands in nobody's way", async (t) => {
+t.test("a job that a killed worker left locked blocks no one", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 10);
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
@@ -110,7 +106,7 @@ t.test("SIGTERM ends the program with exit code 0 and leaves no lease", async (t
   t.match(batches, [{ mint_holder: null }]);
 });
 
-t.test("nonces are forgotten after 11 minutes, not before", async (t) => {
+t.test("nonces are deleted after 11 minutes, not earlier", async (t) => {
   const service = await startService(t);
   await service.as("ak_a").get("/v1/batches/bat_none");
   const columns = await service.owner.rows<{ nonce: string }>("select nonce from core.nonce");
@@ -126,33 +122,30 @@ t.test("nonces are forgotten after 11 minutes, not before", async (t) => {
   t.equal((await service.owner.rows("select from core.nonce")).length, 0);
 });
 
-t.test(
-  "a ticker never runs twice at once, goes on after a failure, and stop waits for the tick under way",
-  async (t) => {
-    let running = 0;
-    let count = 0;
-    const { promise: reached, resolve } = Promise.withResolvers<void>();
-    const ticker = startTicker({
-      name: "test",
-      everyMs: 1,
-      log,
-      async tick() {
-        running += 1;
-        t.equal(running, 1);
-        count += 1;
-        await sleep(1);
-        ticker.wake();
-        running -= 1;
-        if (count === 10) resolve();
-        if (count % 2 === 0) throw new Error("now and then");
-      },
-    });
-    await reached;
-    await ticker.stop();
-    t.equal(running, 0);
-    const atStop = count;
-    ticker.wake();
-    await sleep(20);
-    t.equal(count, atStop);
-  },
-);
+t.test("a ticker never overlaps itself, continues after a failure, and stop waits for the running tick", async (t) => {
+  let running = 0;
+  let count = 0;
+  const { promise: reached, resolve } = Promise.withResolvers<void>();
+  const ticker = startTicker({
+    name: "test",
+    everyMs: 1,
+    log,
+    async tick() {
+      running += 1;
+      t.equal(running, 1);
+      count += 1;
+      await sleep(1);
+      ticker.wake();
+      running -= 1;
+      if (count === 10) resolve();
+      if (count % 2 === 0) throw new Error("now and then");
+    },
+  });
+  await reached;
+  await ticker.stop();
+  t.equal(running, 0);
+  const atStop = count;
+  ticker.wake();
+  await sleep(20);
+  t.equal(count, atStop);
+});

@@ -1,4 +1,4 @@
-// Deliveries by the worker as it runs: beside each other, killed, stopped.
+// Deliveries by the running worker: concurrent subscribers, kill, stop, and secrets in logs.
 import { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
@@ -22,7 +22,7 @@ async function startWork(t: Test, { service }: Subscribed, log = createLog("sile
 
 const p95 = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length * 0.95)]!;
 
-t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", async (t) => {
+t.test("one hanging subscriber of ten at most doubles the p95 of the other nine", async (t) => {
   const receivers = await Promise.all(Array.from({ length: 10 }, () => startReceiver(t)));
   const world = await subscribe(
     t,
@@ -33,14 +33,14 @@ t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", as
   const nine = receivers.slice(1);
   await startWork(t, world);
 
-  // From the moment in which something begins to happen until the event is there.
+  // The p95 from the start of a call until its event arrives.
   async function measure(rounds: number): Promise<number> {
     const begun = new Map<string, number>();
     for (const receiver of nine) receiver.received.length = 0;
     for (let round = 0; round < rounds; round += 1) {
       const at = performance.now();
       for (const event of await world.happen(parties, 1)) begun.set(event, at);
-      // Not in step with anything that ticks.
+      // Out of step with the tickers.
       await sleep(20 + Math.random() * 60);
     }
     const arrived = () => nine.flatMap(({ received }) => received);
@@ -50,7 +50,7 @@ t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", as
 
   await measure(3);
   let [quiet, beside] = [0, Infinity];
-  // On a busy machine a measurement can be worth nothing; what hangs would spoil each.
+  // A single measurement means little on a busy machine. A hanging subscriber that delays others would spoil all three.
   for (let trial = 0; trial < 3 && beside > 2 * quiet; trial += 1) {
     receivers[0]!.answer = take;
     quiet = await measure(12);
@@ -60,21 +60,21 @@ t.test("one hanging subscriber of ten leaves the other nine's p95 within 2x", as
     await waitUntil("the hanging request", () => receivers[0]!.received.length > before);
     beside = await measure(12);
   }
-  t.ok(beside <= 2 * quiet, `p95 ${Math.round(beside)} ms beside a hanging one, ${Math.round(quiet)} ms before`);
-  // An event that has just arrived is not yet recorded as delivered.
+  t.ok(beside <= 2 * quiet, `p95 ${Math.round(beside)} ms beside a hanging subscriber, ${Math.round(quiet)} ms before`);
+  // An event may have arrived before its delivery is recorded.
   const waiting = async () => new Set((await listDeliveries(world)).map(({ party }) => party));
   await waitUntil("the last deliveries", async () => (await waiting()).size <= 1);
   t.strictSame([...(await waiting())], ["pty_s1"], "only its own events wait");
 });
 
 t.test(
-  "a worker killed with -9 between a 200 and its record: the next one delivers again under the same webhook-id",
+  "after a kill -9 between a 200 and its record, the next worker delivers again with the same webhook-id",
   async (t) => {
     const receiver = await startReceiver(t, status(200));
     const world = await subscribe(t, [receiver.url]);
     const { service } = world;
     const [event] = await world.happen("pty_s1", 1);
-    // The record has to wait for this row.
+    // Recording the delivery waits for this row.
     const blocker = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
     await blocker.run("begin");
     await blocker.rows("select from core.delivery for update");
@@ -83,7 +83,7 @@ t.test(
     await untilBlocked(service, 1);
     victim.kill("SIGKILL");
     await exitCodeOf(victim);
-    // Its statement goes with it, as when the machine is gone; else the database would finish it.
+    // Ends its statement too, as if the machine were gone. Otherwise the database would finish it.
     const superuser = connect(service.address, { name: "coupon test", max: 1 });
     await superuser.rows(
       `select pg_terminate_backend(pid, 5000)
@@ -97,7 +97,7 @@ t.test(
     const [lease] = await service.owner.rows<{ seconds: number }>(
       "select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook",
     );
-    t.ok(lease!.seconds > 0 && lease!.seconds <= 60, "its lease is left, of a minute at most");
+    t.ok(lease!.seconds > 0 && lease!.seconds <= 60, "its lease is left, for at most a minute");
     await service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
     await startWork(t, world);
     await waitUntil("the delivery to be recorded", async () => (await listDeliveries(world)).length === 0);
@@ -110,7 +110,7 @@ t.test(
 );
 
 t.test(
-  "SIGTERM ends the program in time with exit code 0, also while a subscriber hangs, and leaves no lease",
+  "SIGTERM ends the program in time with exit code 0, even while a subscriber hangs, and leaves no lease",
   async (t) => {
     const receiver = await startReceiver(t, hang);
     const world = await subscribe(t, [receiver.url]);
@@ -122,11 +122,11 @@ t.test(
     t.equal(await exitCodeOf(program), 0);
     t.ok(performance.now() - startedAt < 8_000);
     t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
-    t.equal(receiver.received.length, 4, "nothing more was begun");
+    t.equal(receiver.received.length, 4, "no request was started after it");
   },
 );
 
-t.test("no secret and no signature is in the log or in the delivery log, whatever happens", async (t) => {
+t.test("the log and the delivery log never contain a secret or a signature", async (t) => {
   const lines: string[] = [];
   const log = createLog("trace", new Writable({ write: (chunk, _, done) => (lines.push(String(chunk)), done()) }));
   const answers: Receiver["answer"][] = [take, status(500), status(410), (response) => response.destroy()];
@@ -135,10 +135,14 @@ t.test("no secret and no signature is in the log or in the delivery log, whateve
     t,
     receivers.map(({ url }) => url),
   );
-  // Sealed for another party: it does not open.
+  // A secret sealed for another party does not open.
   await world.service.owner.rows(
-    `update core.webhook w set sealed_secret = o.sealed_secret from core.webhook o, core.party p
-     where (o.tenant_id, o.party_id) = (p.tenant_id, p.party_id) and p.external_id = 'pty_s1' and w.party_id = o.party_id + 3`,
+    `update core.webhook w
+     set sealed_secret = o.sealed_secret
+     from core.webhook o, core.party p
+     where (o.tenant_id, o.party_id) = (p.tenant_id, p.party_id)
+       and p.external_id = 'pty_s1'
+       and w.party_id = o.party_id + 3`,
   );
   await startWork(t, world, log);
   for (const party of ["pty_s1", "pty_s2", "pty_s3", "pty_s4"]) await world.happen(party, 1);

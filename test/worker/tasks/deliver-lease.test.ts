@@ -1,4 +1,4 @@
-// Who delivers to whom, and how much at once: leases, turns, the end of a worker.
+// Leases of subscribers, the limit of concurrent requests, the order of subscribers, and the stop of a worker.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
@@ -14,16 +14,16 @@ import {
   tenant,
 } from "../../support/subscribers.ts";
 
-t.test("after an outage 2,000 are drained by two workers, each once and never more than 4 at once", async (t) => {
+t.test("two workers drain 2,000 events after an outage, each event once, never more than 4 at a time", async (t) => {
   const receiver = await startReceiver(t);
-  // Slow enough that one worker's requests would meet the other's.
+  // Slow enough that requests of both workers would overlap.
   receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end("ok"), 4);
   const world = await subscribe(t, [`${receiver.url}/1`], 2_000);
   const events = await world.happen("pty_s1", 2_000);
   const workers = [world.worker, openWorker(t, world.service)].map((database) => startDeliverer(world, database));
   const subscriber = await findSubscriber(world, "pty_s1");
   const startedAt = performance.now();
-  // As eager as can be: each tries over and over, whether it is due or not.
+  // Each worker tries all the time, whether the subscriber is due or not.
   await Promise.all(
     workers.map(async (worker) => {
       while (receiver.received.length < 2_000 || (await worker.listDue()).length > 0) {
@@ -37,87 +37,84 @@ t.test("after an outage 2,000 are drained by two workers, each once and never mo
   t.equal(receiver.received.length, 2_000);
   t.strictSame(receiver.received.map(({ id }) => id).sort(), [...events].sort());
   t.strictSame(await listDeliveries(world), []);
-  // Best effort: at most a round ahead of an older one.
+  // The order is best effort: an event overtakes older ones by at most one round.
   const places = new Map(events.map((event, index) => [event, index]));
   const strayed = receiver.received.map(({ id }, index) => Math.abs(places.get(id)! - index));
-  t.ok(Math.max(...strayed) < 32, `${Math.max(...strayed)} places out of order at most`);
+  t.ok(Math.max(...strayed) < 32, `at most ${Math.max(...strayed)} places out of order`);
 });
 
-t.test(
-  "a lease keeps other workers away until it runs out; a record that comes late then spoils nothing",
-  async (t) => {
-    const receiver = await startReceiver(t, hang);
-    const world = await subscribe(t, [receiver.url]);
-    const subscriber = await findSubscriber(world, "pty_s1");
-    const [event] = await world.happen("pty_s1", 1);
-    const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, 10)";
-    const dead = randomUUID();
-    const [claimed] = await world.worker.rows<{ event_id: string; attempt: number }>(claim, [
-      subscriber.tenant_id,
-      subscriber.party_id,
-      dead,
-    ]);
-    const deliverer = startDeliverer(world, world.worker);
-    t.equal((await deliverer.listDue()).length, 0);
-    await deliverer.deliver(subscriber);
-    t.equal(receiver.received.length, 0, "asked by name all the same");
-    const [lease] = await world.service.owner.rows<{ seconds: number }>(
-      `select extract(epoch from lease_until - clock_timestamp())::float as seconds
+t.test("a lease keeps other workers away until it ends; a late record then changes nothing", async (t) => {
+  const receiver = await startReceiver(t, hang);
+  const world = await subscribe(t, [receiver.url]);
+  const subscriber = await findSubscriber(world, "pty_s1");
+  const [event] = await world.happen("pty_s1", 1);
+  const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, 10)";
+  const dead = randomUUID();
+  const [claimed] = await world.worker.rows<{ event_id: string; attempt: number }>(claim, [
+    subscriber.tenant_id,
+    subscriber.party_id,
+    dead,
+  ]);
+  const deliverer = startDeliverer(world, world.worker);
+  t.equal((await deliverer.listDue()).length, 0);
+  await deliverer.deliver(subscriber);
+  t.equal(receiver.received.length, 0, "even if named directly");
+  const [lease] = await world.service.owner.rows<{ seconds: number }>(
+    `select extract(epoch from lease_until - clock_timestamp())::float as seconds
        from core.webhook
        where holder is not null`,
-    );
-    t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "for a minute, four times an exchange");
+  );
+  t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "a minute: four times the longest exchange");
 
-    await world.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
-    receiver.answer = status(500);
-    await deliverer.drain();
-    const [before] = await listDeliveries(world);
-    t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
-    const late = JSON.stringify([
-      {
-        ...claimed,
-        http_status: 404,
-        error: null,
-        duration_ms: 1,
-        is_taken: false,
-        retry_after_seconds: null,
-        is_gone: false,
-      },
-    ]);
-    await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
-      subscriber.tenant_id,
-      subscriber.party_id,
-      late,
-    ]);
-    t.match(await listDeliveries(world), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
+  await world.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
+  receiver.answer = status(500);
+  await deliverer.drain();
+  const [before] = await listDeliveries(world);
+  t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
+  const late = JSON.stringify([
+    {
+      ...claimed,
+      http_status: 404,
+      error: null,
+      duration_ms: 1,
+      is_taken: false,
+      retry_after_seconds: null,
+      is_gone: false,
+    },
+  ]);
+  await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+    subscriber.tenant_id,
+    subscriber.party_id,
+    late,
+  ]);
+  t.match(await listDeliveries(world), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
 
-    await world.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
-    const second = JSON.stringify([
-      {
-        event_id: claimed!.event_id,
-        attempt: 2,
-        http_status: 404,
-        error: null,
-        duration_ms: 1,
-        is_taken: false,
-        retry_after_seconds: null,
-        is_gone: false,
-      },
-    ]);
-    await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
-      subscriber.tenant_id,
-      subscriber.party_id,
-      second,
-    ]);
-    t.match(
-      await listDeliveries(world),
-      [{ status: "PARKED", last_error: "disabled: test" }],
-      "what was parked meanwhile stays so",
-    );
-  },
-);
+  await world.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
+  const second = JSON.stringify([
+    {
+      event_id: claimed!.event_id,
+      attempt: 2,
+      http_status: 404,
+      error: null,
+      duration_ms: 1,
+      is_taken: false,
+      retry_after_seconds: null,
+      is_gone: false,
+    },
+  ]);
+  await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+    subscriber.tenant_id,
+    subscriber.party_id,
+    second,
+  ]);
+  t.match(
+    await listDeliveries(world),
+    [{ status: "PARKED", last_error: "disabled: test" }],
+    "a delivery parked meanwhile stays parked",
+  );
+});
 
-t.test("of those who wait, they come first whose turn is the longest ago", async (t) => {
+t.test("subscribers served longest ago come first", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`, `${receiver.url}/3`]);
   const deliverer = startDeliverer(world, world.worker);
@@ -142,7 +139,7 @@ t.test("of those who wait, they come first whose turn is the longest ago", async
   }
 });
 
-t.test("a worker that stops begins nothing more, cuts off what does not end, and gives the lease back", async (t) => {
+t.test("a stopping worker starts no request, cuts off hanging ones, and releases the lease", async (t) => {
   const stopping = new AbortController();
   const receiver = await startReceiver(t, (response, received) => {
     if (receiver.received.length === 4) stopping.abort();
@@ -157,12 +154,12 @@ t.test("a worker that stops begins nothing more, cuts off what does not end, and
   t.ok(performance.now() - startedAt < 5_000);
   t.ok(receiver.received.length <= 5);
   const left = await listDeliveries(world);
-  t.equal(left.length, 9, "the one that was answered is recorded");
+  t.equal(left.length, 9, "only the completed delivery is recorded");
   for (const delivery of left) t.match(delivery, { attempt_count: 0, last_error: null, is_due: true });
   t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
 });
 
-t.test("an address that is not allowed is refused, told and tried again, without a connection", async (t) => {
+t.test("a refused address is recorded as a failure and tried again, without a connection", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [receiver.url]);
   await world.happen("pty_s1", 1);
@@ -173,7 +170,7 @@ t.test("an address that is not allowed is refused, told and tried again, without
   t.equal(receiver.connections, 0);
 });
 
-t.test("with another master key nothing is sent, and the lease is the pause before the next try", async (t) => {
+t.test("with the wrong master key nothing is sent, and the lease is the pause before the next attempt", async (t) => {
   const receiver = await startReceiver(t);
   const world = await subscribe(t, [receiver.url]);
   await world.happen("pty_s1", 1);

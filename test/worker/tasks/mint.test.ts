@@ -1,4 +1,4 @@
-// Minting: numbers 1 to total_count, exactly once each, whatever happens to the workers.
+// Minting: numbers 1 to total_count exactly once each, with concurrent, killed and stopped workers.
 import { randomUUID } from "node:crypto";
 import t, { type Test } from "tap";
 import { batchKey, lookupHash, makeCode } from "../../../src/crypto/coupon-code.ts";
@@ -34,7 +34,7 @@ async function find(service: Running, id: string): Promise<BatchRow> {
   return row!;
 }
 
-// Complete, the numbers without a gap, each once, announced once.
+// The batch is complete, its numbers have no gap or duplicate, and one event announces it.
 async function checkComplete(t: Test, service: Running, id: string, count: number): Promise<void> {
   const { tenant_id, batch_id, status, minted_count } = await find(service, id);
   t.strictSame({ status, minted_count }, { status: "COMPLETED", minted_count: count });
@@ -82,7 +82,7 @@ t.test("two workers on one batch at once mint it once", async (t) => {
   await checkComplete(t, service, id, 30_000);
 });
 
-t.test("a lease keeps others away until it runs out, then they go on behind the last chunk", async (t) => {
+t.test("a lease keeps other workers away until it ends; then they continue after the last chunk", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 20_000);
   const { tenant_id, batch_id } = await find(service, id);
@@ -101,7 +101,7 @@ t.test("a lease keeps others away until it runs out, then they go on behind the 
   await checkComplete(t, service, id, 20_000);
 });
 
-t.test("a chunk that comes late or twice changes nothing", async (t) => {
+t.test("a late or duplicate chunk changes nothing", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 5);
   const { tenant_id, batch_id } = await find(service, id);
@@ -118,14 +118,14 @@ t.test("a chunk that comes late or twice changes nothing", async (t) => {
   };
   t.match(await mintChunk(1, 3), [{ minted_count: 3, is_complete: false }]);
   t.match(await mintChunk(1, 3), [{ minted_count: 3, is_complete: false }], "again");
-  t.match(await mintChunk(5, 1), [{ minted_count: 3, is_complete: false }], "one with a gap before it");
-  t.match(await mintChunk(4, 3), [{ minted_count: 3, is_complete: false }], "one beyond the end");
+  t.match(await mintChunk(5, 1), [{ minted_count: 3, is_complete: false }], "with a gap before it");
+  t.match(await mintChunk(4, 3), [{ minted_count: 3, is_complete: false }], "beyond the end");
   t.match(await mintChunk(4, 2), [{ minted_count: 5, is_complete: true }]);
   t.match(await mintChunk(4, 2), [{ minted_count: 5, is_complete: true }], "after the end");
   await checkComplete(t, service, id, 5);
 });
 
-t.test("the commit of the last chunk waits for the disk, and only that one", async (t) => {
+t.test("only the commit of the last chunk waits for the disk", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 4);
   const { tenant_id, batch_id } = await find(service, id);
@@ -149,7 +149,7 @@ t.test("the commit of the last chunk waits for the disk, and only that one", asy
   await checkComplete(t, service, id, 4);
 });
 
-t.test("a worker that is asked to stop ends its chunk and gives the lease back", async (t) => {
+t.test("a stopped worker finishes its chunk and releases the lease", async (t) => {
   const service = await startService(t);
   const id = await submit(service, 30_000);
   const stopping = new AbortController();
@@ -168,7 +168,7 @@ t.test("a worker that is asked to stop ends its chunk and gives the lease back",
   t.match(await find(service, id), { status: "PENDING", minted_count: 250, is_leased: false });
 });
 
-t.test("chunks are small while others write events, and large when it is quiet", async (t) => {
+t.test("chunks are small while other calls write events, and large otherwise", async (t) => {
   const service = await startService(t);
   const database = openWorker(t, service);
   for (const [isBusy, most] of [
@@ -204,7 +204,7 @@ t.test("small batches come before large ones", async (t) => {
   t.match(first, { batch_id: small.batch_id });
 });
 
-t.test("a code that another coupon of the tenant has is drawn again", async (t) => {
+t.test("a code that another coupon of the tenant has is replaced", async (t) => {
   const service = await startService(t);
   const { keys } = service;
   const [taken, id] = [await submit(service, 1), await submit(service, 5)];

@@ -1,4 +1,4 @@
-// What need not be kept goes after its time, in steps, and not a day before.
+// Retention: rows are deleted when their days are over, in steps, and not earlier.
 import t, { type Test } from "tap";
 import { ConfigError, readConfig } from "../../../src/common/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
@@ -31,31 +31,33 @@ async function fillFeed(service: Running, count: number): Promise<void> {
   await service.owner.rows("select jobs.sequence_events(1000)");
 }
 
-t.test("records of requests go after their days, and so does the log of deliveries", async (t) => {
+t.test("request records and the delivery log are deleted after their retention", async (t) => {
   const { service, psql, retain } = await open(t);
   await fillFeed(service, 3);
   await psql.rows("delete from core.request where operation <> 'void'");
   await psql.rows(
     `with numbered as (select ctid, row_number() over () as n from core.request)
-     update core.request r set recorded_at = now() - interval '90 days' + (n - 2) * interval '1 minute', request_id = 'r' || n
+     update core.request r
+     set recorded_at = now() - interval '90 days' + (n - 2) * interval '1 minute', request_id = 'r' || n
      from numbered where numbered.ctid = r.ctid`,
   );
   await psql.rows(
     `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
-     select 1, 1, gen_random_uuid(), n, 1, now() - interval '30 days' + (n - 2) * interval '1 minute' from generate_series(1, 3) n`,
+     select 1, 1, gen_random_uuid(), n, 1, now() - interval '30 days' + (n - 2) * interval '1 minute'
+     from generate_series(1, 3) n`,
   );
   await retain();
-  // The second one is on the edge: the clock has gone on since.
+  // The second row was exactly at the limit; the clock has moved on since.
   t.strictSame(await list(service, "select request_id as it from core.request order by 1"), ["r3"]);
   t.strictSame(await list(service, "select attempt::text as it from core.delivery_attempt order by 1"), ["3"]);
 });
 
-t.test("events of a feed go from its front; a cursor that is older goes on at the first that is kept", async (t) => {
+t.test("events are deleted from the front of a feed; an older cursor continues at the first kept event", async (t) => {
   const { service, worker, psql, retain } = await open(t);
   await fillFeed(service, 10);
   const begin = await service.as("ak_a").get("/v1/events?limit=2");
   await psql.rows("update core.feed_event set sequenced_at = now() - interval '401 days' where position <= 6");
-  // As a clock leaves it that was set back for a while: nothing goes from the middle.
+  // As after a clock that was set back for a while. Nothing is deleted from the middle.
   await psql.rows("update core.feed_event set sequenced_at = now() - interval '399 days' where position = 5");
   const steps = [];
   for (let index = 0; index < 4; index += 1)
@@ -85,7 +87,7 @@ t.test("events of a feed go from its front; a cursor that is older goes on at th
   );
 });
 
-t.test("the settings are days", async (t) => {
+t.test("the retention settings are numbers of days", async (t) => {
   t.match(readConfig({}), retention);
   t.match(readConfig({ REQUEST_RETENTION_DAYS: "365", DELIVERY_LOG_RETENTION_DAYS: "7", FEED_RETENTION_DAYS: "800" }), {
     requestRetentionDays: 365,
