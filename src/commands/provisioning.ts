@@ -104,7 +104,7 @@ const tenant = z
         context.addIssue({
           code: "custom",
           path,
-          message: "is allowed in variant B only: in variant A the credential belongs to the tenant",
+          message: "is allowed in variant B only: a credential of variant A belongs to its tenant",
         });
     });
   });

@@ -159,9 +159,7 @@ t.test("every wrong field is reported with its path, and nothing is stored", asy
     [
       "a party in variant A",
       { variant: "A" },
-      [
-        "tenants.0.credentials.0.party: is allowed in variant B only: in variant A the credential belongs to the tenant",
-      ],
+      ["tenants.0.credentials.0.party: is allowed in variant B only: a credential of variant A belongs to its tenant"],
     ],
     [
       "a short secret",

@@ -99,7 +99,8 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
   await t.test("kill -9 of the program and its shell: the next start ends the orphaned server", async (t) => {
     const orphan = findPostmaster(path.join(holder.folder, "data"))!.pid;
     const shell = inspectProcess(orphan)!.parent;
-    // With the shell dead, nothing stops the server when the program ends.
+    // Kills the shell, then the program. The shell's watcher outlives both and signals the server, while the next start
+    // already looks for it.
     process.kill(shell, "SIGKILL");
     await end(holder, "SIGKILL");
     holder = await hold(dataDir);

@@ -31,7 +31,8 @@ t.test("after an outage over two midnights both days close in order, each with i
   await setZone(
     service,
     "pty_a",
-    `<S>${posixOffset(offset)}<D>${posixOffset(offset + daySeconds - 6)},${dayOfYear}/0:0:4,${(dayOfYear + 180) % 365}/0`,
+    `<S>${posixOffset(offset)}<D>${posixOffset(offset + daySeconds - 6)}` +
+      `,${dayOfYear}/0:0:4,${(dayOfYear + 180) % 365}/0`,
   );
   const [row] = await service.owner.rows<{ batch: string }>("select external_id as batch from core.batch");
   await service.as("ak_a").post("/v1/batches/allocate", { request_id: newRequestId(), batch: row!.batch });

@@ -55,14 +55,23 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
     subscriber.party_id,
     dead,
   ]);
+  const recordFailure = (attempt: number) => {
+    const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
+    const results = [{ event_id: claimed!.event_id, attempt, duration_ms: 1, ...outcome }];
+    return world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+      subscriber.tenant_id,
+      subscriber.party_id,
+      JSON.stringify(results),
+    ]);
+  };
   const deliverer = startDeliverer(world, world.worker);
   t.equal((await deliverer.listDue()).length, 0);
   await deliverer.deliver(subscriber);
   t.equal(receiver.received.length, 0, "even if named directly");
   const [lease] = await world.service.owner.rows<{ seconds: number }>(
     `select extract(epoch from lease_until - clock_timestamp())::float as seconds
-       from core.webhook
-       where holder is not null`,
+     from core.webhook
+     where holder is not null`,
   );
   t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "a minute: four times the longest exchange");
 
@@ -71,42 +80,11 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
   await deliverer.drain();
   const [before] = await listDeliveries(world);
   t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
-  const late = JSON.stringify([
-    {
-      ...claimed,
-      http_status: 404,
-      error: null,
-      duration_ms: 1,
-      is_taken: false,
-      retry_after_seconds: null,
-      is_gone: false,
-    },
-  ]);
-  await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
-    subscriber.tenant_id,
-    subscriber.party_id,
-    late,
-  ]);
+  await recordFailure(claimed!.attempt);
   t.match(await listDeliveries(world), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
 
   await world.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
-  const second = JSON.stringify([
-    {
-      event_id: claimed!.event_id,
-      attempt: 2,
-      http_status: 404,
-      error: null,
-      duration_ms: 1,
-      is_taken: false,
-      retry_after_seconds: null,
-      is_gone: false,
-    },
-  ]);
-  await world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
-    subscriber.tenant_id,
-    subscriber.party_id,
-    second,
-  ]);
+  await recordFailure(2);
   t.match(
     await listDeliveries(world),
     [{ status: "PARKED", last_error: "disabled: test" }],

@@ -1,5 +1,5 @@
-// The feed under load: it has every committed event once, at positions 1 to N, in the order of each coupon, despite late
-// commits, rollbacks and kills. Single steps are in sequence-steps.test.ts.
+// The feed under load: it has every committed event once, at positions 1 to N, in the order of each coupon, despite
+// late commits, rollbacks and kills. Single steps are in sequence-steps.test.ts.
 // FEED_EVENTS=100000, FEED_KILLS=50 and FEED_HOLD_S=600 make the long versions.
 import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
