@@ -1,6 +1,6 @@
 // The connection of a command: one, as coupon_admin, closed when the command ends.
-import { connect } from "../database/connect.ts";
 import type { Address } from "../common/database-address.ts";
+import { connect } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
 
 /** `name` is shown in pg_stat_activity. */

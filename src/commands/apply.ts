@@ -6,18 +6,18 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { readConfig } from "../common/config.ts";
+import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
+import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 import { sqlDetail, sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { listIssues } from "../http/issues.ts";
-import { findAmbiguity } from "../http/strict-json.ts";
-import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import type { Issue } from "../http/problem.ts";
-import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { findAmbiguity } from "../http/strict-json.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
-import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
-import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 
 export type Applied = {
   changed: number;

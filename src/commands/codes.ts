@@ -6,13 +6,13 @@
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { stringify } from "csv-stringify/sync";
-import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import { readConfig } from "../common/config.ts";
-import { withAdminDatabase } from "./admin-database.ts";
+import { isProgram, runProgram } from "../common/program.ts";
+import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
+import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
-import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
-import { isProgram, runProgram } from "../common/program.ts";
+import { withAdminDatabase } from "./admin-database.ts";
 
 const pageSize = 5_000;
 const usage = "usage: npm run --silent codes -- BATCH [--unreleased] [--destroy]";

@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { apply } from "./apply.ts";
-import type { Database } from "../database/types.ts";
-import document from "./demo-tenants.json" with { type: "json" };
 import type { MasterKeys } from "../crypto/keys.ts";
+import type { Database } from "../database/types.ts";
+import { apply } from "./apply.ts";
+import document from "./demo-tenants.json" with { type: "json" };
 
 export type DemoSecrets = Record<string, string>;
 

@@ -3,11 +3,11 @@
 // when the statement was finished, and each summary with the sum of its details. Prints the differences; the exit code
 // is 1 if there are any.
 import { readConfig } from "../common/config.ts";
-import { withAdminDatabase } from "./admin-database.ts";
-import type { Database } from "../database/types.ts";
-import { findAddress } from "../embedded/find-address.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
+import type { Database } from "../database/types.ts";
+import { findAddress } from "../embedded/find-address.ts";
+import { withAdminDatabase } from "./admin-database.ts";
 
 const usage = "usage: npm run --silent statements -- verify";
 const statementsPerPage = 100;

@@ -32,10 +32,10 @@ const commands: Record<string, Command> = {
     return table(
       await database.rows(
         `select tenant, party, health, waiting, failing, parked, oldest_waiting_at, attempts_24h, failures_24h,
-              round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
-       from report.webhook_health
-       where tenant = coalesce($1, tenant) and party = coalesce($2, party)
-       order by tenant, party`,
+                round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
+         from report.webhook_health
+         where tenant = coalesce($1, tenant) and party = coalesce($2, party)
+         order by tenant, party`,
         [tenant ?? null, party ?? null],
       ),
     );
@@ -46,10 +46,10 @@ const commands: Record<string, Command> = {
     return table(
       await database.rows(
         `select tenant, party, event, event_type, recorded_at, attempt_count as attempts, parked_at, last_error
-       from report.delivery
-       where status = 'PARKED' and tenant = coalesce($1, tenant) and party = coalesce($2, party)
-       order by recorded_at, event
-       limit $3`,
+         from report.delivery
+         where status = 'PARKED' and tenant = coalesce($1, tenant) and party = coalesce($2, party)
+         order by recorded_at, event
+         limit $3`,
         [tenant ?? null, party ?? null, limit],
       ),
     );
@@ -59,10 +59,10 @@ const commands: Record<string, Command> = {
     return table(
       await database.rows(
         `select attempted_at, event, attempt, http_status, duration_ms, error
-       from report.delivery_attempt
-       where tenant = $1 and party = $2
-       order by attempted_at desc, event
-       limit $3`,
+         from report.delivery_attempt
+         where tenant = $1 and party = $2
+         order by attempted_at desc, event
+         limit $3`,
         [...take(names, 2, 2), limit],
       ),
     );
