@@ -16,7 +16,7 @@ export const operationGuards: Sabotage[] = [
     name: "functions stay until running calls have ended",
     edits: [
       edit("src/migration/load-code.ts", '  await session.run("rollback to savepoint trial");\n', ""),
-      edit("src/migration/load-code.ts", "  return routines;\n", "  return [];\n"),
+      edit("src/migration/load-code.ts", "unusedRoutines, retired:", "unusedRoutines: [], retired:"),
     ],
     tests: ["test/migration/migrate.test.ts"],
   },
