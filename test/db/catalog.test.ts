@@ -1,0 +1,150 @@
+// Conventions that hold for every table, function and column, read from PostgreSQL's catalog. A new one is covered
+// without a change here. For rights see roles.test.ts.
+import t from "tap";
+import { calledByViews, openCatalog, ourRoles, ourSchemas, type Catalog } from "../support/fresh-database.ts";
+
+let login: Catalog["login"];
+let names: Catalog["names"];
+t.before(async () => {
+  ({ login, names } = await openCatalog(t));
+});
+
+t.test("Every primary key contains the tenant, and every reference stays within the tenant", async (t) => {
+  // Facts and states of the whole database, and two logs.
+  const global = ["audit", "code_version", "currency", "delivery_attempt", "event_gap", "migration", "sequencer"];
+  t.strictSame(
+    await names(
+      `select c.conrelid::regclass::text as name from pg_constraint c
+       where c.contype = 'p' and c.connamespace = 'core'::regnamespace
+         and not exists (
+           select from pg_attribute a
+           where a.attrelid = c.conrelid and a.attnum = any (c.conkey) and a.attname = 'tenant_id')
+       order by 1`,
+    ),
+    global.map((name) => `core.${name}`),
+  );
+  t.strictSame(
+    await names(
+      `select c.conname as name from pg_constraint c
+       join pg_attribute a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]
+       join pg_attribute f on f.attrelid = c.confrelid and f.attnum = c.confkey[1]
+       where c.contype = 'f' and c.connamespace = 'core'::regnamespace and c.confrelid <> 'core.currency'::regclass
+         and (a.attname <> 'tenant_id' or f.attname <> 'tenant_id' or not c.convalidated)`,
+    ),
+    [],
+  );
+});
+
+// Column names that need no comment.
+const nouns = `tenant party merchant store terminal template batch coupon redemption reversal entry event credential
+  audit attempt maker distributor external caller order request lock_request`.split(/\s+/);
+const plain = `name reason currency url nonce operation response action target client status number store terminal
+  attempt error last_error decimals position sha256 access_key idempotency_key http_status business_date is_only
+  valid_from valid_to`.split(/\s+/);
+const endings = "at minor percent count type seconds ms bytes rows sha256 seq until".split(" ");
+const selfExplaining = new RegExp(`^(${nouns.join("|")})_id$|^(${plain.join("|")})$|^\\w+_(${endings.join("|")})$`);
+
+t.test("Every table, view, function, schema and type has a comment", async (t) => {
+  t.strictSame(
+    await names(
+      `select c.oid::regclass::text as name from pg_class c
+       where c.relnamespace::regnamespace::text = any ($1) and c.relkind in ('r', 'p', 'v', 'm')
+         and obj_description(c.oid, 'pg_class') is null
+       union all
+       select p.oid::regprocedure::text from pg_proc p
+       where p.pronamespace::regnamespace::text = any ($1) and obj_description(p.oid, 'pg_proc') is null
+       union all
+       select n.nspname from pg_namespace n
+       where n.nspname = any ($1) and obj_description(n.oid, 'pg_namespace') is null
+       union all
+       select y.oid::regtype::text from pg_type y join pg_class c on c.oid = y.typrelid and c.relkind = 'c'
+       where y.typnamespace = 'core'::regnamespace and obj_description(y.oid, 'pg_type') is null`,
+      [ourSchemas],
+    ),
+    [],
+  );
+});
+
+t.test("Every column has a self-explaining name or a comment", async (t) => {
+  const bare = await login.rows<{ table: string; column: string }>(
+    `select c.relname as table, a.attname as column
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'core'::regnamespace and c.relkind in ('r', 'p')
+       and col_description(c.oid, a.attnum) is null
+     order by 1, a.attnum`,
+  );
+  t.strictSame(
+    bare.filter(({ column }) => !selfExplaining.test(column)).map(({ table, column }) => `${table}.${column}`),
+    [],
+  );
+});
+
+t.test(
+  "coupon_owner owns everything; our roles cannot log in, belong to no role and have no special powers",
+  async (t) => {
+    t.strictSame(
+      await names(
+        `select c.oid::regclass::text as name from pg_class c
+       where c.relnamespace::regnamespace::text = any ($1) and c.relowner <> 'coupon_owner'::regrole
+       union all
+       select p.oid::regprocedure::text from pg_proc p
+       where p.pronamespace::regnamespace::text = any ($1) and p.proowner <> 'coupon_owner'::regrole
+       union all
+       select n.nspname from pg_namespace n
+       where n.nspname = any ($1) and n.nspowner <> 'coupon_owner'::regrole`,
+        [ourSchemas],
+      ),
+      [],
+    );
+    t.strictSame(
+      await names(
+        `select rolname as name from pg_roles
+       where rolname = any ($1)
+         and (rolcanlogin or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)`,
+        [[...ourRoles, "coupon_owner"]],
+      ),
+      [],
+    );
+    t.strictSame(
+      await names(
+        `select format('%s is a member of %s', m.member::regrole, m.roleid::regrole) as name from pg_auth_members m
+       where m.member::regrole::text = any ($1)`,
+        [[...ourRoles, "coupon_owner"]],
+      ),
+      [],
+    );
+  },
+);
+
+t.test("No caller can redirect the names in a function, and PUBLIC calls no security definer function", async (t) => {
+  // A function has a fixed search_path without schemas that others can write to, or a body that was parsed when it
+  // was created.
+  t.strictSame(
+    await names(
+      `select p.oid::regprocedure::text as name from pg_proc p
+       where p.pronamespace::regnamespace::text = any ($1) and p.prosqlbody is null
+         and not coalesce(p.proconfig @> array['search_path=pg_catalog, pg_temp'], false)`,
+      [ourSchemas],
+    ),
+    [],
+  );
+  // Security definer is only for functions that roles call, for triggers, and for functions that views call.
+  t.strictSame(
+    await names(
+      `select p.oid::regprocedure::text as name from pg_proc p
+       where p.prosecdef and p.pronamespace::regnamespace::text = any ($1)
+         and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report')
+         and p.prorettype <> 'trigger'::regtype and p.oid not in (${calledByViews})`,
+      [ourSchemas],
+    ),
+    [],
+  );
+  t.strictSame(
+    await names(
+      `select p.oid::regprocedure::text as name
+       from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+       where p.prosecdef and a.grantee = 0`,
+    ),
+    [],
+  );
+});
