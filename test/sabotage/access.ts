@@ -48,7 +48,7 @@ export const accessGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/api/pull_events.sql",
-        " and f.party_id = p_call.caller_id and f.position > v_after",
+        "\n      and f.party_id = p_call.caller_id\n      and f.position > v_after",
         " and f.position > v_after",
       ),
     ],

@@ -36,8 +36,8 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/rules/statement/post_entries.sql",
-        "greatest(rules.to_local_date(l.recorded_at, p.time_zone), b.open_on)",
-        "rules.to_local_date(l.recorded_at, p.time_zone)",
+        "greatest(rules.compute_local_date(l.recorded_at, p.time_zone), b.open_on)",
+        "rules.compute_local_date(l.recorded_at, p.time_zone)",
       ),
     ],
     tests: ["test/worker/tasks/sequence-steps.test.ts"],
@@ -53,7 +53,7 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/jobs/claim_batch.sql",
-        "and (b.mint_lease_until is null or b.mint_lease_until <= clock_timestamp() or b.mint_holder = p_holder)",
+        "and (b.mint_lease_until is null\n         or b.mint_lease_until <= clock_timestamp()\n         or b.mint_holder = p_holder)",
         "",
       ),
     ],

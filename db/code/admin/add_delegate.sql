@@ -1,5 +1,6 @@
--- Lets a party act for a merchant. Adding it twice is no error.
-create or replace function admin.add_delegate(p_tenant text, p_merchant text, p_party text, p_reason text)
+-- Lets a party act for a merchant. Adding a delegate twice is not an error.
+create or replace function admin.add_delegate(
+  p_tenant text, p_merchant text, p_party text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -13,4 +14,5 @@ begin
     jsonb_build_object('party', p_party));
 end
 $$;
-comment on function admin.add_delegate(text, text, text, text) is 'Lets a party act for a merchant.';
+comment on function admin.add_delegate(text, text, text, text) is
+  'Lets a party act for a merchant.';

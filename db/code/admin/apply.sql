@@ -1,10 +1,11 @@
--- Provisioning: creates and updates what a document declares, all of it or nothing. Nothing is removed; a list
--- that is given (delegates, stores, merchants of a template) is the whole list. Applying twice changes
+-- Provisioning: creates and updates everything that a document declares, or nothing on an error.
+-- Removes no tenant, party, merchant, template or credential. A list in the document (delegates,
+-- stores, the merchants of a template) replaces the stored list. Applying a document twice changes
 -- nothing.
 --
--- p_document: the provisioning file, except that each secret comes as sealed_secret and secret_hash (hex),
---   with is_generated when the writer gave none: such a secret is stored only where there was none yet.
--- Raises CP400, with [{path, message}] as detail, when the document does not fit what is stored.
+-- p_document: the provisioning file, except that each secret comes as sealed_secret and secret_hash
+--   (hex). is_generated: the file gave no secret, so this one is stored only if there is none yet.
+-- Raises CP400, with [{path, message}] as the detail, if the document contradicts stored data.
 create or replace function admin.apply(p_document jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -35,12 +36,14 @@ begin
       'credentials', jsonb_path_query_array(v_item.tenant, '$.credentials[*].access_key'));
   end loop;
   if v_problems <> '[]' then
-    raise exception 'the document does not fit what is stored'
+    raise exception 'the document contradicts stored data'
       using errcode = 'CP400', detail = v_problems::text;
   end if;
   return jsonb_build_object(
     'tenants', v_tenants, 'changed', v_changed,
-    'credentials_kept_generated', v_kept -> 'credentials', 'webhooks_kept_generated', v_kept -> 'webhooks');
+    'credentials_kept_generated', v_kept -> 'credentials',
+    'webhooks_kept_generated', v_kept -> 'webhooks');
 end
 $$;
-comment on function admin.apply(jsonb) is 'Provisioning: creates and updates what a document declares.';
+comment on function admin.apply(jsonb) is
+  'Provisioning: creates and updates what a document declares.';

@@ -1,4 +1,6 @@
-create or replace function admin.disable_webhook(p_tenant text, p_party text, p_reason text) returns void
+-- Stops deliveries to a party and parks those that are waiting.
+create or replace function admin.disable_webhook(p_tenant text, p_party text, p_reason text)
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
@@ -8,4 +10,5 @@ begin
   perform rules.write_audit(v_webhook.tenant_id, 'disable_webhook', p_party, v_reason);
 end
 $$;
-comment on function admin.disable_webhook(text, text, text) is 'Stops deliveries to a party; what waits is parked.';
+comment on function admin.disable_webhook(text, text, text) is
+  'Stops deliveries to a party and parks those that are waiting.';

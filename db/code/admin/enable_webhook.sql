@@ -1,5 +1,7 @@
--- Starts deliveries again: to new events at once, to parked ones by admin.replay_parked.
-create or replace function admin.enable_webhook(p_tenant text, p_party text, p_reason text) returns void
+-- Resumes deliveries to a party. New events are sent at once; admin.replay_parked sends the parked
+-- ones.
+create or replace function admin.enable_webhook(p_tenant text, p_party text, p_reason text)
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
@@ -11,4 +13,5 @@ begin
   perform rules.write_audit(v_webhook.tenant_id, 'enable_webhook', p_party, v_reason);
 end
 $$;
-comment on function admin.enable_webhook(text, text, text) is 'Starts deliveries to a party again.';
+comment on function admin.enable_webhook(text, text, text) is
+  'Resumes deliveries to a party. Parked deliveries need admin.replay_parked.';

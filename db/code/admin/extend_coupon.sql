@@ -1,5 +1,6 @@
--- Moves the end of a coupon's validity, forward or back. An EXPIRED coupon becomes ISSUED again when the
--- new end lies ahead; it will then expire, and tell so, a second time.
+-- Changes valid_to of a coupon to an earlier or later time. If an EXPIRED coupon's new valid_to is
+-- in the future, it becomes ISSUED again; when it expires again, there is a second coupon.expired
+-- event.
 create or replace function admin.extend_coupon(
   p_tenant text, p_coupon text, p_valid_to timestamptz, p_reason text)
 returns void
@@ -9,16 +10,22 @@ declare
   v_coupon  core.coupon := rules.hold_coupon_for_patch(p_tenant, p_coupon);
 begin
   if p_valid_to is null then
-    raise exception 'an extension needs an end' using errcode = 'CP400';
+    raise exception 'an extension needs a valid_to' using errcode = 'CP400';
   elsif v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
-    raise exception 'coupon % is %: nothing to extend', p_coupon, v_coupon.status using errcode = 'CP409';
+    raise exception 'coupon % is % and cannot be extended', p_coupon, v_coupon.status
+      using errcode = 'CP409';
   end if;
   update core.coupon c
   set valid_to = p_valid_to,
-      status = case when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then 'ISSUED' else c.status end
+      status = case
+        when c.status = 'EXPIRED' and p_valid_to > clock_timestamp() then 'ISSUED'
+        else c.status
+      end
   where c.tenant_id = v_coupon.tenant_id and c.coupon_id = v_coupon.coupon_id;
   perform rules.write_audit(v_coupon.tenant_id, 'extend_coupon', p_coupon, v_reason,
-    jsonb_build_object('status', v_coupon.status, 'valid_to_before', v_coupon.valid_to, 'valid_to', p_valid_to));
+    jsonb_build_object(
+      'status', v_coupon.status, 'valid_to_before', v_coupon.valid_to, 'valid_to', p_valid_to));
 end
 $$;
-comment on function admin.extend_coupon(text, text, timestamptz, text) is 'Changes valid_to of one coupon.';
+comment on function admin.extend_coupon(text, text, timestamptz, text) is
+  'Changes valid_to of one coupon.';

@@ -1,4 +1,4 @@
 create or replace function admin.has_tenants() returns boolean
 language sql stable security definer
 return exists (select from core.tenant);
-comment on function admin.has_tenants() is 'Whether anything was provisioned yet.';
+comment on function admin.has_tenants() is 'Whether the database has any tenant yet.';

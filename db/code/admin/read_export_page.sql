@@ -1,4 +1,5 @@
--- lookup_hash lets the program that derives the codes see that it has the right key.
+-- Coupons of a batch after number p_after. lookup_hash lets the program that derives the codes
+-- check that it has the right key.
 create or replace function admin.read_export_page(
   p_tenant_id int, p_batch_id int, p_after int, p_limit int,
   out number int, out code_attempt smallint, out lookup_hash uuid, out coupon_id text)
@@ -11,4 +12,5 @@ begin atomic
   order by c.number
   limit p_limit;
 end;
-comment on function admin.read_export_page(int, int, int, int) is 'Coupons of a batch by number, for the hand-over.';
+comment on function admin.read_export_page(int, int, int, int) is
+  'Coupons of a batch in order of number, for an export of its codes.';

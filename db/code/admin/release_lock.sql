@@ -1,5 +1,5 @@
--- Ends a live lock before its time: the redemption is CANCELLED, and the till's confirm will be refused as
--- LOCK_CANCELLED. Gives the redemption that was cancelled.
+-- Ends a live lock early: the redemption becomes CANCELLED, and the till's confirm is refused as
+-- LOCK_CANCELLED. Returns the ID of the cancelled redemption.
 create or replace function admin.release_lock(p_tenant text, p_coupon text, p_reason text)
 returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -15,7 +15,8 @@ begin
     and r.status = 'LOCKED' and r.lock_expires_at > v_now
   returning r.redemption_id into v_id;
   if not found then
-    raise exception 'coupon % is %: no lock to release', p_coupon, v_coupon.status using errcode = 'CP409';
+    raise exception 'coupon % is % and has no lock to release', p_coupon, v_coupon.status
+      using errcode = 'CP409';
   end if;
   perform rules.free_coupon(v_coupon, v_now);
   perform rules.write_audit(v_coupon.tenant_id, 'release_lock', p_coupon, v_reason,
@@ -23,4 +24,5 @@ begin
   return rules.format_id('red', v_id);
 end
 $$;
-comment on function admin.release_lock(text, text, text) is 'Releases the live lock of a coupon.';
+comment on function admin.release_lock(text, text, text) is
+  'Ends the live lock of a coupon; returns the cancelled redemption.';

@@ -1,6 +1,7 @@
--- Ends that a party may act for a merchant, from its next call on. Locks it holds can still be confirmed by
--- nobody else; they lapse.
-create or replace function admin.remove_delegate(p_tenant text, p_merchant text, p_party text, p_reason text)
+-- Ends a party's right to act for a merchant, from the party's next call. Nobody can confirm the
+-- locks it still holds; they expire.
+create or replace function admin.remove_delegate(
+  p_tenant text, p_merchant text, p_party text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -8,12 +9,15 @@ declare
   v_pair    record := rules.find_delegate_for_patch(p_tenant, p_merchant, p_party);
 begin
   delete from core.merchant_delegate d
-  where d.tenant_id = v_pair.tenant_id and d.merchant_id = v_pair.merchant_id and d.party_id = v_pair.party_id;
+  where d.tenant_id = v_pair.tenant_id
+    and d.merchant_id = v_pair.merchant_id
+    and d.party_id = v_pair.party_id;
   if not found then
-    raise exception '% is no delegate of %', p_party, p_merchant using errcode = 'CP404';
+    raise exception '% is not a delegate of %', p_party, p_merchant using errcode = 'CP404';
   end if;
   perform rules.write_audit(v_pair.tenant_id, 'remove_delegate', p_merchant, v_reason,
     jsonb_build_object('party', p_party));
 end
 $$;
-comment on function admin.remove_delegate(text, text, text, text) is 'Ends that a party may act for a merchant.';
+comment on function admin.remove_delegate(text, text, text, text) is
+  'Ends a party''s right to act for a merchant.';

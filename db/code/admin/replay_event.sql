@@ -1,5 +1,7 @@
--- Sends one event to its subscriber again, whatever became of it before, under the same webhook-id.
-create or replace function admin.replay_event(p_tenant text, p_event text, p_reason text) returns void
+-- Sends one event to its subscriber again, under the same webhook-id, whatever the result of
+-- earlier attempts.
+create or replace function admin.replay_event(p_tenant text, p_event text, p_reason text)
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
@@ -11,10 +13,12 @@ begin
   join core.webhook w on w.tenant_id = e.tenant_id and w.party_id = e.party_id
   where t.external_id = p_tenant;
   if not found then
-    raise exception 'tenant % has no event % for a party with a webhook', p_tenant, p_event using errcode = 'CP404';
+    raise exception 'tenant % has no event % for a party with a webhook', p_tenant, p_event
+      using errcode = 'CP404';
   end if;
   perform rules.replay_deliveries(v_event.tenant_id, v_event.party_id, array[v_event.event_id]);
   perform rules.write_audit(v_event.tenant_id, 'replay_event', p_event, v_reason);
 end
 $$;
-comment on function admin.replay_event(text, text, text) is 'Sends one event to its subscriber again.';
+comment on function admin.replay_event(text, text, text) is
+  'Sends one event to its subscriber again.';

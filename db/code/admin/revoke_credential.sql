@@ -1,5 +1,7 @@
--- Ends a credential for good. Every call asks for it, so it stops with the next one.
-create or replace function admin.revoke_credential(p_access_key text, p_reason text) returns timestamptz
+-- Revokes a credential for good. Every call checks it, so the next call with it is refused. Returns
+-- when it was first revoked.
+create or replace function admin.revoke_credential(p_access_key text, p_reason text)
+returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason      text := rules.check_reason(p_reason);
@@ -16,4 +18,5 @@ begin
   return v_credential.revoked_at;
 end
 $$;
-comment on function admin.revoke_credential(text, text) is 'Revokes a credential. Gives when it was revoked.';
+comment on function admin.revoke_credential(text, text) is
+  'Revokes a credential; returns when it was first revoked.';

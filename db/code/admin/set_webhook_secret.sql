@@ -1,5 +1,5 @@
--- A new secret, sealed by the program that made it (npm run webhooks -- rotate). The one before signs along for
--- 24 h.
+-- Stores a new webhook secret, sealed by npm run webhooks -- rotate. Deliveries carry signatures of
+-- both the new and the previous secret for 24 h.
 create or replace function admin.set_webhook_secret(
   p_tenant text, p_party text, p_sealed_secret bytea, p_secret_hash bytea, p_reason text)
 returns void
@@ -15,4 +15,5 @@ begin
   perform rules.write_audit(v_webhook.tenant_id, 'set_webhook_secret', p_party, v_reason);
 end
 $$;
-comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is 'Rotates the secret of a webhook.';
+comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is
+  'Rotates the secret of a webhook; the previous one stays in use for 24 h.';

@@ -1,5 +1,5 @@
--- Voids an unused coupon for an administrator. Refuses a locked one, because a customer may be at the
--- till; release the lock first with admin.release_lock.
+-- Voids an unused coupon for an administrator. Refuses a locked coupon, because a customer may be
+-- at the till: release the lock first with admin.release_lock.
 create or replace function admin.void_coupon(p_tenant text, p_coupon text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -19,7 +19,8 @@ begin
   v_status := rules.derive_status(
     v_coupon.status, v_coupon.valid_to, v_lock.lock_expires_at, true, 'A', v_now);
   if v_status <> 'ISSUED' then
-    raise exception 'coupon % is % and cannot be voided', p_coupon, v_status using errcode = 'CP409';
+    raise exception 'coupon % is % and cannot be voided', p_coupon, v_status
+      using errcode = 'CP409';
   end if;
   perform rules.lapse_lock(v_coupon.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(v_coupon, v_batch.distributor_id, null, 0, v_reason, v_now);

@@ -1,13 +1,16 @@
--- Fresh statistics for the tables of a redemption that have doubled since their last ones. Autovacuum looks once a minute;
--- a plan that was made on an empty table takes any index for it, and a minute of a busy day reads it whole for each call.
--- New statistics make every session plan anew. Gives how many tables it were.
+-- Refreshes the statistics of busy tables that have doubled since their last analyze. Returns how
+-- many.
+--
+-- Autovacuum looks only once a minute. A plan made on an empty table may use any index for it; on a
+-- busy day such a plan would read whole tables for that minute. New statistics make every session
+-- plan again.
 create or replace function jobs.analyze_grown_tables() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_table  text;
   v_count  int := 0;
 begin
-  -- one at a time
+  -- one session at a time
   if not pg_try_advisory_xact_lock(hashtextextended('analyze', 0)) then
     return 0;
   end if;
@@ -35,4 +38,5 @@ begin
   return v_count;
 end
 $$;
-comment on function jobs.analyze_grown_tables() is 'Analyzes the busy tables that have doubled.';
+comment on function jobs.analyze_grown_tables() is
+  'Analyzes the busy tables that have doubled; returns how many.';

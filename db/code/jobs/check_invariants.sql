@@ -1,4 +1,4 @@
--- The nightly self-check: how many rows report.invariants has, by law.
+-- The nightly self-check: counts the rows of report.invariants by law, with an example of each.
 create or replace function jobs.check_invariants(out law text, out count bigint, out example text)
 returns setof record
 language sql volatile security definer
@@ -7,4 +7,5 @@ begin atomic
   from report.invariants i
   group by i.law;
 end;
-comment on function jobs.check_invariants() is 'Broken laws and how often; none, always.';
+comment on function jobs.check_invariants() is
+  'Violated invariants with counts and examples; normally no rows.';

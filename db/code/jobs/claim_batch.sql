@@ -1,5 +1,5 @@
--- Takes or renews the lease of a batch for 30 s and says which numbers come next. No row: complete, or
--- another worker holds the lease.
+-- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. No row: the
+-- batch is complete, or another worker holds the lease.
 create or replace function jobs.claim_batch(
   p_tenant_id int, p_batch_id int, p_holder uuid, p_chunk int,
   out salt bytea, out key_version text, out first_number int, out last_number int)
@@ -11,7 +11,11 @@ begin atomic
   where b.tenant_id = p_tenant_id
     and b.batch_id = p_batch_id
     and b.status = 'PENDING'
-    and (b.mint_lease_until is null or b.mint_lease_until <= clock_timestamp() or b.mint_holder = p_holder)
-  returning b.salt, b.key_version, b.minted_count + 1, least(b.minted_count + p_chunk, b.total_count);
+    and (b.mint_lease_until is null
+         or b.mint_lease_until <= clock_timestamp()
+         or b.mint_holder = p_holder)
+  returning b.salt, b.key_version, b.minted_count + 1,
+            least(b.minted_count + p_chunk, b.total_count);
 end;
-comment on function jobs.claim_batch(int, int, uuid, int) is 'Takes the lease of a batch for its next chunk.';
+comment on function jobs.claim_batch(int, int, uuid, int) is
+  'Takes the lease of a batch and returns its next numbers.';

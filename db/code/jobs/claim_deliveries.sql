@@ -1,6 +1,8 @@
--- Takes or renews the lease of a subscriber for 60 s and gives what is to be delivered now, in the order in which it
--- became due and of the events: what an index can give, however much waits. No row: nothing due, or another
--- worker holds the lease. One worker a subscriber at a time, so its limit of requests at once holds.
+-- Takes or renews the lease of a subscriber for 60 s and returns the deliveries that are due. No
+-- row: nothing is due, or another worker holds the lease. One worker at a time serves a subscriber,
+-- so its limit of concurrent requests holds.
+--
+-- Ordered by due time, then by event: an index has this order, however many deliveries wait.
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out body text, out attempt int, out url text,
@@ -45,4 +47,5 @@ begin
   order by d.next_attempt_at, d.event_seq;
 end
 $$;
-comment on function jobs.claim_deliveries(int, int, uuid, int) is 'What a subscriber is to be sent now.';
+comment on function jobs.claim_deliveries(int, int, uuid, int) is
+  'Takes the lease of a subscriber and returns its due deliveries.';

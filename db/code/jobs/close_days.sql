@@ -1,11 +1,15 @@
--- Closes business days that are over, up to p_limit of them, the earliest of each distributor first. As the
--- sequencer: who posts entries and who closes days is one writer, so nothing can be late and nothing in two days.
--- Closes nothing while anything settled waits to be sequenced: it may belong to a day that is over. What is
--- younger may wait (it is of the open day or a later one), and under load something always does.
+-- Closes up to p_limit business days that are over, the earliest day of each distributor first.
+-- Returns how many. It holds the sequencer's lock, so one writer both posts entries and closes
+-- days: no entry is late, and none is in two days.
+--
+-- Closes nothing while a settled event waits for the sequencer, because it may belong to a day that
+-- is over. Younger events may wait: they belong to the open day or a later one, and under load
+-- there are always some.
 create or replace function jobs.close_days(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_material = off as $$
 declare
   v_now   timestamptz := clock_timestamp();
   v_high  bigint;
@@ -16,11 +20,15 @@ begin
     return 0;
   end if;
   select s.high_seq into strict v_high from core.sequencer s;
-  -- ordered and limited, so that no plan reads the events that are sequenced
+  -- ordered and limited, so that no plan reads events that are already sequenced
   if exists (
     select
     from (
-      select e.recorded_at from core.event e where e.event_seq > v_high order by e.event_seq limit 1000) w
+      select e.recorded_at
+      from core.event e
+      where e.event_seq > v_high
+      order by e.event_seq
+      limit 1000) w
     where w.recorded_at < rules.compute_settled_time(v_now))
   or exists (
     select
@@ -33,7 +41,8 @@ begin
   for v_day in
     select d.tenant_id, d.party_id, d.time_zone, d.business_date
     from (
-      select b.tenant_id, b.party_id, p.time_zone, rules.find_due_date(b.open_on, v_now, p.time_zone) as business_date
+      select b.tenant_id, b.party_id, p.time_zone,
+             rules.find_due_date(b.open_on, v_now, p.time_zone) as business_date
       from core.ledger_book b
       join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
     where d.business_date is not null
@@ -49,4 +58,4 @@ begin
   return v_done;
 end
 $$;
-comment on function jobs.close_days(int) is 'Closes business days that are over. Gives how many.';
+comment on function jobs.close_days(int) is 'Closes business days that are over; returns how many.';

@@ -1,12 +1,15 @@
--- Makes coupons of released batches EXPIRED whose valid_to has passed, and tells so, in one step of at most
--- p_limit rows; gives how many numbers were looked at, 0 when nothing is left. Batch by batch and by number, as
--- all coupons of a batch end together; those that were patched to another end are in core.coupon_extension.
--- Locked ones are left: they are freed, and then expire, when their lock ends. A coupon that somebody holds keeps
--- those behind it in its batch waiting, and nobody else.
+-- One step of expiry: makes released coupons EXPIRED after valid_to and writes an event for each,
+-- for at most p_limit coupon numbers. Returns how many it looked at; 0: nothing is left.
+--
+-- Works batch by batch in order of number, because the coupons of a batch expire together. Coupons
+-- with a patched valid_to are in core.coupon_extension and come last. Locked coupons are skipped:
+-- they expire when their lock ends. A coupon that another session holds delays only those after it
+-- in its batch.
 create or replace function jobs.expire_coupons(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_material = off as $$
 declare
   v_due      timestamptz := clock_timestamp();
   v_batch    core.batch;
@@ -20,7 +23,8 @@ begin
     for no key update skip locked
   loop
     v_reached := rules.expire_range(
-      v_batch, v_batch.expired_through, least(v_batch.expired_through + p_limit, v_batch.total_count), v_due);
+      v_batch, v_batch.expired_through,
+      least(v_batch.expired_through + p_limit, v_batch.total_count), v_due);
     if v_reached > v_batch.expired_through then
       update core.batch b
       set expired_through = v_reached
@@ -31,4 +35,5 @@ begin
   return rules.expire_extended(p_limit);
 end
 $$;
-comment on function jobs.expire_coupons(int) is 'One step of expiry.';
+comment on function jobs.expire_coupons(int) is
+  'One step of expiry; returns how many numbers it looked at.';

@@ -1,5 +1,6 @@
--- Writes down what the files of a closed day are, makes it visible, and tells the distributor: once, whoever
--- comes second changes nothing. Refuses other bytes than were written before: a statement is a pure
+-- Records the sizes and hashes of a closed day's files, makes the statement visible, and writes the
+-- event for the distributor. False: it is ready already, or an earlier day of the distributor is
+-- not. Raises an error if the files differ from those recorded before: a statement is a pure
 -- function of its postings.
 create or replace function jobs.finish_statement(
   p_tenant_id int, p_distributor_id int, p_business_date date,
@@ -13,13 +14,16 @@ declare
 begin
   select s.* into strict v_statement
   from core.statement s
-  where s.tenant_id = p_tenant_id and s.distributor_id = p_distributor_id and s.business_date = p_business_date
+  where s.tenant_id = p_tenant_id
+    and s.distributor_id = p_distributor_id
+    and s.business_date = p_business_date
   for no key update;
   if p_detail_rows <> v_statement.entry_count
      or (p_detail_sha256, p_summary_sha256) is distinct from (
-       coalesce(v_statement.detail_sha256, p_detail_sha256), coalesce(v_statement.summary_sha256, p_summary_sha256))
+       coalesce(v_statement.detail_sha256, p_detail_sha256),
+       coalesce(v_statement.summary_sha256, p_summary_sha256))
   then
-    raise exception 'the files of % do not agree with the statement', p_business_date;
+    raise exception 'the files of % do not match their statement', p_business_date;
   elsif v_statement.ready_at is not null or exists (
     select
     from core.statement s
@@ -33,14 +37,18 @@ begin
   v_now := clock_timestamp();
   update core.statement s
   set ready_at = v_now, detail_bytes = p_detail_bytes, detail_sha256 = p_detail_sha256,
-      summary_rows = p_summary_rows, summary_bytes = p_summary_bytes, summary_sha256 = p_summary_sha256
-  where s.tenant_id = p_tenant_id and s.distributor_id = p_distributor_id and s.business_date = p_business_date;
+      summary_rows = p_summary_rows, summary_bytes = p_summary_bytes,
+      summary_sha256 = p_summary_sha256
+  where s.tenant_id = p_tenant_id
+    and s.distributor_id = p_distributor_id
+    and s.business_date = p_business_date;
   insert into core.event
     (tenant_id, event_id, event_type, party_id, business_date, occurred_at, recorded_at)
   values
-    (p_tenant_id, rules.make_id(), 'reconciliation.ready', p_distributor_id, p_business_date, v_now, v_now);
+    (p_tenant_id, rules.make_id(), 'reconciliation.ready', p_distributor_id, p_business_date,
+     v_now, v_now);
   return true;
 end
 $$;
 comment on function jobs.finish_statement(int, int, date, int, bigint, text, int, bigint, text) is
-  'Makes a closed day ready for download.';
+  'Makes the statement of a closed business day available for download.';

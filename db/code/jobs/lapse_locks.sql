@@ -1,12 +1,13 @@
--- Writes down locks that are past their end, at most p_limit: they counted as gone already. The coupon goes back to
--- ISSUED, or to EXPIRED, which is then told. Those of which somebody holds the coupon or the redemption are left
--- for the next time.
+-- Marks up to p_limit expired locks as LAPSED, which every answer already shows. Returns how many.
+-- Their coupons become ISSUED again, or EXPIRED with an event. Skips locks whose coupon or
+-- redemption another session holds.
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_material = off as $$
 declare
-  v_due     timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
+  v_due     timestamptz := clock_timestamp();  -- fixed, so that the index scan ends there
   v_coupon  core.coupon;
   v_now     timestamptz;
   v_end     timestamptz;
@@ -37,4 +38,4 @@ begin
   return v_done;
 end
 $$;
-comment on function jobs.lapse_locks(int) is 'Writes down lapsed locks. Gives how many.';
+comment on function jobs.lapse_locks(int) is 'Marks expired locks as LAPSED; returns how many.';

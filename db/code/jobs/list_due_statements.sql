@@ -1,4 +1,5 @@
--- Closed days whose files were not measured yet: the earliest of each distributor, as days become ready in order.
+-- Closed days whose files are not rendered yet, only the earliest of each distributor, because days
+-- become ready in order.
 create or replace function jobs.list_due_statements(
   p_limit int, out tenant_id int, out distributor_id int, out business_date date)
 returns setof record
@@ -11,4 +12,5 @@ begin atomic
   order by 3, 1, 2
   limit p_limit;
 end;
-comment on function jobs.list_due_statements(int) is 'Closed days whose files are to be rendered.';
+comment on function jobs.list_due_statements(int) is
+  'Closed business days whose files wait for a worker.';

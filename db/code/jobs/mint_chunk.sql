@@ -1,16 +1,17 @@
--- Mints the coupons p_first_number.. of a batch, one for each lookup hash, and counts them: all of the
--- chunk or nothing. The row of the batch is held, so numbers are exact whoever else tries: a chunk that
--- is not the next one changes nothing and answers the present count.
+-- Mints the coupons of a batch from number p_first_number, one for each lookup hash, and counts
+-- them: the whole chunk or nothing. The batch's row is locked, so numbers are exact. A chunk that
+-- is not the next one changes nothing and returns the current count.
 --
--- 55 bits of code can meet: two coupons of a tenant would get the same code about once in ten batches of
--- ten million. Then nothing is written and collided names the numbers; the worker draws their codes again with
--- the next p_attempts.
+-- Codes have 55 random bits, so two coupons of a tenant get the same code about once in ten batches
+-- of ten million. Then nothing is written, and collided returns their numbers; the worker derives
+-- new codes for them with the next p_attempts.
 --
--- Only the commit of the last chunk waits for the disk, and the log is written in order, so whoever is told that a batch is
--- complete finds all of it after any crash. A chunk that a crash takes away takes its count along, and what was done on top
--- of it, which stands behind it in the log; it is minted again.
+-- Only the commit of the last chunk waits for the disk. The log is written in order, so after any
+-- crash a batch that was reported complete has all its coupons. A crash that loses a chunk also
+-- loses its count and every later chunk; they are minted again.
 --
--- event_seq: the last number that any event has taken. When it moves between two chunks, others are at work.
+-- event_seq: the last number that any event has drawn. If it moves between two chunks, others are
+-- active.
 create or replace function jobs.mint_chunk(
   p_tenant_id int, p_batch_id int, p_holder uuid, p_first_number int, p_lookup_hashes uuid[],
   p_attempts smallint[] default null,
@@ -35,7 +36,8 @@ begin
 
   begin
     insert into core.coupon
-      (tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, valid_from, valid_to, created_at)
+      (tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash,
+       valid_from, valid_to, created_at)
     select p_tenant_id, p_batch_id, p_first_number + h.ordinality - 1,
            coalesce(p_attempts[h.ordinality], 0), rules.make_id(), h.lookup_hash,
            v_batch.valid_from, v_batch.valid_to, v_now
@@ -62,4 +64,5 @@ begin
   end if;
 end
 $$;
-comment on function jobs.mint_chunk(int, int, uuid, int, uuid[], smallint[]) is 'Mints the next coupons of a batch.';
+comment on function jobs.mint_chunk(int, int, uuid, int, uuid[], smallint[]) is
+  'Mints the next coupons of a batch.';

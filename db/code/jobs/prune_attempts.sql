@@ -1,6 +1,7 @@
--- Removes rows of core.delivery_attempt older than p_days, at most p_limit. Gives how many.
--- now(), as an index cannot be asked for a clock that moves; no sequential scan, as with a limit it looks cheap
--- to the planner and reads the whole table whenever nothing is old enough.
+-- Deletes rows of core.delivery_attempt older than p_days, at most p_limit. Returns how many.
+--
+-- Uses now(), because an index cannot be searched with the moving clock. No sequential scan: with a
+-- limit it looks cheap to the planner, but reads the whole table when nothing is old enough.
 create or replace function jobs.prune_attempts(p_days int, p_limit int) returns int
 language sql volatile security definer set enable_seqscan = off
 begin atomic
@@ -15,4 +16,5 @@ begin atomic
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_attempts(int, int) is 'Removes old rows of core.delivery_attempt.';
+comment on function jobs.prune_attempts(int, int) is
+  'Deletes old rows of core.delivery_attempt; returns how many.';

@@ -1,6 +1,8 @@
--- Removes events of feeds that are older than p_days, at most p_limit. Gives how many.
--- From the front of each feed and without leaving any out, so that the positions that stay have no hole, even where
--- a clock that was set back has left times that are not in the order of the positions.
+-- Deletes events older than p_days from the feeds, at most p_limit. Returns how many.
+--
+-- Deletes from the front of each feed and stops at the first younger event, so that the remaining
+-- positions have no hole, even if the clock was set back and times are not in the order of
+-- positions.
 create or replace function jobs.prune_feed(p_days int, p_limit int) returns int
 language sql volatile security definer
 begin atomic
@@ -28,8 +30,12 @@ begin atomic
   removed as (
     delete from core.feed_event x
     using front f
-    where f.is_old and x.tenant_id = f.tenant_id and x.party_id = f.party_id and x.position = f.position
+    where f.is_old
+      and x.tenant_id = f.tenant_id
+      and x.party_id = f.party_id
+      and x.position = f.position
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_feed(int, int) is 'Removes old events from the front of the feeds.';
+comment on function jobs.prune_feed(int, int) is
+  'Deletes old events from the front of the feeds; returns how many.';

@@ -1,4 +1,5 @@
--- Forgets nonces that may be used again, a step at a time. now(), as an index cannot be asked for a clock that moves.
+-- Deletes nonces that may be used again, at most p_limit. Returns how many. Uses now(), because an
+-- index cannot be searched with the moving clock.
 create or replace function jobs.prune_nonces(p_limit int) returns int
 language sql volatile security definer
 begin atomic
@@ -14,4 +15,5 @@ begin atomic
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_nonces(int) is 'Removes nonces older than 11 minutes, at most p_limit.';
+comment on function jobs.prune_nonces(int) is
+  'Deletes nonces older than 11 minutes; returns how many.';

@@ -1,6 +1,5 @@
--- Removes rows of core.request older than p_days, at most p_limit. Gives how many.
--- now(), as an index cannot be asked for a clock that moves; no sequential scan, as with a limit it looks cheap
--- to the planner and reads the whole table whenever nothing is old enough.
+-- Deletes rows of core.request older than p_days, at most p_limit. Returns how many. See
+-- jobs.prune_attempts about now() and the sequential scan.
 create or replace function jobs.prune_requests(p_days int, p_limit int) returns int
 language sql volatile security definer set enable_seqscan = off
 begin atomic
@@ -15,4 +14,5 @@ begin atomic
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_requests(int, int) is 'Removes old rows of core.request.';
+comment on function jobs.prune_requests(int, int) is
+  'Deletes old rows of core.request; returns how many.';

@@ -1,31 +1,37 @@
--- What a dashboard is to show of the background work: one row, read by the worker for its metrics every few seconds at most.
--- Whatever waits, it reads little: counts stop at 10,000, ages are the first row of an index. Lags are seconds, 0 when nothing waits.
+-- The state of background work for the worker's metrics, in one row. Reads little, however much
+-- waits: counts stop at 10,000, and an age comes from the first row of an index. Lags are in
+-- seconds; 0: nothing waits.
 create or replace function jobs.read_metrics(
-  out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8, out webhook_disabled int,
-  out mint_batches int, out mint_coupons bigint, out mint_lag float8, out day_overdue int, out day_lag float8,
-  out statement_waiting int, out statement_lag float8, out lock_lag float8)
+  out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,
+  out webhook_disabled int, out mint_batches int, out mint_coupons bigint, out mint_lag float8,
+  out day_overdue int, out day_lag float8, out statement_waiting int, out statement_lag float8,
+  out lock_lag float8)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_material = off as $$
 declare
   v_now    timestamptz := clock_timestamp();
   v_high   bigint;
   v_since  timestamptz;
 begin
-  -- events that are committed and not in their feeds: behind the sequencer, or come late
+  -- committed events that are not in their feeds: new ones, and gaps that were filled late
   select s.high_seq into strict v_high from core.sequencer s;
   select count(*), min(w.recorded_at) into feed_waiting, v_since
   from (
-    (select e.recorded_at from core.event e where e.event_seq > v_high order by e.event_seq limit 10000)
+    (select e.recorded_at
+     from core.event e
+     where e.event_seq > v_high order by e.event_seq limit 10000)
     union all
     select e.recorded_at
     from core.event e
-    where e.event_seq = any (array(select g.event_seq from core.event_gap g order by g.event_seq limit 1000))) w;
+    where e.event_seq = any (array(
+      select g.event_seq from core.event_gap g order by g.event_seq limit 1000))) w;
   feed_lag := coalesce(extract(epoch from v_now - v_since), 0);
 
   select count(*) into delivery_waiting
   from (select from core.delivery d where d.parked_at is null limit 10000) w;
-  -- of subscribers that can be served now, the delivery that has been due for longest
+  -- the oldest due delivery of the subscribers that can be served now
   select count(*) filter (where w.disabled_at is not null),
          coalesce(extract(epoch from v_now - min(f.next_attempt_at) filter (
            where w.disabled_at is null and (w.paused_until is null or w.paused_until <= v_now))), 0)
@@ -38,13 +44,16 @@ begin
     order by d.next_attempt_at
     limit 1) f on true;
 
-  select count(*), coalesce(sum(b.total_count - b.minted_count), 0), coalesce(extract(epoch from v_now - min(b.created_at)), 0)
+  select count(*), coalesce(sum(b.total_count - b.minted_count), 0),
+         coalesce(extract(epoch from v_now - min(b.created_at)), 0)
     into mint_batches, mint_coupons, mint_lag
   from core.batch b
   where b.status = 'PENDING';
 
-  -- one row a distributor; due since the end of its open day
-  select count(*), coalesce(extract(epoch from v_now - min((d.ended_on + 1)::timestamp at time zone d.time_zone)), 0)
+  -- one row per distributor; a day is due from its end
+  select count(*),
+         coalesce(extract(epoch from v_now - min(
+           (d.ended_on + 1)::timestamp at time zone d.time_zone)), 0)
     into day_overdue, day_lag
   from (
     select rules.find_due_date(b.open_on, v_now, p.time_zone) as ended_on, p.time_zone
@@ -61,4 +70,5 @@ begin
   delivery_lag := greatest(delivery_lag, 0);
 end
 $$;
-comment on function jobs.read_metrics() is 'What waits in the background, and for how long; for metrics.';
+comment on function jobs.read_metrics() is
+  'What waits in the background and for how long, for metrics.';

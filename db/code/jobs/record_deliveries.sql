@@ -1,9 +1,12 @@
--- Writes down a round of deliveries to one subscriber. p_results:
+-- Records the results of deliveries to one subscriber. p_results:
 --   [{event_id, attempt, http_status, error, duration_ms, is_taken, retry_after_seconds, is_gone}]
--- Taken: the delivery goes. Not taken: it is due again by the schedule, or when the subscriber said, whichever is
--- later; after the tenth attempt it is parked. Gone (410): the webhook is disabled and its deliveries are parked.
--- A failure of a delivery that was parked or replayed meanwhile, or recorded by the next holder, is logged only.
--- Returns one row per result: taken, gone, parked (this was the last attempt) or failed (another attempt follows).
+-- Returns one row per result: taken, gone, parked (the last attempt failed), or failed (another one
+-- follows).
+--
+-- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or when
+-- the subscriber asked, whichever is later. gone (HTTP 410): the webhook is disabled and its
+-- deliveries are parked. If a delivery was parked, replayed, or recorded by another worker
+-- meanwhile, its failure is only logged.
 create or replace function jobs.record_deliveries(
   p_tenant_id int, p_party_id int, p_results jsonb, out event_id uuid, out outcome text)
 returns setof record
@@ -11,16 +14,22 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   v_now  timestamptz := clock_timestamp();
 begin
-  -- the webhook before its deliveries, as whoever disables or replays
-  perform from core.webhook w where w.tenant_id = p_tenant_id and w.party_id = p_party_id for no key update;
+  -- lock order: the webhook before its deliveries
+  perform from core.webhook w
+  where w.tenant_id = p_tenant_id and w.party_id = p_party_id
+  for no key update;
   insert into core.delivery_attempt
     (tenant_id, party_id, event_id, attempt, http_status, error, duration_ms, attempted_at)
-  select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms, v_now
+  select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms,
+         v_now
   from jsonb_to_recordset(p_results)
     r (event_id uuid, attempt int, http_status int, error text, duration_ms int);
   delete from core.delivery d
   using jsonb_to_recordset(p_results) r (event_id uuid, is_taken boolean)
-  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id and r.is_taken;
+  where d.tenant_id = p_tenant_id
+    and d.party_id = p_party_id
+    and d.event_id = r.event_id
+    and r.is_taken;
   update core.delivery d
   set attempt_count = r.attempt,
       last_error = coalesce(r.error, 'HTTP ' || r.http_status),
@@ -29,7 +38,8 @@ begin
         v_now + coalesce(rules.compute_retry_delay(r.attempt), interval '0'),
         v_now + make_interval(secs => r.retry_after_seconds))
   from jsonb_to_recordset(p_results)
-    r (event_id uuid, attempt int, http_status int, error text, is_taken boolean, retry_after_seconds int)
+    r (event_id uuid, attempt int, http_status int, error text, is_taken boolean,
+       retry_after_seconds int)
   where d.tenant_id = p_tenant_id
     and d.party_id = p_party_id
     and d.event_id = r.event_id
@@ -51,7 +61,9 @@ begin
               when r.is_gone then 'gone'
               when rules.compute_retry_delay(r.attempt) is null then 'parked'
               else 'failed' end
-  from jsonb_to_recordset(p_results) r (event_id uuid, attempt int, is_taken boolean, is_gone boolean);
+  from jsonb_to_recordset(p_results)
+    r (event_id uuid, attempt int, is_taken boolean, is_gone boolean);
 end
 $$;
-comment on function jobs.record_deliveries(int, int, jsonb) is 'Writes down what became of a round of deliveries.';
+comment on function jobs.record_deliveries(int, int, jsonb) is
+  'Records the results of deliveries to one subscriber.';

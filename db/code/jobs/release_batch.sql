@@ -1,4 +1,4 @@
--- Gives the lease back between two slices of a large batch, so that others get their turn.
+-- Releases the lease of a batch between two slices of a large batch, so that others get their turn.
 create or replace function jobs.release_batch(p_tenant_id int, p_batch_id int, p_holder uuid)
 returns void
 language sql volatile security definer
@@ -7,4 +7,4 @@ begin atomic
   set mint_holder = null, mint_lease_until = null
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id and b.mint_holder = p_holder;
 end;
-comment on function jobs.release_batch(int, int, uuid) is 'Gives the lease of a batch back.';
+comment on function jobs.release_batch(int, int, uuid) is 'Releases the lease of a batch.';

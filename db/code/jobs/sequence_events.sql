@@ -1,27 +1,28 @@
--- One step of the sequencer: gives up to p_limit committed events their place in their feeds, their ledger
--- entries a business day, and their subscribers a delivery. is_drained: nothing that is visible was left over.
+-- One step of the sequencer. Takes up to p_limit committed events, appends them to their feeds,
+-- posts their ledger entries to a business day, and creates their deliveries. is_drained: no
+-- visible event is left. Only one sequencer runs at a time; a second one returns at once. A step is
+-- one transaction, so a step that is killed has no effect.
 --
--- One at a time (rules.try_sequencer_lock): a second one finds the place taken and goes. Everything of a
--- step is one transaction, so a step that is killed has not happened.
---
--- An event can commit later than one with a higher number. So a number that is missing below the highest one seen
--- is kept as a gap and looked for, until every transaction that can have drawn it is over. In a step only those are
--- looked for that a transaction which has ended since the last look can have drawn.
--- Nothing waits for a gap: a later event of the same coupon cannot exist before the earlier one is visible,
--- because both were written under the coupon's row lock.
-create or replace function jobs.sequence_events(p_limit int, out sequenced int, out is_drained boolean)
+-- An event can commit later than one with a higher number. A number missing below the highest one
+-- is kept as a gap until every transaction that can have drawn it has ended. Each step looks only
+-- for those gaps that a transaction ended since the last look can have drawn. Nothing waits for a
+-- gap: events of one coupon are written under its row lock, so a later one never becomes visible
+-- first.
+create or replace function jobs.sequence_events(
+  p_limit int, out sequenced int, out is_drained boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_material = off as $$
 declare
   v_high         bigint;
   v_looked_with  pg_snapshot;
   v_found        record;
 begin
   if pg_current_xact_id_if_assigned() is not null then
-    raise exception 'a step of the sequencer is a transaction of its own'
+    raise exception 'a step of the sequencer needs a transaction of its own'
       using errcode = 'active_sql_transaction',
-            hint = 'rules.update_event_gaps needs a transaction id that is drawn after the snapshot of the step.';
+            hint = 'rules.update_event_gaps needs a transaction ID newer than the snapshot.';
   end if;
   sequenced := 0;
   is_drained := false;
@@ -30,8 +31,8 @@ begin
   end if;
   select s.high_seq, s.looked_with into strict v_high, v_looked_with from core.sequencer s;
 
-  -- one statement, so that events, gaps and transaction ids are of one snapshot
-  -- (a snapshot above ours comes from before a restore into another server: it says nothing here)
+  -- One statement, so that events, gaps and transaction IDs belong to one snapshot. (A snapshot
+  -- above ours was taken before a restore into another server and is ignored.)
   with fresh as (
     select e.event_seq
     from core.event e
@@ -45,7 +46,7 @@ begin
               from pg_snapshot_xip(v_looked_with) x (id)
               where pg_visible_in_snapshot(x.id, pg_current_snapshot()))) as first_id
     where pg_snapshot_xmax(v_looked_with) <= pg_snapshot_xmax(pg_current_snapshot())),
-  -- as an array, so that no plan reads all events
+  -- an array, so that no plan reads all events
   late as (
     select e.event_seq
     from core.event e
@@ -53,18 +54,23 @@ begin
       select g.event_seq
       from core.event_gap g
       where g.seen_before > coalesce((select n.first_id from ended n), '0'))))
-  select array(select f.event_seq from fresh f union all select l.event_seq from late l order by 1) as seqs,
+  select array(
+           select f.event_seq from fresh f union all select l.event_seq from late l order by 1)
+           as seqs,
          (select max(f.event_seq) from fresh f) as high,
          (select count(*) from fresh f) < p_limit as is_drained,
          pg_current_snapshot() as snapshot
     into v_found;
 
   is_drained := v_found.is_drained;
-  perform rules.update_event_gaps(v_high, v_found.high, v_found.seqs, pg_snapshot_xmin(v_found.snapshot));
+  perform rules.update_event_gaps(
+    v_high, v_found.high, v_found.seqs, pg_snapshot_xmin(v_found.snapshot));
   sequenced := cardinality(v_found.seqs);
   if sequenced > 0 then
     update core.sequencer s
-    set high_seq = coalesce(v_found.high, s.high_seq), looked_with = v_found.snapshot, stepped_at = clock_timestamp();
+    set high_seq = coalesce(v_found.high, s.high_seq),
+        looked_with = v_found.snapshot,
+        stepped_at = clock_timestamp();
     perform rules.append_to_feeds(v_found.seqs);
     perform rules.open_books(v_found.seqs);
     perform rules.post_entries(v_found.seqs);

@@ -1,7 +1,8 @@
--- Writes the summary of a closed day, once, whoever comes second waits and changes nothing. Not a part of closing:
--- it reads the whole day, and who closes keeps the sequencer waiting. Refuses to write one that leaves entries out: a summary
--- never changes.
-create or replace function jobs.summarize_statement(p_tenant_id int, p_distributor_id int, p_business_date date)
+-- Writes the summary of a closed day once; a second caller waits and changes nothing. It is not
+-- part of closing, because it reads the whole day, and closing keeps the sequencer waiting. Raises
+-- an error if the summary leaves out an entry, because a summary never changes.
+create or replace function jobs.summarize_statement(
+  p_tenant_id int, p_distributor_id int, p_business_date date)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -10,12 +11,16 @@ declare
 begin
   select s.entry_count into v_entries
   from core.statement s
-  where s.tenant_id = p_tenant_id and s.distributor_id = p_distributor_id and s.business_date = p_business_date
+  where s.tenant_id = p_tenant_id
+    and s.distributor_id = p_distributor_id
+    and s.business_date = p_business_date
   for no key update;
   if exists (
     select
     from core.statement_line l
-    where l.tenant_id = p_tenant_id and l.distributor_id = p_distributor_id and l.business_date = p_business_date)
+    where l.tenant_id = p_tenant_id
+      and l.distributor_id = p_distributor_id
+      and l.business_date = p_business_date)
   then
     return;
   end if;
@@ -31,8 +36,10 @@ begin
     returning redemption_count, reversal_count)
   select coalesce(sum(w.redemption_count + w.reversal_count), 0) into v_summed from written w;
   if v_summed <> v_entries then
-    raise exception 'the summary of % has % entries, the statement %', p_business_date, v_summed, v_entries;
+    raise exception 'the summary of % has % entries, its statement has %',
+      p_business_date, v_summed, v_entries;
   end if;
 end
 $$;
-comment on function jobs.summarize_statement(int, int, date) is 'Writes the summary of a closed business day.';
+comment on function jobs.summarize_statement(int, int, date) is
+  'Writes the summary of a closed business day.';

@@ -1,12 +1,13 @@
+-- The reason of a patch, trimmed. Refuses a missing or overlong one.
 create or replace function rules.check_reason(p_reason text) returns text
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
   if coalesce(p_reason, '') !~ '[[:alnum:]]' then
     raise exception 'a patch needs a reason' using errcode = 'CP400';
   elsif length(p_reason) > 1000 then
-    raise exception 'the reason is longer than 1000 characters' using errcode = 'CP400';
+    raise exception 'the reason is longer than 1,000 characters' using errcode = 'CP400';
   end if;
   return trim(p_reason);
 end
 $$;
-comment on function rules.check_reason(text) is 'The reason of a patch; there has to be one.';
+comment on function rules.check_reason(text) is 'The reason of a patch; it is required.';

@@ -1,5 +1,6 @@
 create or replace function rules.find_delegate_for_patch(
-  p_tenant text, p_merchant text, p_party text, out tenant_id int, out merchant_id int, out party_id int)
+  p_tenant text, p_merchant text, p_party text,
+  out tenant_id int, out merchant_id int, out party_id int)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   select m.tenant_id, m.merchant_id, p.party_id into tenant_id, merchant_id, party_id
@@ -13,4 +14,5 @@ begin
   end if;
 end
 $$;
-comment on function rules.find_delegate_for_patch(text, text, text) is 'Keys of a merchant and a party of one tenant.';
+comment on function rules.find_delegate_for_patch(text, text, text) is
+  'Keys of a merchant and a party of one tenant.';

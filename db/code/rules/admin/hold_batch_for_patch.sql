@@ -10,4 +10,5 @@ begin
   return v_batch;
 end
 $$;
-comment on function rules.hold_batch_for_patch(text) is 'Locks a batch for a patch, by its external ID.';
+comment on function rules.hold_batch_for_patch(text) is
+  'Locks a batch for a patch, by its external ID.';

@@ -1,5 +1,5 @@
--- The coupon of a patch, its row held, by the ids a DBA has at hand.
-create or replace function rules.hold_coupon_for_patch(p_tenant text, p_coupon text) returns core.coupon
+create or replace function rules.hold_coupon_for_patch(p_tenant text, p_coupon text)
+returns core.coupon
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_coupon  core.coupon;
@@ -15,4 +15,5 @@ begin
   return v_coupon;
 end
 $$;
-comment on function rules.hold_coupon_for_patch(text, text) is 'The coupon of a patch, locked.';
+comment on function rules.hold_coupon_for_patch(text, text) is
+  'Locks a coupon for a patch, by the IDs that a DBA has.';

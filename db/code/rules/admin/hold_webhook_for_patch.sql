@@ -1,5 +1,5 @@
--- The webhook of a patch, its row held.
-create or replace function rules.hold_webhook_for_patch(p_tenant text, p_party text) returns core.webhook
+create or replace function rules.hold_webhook_for_patch(p_tenant text, p_party text)
+returns core.webhook
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_webhook  core.webhook;
@@ -11,9 +11,11 @@ begin
   where t.external_id = p_tenant
   for no key update of w;
   if not found then
-    raise exception 'tenant % has no party % with a webhook', p_tenant, p_party using errcode = 'CP404';
+    raise exception 'tenant % has no party % with a webhook', p_tenant, p_party
+      using errcode = 'CP404';
   end if;
   return v_webhook;
 end
 $$;
-comment on function rules.hold_webhook_for_patch(text, text) is 'The webhook of a patch, locked.';
+comment on function rules.hold_webhook_for_patch(text, text) is
+  'Locks a webhook for a patch, by the IDs that a DBA has.';

@@ -6,4 +6,5 @@ begin atomic
   insert into core.audit (tenant_id, action, target, reason, details)
   values (p_tenant_id, p_action, p_target, p_reason, p_details);
 end;
-comment on function rules.write_audit(int, text, text, text, jsonb) is 'Writes down who did what to what, and why.';
+comment on function rules.write_audit(int, text, text, text, jsonb) is
+  'Records in the audit table who did what to what, and why.';
