@@ -1,5 +1,5 @@
--- Releases a finished batch as a whole to the distributor that was fixed at submission. No coupon's row is
--- touched: released is what its batch is.
+-- Releases a whole completed batch to the distributor that was set when the batch was created.
+-- Updates only the batch: a coupon counts as released when its batch is.
 create or replace function api.allocate_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -18,8 +18,10 @@ begin
   select b.* into v_batch
   from core.batch b where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
   if v_batch.status <> 'COMPLETED' then
-    return rules.refuse(p_call,
-      case v_batch.status when 'PENDING' then 'BATCH_NOT_COMPLETED' else 'BATCH_ALREADY_ALLOCATED' end);
+    return rules.refuse(p_call, case v_batch.status
+      when 'PENDING' then 'BATCH_NOT_COMPLETED'
+      else 'BATCH_ALREADY_ALLOCATED'
+    end);
   end if;
 
   -- write
@@ -28,7 +30,8 @@ begin
   set status = 'ALLOCATED', allocated_at = v_now
   where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
   perform rules.write_event(
-    p_call.tenant_id, rules.make_id(), 'allocation.completed', v_batch.distributor_id, v_batch.batch_id, null, v_now);
+    p_call.tenant_id, rules.make_id(), 'allocation.completed', v_batch.distributor_id,
+    v_batch.batch_id, null, v_now);
 
   -- answer
   return rules.render_batch(p_call.tenant_id, v_batch.batch_id);

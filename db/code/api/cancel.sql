@@ -1,5 +1,5 @@
--- Releases the caller's own lock. A cancel that comes before its lock leaves a mark, and the late lock
--- is refused: a till that gave up must not find the coupon locked afterwards.
+-- Releases the caller's own lock. A cancel that arrives before its lock is recorded, and the late
+-- lock is refused: a till that gave up must not leave the coupon locked.
 create or replace function api.cancel(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -18,7 +18,8 @@ begin
   if v_held.coupon_id is null then
     return rules.refuse_not_found(p_call, 'coupon');
   end if;
-  v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
+  v_found := rules.hold_redemption(
+    p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
   if v_found.is_busy then
     return rules.hand_back();
   end if;
@@ -28,8 +29,11 @@ begin
   v_lock := v_found.redemption;
   v_refusal := rules.check_lock(p_call, v_lock, v_now);
   if v_lock.redemption_id is null then
-    insert into core.lock_cancellation (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
-    values (p_call.tenant_id, p_call.caller_id, v_held.coupon_id, p_call.args ->> 'lock_request_id', v_now)
+    insert into core.lock_cancellation
+      (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
+    values
+      (p_call.tenant_id, p_call.caller_id, v_held.coupon_id, p_call.args ->> 'lock_request_id',
+       v_now)
     on conflict do nothing;
   end if;
   if v_refusal.http_status is not null then

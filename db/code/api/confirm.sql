@@ -1,5 +1,5 @@
--- Completes the redemption of the caller's own lock. The scope is not asked again for the merchant of
--- the lock: a lock taken in time may be confirmed until its own end.
+-- Completes the redemption of the caller's own lock. Does not check again whether the template
+-- covers the lock's merchant: a lock can be confirmed until it expires.
 create or replace function api.confirm(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -22,7 +22,8 @@ begin
   if v_held.coupon_id is null then
     return rules.refuse_not_found(p_call, 'coupon');
   end if;
-  v_found := rules.hold_redemption(p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
+  v_found := rules.hold_redemption(
+    p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
   if v_found.is_busy then
     return rules.hand_back();
   end if;
@@ -33,7 +34,8 @@ begin
   v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
   if v_lock.merchant_id is distinct from v_merchant_id then
     return rules.refuse(p_call, case
-      when rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then 'LOCK_NOT_FOUND'
+      when rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id)
+        then 'LOCK_NOT_FOUND'
       else 'MERCHANT_NOT_IN_SCOPE'
     end);
   end if;

@@ -1,6 +1,7 @@
--- Submits a batch: PENDING, minted by the worker. Validity is taken from the template now, so that a later
--- change of the template is for later batches. The request's own unique constraint stands for ever:
--- the same request_id or idempotency-key never mints twice, also when its record was pruned.
+-- Creates a PENDING batch, which the worker mints. Copies the validity from the template, so that
+-- later changes of the template apply to later batches. The batch itself has unique constraints on
+-- request_id and idempotency key, so a repeated request never mints twice, even after its record
+-- was pruned.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -27,29 +28,36 @@ begin
   select b.* into v_batch
   from (
     select r.* from core.batch r
-    where r.tenant_id = p_call.tenant_id and r.caller_id = p_call.caller_id and r.request_id = p_call.request_id
+    where r.tenant_id = p_call.tenant_id
+      and r.caller_id = p_call.caller_id
+      and r.request_id = p_call.request_id
     union all
     select k.* from core.batch k
-    where k.tenant_id = p_call.tenant_id and k.caller_id = p_call.caller_id
+    where k.tenant_id = p_call.tenant_id
+      and k.caller_id = p_call.caller_id
       and k.idempotency_key = p_call.idempotency_key) b
   order by b.body_hash = p_call.body_hash
   limit 1;
   if found then
     return case
-      when v_batch.body_hash = p_call.body_hash then rules.render_batch(p_call.tenant_id, v_batch.batch_id)
+      when v_batch.body_hash = p_call.body_hash
+        then rules.render_batch(p_call.tenant_id, v_batch.batch_id)
       else rules.refuse(p_call, 'IDEMPOTENCY_KEY_REUSED')
     end;
   end if;
 
   -- write
   insert into core.batch
-    (tenant_id, external_id, template_id, maker_id, distributor_id, total_count, valid_from, valid_to,
-     key_version, salt, caller_id, request_id, idempotency_key, body_hash, created_at)
+    (tenant_id, external_id, template_id, maker_id, distributor_id, total_count,
+     valid_from, valid_to, key_version, salt, caller_id, request_id, idempotency_key,
+     body_hash, created_at)
   values
-    (p_call.tenant_id, rules.format_id('bat', rules.make_id()), v_template.template_id, v_template.maker_id,
-     v_distributor_id, (p_call.args ->> 'total_count')::int, v_template.valid_from, v_template.valid_to,
-     p_call.args ->> 'key_version', uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
-     p_call.caller_id, p_call.request_id, p_call.idempotency_key, p_call.body_hash, clock_timestamp())
+    (p_call.tenant_id, rules.format_id('bat', rules.make_id()), v_template.template_id,
+     v_template.maker_id, v_distributor_id, (p_call.args ->> 'total_count')::int,
+     v_template.valid_from, v_template.valid_to, p_call.args ->> 'key_version',
+     uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+     p_call.caller_id, p_call.request_id, p_call.idempotency_key,
+     p_call.body_hash, clock_timestamp())
   returning * into v_batch;
 
   -- answer

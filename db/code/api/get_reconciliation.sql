@@ -1,5 +1,6 @@
--- Which file a download is: for the HTTP layer, which streams it by gate.read_statement_page. Variant A needs to know
--- which distributor is meant where several have that date. A date or kind that cannot be comes as null.
+-- Finds the file of a download. The HTTP layer streams it with gate.read_statement_page. In Variant
+-- A, the caller must name the distributor if several have a statement of that date. The HTTP layer
+-- passes an impossible date or kind as null.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -14,7 +15,8 @@ begin
     and v_kind in ('detail', 'summary')
     and s.ready_at is not null
     and (p_call.variant = 'A' or s.distributor_id = p_call.caller_id)
-    and (p_call.args ->> 'distributor' is null or p.external_id = p_call.args ->> 'distributor')
+    and (p_call.args ->> 'distributor' is null
+         or p.external_id = p_call.args ->> 'distributor')
   limit 1;
   if not found then
     return rules.refuse_not_found(p_call, 'reconciliation');
@@ -28,7 +30,8 @@ begin
     'kind', v_kind,
     'rows', case v_kind when 'detail' then v_found.entry_count else v_found.summary_rows end,
     'bytes', case v_kind when 'detail' then v_found.detail_bytes else v_found.summary_bytes end,
-    'sha256', case v_kind when 'detail' then v_found.detail_sha256 else v_found.summary_sha256 end)::text);
+    'sha256', case v_kind when 'detail' then v_found.detail_sha256 else v_found.summary_sha256 end
+  )::text);
 end
 $$;
 comment on function api.get_reconciliation(core.call) is 'GET /v1/reconciliations/{date}/{kind}';

@@ -1,11 +1,13 @@
--- The outcome of a write, for a caller that lost the answer.
+-- Returns the recorded answer of a write, for callers that lost it.
 create or replace function api.get_request(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   return coalesce(
   (select rules.succeed(format(
-     '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,"response":%s,"recorded_at":"%s"}}',
-     to_json(q.request_id), q.operation, q.http_status, q.response, rules.format_time(q.recorded_at)))
+     '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,'
+     '"response":%s,"recorded_at":"%s"}}',
+     to_json(q.request_id), q.operation, q.http_status,
+     q.response, rules.format_time(q.recorded_at)))
    from core.request q
    where q.tenant_id = p_call.tenant_id
      and q.caller_id = p_call.caller_id

@@ -1,5 +1,6 @@
--- Closed business days, ascending. limit counts entries, but a date is never cut in two (Variant A can have
--- several distributors on one date), as the cursor is a date.
+-- Closed business days in ascending order. limit counts statements, but a date is never split
+-- across pages, because the cursor is a date (in Variant A, several distributors can have the same
+-- date).
 create or replace function api.list_reconciliations(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -21,8 +22,12 @@ begin
       select max(x.business_date) from visible x where x.row_in_list <= v_limit))
   select '[' || coalesce(string_agg(
            rules.render_statement(p_call, g.distributor, g.business_date, g.closed_at, array[
-             rules.render_file(g.business_date, 'detail', g.distributor, g.is_shared, g.entry_count, g.detail_bytes, g.detail_sha256),
-             rules.render_file(g.business_date, 'summary', g.distributor, g.is_shared, g.summary_rows, g.summary_bytes, g.summary_sha256)]),
+             rules.render_file(
+               g.business_date, 'detail', g.distributor, g.is_shared,
+               g.entry_count, g.detail_bytes, g.detail_sha256),
+             rules.render_file(
+               g.business_date, 'summary', g.distributor, g.is_shared,
+               g.summary_rows, g.summary_bytes, g.summary_sha256)]),
            ',' order by g.row_in_list), '') || ']' as entries,
          max(g.business_date) as last
     into v_page

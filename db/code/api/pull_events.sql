@@ -1,5 +1,6 @@
--- A page of the caller's feed. Positions are written in their order by one writer, so what is behind a cursor is
--- complete, and a page once read never changes. A cursor is a position, written so that nobody counts with it.
+-- A page of the caller's feed. One writer assigns positions in order, so everything up to a cursor
+-- is complete, and a page never changes. A cursor is an encoded position, so that nobody does
+-- arithmetic with it.
 create or replace function api.pull_events(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -15,15 +16,18 @@ begin
   if v_cursor is not null then
     v_after := rules.parse_cursor(v_cursor);
     if v_after is null or v_after > v_last then
-      return rules.refuse_field(p_call, 'cursor', 'must be a next_cursor of an earlier page');
+      return rules.refuse_field(p_call, 'cursor', 'must be the next_cursor of an earlier page');
     end if;
   end if;
-  select '[' || coalesce(string_agg(e.body, ',' order by e.position), '') || ']' as events, max(e.position) as last
+  select '[' || coalesce(string_agg(e.body, ',' order by e.position), '') || ']' as events,
+         max(e.position) as last
     into v_page
   from (
     select f.position, f.body
     from core.feed_event f
-    where f.tenant_id = p_call.tenant_id and f.party_id = p_call.caller_id and f.position > v_after
+    where f.tenant_id = p_call.tenant_id
+      and f.party_id = p_call.caller_id
+      and f.position > v_after
     order by f.position
     limit v_limit) e;
   return rules.succeed(format('{"events":%s,"next_cursor":"%s"}',

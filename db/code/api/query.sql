@@ -1,4 +1,4 @@
--- What a coupon is now. A read: no row is locked, and it needs no request_id.
+-- The current state of a coupon. A read: it locks no row and needs no request_id.
 create or replace function api.query(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -23,16 +23,18 @@ begin
     return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
   end if;
 
-  -- the redemption that counts: the live one, else the latest that was reversed
+  -- the live redemption, or else the last reversed one
   select r.* into v_last
   from core.redemption r
   where r.tenant_id = p_call.tenant_id
     and r.coupon_id = v_coupon.coupon_id
-    and (r.status in ('REDEEMED', 'REVERSED') or (r.status = 'LOCKED' and r.lock_expires_at > v_now))
+    and (r.status in ('REDEEMED', 'REVERSED')
+         or (r.status = 'LOCKED' and r.lock_expires_at > v_now))
   order by r.started_at desc
   limit 1;
   v_status := rules.derive_status(
-    v_coupon.status, v_coupon.valid_to, case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
+    v_coupon.status, v_coupon.valid_to,
+    case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
     v_batch.status = 'ALLOCATED', p_call.variant, v_now);
   return rules.succeed(format('{"ok":true,"coupon":%s}',
     rules.render_coupon(p_call, v_coupon, v_batch, v_last, v_status)));

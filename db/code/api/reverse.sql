@@ -1,5 +1,5 @@
--- Reverses a completed redemption in full. The coupon stays REDEEMED, or can be redeemed again where its
--- template says reissued.
+-- Reverses a completed redemption in full. The coupon stays REDEEMED, or becomes redeemable again
+-- if its template says so (after_reversal = reissued).
 create or replace function api.reverse(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -12,7 +12,7 @@ declare
   v_found        record;
   v_now          timestamptz;
 begin
-  -- lock rows: the coupon, as always; then the redemption is read again
+  -- lock rows: the coupon first, as always, then the redemption, which is read again
   select r.* into v_redemption
   from core.redemption r
   join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id
@@ -47,7 +47,8 @@ begin
   -- write
   v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
   perform rules.write_reversal(
-    v_redemption, v_reversal_id, v_batch.distributor_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
+    v_redemption, v_reversal_id, v_batch.distributor_id, p_call.caller_id,
+    p_call.args ->> 'reason', v_now);
   if (select t.after_reversal
       from core.template t
       where t.tenant_id = v_batch.tenant_id and t.template_id = v_batch.template_id) = 'reissued'

@@ -1,5 +1,5 @@
--- Makes an unused coupon worthless. Variant A: ISSUED ones. Variant B: CREATED ones too. A lock past its
--- end is gone, so its coupon counts as ISSUED.
+-- Makes an unused coupon worthless: an ISSUED one, in Variant B also a CREATED one. A coupon whose
+-- lock has expired counts as ISSUED.
 create or replace function api.void(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -46,7 +46,8 @@ begin
   end if;
   perform rules.lapse_lock(p_call.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(
-    v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason', v_now);
+    v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason',
+    v_now);
 
   -- answer
   return rules.succeed(format('{"ok":true,"coupon_id":"%s","status":"VOIDED"}',

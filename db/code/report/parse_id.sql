@@ -1,5 +1,7 @@
--- The key behind an outside id (cpn_…, red_…, rvs_…, evt_…, led_…), to ask the views by an indexed column.
+-- The key of an external ID (cpn_…, red_…, rvs_…, evt_…, led_…), to search the views by an indexed
+-- column.
 create or replace function report.parse_id(p_external_id text) returns uuid
 language sql immutable parallel safe security definer
 return rules.parse_id(split_part(p_external_id, '_', 1), p_external_id);
-comment on function report.parse_id(text) is 'The key behind an outside id.';
+comment on function report.parse_id(text) is
+  'The UUID key of an external ID such as cpn_…, for searches by key.';

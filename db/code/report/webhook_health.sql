@@ -4,7 +4,8 @@ select t.external_id as tenant, p.external_id as party, w.url,
             when w.paused_until > clock_timestamp() then 'paused'
             when d.failing > 0 then 'failing'
             else 'healthy' end as health,
-       d.waiting, d.failing, d.parked, d.oldest_waiting_at, w.disabled_at, w.paused_until, w.rotated_at,
+       d.waiting, d.failing, d.parked, d.oldest_waiting_at,
+       w.disabled_at, w.paused_until, w.rotated_at,
        a.attempts_24h, a.failures_24h, a.p95_ms_24h, a.last_attempt_at
 from core.webhook w
 join core.tenant t using (tenant_id)
@@ -19,10 +20,11 @@ cross join lateral (
   where x.tenant_id = w.tenant_id and x.party_id = w.party_id) d
 cross join lateral (
   select count(*) as attempts_24h,
-         count(*) filter (where x.http_status is null or x.http_status not between 200 and 299) as failures_24h,
+         count(*) filter (
+           where x.http_status is null or x.http_status not between 200 and 299) as failures_24h,
          percentile_cont(0.95) within group (order by x.duration_ms) as p95_ms_24h,
          max(x.attempted_at) as last_attempt_at
   from core.delivery_attempt x
   where x.tenant_id = w.tenant_id and x.party_id = w.party_id
     and x.attempted_at > clock_timestamp() - interval '24 hours') a;
-comment on view report.webhook_health is 'How deliveries to each subscriber go.';
+comment on view report.webhook_health is 'Webhook delivery health of each subscriber.';

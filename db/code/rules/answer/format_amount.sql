@@ -1,5 +1,5 @@
--- Minor units as the tenant writes amounts: 1990 is 19.90 in major units of a two-decimal currency. Exact: a product has
--- as many decimals as its factors together.
+-- Minor units in the tenant's amount unit: in major units of a currency with two decimals, 1990 is
+-- 19.90. Exact: a product has as many decimals as its factors together.
 create or replace function rules.format_amount(p_minor bigint, p_decimals int, p_amount_unit text)
 returns numeric
 language sql immutable parallel safe
@@ -7,4 +7,5 @@ return case p_amount_unit
   when 'minor' then p_minor::numeric
   else p_minor::numeric * ('{1,0.1,0.01,0.001,0.0001}'::numeric[])[p_decimals + 1]
 end;
-comment on function rules.format_amount(bigint, int, text) is 'Minor units in the tenant''s amount unit.';
+comment on function rules.format_amount(bigint, int, text) is
+  'Minor units in the tenant''s amount unit.';

@@ -1,5 +1,4 @@
--- The key behind an outside id. Null when the text is no such id: the caller then answers as it
--- does for an id that nobody has, so a malformed id tells nothing either.
+-- The key of an external ID. Null if the text is not one: callers then answer as for an unknown ID.
 create or replace function rules.parse_id(p_prefix text, p_external_id text) returns uuid
 language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
@@ -20,4 +19,5 @@ begin
   return v_hex::uuid;
 end
 $$;
-comment on function rules.parse_id(text, text) is 'The UUID key behind an outside id; null when it is none.';
+comment on function rules.parse_id(text, text) is
+  'The UUID key of an external ID; null if it is not one.';

@@ -1,4 +1,4 @@
--- A batch by its external ID, whatever its tenant; the caller checks whose it is.
+-- The batch of any tenant; the caller of this function checks whose it is.
 create or replace function rules.find_batch(p_external_id text) returns core.batch
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,5 +1,6 @@
--- Which numbers of a chunk have a code that another coupon of the tenant has, or an earlier one of the chunk.
-create or replace function rules.find_collisions(p_tenant_id int, p_first_number int, p_lookup_hashes uuid[])
+-- Numbers of a chunk whose code another coupon of the tenant has, or an earlier one of the chunk.
+create or replace function rules.find_collisions(
+  p_tenant_id int, p_first_number int, p_lookup_hashes uuid[])
 returns int[]
 language sql stable
 return (
@@ -10,5 +11,8 @@ return (
     from unnest(p_lookup_hashes) with ordinality u (lookup_hash, ordinality)) h
   where h.occurrence > 1
      or exists (
-       select from core.coupon c where c.tenant_id = p_tenant_id and c.lookup_hash = h.lookup_hash));
-comment on function rules.find_collisions(int, int, uuid[]) is 'Numbers of a chunk whose code is taken.';
+       select
+       from core.coupon c
+       where c.tenant_id = p_tenant_id and c.lookup_hash = h.lookup_hash));
+comment on function rules.find_collisions(int, int, uuid[]) is
+  'Numbers of a chunk whose codes are already in use.';

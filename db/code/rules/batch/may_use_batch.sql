@@ -1,4 +1,4 @@
--- Variant A: any batch of the caller's tenant. Variant B: those that the caller made.
+-- Variant A: any batch of the caller's tenant. Variant B: the batches of the calling maker.
 create or replace function rules.may_use_batch(p_call core.call, p_batch core.batch) returns boolean
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin

@@ -17,4 +17,4 @@ begin
   return v_answer;
 end
 $$;
-comment on function rules.render_batch(int, int) is 'A batch as the interface shows it.';
+comment on function rules.render_batch(int, int) is 'A batch as the answer to a call.';

@@ -1,5 +1,6 @@
--- What a coupon is now, whether or not a job has written it: a lock past its end is gone, a coupon
--- past valid_to is EXPIRED. A live lock outlasts valid_to: taken in time, it may still be confirmed.
+-- The status of a coupon as everyone sees it at p_now, even if no job has written it yet: an
+-- expired lock is gone, and a coupon past valid_to is EXPIRED. A live lock outlasts valid_to, so
+-- that it can still be confirmed.
 create or replace function rules.derive_status(
   p_status text, p_valid_to timestamptz, p_lock_expires_at timestamptz, p_is_released boolean,
   p_variant text, p_now timestamptz)
@@ -12,5 +13,6 @@ return case
   when not p_is_released and p_variant = 'B' then 'CREATED'
   else 'ISSUED'
 end;
-comment on function rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz) is
-  'The status of a coupon as everybody sees it at a moment.';
+comment on function rules.derive_status(
+  text, timestamptz, timestamptz, boolean, text, timestamptz) is
+  'The status of a coupon as everyone sees it at a moment.';

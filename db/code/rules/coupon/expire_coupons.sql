@@ -1,6 +1,8 @@
--- Makes held coupons EXPIRED and writes an event for each. That happened at the end of their validity, however late
--- this job is: everybody who asked was told so from then on.
-create or replace function rules.expire_coupons(p_tenant_id int, p_distributor_id int, p_coupons uuid[]) returns void
+-- Makes locked coupons EXPIRED and writes an event for each. It occurred at valid_to, even if this
+-- runs later, because every answer has shown EXPIRED since then.
+create or replace function rules.expire_coupons(
+  p_tenant_id int, p_distributor_id int, p_coupons uuid[])
+returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   with expired as (
@@ -10,8 +12,10 @@ begin
     returning c.coupon_id, c.valid_to)
   insert into core.event
     (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-  select p_tenant_id, rules.make_id(), 'coupon.expired', p_distributor_id, x.coupon_id, x.valid_to, clock_timestamp()
+  select p_tenant_id, rules.make_id(), 'coupon.expired', p_distributor_id, x.coupon_id,
+         x.valid_to, clock_timestamp()
   from expired x;
 end
 $$;
-comment on function rules.expire_coupons(int, int, uuid[]) is 'Makes coupons EXPIRED.';
+comment on function rules.expire_coupons(int, int, uuid[]) is
+  'Makes coupons EXPIRED and writes their events.';

@@ -1,9 +1,10 @@
--- Coupons whose valid_to was patched, one step. A coupon that cannot expire any more leaves the list; a locked one
--- leaves it too, as it expires when its lock ends; one of a batch not yet released stays.
+-- One step of expiry for coupons whose valid_to was patched. A coupon leaves the list when it
+-- expires or no longer can. A locked one leaves it too: it expires when its lock ends. A coupon of
+-- an unreleased batch stays.
 create or replace function rules.expire_extended(p_limit int) returns int
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_due   timestamptz := clock_timestamp();  -- fixed, so that the index is read up to it and no further
+  v_due   timestamptz := clock_timestamp();  -- fixed, so that the index scan ends there
   v_row   record;
   v_done  int := 0;
 begin
@@ -13,7 +14,7 @@ begin
     join core.coupon c on c.tenant_id = x.tenant_id and c.coupon_id = x.coupon_id
     join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
     where x.valid_to <= v_due
-      and c.valid_to <= v_due  -- of the held row, so looked at again when it was extended meanwhile
+      and c.valid_to <= v_due  -- of the locked row, so checked again if it was extended meanwhile
       and b.status = 'ALLOCATED'
     order by x.valid_to
     limit p_limit
@@ -29,4 +30,5 @@ begin
   return v_done;
 end
 $$;
-comment on function rules.expire_extended(int) is 'One step of expiry for coupons with an end of their own.';
+comment on function rules.expire_extended(int) is
+  'One step of expiry for coupons with a patched valid_to.';

@@ -1,8 +1,10 @@
--- Makes the coupons of a batch EXPIRED that come behind p_after, up to number p_last. Gives how far it came: less
--- than p_last when somebody holds a coupon; it and those behind it are left for the next time.
+-- Expires the coupons of a batch with numbers after p_after, up to p_last. Returns the number it
+-- reached: less than p_last if another session holds a coupon. That coupon and those after it come
+-- next time.
 --
--- All are held, also those that are locked or redeemed: whoever is giving one back at this moment (cancel, reverse)
--- may have read the clock before the end, and would leave it ISSUED behind our back.
+-- Locks all coupons of the range, also LOCKED and REDEEMED ones. A transaction that frees one right
+-- now (cancel, reverse) may have read the clock before valid_to, and would make it ISSUED after
+-- this.
 create or replace function rules.expire_range(
   p_batch core.batch, p_after int, p_last int, p_now timestamptz)
 returns int
@@ -40,4 +42,5 @@ begin
   return v_found.reached;
 end
 $$;
-comment on function rules.expire_range(core.batch, int, int, timestamptz) is 'Expires the coupons of a batch between two numbers.';
+comment on function rules.expire_range(core.batch, int, int, timestamptz) is
+  'Expires the coupons of a batch between two numbers.';

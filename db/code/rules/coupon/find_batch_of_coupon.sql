@@ -1,4 +1,5 @@
-create or replace function rules.find_batch_of_coupon(p_tenant_id int, p_coupon_id uuid) returns core.batch
+create or replace function rules.find_batch_of_coupon(p_tenant_id int, p_coupon_id uuid)
+returns core.batch
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_found  core.batch;
@@ -10,4 +11,4 @@ begin
   return v_found;
 end
 $$;
-comment on function rules.find_batch_of_coupon(int, uuid) is 'The batch a coupon is of.';
+comment on function rules.find_batch_of_coupon(int, uuid) is 'The batch of a coupon.';

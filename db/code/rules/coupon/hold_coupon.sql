@@ -1,7 +1,9 @@
--- Locks a coupon's row for the rest of the transaction and gives its key. Null: no such coupon.
--- is_busy: somebody else holds the row and this call may not wait; it has to be handed back.
--- First in the lock order: whatever changes a coupon or its redemptions holds this row.
--- The caller reads the coupon and the clock after this, never before: both may be stale after a wait.
+-- Locks the row of a coupon until the end of the transaction and returns its key, null if there is
+-- no such coupon. is_busy: another session holds the row, and this call may not wait, so it must be
+-- handed back.
+--
+-- First in the lock order: every change of a coupon or its redemptions holds this row. Read the
+-- coupon and the clock afterwards, never before: both may be stale after a wait.
 create or replace function rules.hold_coupon(
   p_call core.call, p_lookup_hash uuid, out coupon_id uuid, out is_busy boolean)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -25,4 +27,5 @@ begin
   end if;
 end
 $$;
-comment on function rules.hold_coupon(core.call, uuid) is 'Locks the row of a coupon by the lookup hash of its code.';
+comment on function rules.hold_coupon(core.call, uuid) is
+  'Locks the row of a coupon, by the lookup hash of its code.';

@@ -1,7 +1,9 @@
--- Locks the rows of the coupons of a group for the rest of the transaction and gives the lookup hashes of those it got.
--- A call that may wait has waited for its row; else a row that somebody else holds is left out.
--- First in the lock order: whatever changes a coupon or its redemptions holds this row.
--- The caller reads the coupon and the clock after this, never before: both may be stale after a wait.
+-- Locks the rows of a group's coupons until the end of the transaction and returns the lookup
+-- hashes of those it locked. A call that may wait waits for its row; otherwise a row that another
+-- session holds is left out.
+--
+-- First in the lock order: every change of a coupon or its redemptions holds this row. Read the
+-- coupon and the clock afterwards, never before: both may be stale after a wait.
 create or replace function rules.hold_coupons(p_calls core.call[]) returns uuid[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -9,14 +11,17 @@ begin
     return array(
       select k.lookup_hash
       from unnest(p_calls) c
-      join core.coupon k on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
+      join core.coupon k
+        on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
       for no key update of k);
   end if;
   return array(
     select k.lookup_hash
     from unnest(p_calls) c
-    join core.coupon k on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
+    join core.coupon k
+      on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
     for no key update of k skip locked);
 end
 $$;
-comment on function rules.hold_coupons(core.call[]) is 'Locks the rows of a group''s coupons by the lookup hashes of their codes.';
+comment on function rules.hold_coupons(core.call[]) is
+  'Locks the rows of a group''s coupons, by the lookup hashes of their codes.';

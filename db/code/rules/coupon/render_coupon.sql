@@ -1,6 +1,7 @@
--- A coupon as a query shows it. The variants differ in fields: A has validity and redemption, B the template.
+-- A coupon as a query returns it. Variant A has validity and redemption, Variant B the template.
 create or replace function rules.render_coupon(
-  p_call core.call, p_coupon core.coupon, p_batch core.batch, p_last core.redemption, p_status text)
+  p_call core.call, p_coupon core.coupon, p_batch core.batch, p_last core.redemption,
+  p_status text)
 returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
@@ -13,11 +14,14 @@ begin
      where t.tenant_id = p_batch.tenant_id and t.template_id = p_batch.template_id),
     p_batch.external_id, rules.format_time(p_coupon.created_at))
   else format(
-    '{"coupon_id":"%s","status":"%s","batch_id":"%s","created_at":"%s","valid_from":"%s","valid_to":"%s"%s}',
+    '{"coupon_id":"%s","status":"%s","batch_id":"%s","created_at":"%s",'
+    '"valid_from":"%s","valid_to":"%s"%s}',
     rules.format_id('cpn', p_coupon.coupon_id), p_status, p_batch.external_id,
-    rules.format_time(p_coupon.created_at), rules.format_time(p_coupon.valid_from), rules.format_time(p_coupon.valid_to),
+    rules.format_time(p_coupon.created_at), rules.format_time(p_coupon.valid_from),
+    rules.format_time(p_coupon.valid_to),
     (select format(
-       ',"redemption":{"merchant_id":"%s","status":"%s","started_at":"%s","discount_amount":%s,"currency":"%s"}',
+       ',"redemption":{"merchant_id":"%s","status":"%s","started_at":"%s",'
+       '"discount_amount":%s,"currency":"%s"}',
        m.external_id, p_last.status, rules.format_time(p_last.started_at),
        rules.format_amount(p_last.discount_minor, u.decimals, p_call.amount_unit), p_last.currency)
      from core.merchant m
@@ -26,5 +30,6 @@ begin
 end;
 end
 $$;
-comment on function rules.render_coupon(core.call, core.coupon, core.batch, core.redemption, text) is
-  'A coupon as the interface shows it, without its code.';
+comment on function rules.render_coupon(
+  core.call, core.coupon, core.batch, core.redemption, text) is
+  'A coupon as JSON, without its code.';

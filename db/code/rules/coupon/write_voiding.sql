@@ -5,13 +5,15 @@ returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
-  values (p_coupon.tenant_id, p_coupon.coupon_id, p_merchant_id, p_caller_id, p_reason, p_voided_at);
+  values
+    (p_coupon.tenant_id, p_coupon.coupon_id, p_merchant_id, p_caller_id, p_reason, p_voided_at);
   update core.coupon c
   set status = 'VOIDED'
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;
   perform rules.write_event(
-    p_coupon.tenant_id, rules.make_id(), 'coupon.voided', p_distributor_id, null, p_coupon.coupon_id, p_voided_at);
+    p_coupon.tenant_id, rules.make_id(), 'coupon.voided', p_distributor_id, null,
+    p_coupon.coupon_id, p_voided_at);
 end
 $$;
 comment on function rules.write_voiding(core.coupon, int, int, int, text, timestamptz) is
-  'Makes a coupon VOIDED, with the reason and the event.';
+  'Makes a coupon VOIDED and writes the voiding and the event.';

@@ -1,5 +1,7 @@
--- Whoever recorded something before this has committed by now: a call may run for less than these 5 s.
+-- A transaction that recorded something before this time has committed by p_now, because a call
+-- runs for less than these 5 s.
 create or replace function rules.compute_settled_time(p_now timestamptz) returns timestamptz
 language sql immutable parallel safe
 return p_now - interval '5 seconds';
-comment on function rules.compute_settled_time(timestamptz) is 'What was recorded before this moment is visible at p_now.';
+comment on function rules.compute_settled_time(timestamptz) is
+  'Everything recorded before this time is visible at p_now.';

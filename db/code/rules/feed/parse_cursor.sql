@@ -1,4 +1,3 @@
--- Null: no cursor of ours.
 create or replace function rules.parse_cursor(p_cursor text) returns bigint
 language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
@@ -10,7 +9,10 @@ begin
   v_position := ('x' || encode(
     decode(translate(substr(p_cursor, 5), '-_', '+/') || '=', 'base64'), 'hex'))::bit(64)::bigint
     # 6148914691236517205;
-  return case when v_position >= 0 and rules.format_cursor(v_position) = p_cursor then v_position end;
+  return case
+    when v_position >= 0 and rules.format_cursor(v_position) = p_cursor then v_position
+  end;
 end
 $$;
-comment on function rules.parse_cursor(text) is 'The feed position of a cursor.';
+comment on function rules.parse_cursor(text) is
+  'The feed position of a cursor; null if the text is not one.';

@@ -1,15 +1,18 @@
--- An event as the interface shows it, the same in pages and webhooks. That of a redemption has its id; that of a
--- reversal has the reversal's.
+-- An event as pages of the feed and webhooks show it. redemption_id: the event of a redemption has
+-- the redemption's ID, the event of a reversal has the reversal's.
 create or replace function rules.render_event(p_event core.event) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   if p_event.coupon_id is not null then
     return format(
-      '{"event_id":"%s","event_type":"%s","coupon_id":"%s","redemption_id":%s,"occurred_at":"%s","recorded_at":"%s"}',
-      rules.format_id('evt', p_event.event_id), p_event.event_type, rules.format_id('cpn', p_event.coupon_id),
+      '{"event_id":"%s","event_type":"%s","coupon_id":"%s","redemption_id":%s,'
+      '"occurred_at":"%s","recorded_at":"%s"}',
+      rules.format_id('evt', p_event.event_id), p_event.event_type,
+      rules.format_id('cpn', p_event.coupon_id),
       coalesce('"' || rules.format_id('red', case p_event.event_type
         when 'coupon.redeemed' then p_event.event_id
-        when 'coupon.reversed' then core.find_reversed_redemption(p_event.tenant_id, p_event.event_id)
+        when 'coupon.reversed'
+          then core.find_reversed_redemption(p_event.tenant_id, p_event.event_id)
       end) || '"', 'null'),
       rules.format_time(p_event.occurred_at), rules.format_time(p_event.recorded_at));
   end if;
@@ -18,7 +21,8 @@ begin
       '{"event_id":"%s","event_type":"%s","batch_id":"%s","occurred_at":"%s"}',
       rules.format_id('evt', p_event.event_id), p_event.event_type,
       (select b.external_id
-       from core.batch b where b.tenant_id = p_event.tenant_id and b.batch_id = p_event.batch_id),
+       from core.batch b
+       where b.tenant_id = p_event.tenant_id and b.batch_id = p_event.batch_id),
       rules.format_time(p_event.occurred_at));
   end if;
   return format(

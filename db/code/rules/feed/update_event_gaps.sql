@@ -1,9 +1,11 @@
--- Keeps the list of event numbers that are still awaited: those found now leave it, those whose transactions are
--- all over leave it (they were rolled back), those missing between the old high and the new one join it.
+-- Updates the list of missing event numbers. Numbers found now leave it, and so do those whose
+-- transactions have all ended (they were rolled back). Numbers missing between the old and the new
+-- highest one join it.
 --
--- Who drew a missing number did so before the snapshot of this step, and had its transaction id by then. Ours is
--- drawn here, after it, and so is above all of theirs. (The snapshot's xmax is not: it is the last one that has
--- ended, plus one, and younger ones may be running.)
+-- A transaction that drew a missing number did so before the snapshot of this step, and had its
+-- transaction ID by then. Ours is drawn here, after the snapshot, so it is higher than all of
+-- theirs. (The snapshot's xmax is not: it is the highest ended ID plus one, and higher ones may be
+-- running.)
 create or replace function rules.update_event_gaps(
   p_old_high bigint, p_new_high bigint, p_found bigint[], p_oldest_running xid8)
 returns void
@@ -11,7 +13,7 @@ language sql volatile
 begin atomic
   delete from core.event_gap g
   where g.seen_before <= p_oldest_running
-     -- drawn on another server, before a restore
+     -- drawn on another server before a restore
      or g.seen_before > pg_current_xact_id()
      or g.event_seq = any (p_found);
   insert into core.event_gap (event_seq, seen_before)
@@ -21,4 +23,5 @@ begin atomic
     except
     select unnest(p_found)) m;
 end;
-comment on function rules.update_event_gaps(bigint, bigint, bigint[], xid8) is 'Event numbers that the sequencer still awaits.';
+comment on function rules.update_event_gaps(bigint, bigint, bigint[], xid8) is
+  'Updates the event numbers that the sequencer still waits for.';

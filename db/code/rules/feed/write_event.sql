@@ -1,8 +1,8 @@
--- Tells what happened, in the transaction in which it happens. The sequence number is taken here,
--- while the row lock of the coupon is held, so the events of one coupon are in their order.
+-- Writes an event in the transaction in which it happens. Draws the sequence number here, while the
+-- coupon's row is locked, so the events of one coupon are in order.
 create or replace function rules.write_event(
-  p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int, p_coupon_id uuid,
-  p_occurred_at timestamptz)
+  p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int,
+  p_coupon_id uuid, p_occurred_at timestamptz)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -13,4 +13,5 @@ begin
      p_occurred_at, clock_timestamp());
 end
 $$;
-comment on function rules.write_event(int, uuid, text, int, int, uuid, timestamptz) is 'Writes an event.';
+comment on function rules.write_event(int, uuid, text, int, int, uuid, timestamptz) is
+  'Writes an event.';

@@ -9,4 +9,4 @@ left join (
   on e.tenant_id = f.tenant_id and e.feed_party_id = f.party_id
 where coalesce(e.events, 0) <> f.last_position - f.skipped_count;
 comment on view rules.feed_counts_its_events is
-  'Feeds that have not given out one position for each of their events.';
+  'Feeds that have not assigned one position to each of their events.';

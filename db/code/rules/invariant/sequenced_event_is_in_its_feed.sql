@@ -13,4 +13,4 @@ where e.coupon_id is not null
     select from core.feed_event x
     where x.tenant_id = e.tenant_id and x.event_id = e.event_id and x.party_id = e.feed_party_id);
 comment on view rules.sequenced_event_is_in_its_feed is
-  'Events that the sequencer has passed and that are in no feed.';
+  'Events that the sequencer has processed but that are in no feed.';

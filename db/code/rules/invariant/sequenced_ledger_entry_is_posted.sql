@@ -6,4 +6,4 @@ join rules.sequenced_event e on e.tenant_id = l.tenant_id and e.event_id = l.ent
 where not exists (
   select from core.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id);
 comment on view rules.sequenced_ledger_entry_is_posted is
-  'Ledger entries that the sequencer has passed and that have no business day.';
+  'Ledger entries that the sequencer has processed but not posted to a business day.';

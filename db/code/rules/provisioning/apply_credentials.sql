@@ -1,8 +1,10 @@
--- Credentials. A given secret that differs replaces the stored one at once; a generated one is stored only for a
--- new credential. A revoked credential stays revoked. Whom a credential stands for never changes: the
--- requests it made are recorded under that caller.
+-- Creates credentials and updates their secrets. A different given secret replaces the stored one
+-- at once; a generated secret is stored only for a new credential. A revoked credential stays
+-- revoked. The party of a credential never changes, because its requests are recorded under that
+-- caller.
 create or replace function rules.apply_credentials(
-  p_tenant_id int, p_credentials jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
+  p_tenant_id int, p_credentials jsonb, p_path text,
+  out problems jsonb, out changed int, out kept jsonb)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_item      record;
@@ -20,7 +22,8 @@ begin
     v_given := v_item.credential;
     v_party_id := rules.find_party(p_tenant_id, v_given ->> 'party');
     if v_given ->> 'party' is not null and v_party_id is null then
-      problems := problems || rules.describe_problem(v_item.path || '.party', 'no such party in this tenant');
+      problems := problems
+        || rules.describe_problem(v_item.path || '.party', 'no such party in this tenant');
       continue;
     end if;
     insert into core.credential (tenant_id, access_key, party_id, sealed_secret, secret_hash)
@@ -36,9 +39,11 @@ begin
     end if;
     select c.* into v_stored from core.credential c where c.access_key = v_given ->> 'access_key';
     if v_stored.tenant_id <> p_tenant_id then
-      problems := problems || rules.describe_problem(v_item.path || '.access_key', 'is taken');
+      problems := problems
+        || rules.describe_problem(v_item.path || '.access_key', 'belongs to another tenant');
     elsif v_stored.party_id is distinct from v_party_id then
-      problems := problems || rules.describe_problem(v_item.path || '.party', 'cannot change: make a new credential');
+      problems := problems || rules.describe_problem(
+        v_item.path || '.party', 'cannot change: create a new credential');
     elsif not (v_given ->> 'is_generated')::boolean
       and v_stored.secret_hash <> decode(v_given ->> 'secret_hash', 'hex')
     then
@@ -51,4 +56,4 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_credentials(int, jsonb, text) is 'Provisioning of credentials.';
+comment on function rules.apply_credentials(int, jsonb, text) is 'Provisions credentials.';

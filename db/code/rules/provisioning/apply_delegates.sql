@@ -1,5 +1,6 @@
--- Makes the delegates of a merchant exactly those of the list. Gives how many rows changed.
-create or replace function rules.apply_delegates(p_tenant_id int, p_merchant_id int, p_delegates jsonb)
+-- Makes the delegates of a merchant exactly those of the list. Returns how many rows changed.
+create or replace function rules.apply_delegates(
+  p_tenant_id int, p_merchant_id int, p_delegates jsonb)
 returns int
 language sql volatile
 begin atomic
@@ -21,4 +22,5 @@ begin atomic
     returning 1)
   select (select count(*)::int from removed) + (select count(*)::int from added);
 end;
-comment on function rules.apply_delegates(int, int, jsonb) is 'Makes the delegates of a merchant those of a list.';
+comment on function rules.apply_delegates(int, int, jsonb) is
+  'Makes the delegates of a merchant those of a list.';

@@ -1,4 +1,5 @@
--- Merchants with their delegates and stores. A merchant keeps its key, whoever it belongs to.
+-- Creates and updates merchants with their delegates and stores. A merchant that moves to another
+-- party keeps its key.
 create or replace function rules.apply_merchants(
   p_tenant_id int, p_merchants jsonb, p_path text, out problems jsonb, out changed int)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -18,7 +19,8 @@ begin
     v_merchant := v_item.merchant;
     v_party_id := rules.find_party(p_tenant_id, v_merchant ->> 'party');
     if v_party_id is null then
-      problems := problems || rules.describe_problem(v_item.path || '.party', 'no such party in this tenant');
+      problems := problems
+        || rules.describe_problem(v_item.path || '.party', 'no such party in this tenant');
       continue;
     end if;
     insert into core.merchant as m (tenant_id, external_id, name, party_id)
@@ -41,4 +43,4 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_merchants(int, jsonb, text) is 'Provisioning of merchants.';
+comment on function rules.apply_merchants(int, jsonb, text) is 'Provisions merchants.';

@@ -1,5 +1,6 @@
--- Parties, and where they want their events. A time zone that is left out stays; a new party's is UTC. A
--- changed webhook secret keeps the one before: both sign for 24 h.
+-- Creates and updates parties and their webhooks. An omitted time zone stays; a new party's is UTC.
+-- When a webhook secret changes, both the old and the new one sign for 24 h. A changed URL enables
+-- the webhook again.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -14,10 +15,12 @@ begin
   for v_party in select p.value from jsonb_array_elements(p_parties) p
   loop
     insert into core.party as p (tenant_id, external_id, name, time_zone)
-    values (p_tenant.tenant_id, v_party ->> 'id', v_party ->> 'name', coalesce(v_party ->> 'time_zone', 'UTC'))
+    values (p_tenant.tenant_id, v_party ->> 'id', v_party ->> 'name',
+            coalesce(v_party ->> 'time_zone', 'UTC'))
     on conflict (tenant_id, external_id) do update
     set name = excluded.name, time_zone = coalesce(v_party ->> 'time_zone', p.time_zone)
-    where (p.name, p.time_zone) is distinct from (excluded.name, coalesce(v_party ->> 'time_zone', p.time_zone));
+    where (p.name, p.time_zone)
+          is distinct from (excluded.name, coalesce(v_party ->> 'time_zone', p.time_zone));
     get diagnostics v_rows = row_count;
     changed := changed + v_rows;
     v_id := rules.find_party(p_tenant.tenant_id, v_party ->> 'id');
@@ -55,4 +58,4 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_parties(core.tenant, jsonb) is 'Provisioning of parties and webhooks.';
+comment on function rules.apply_parties(core.tenant, jsonb) is 'Provisions parties and webhooks.';

@@ -1,6 +1,7 @@
--- Makes the stores of a merchant, and the terminals of each, exactly those of the list. Redemptions keep the
--- names they were made with.
-create or replace function rules.apply_stores(p_tenant_id int, p_merchant_id int, p_stores jsonb)
+-- Makes the stores of a merchant, and the terminals of each store, exactly those of the list.
+-- Returns how many rows changed. Redemptions keep the names that they were made with.
+create or replace function rules.apply_stores(
+  p_tenant_id int, p_merchant_id int, p_stores jsonb)
 returns int
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -10,7 +11,8 @@ begin
   delete from core.store s
   where s.tenant_id = p_tenant_id
     and s.merchant_id = p_merchant_id
-    and s.external_id not in (select x.value ->> 'external_id' from jsonb_array_elements(p_stores) x);
+    and s.external_id not in (
+      select x.value ->> 'external_id' from jsonb_array_elements(p_stores) x);
   get diagnostics v_changed = row_count;
   insert into core.store (tenant_id, merchant_id, external_id)
   select p_tenant_id, p_merchant_id, x.value ->> 'external_id'
@@ -35,11 +37,14 @@ begin
   select s.tenant_id, s.store_id, t.value
   from jsonb_array_elements(p_stores) x
   join core.store s
-    on s.tenant_id = p_tenant_id and s.merchant_id = p_merchant_id and s.external_id = x.value ->> 'external_id'
+    on s.tenant_id = p_tenant_id
+       and s.merchant_id = p_merchant_id
+       and s.external_id = x.value ->> 'external_id'
   cross join jsonb_array_elements_text(coalesce(x.value -> 'terminals', '[]')) t
   on conflict do nothing;
   get diagnostics v_rows = row_count;
   return v_changed + v_rows;
 end
 $$;
-comment on function rules.apply_stores(int, int, jsonb) is 'Makes the stores of a merchant those of a list.';
+comment on function rules.apply_stores(int, int, jsonb) is
+  'Makes the stores and terminals of a merchant those of a list.';

@@ -1,5 +1,6 @@
--- Templates. What a template says of money is fixed once it has a batch; its name, scope, distributor,
--- validity and lock_ttl_seconds may change, the last three for later batches and locks.
+-- Creates and updates templates. Once a template has a batch, its maker, currency, discount,
+-- minimum order, SKUs and after_reversal are fixed. Its name, merchants, distributor, validity and
+-- lock_ttl_seconds may change; the last three apply to later batches and locks.
 create or replace function rules.apply_templates(
   p_tenant core.tenant, p_templates jsonb, p_path text, out problems jsonb, out changed int)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -22,7 +23,8 @@ begin
     from core.template t
     where t.tenant_id = p_tenant.tenant_id and t.external_id = v_wanted.external_id
     for update;
-    v_found := rules.find_template_problems(p_tenant, v_item.template, v_wanted, v_stored, v_item.path);
+    v_found := rules.find_template_problems(
+      p_tenant, v_item.template, v_wanted, v_stored, v_item.path);
     if v_found <> '[]' then
       problems := problems || v_found;
       continue;
@@ -55,4 +57,4 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_templates(core.tenant, jsonb, text) is 'Provisioning of templates.';
+comment on function rules.apply_templates(core.tenant, jsonb, text) is 'Provisions templates.';

@@ -1,5 +1,6 @@
--- One tenant of a provisioning document. The row is held from here on, so that two provisionings of one tenant
--- come one after the other; no key update, as each write of the tenant's calls refers to it.
+-- Creates and updates one tenant of a provisioning document. Locks the tenant's row, so that two
+-- provisionings of one tenant run one after the other. FOR NO KEY UPDATE, because every write of a
+-- tenant's calls references the row.
 create or replace function rules.apply_tenant(
   p_tenant jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -10,15 +11,21 @@ begin
   problems := '[]';
   kept := '{"credentials": [], "webhooks": []}';
   insert into core.tenant (external_id, name, variant, amount_unit)
-  values (p_tenant ->> 'id', p_tenant ->> 'name', p_tenant ->> 'variant', p_tenant ->> 'amount_unit')
+  values (
+    p_tenant ->> 'id', p_tenant ->> 'name', p_tenant ->> 'variant', p_tenant ->> 'amount_unit')
   on conflict (external_id) do nothing;
   get diagnostics changed = row_count;
-  select t.* into v_tenant from core.tenant t where t.external_id = p_tenant ->> 'id' for no key update;
+  select t.* into v_tenant
+  from core.tenant t
+  where t.external_id = p_tenant ->> 'id'
+  for no key update;
   if v_tenant.variant <> p_tenant ->> 'variant' then
-    problems := rules.describe_problem(p_path || '.variant', 'cannot change: the tenant exists in variant ' || v_tenant.variant);
+    problems := rules.describe_problem(
+      p_path || '.variant', 'cannot change: the tenant exists in variant ' || v_tenant.variant);
     return;
   elsif v_tenant.amount_unit <> p_tenant ->> 'amount_unit' then
-    problems := rules.describe_problem(p_path || '.amount_unit', 'cannot change: the tenant exists with ' || v_tenant.amount_unit);
+    problems := rules.describe_problem(
+      p_path || '.amount_unit', 'cannot change: the tenant exists with ' || v_tenant.amount_unit);
     return;
   end if;
   if v_tenant.name <> p_tenant ->> 'name' then
@@ -29,13 +36,15 @@ begin
   v_step := rules.apply_parties(v_tenant, p_tenant -> 'parties');
   changed := changed + v_step.changed;
   kept := jsonb_set(kept, '{webhooks}', v_step.kept);
-  v_step := rules.apply_merchants(v_tenant.tenant_id, p_tenant -> 'merchants', p_path || '.merchants');
+  v_step := rules.apply_merchants(
+    v_tenant.tenant_id, p_tenant -> 'merchants', p_path || '.merchants');
   problems := problems || v_step.problems;
   changed := changed + v_step.changed;
   v_step := rules.apply_templates(v_tenant, p_tenant -> 'templates', p_path || '.templates');
   problems := problems || v_step.problems;
   changed := changed + v_step.changed;
-  v_step := rules.apply_credentials(v_tenant.tenant_id, p_tenant -> 'credentials', p_path || '.credentials');
+  v_step := rules.apply_credentials(
+    v_tenant.tenant_id, p_tenant -> 'credentials', p_path || '.credentials');
   problems := problems || v_step.problems;
   changed := changed + v_step.changed;
   kept := jsonb_set(kept, '{credentials}', v_step.kept);
@@ -45,4 +54,4 @@ begin
   end if;
 end
 $$;
-comment on function rules.apply_tenant(jsonb, text) is 'Provisioning of one tenant.';
+comment on function rules.apply_tenant(jsonb, text) is 'Provisions one tenant.';

@@ -1,13 +1,16 @@
--- A template of a document as the row it wants to be. What cannot be read stays null, to be told by
--- rules.find_template_problems.
-create or replace function rules.read_template(p_tenant core.tenant, p_template jsonb) returns core.template
+-- Reads a template of a document as a row. What cannot be read stays null;
+-- rules.find_template_problems reports it.
+create or replace function rules.read_template(p_tenant core.tenant, p_template jsonb)
+returns core.template
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_row       core.template;
   v_discount  jsonb := p_template -> 'discount';
   v_decimals  int;
 begin
-  select c.decimals into v_decimals from core.currency c where c.currency = p_template ->> 'currency';
+  select c.decimals into v_decimals
+  from core.currency c
+  where c.currency = p_template ->> 'currency';
   v_row.tenant_id := p_tenant.tenant_id;
   v_row.external_id := p_template ->> 'id';
   v_row.name := p_template ->> 'name';
@@ -16,11 +19,12 @@ begin
   v_row.currency := p_template ->> 'currency';
   v_row.discount_type := v_discount ->> 'type';
   v_row.discount_percent := (v_discount ->> 'percent')::numeric;
-  v_row.discount_minor := rules.parse_amount((v_discount ->> 'amount')::numeric, v_decimals, p_tenant.amount_unit);
+  v_row.discount_minor :=
+    rules.parse_amount((v_discount ->> 'amount')::numeric, v_decimals, p_tenant.amount_unit);
   v_row.max_discount_minor :=
     rules.parse_amount((v_discount ->> 'max_amount')::numeric, v_decimals, p_tenant.amount_unit);
-  v_row.min_order_minor :=
-    rules.parse_amount((p_template ->> 'min_order_amount')::numeric, v_decimals, p_tenant.amount_unit);
+  v_row.min_order_minor := rules.parse_amount(
+    (p_template ->> 'min_order_amount')::numeric, v_decimals, p_tenant.amount_unit);
   if p_template -> 'skus' is not null then
     v_row.skus := array(select jsonb_array_elements_text(p_template -> 'skus') order by 1);
   end if;
@@ -32,4 +36,5 @@ begin
   return v_row;
 end
 $$;
-comment on function rules.read_template(core.tenant, jsonb) is 'A template of a provisioning document as a row.';
+comment on function rules.read_template(core.tenant, jsonb) is
+  'A template of a provisioning document as a row.';

@@ -1,6 +1,7 @@
--- Why a lock can be neither confirmed nor cancelled now, if so. Past its end it counts as gone,
--- whether or not that has been written.
-create or replace function rules.check_lock(p_call core.call, p_lock core.redemption, p_now timestamptz)
+-- The refusal of a confirm or cancel whose lock is not live, null if it is. An expired lock counts
+-- as gone, even if it is not yet marked LAPSED.
+create or replace function rules.check_lock(
+  p_call core.call, p_lock core.redemption, p_now timestamptz)
 returns core.answer
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
@@ -13,4 +14,5 @@ begin
   end;
 end
 $$;
-comment on function rules.check_lock(core.call, core.redemption, timestamptz) is 'The first reason why a lock is not live.';
+comment on function rules.check_lock(core.call, core.redemption, timestamptz) is
+  'The reason why a lock cannot be confirmed or cancelled.';

@@ -1,12 +1,12 @@
--- The authoritative discount, or the code of the reason why there is none. Pure: amounts come in
--- minor units. eligible: what the rule counts, the order or, with skus, the matching items' totals.
--- A discount is never more than the order.
+-- The authoritative discount, or the code of the reason why there is none. Pure: all amounts are in
+-- minor units. A discount never exceeds its base: the order or, if the template has skus, the total
+-- of the matching items.
 create or replace function rules.compute_discount(
   p_template core.template, p_order_minor bigint, p_items jsonb, p_decimals int, p_amount_unit text,
   out discount_minor bigint, out code text, out missing text)
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-  v_eligible  numeric := p_order_minor;  -- many items can sum up beyond a bigint
+  v_eligible  numeric := p_order_minor;  -- the sum of many items can exceed a bigint
   v_matching  int;
   v_unpriced  int;
 begin
@@ -32,7 +32,8 @@ begin
     discount_minor := least(
       case p_template.discount_type
         when 'fixed' then p_template.discount_minor
-        else round(v_eligible * p_template.discount_percent * 0.01)  -- a quotient has few decimals where numbers are long
+        -- not divided by 100: a quotient of long numbers has too few decimals
+        else round(v_eligible * p_template.discount_percent * 0.01)
       end,
       p_template.max_discount_minor, v_eligible, p_order_minor);
   end if;

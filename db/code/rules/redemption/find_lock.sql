@@ -1,6 +1,7 @@
--- The caller's own lock on a coupon by the request_id that made it: the latest, should an id have come
--- back after its record was pruned.
-create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid) returns core.redemption
+-- The caller's own lock on a coupon, by the request_id that made it. If the ID was used again after
+-- its record was pruned, the latest lock.
+create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid)
+returns core.redemption
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_found  core.redemption;
@@ -16,4 +17,5 @@ begin
   return v_found;
 end
 $$;
-comment on function rules.find_lock(core.call, uuid) is 'The caller''s lock that a confirm or cancel names.';
+comment on function rules.find_lock(core.call, uuid) is
+  'The caller''s lock that a confirm or cancel refers to.';

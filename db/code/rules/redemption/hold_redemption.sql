@@ -1,6 +1,7 @@
--- Locks a redemption's row for the rest of the transaction and gives it as it is then. Its coupon's row is held by then, so
--- only a psql session that took the redemption first can be in the way. is_busy: one is, and this call may not wait; it
--- has to be handed back. Nothing is locked where there is no redemption (null).
+-- Locks the row of a redemption until the end of the transaction and returns it as it is then. Null
+-- locks nothing. The caller holds the coupon's row, so only a psql session that locked the
+-- redemption first can be in the way. is_busy: one is, and this call may not wait, so it must be
+-- handed back.
 create or replace function rules.hold_redemption(
   p_call core.call, p_redemption_id uuid, out redemption core.redemption, out is_busy boolean)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -22,4 +23,5 @@ begin
   is_busy := not found;
 end
 $$;
-comment on function rules.hold_redemption(core.call, uuid) is 'Locks the row of a redemption whose coupon is held.';
+comment on function rules.hold_redemption(core.call, uuid) is
+  'Locks the row of a redemption whose coupon is locked.';

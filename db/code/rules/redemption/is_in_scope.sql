@@ -16,4 +16,5 @@ begin
       and s.merchant_id = p_merchant_id);
 end
 $$;
-comment on function rules.is_in_scope(int, int, int) is 'Whether a template''s coupons may be redeemed at a merchant.';
+comment on function rules.is_in_scope(int, int, int) is
+  'Whether coupons of a template can be redeemed at a merchant.';

@@ -1,5 +1,6 @@
--- Writes down that a lock past its end is gone. The caller holds the coupon's row and moves the coupon on.
-create or replace function rules.lapse_lock(p_tenant_id int, p_redemption_id uuid, p_now timestamptz)
+-- Marks an expired lock as LAPSED. The caller holds the coupon's row and updates the coupon.
+create or replace function rules.lapse_lock(
+  p_tenant_id int, p_redemption_id uuid, p_now timestamptz)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -8,4 +9,4 @@ begin
   where r.tenant_id = p_tenant_id and r.redemption_id = p_redemption_id and r.status = 'LOCKED';
 end
 $$;
-comment on function rules.lapse_lock(int, uuid, timestamptz) is 'Makes a lock that is past its end LAPSED.';
+comment on function rules.lapse_lock(int, uuid, timestamptz) is 'Marks an expired lock as LAPSED.';

@@ -1,5 +1,5 @@
--- Each ledger entry with the redemption that caused it and, if it reverses that one, the reversal.
--- An entry has the ID of the redemption or of the reversal that it records.
+-- Each ledger entry with the redemption that caused it, and with the reversal if it records one. An
+-- entry has the ID of the redemption or reversal that it records.
 create or replace view rules.ledger_entry_detail as
 select l.tenant_id, l.entry_id, l.entry_type, l.distributor_id, l.amount_minor, l.currency,
        l.recorded_at, coalesce(v.reversed_at, r.redeemed_at) as occurred_at,

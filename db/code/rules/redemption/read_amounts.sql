@@ -1,16 +1,19 @@
--- The amounts of a lock or redeem in minor units of the coupon's currency. An amount in another
--- currency is left unread: it will be refused as a mismatch.
+-- Reads the amounts of a lock or redeem in minor units of the coupon's currency. Does not read
+-- amounts in another currency: the call will be refused with CURRENCY_MISMATCH.
 create or replace function rules.read_amounts(
-  p_call core.call, p_currency text, p_decimals int, out refusal core.answer, out order_minor bigint)
+  p_call core.call, p_currency text, p_decimals int,
+  out refusal core.answer, out order_minor bigint)
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-  c_message  constant text := 'must be at least 0, below 10^12, and have no more decimals than the currency';
+  c_message  constant text :=
+    'must be at least 0, below 10^12, and have no more decimals than the currency';
   v_item     record;
 begin
   if p_call.args ->> 'currency' <> p_currency then
     return;
   end if;
-  order_minor := rules.parse_amount((p_call.args ->> 'order_amount')::numeric, p_decimals, p_call.amount_unit);
+  order_minor := rules.parse_amount(
+    (p_call.args ->> 'order_amount')::numeric, p_decimals, p_call.amount_unit);
   if order_minor is null and p_call.args ->> 'order_amount' is not null then
     refusal := rules.refuse_field(p_call, 'order_amount', c_message);
     return;
@@ -32,4 +35,5 @@ begin
   end loop;
 end
 $$;
-comment on function rules.read_amounts(core.call, text, int) is 'The amounts of a call in minor units, or a 400.';
+comment on function rules.read_amounts(core.call, text, int) is
+  'The order amount of a call in minor units, or a 400.';

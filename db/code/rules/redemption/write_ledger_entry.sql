@@ -1,5 +1,5 @@
--- Writes the ledger entry and the event of a redemption or, if p_reversal_id is given, of its reversal.
--- Both get the ID of the redemption or reversal, which is already written.
+-- Writes the ledger entry and the event of a redemption or, if p_reversal_id is given, of its
+-- reversal. Both get the ID of the redemption or reversal, which the caller has already written.
 create or replace function rules.write_ledger_entry(
   p_redemption core.redemption, p_reversal_id uuid, p_distributor_id int, p_occurred_at timestamptz)
 returns void

@@ -1,5 +1,7 @@
--- Fixes what a business day holds. Postings are numbered 1..n, so this reads one of them, however many there are.
-create or replace function rules.close_day(p_tenant_id int, p_distributor_id int, p_business_date date)
+-- Writes the statement of a business day and so fixes its contents. Postings are numbered 1..n, so
+-- this reads only the last one.
+create or replace function rules.close_day(
+  p_tenant_id int, p_distributor_id int, p_business_date date)
 returns void
 language sql volatile
 begin atomic

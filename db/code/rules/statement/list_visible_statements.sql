@@ -1,7 +1,8 @@
--- The caller's statements that are ready. Variant B: those of the calling party. Variant A: those of all
--- distributors of the tenant, up to the date for which every one of them is ready: the list is read by a
--- cursor of dates, and a date that was passed must not get another entry.
-create or replace function rules.list_visible_statements(p_call core.call) returns setof core.statement
+-- The ready statements that the caller may list. Variant B: those of the calling party. Variant A:
+-- those of all distributors of the tenant, up to the last date on which every statement is ready.
+-- The list is paged by date, so a date that was listed must not get another statement.
+create or replace function rules.list_visible_statements(p_call core.call)
+returns setof core.statement
 language sql stable
 begin atomic
   select s.*
@@ -14,9 +15,12 @@ begin atomic
            select min(coalesce(
              (select min(x.business_date)
               from core.statement x
-              where x.tenant_id = b.tenant_id and x.distributor_id = b.party_id and x.ready_at is null),
+              where x.tenant_id = b.tenant_id
+                and x.distributor_id = b.party_id
+                and x.ready_at is null),
              b.open_on))
            from core.ledger_book b
            where b.tenant_id = p_call.tenant_id));
 end;
-comment on function rules.list_visible_statements(core.call) is 'Statements that the caller may list.';
+comment on function rules.list_visible_statements(core.call) is
+  'Statements that the caller may list.';

@@ -1,11 +1,12 @@
--- Puts ledger entries on business days: the local day on which they were recorded, or the first open one when
--- that is closed already. The books are open by then.
+-- Posts ledger entries to business days: to the local day on which they were recorded or, if it is
+-- closed, to the open day. The books are already open.
 create or replace function rules.post_entries(p_seqs bigint[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   with dated as (
     select l.tenant_id, l.distributor_id, l.entry_id, e.event_seq,
-           greatest(rules.to_local_date(l.recorded_at, p.time_zone), b.open_on) as business_date
+           greatest(rules.compute_local_date(l.recorded_at, p.time_zone), b.open_on)
+             as business_date
     from core.event e
     join core.ledger_entry l on l.tenant_id = e.tenant_id and l.entry_id = e.event_id
     join core.party p on p.tenant_id = l.tenant_id and p.party_id = l.distributor_id
@@ -26,10 +27,11 @@ begin
   insert into core.posting (tenant_id, distributor_id, business_date, number, entry_id)
   select d.tenant_id, d.distributor_id, d.business_date,
          y.last_number
-         + row_number() over (partition by d.tenant_id, d.distributor_id, d.business_date order by d.event_seq),
+         + row_number() over (
+           partition by d.tenant_id, d.distributor_id, d.business_date order by d.event_seq),
          d.entry_id
   from dated d
   join day y using (tenant_id, distributor_id, business_date);
 end
 $$;
-comment on function rules.post_entries(bigint[]) is 'Gives ledger entries their business days.';
+comment on function rules.post_entries(bigint[]) is 'Posts ledger entries to business days.';

@@ -28,4 +28,5 @@ begin atomic
     and p.number <= p_after + p_limit
   order by p.number;
 end;
-comment on function rules.read_detail_page(int, int, date, int, int) is 'Lines of a detail file, page by page.';
+comment on function rules.read_detail_page(int, int, date, int, int) is
+  'Lines of a detail file, page by page.';

@@ -1,7 +1,9 @@
--- Lines of a closed statement's file behind p_after, to be streamed page by page. The settings keep a page to what it
--- shows: else a plan that hashes whole tables is chosen now and then, at four times the cost. Dates are written in ISO 8601.
+-- Lines of a file of a closed business day after line p_after, to be streamed page by page. The
+-- planner settings limit the reads to the page: otherwise it sometimes hashes whole tables, at four
+-- times the cost. Dates are in ISO 8601.
 create or replace function rules.read_statement_page(
-  p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text, p_after int, p_limit int,
+  p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text,
+  p_after int, p_limit int,
   out number int, out fields text[])
 returns setof record
 language plpgsql stable
@@ -11,11 +13,14 @@ set enable_material = off as $$
 begin
   if p_kind = 'detail' then
     return query select d.number, d.fields
-    from rules.read_detail_page(p_tenant_id, p_distributor_id, p_business_date, p_after, p_limit) d;
+    from rules.read_detail_page(
+      p_tenant_id, p_distributor_id, p_business_date, p_after, p_limit) d;
   else
     return query select s.number, s.fields
-    from rules.read_summary_page(p_tenant_id, p_distributor_id, p_business_date, p_after, p_limit) s;
+    from rules.read_summary_page(
+      p_tenant_id, p_distributor_id, p_business_date, p_after, p_limit) s;
   end if;
 end
 $$;
-comment on function rules.read_statement_page(int, int, date, text, int, int) is 'Lines of a file of a statement.';
+comment on function rules.read_statement_page(int, int, date, text, int, int) is
+  'Lines of a file of a statement.';

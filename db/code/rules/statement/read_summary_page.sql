@@ -1,4 +1,4 @@
--- Lines of summary.csv behind p_after, as jobs.summarize_statement wrote them after the close.
+-- Lines of summary.csv after line p_after, as jobs.summarize_statement wrote them.
 create or replace function rules.read_summary_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_after int, p_limit int,
   out number int, out fields text[])

@@ -1,7 +1,10 @@
--- How long to wait after so many attempts: the schedule of Standard Webhooks, each with up to 20 % more or less, so
--- that many failures do not come back at one moment. Null after the tenth: parked.
+-- The delay after p_attempt_count failed attempts: the schedule of Standard Webhooks, with up to 20
+-- % more or less, so that deliveries that failed together are not retried together. Null after the
+-- tenth attempt: the delivery is parked.
 create or replace function rules.compute_retry_delay(p_attempt_count int) returns interval
 language sql volatile
-return (array['5 seconds', '5 minutes', '30 minutes', '2 hours', '5 hours', '10 hours', '14 hours', '20 hours',
-              '24 hours']::interval[])[p_attempt_count] * (0.8 + 0.4 * random());
-comment on function rules.compute_retry_delay(int) is 'The pause before the next attempt.';
+return (array[
+  '5 seconds', '5 minutes', '30 minutes', '2 hours', '5 hours', '10 hours', '14 hours', '20 hours',
+  '24 hours']::interval[])[p_attempt_count] * (0.8 + 0.4 * random());
+comment on function rules.compute_retry_delay(int) is
+  'The delay before the next delivery attempt; null after the last one.';

@@ -1,13 +1,14 @@
--- A delivery for each event whose party wants webhooks and takes them. All of a step are due at one moment, so that
--- they go out in the order of their numbers.
+-- Creates a delivery for each event whose party has an enabled webhook. All of one step become due
+-- at the same moment, so they are sent in the order of their numbers.
 create or replace function rules.create_deliveries(p_seqs bigint[]) returns void
 language sql volatile
 begin atomic
   insert into core.delivery (tenant_id, party_id, event_id, event_seq, next_attempt_at)
   select e.tenant_id, e.party_id, e.event_id, e.event_seq, statement_timestamp()
   from core.event e
-  join core.webhook w on w.tenant_id = e.tenant_id and w.party_id = e.party_id and w.disabled_at is null
+  join core.webhook w
+    on w.tenant_id = e.tenant_id and w.party_id = e.party_id and w.disabled_at is null
   where e.event_seq = any (p_seqs)
   on conflict do nothing;
 end;
-comment on function rules.create_deliveries(bigint[]) is 'Deliveries of new events to their subscribers.';
+comment on function rules.create_deliveries(bigint[]) is 'Creates the deliveries of new events.';

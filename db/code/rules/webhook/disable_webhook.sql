@@ -1,4 +1,6 @@
-create or replace function rules.disable_webhook(p_tenant_id int, p_party_id int, p_reason text) returns void
+create or replace function rules.disable_webhook(
+  p_tenant_id int, p_party_id int, p_reason text)
+returns void
 language sql volatile
 begin atomic
   update core.webhook w
@@ -8,4 +10,5 @@ begin atomic
   set parked_at = clock_timestamp(), last_error = p_reason
   where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.parked_at is null;
 end;
-comment on function rules.disable_webhook(int, int, text) is 'Stops deliveries to a subscriber and parks what waits.';
+comment on function rules.disable_webhook(int, int, text) is
+  'Stops deliveries to a subscriber and parks those that are waiting.';

@@ -1,4 +1,6 @@
-create or replace function rules.replay_deliveries(p_tenant_id int, p_party_id int, p_events uuid[]) returns void
+create or replace function rules.replay_deliveries(
+  p_tenant_id int, p_party_id int, p_events uuid[])
+returns void
 language sql volatile
 begin atomic
   insert into core.delivery as d (tenant_id, party_id, event_id, event_seq, next_attempt_at)
@@ -6,6 +8,8 @@ begin atomic
   from core.event e
   where e.tenant_id = p_tenant_id and e.event_id = any (p_events)
   on conflict (tenant_id, party_id, event_id) do update
-  set attempt_count = 0, parked_at = null, last_error = null, next_attempt_at = excluded.next_attempt_at;
+  set attempt_count = 0, parked_at = null, last_error = null,
+      next_attempt_at = excluded.next_attempt_at;
 end;
-comment on function rules.replay_deliveries(int, int, uuid[]) is 'Makes deliveries due from the start.';
+comment on function rules.replay_deliveries(int, int, uuid[]) is
+  'Sends events to a subscriber again, starting with a first attempt.';
