@@ -1,4 +1,4 @@
--- The nightly self-check: counts the rows of report.invariants by law, with an example of each.
+-- The nightly self-check: counts the violations of each invariant and names one of them.
 create or replace function jobs.check_invariants(out law text, out count bigint, out example text)
 returns setof record
 language sql volatile security definer

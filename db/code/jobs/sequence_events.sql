@@ -20,7 +20,7 @@ declare
   v_found        record;
 begin
   if pg_current_xact_id_if_assigned() is not null then
-    raise exception 'a step of the sequencer needs a transaction of its own'
+    raise exception 'a step of the sequencer needs its own transaction'
       using errcode = 'active_sql_transaction',
             hint = 'rules.update_event_gaps needs a transaction ID newer than the snapshot.';
   end if;

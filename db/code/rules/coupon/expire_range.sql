@@ -2,9 +2,9 @@
 -- reached: less than p_last if another session holds a coupon. That coupon and those after it come
 -- next time.
 --
--- Locks all coupons of the range, also LOCKED and REDEEMED ones. A transaction that frees one right
--- now (cancel, reverse) may have read the clock before valid_to, and would make it ISSUED after
--- this.
+-- Holds the rows of all coupons of the range, also of LOCKED and REDEEMED ones. A transaction that
+-- frees such a coupon right now (cancel, reverse) may have read the clock before valid_to, and
+-- would make it ISSUED after this.
 create or replace function rules.expire_range(
   p_batch core.batch, p_after int, p_last int, p_now timestamptz)
 returns int
