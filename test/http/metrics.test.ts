@@ -277,7 +277,7 @@ t.test("the last self-check is shown by who made it, and nothing before", async 
   });
 });
 
-t.test("every metric is in the README's table, and the table holds no other", async (t) => {
+t.test("docs/operate.md lists every metric, and no other", async (t) => {
   const service = await startService(t);
   const metrics = await openMetrics(t);
   await serveBeside(t, service, metrics);
@@ -285,7 +285,7 @@ t.test("every metric is in the README's table, and the table holds no other", as
   t.teardown(() => worker.stop());
   const { text } = await sendPlain(metrics.url, "GET", "/metrics");
   const made = [...text.matchAll(/^# TYPE (coupon_\w+)/gm)].map(([, name]) => name!);
-  const told = [...readFileSync("README.md", "utf8").matchAll(/^\| (`coupon_[^|]*) \|/gm)].flatMap(([, cell]) =>
+  const told = [...readFileSync("docs/operate.md", "utf8").matchAll(/^\| (`coupon_[^|]*) \|/gm)].flatMap(([, cell]) =>
     [...cell!.matchAll(/`(coupon_\w+)/g)].map(([, name]) => name!),
   );
   t.strictSame(told.toSorted(), made.toSorted());

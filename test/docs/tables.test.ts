@@ -1,0 +1,55 @@
+// The tables in the documents list what the source has: settings, metrics, views, tests.
+import { existsSync } from "node:fs";
+import path from "node:path";
+import t from "tap";
+import { connect } from "../../src/database/connect.ts";
+import { createDatabase } from "../support/database.ts";
+import { root } from "../support/copy.ts";
+import { read } from "./markdown.ts";
+
+const between = (text: string, name: string): string =>
+  new RegExp(`<!-- ${name}:begin -->([^]*)<!-- ${name}:end -->`).exec(text)?.[1] ?? "";
+
+// The names in backticks in the first cell of each row.
+const firstCells = (table: string): string[] =>
+  [...table.matchAll(/^\| ((?:`[^`]+`(?:, )?)+) \|/gm)].flatMap(([, cell = ""]) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name),
+  );
+
+t.test("docs/operate.md lists every setting that src/common/config.ts reads, and no other", async (t) => {
+  const source = read("src/common/config.ts");
+  const settings = [...source.matchAll(/\b(?:read|count)\("([A-Z_]+)"/g)].map(([, name = ""]) => name);
+  t.ok(settings.length > 15);
+  t.strictSame(firstCells(between(read("docs/operate.md"), "settings")).sort(), [...new Set(settings)].sort());
+});
+
+t.test("docs/operate.md gives the default of each numeric setting", async (t) => {
+  const source = read("src/common/config.ts");
+  const table = between(read("docs/operate.md"), "settings");
+  for (const [, name = "", usual = ""] of source.matchAll(/\bcount\("([A-Z_]+)", ([\d_]+),/g)) {
+    if (name === "METRICS_PORT") continue;
+    const row = table.split("\n").find((line) => line.includes(`\`${name}\``)) ?? "";
+    const [names = "", defaults = ""] = row.split(" | ");
+    const place = firstCells(`${names} |`).indexOf(name);
+    t.equal(defaults.split(", ")[place], usual.replaceAll("_", ""), name);
+  }
+});
+
+t.test("docs/database.md lists every report view, and no other", async (t) => {
+  const database = await createDatabase();
+  const owner = connect(database.address, { name: "coupon docs", max: 1 });
+  t.teardown(async () => {
+    await owner.end();
+    await database.drop();
+  });
+  const views = await owner.rows<{ name: string }>(
+    "select 'report.' || viewname as name from pg_views where schemaname = 'report'",
+  );
+  t.strictSame(firstCells(between(read("docs/database.md"), "views")).sort(), views.map(({ name }) => name).sort());
+});
+
+t.test("every test file that docs/security.md names exists", async (t) => {
+  const files = [...read("docs/security.md").matchAll(/`(test\/[\w/.-]+)`/g)].map(([, name = ""]) => name);
+  t.ok(files.length > 10);
+  for (const name of files) t.ok(existsSync(path.join(root, name)), name);
+});
