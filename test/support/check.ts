@@ -1,8 +1,9 @@
-// `npm run check`: types, linter, house laws. All of them run, so that one round shows everything.
+// `npm run check`: types, linter, format, project rules. All of them run, so that one round shows everything.
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { runProgram } from "../../src/common/program.ts";
-import { findBreaches } from "./project-rules.ts";
+import { pending } from "./pending.ts";
+import { findBreaches } from "./project-rules/find-breaches.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
@@ -11,11 +12,20 @@ function runTool(name: string, args: string[]): boolean {
   return spawnSync(path.join(root, "node_modules/.bin", name), args, { cwd: root, stdio: "inherit" }).status === 0;
 }
 
-function checkLaws(): boolean {
-  console.log("house laws");
-  const breaches = findBreaches();
-  for (const breach of breaches) console.error(breach);
-  return breaches.length === 0;
+function checkProjectRules(): boolean {
+  console.log("project rules");
+  let isFine = true;
+  for (const [rule, breaches] of Object.entries(findBreaches())) {
+    const listed = pending[rule] ?? [];
+    for (const { path: name, line, message } of breaches) {
+      if (listed.includes(name)) continue;
+      isFine = false;
+      console.error(`${name}:${line}: ${message}`);
+    }
+    const done = listed.filter((name) => !breaches.some((breach) => breach.path === name));
+    if (done.length > 0) console.log(`note: ${done.length} files in pending.ts no longer break a rule (${rule})`);
+  }
+  return isFine;
 }
 
 await runProgram(async () => {
@@ -23,7 +33,7 @@ await runProgram(async () => {
     runTool("tsc", ["--noEmit"]),
     runTool("oxlint", ["--deny-warnings"]),
     runTool("prettier", ["--check", "--log-level", "warn", "src", "test", "db"]),
-    checkLaws(),
+    checkProjectRules(),
   ];
   console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");
   process.exit(results.every(Boolean) ? 0 : 1);
