@@ -83,9 +83,9 @@ create table core.audit (
   constraint audit_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id)
 );
 CREATE TRIGGER audit_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.audit FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.audit is 'Each patch, provisioning and hand-over of codes: who, when, what, why.';
-comment on column core.audit.login is 'The login role, whatever role it acted as.';
-comment on column core.audit.details is 'What was before and after; never a code or a secret.';
+comment on table core.audit is 'Every patch, provisioning and export of codes: who, when, what and why.';
+comment on column core.audit.login is 'The login role, not the role that it acted as.';
+comment on column core.audit.details is 'The values before and after. Never a code or a secret.';
 
 create table core.batch (
   tenant_id integer not null,
@@ -135,14 +135,14 @@ CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE
 CREATE INDEX batch_of_template ON core.batch USING btree (tenant_id, template_id);
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
-comment on table core.batch is 'One job of minting, released as a whole to its distributor.';
-comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
-comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
-comment on column core.batch.request_id is 'With caller_id, as idempotency_key: a batch create never mints twice, also when its request record is long gone.';
-comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
-comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';
-comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
-comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
+comment on table core.batch is 'Coupons that are minted together and released to their distributor as a whole.';
+comment on column core.batch.key_version is 'Version of the master key, and the first character of each code.';
+comment on column core.batch.salt is 'Together with the master key it makes the batch key. Null: destroyed, so the codes can never be derived again.';
+comment on column core.batch.request_id is 'Unique per caller, like idempotency_key: a batch create never mints twice, even after its request record is pruned.';
+comment on column core.batch.body_hash is 'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
+comment on column core.batch.mint_holder is 'The worker that holds the lease, as a random id that it draws for each slice.';
+comment on column core.batch.mint_lease_until is 'Until then one worker mints. After that any worker may continue.';
+comment on column core.batch.expired_through is 'After valid_to, the expiry job has handled the coupons up to this number.';
 
 create table core.code_version (
   is_current boolean not null default true,
@@ -151,8 +151,8 @@ create table core.code_version (
   constraint code_version_pkey PRIMARY KEY (is_current),
   constraint code_version_is_current_or_before UNIQUE (sha256)
 );
-comment on table core.code_version is 'Which db/code is loaded: sha256 over its files; and which was before.';
-comment on column core.code_version.is_current is 'False: what was loaded before. Programs of that version still find all they call.';
+comment on table core.code_version is 'The version of db/code that is loaded, as a sha256 of its files, and the version before it.';
+comment on column core.code_version.is_current is 'False: the previous version. Its programs still find every function that they call.';
 
 create table core.coupon (
   tenant_id integer not null,
@@ -176,12 +176,12 @@ CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH 
 CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE OF status ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
 CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EACH ROW WHEN (((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)) EXECUTE FUNCTION core.record_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
-comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
-comment on column core.coupon.number is '1..total_count of its batch, without gaps.';
-comment on column core.coupon.code_attempt is 'How often the code was drawn again because another coupon of the tenant had it: nearly always 0.';
-comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';
-comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
-comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
+comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
+comment on column core.coupon.number is '1 to total_count of its batch, without gaps.';
+comment on column core.coupon.code_attempt is 'How often the code was drawn again because another coupon of the tenant had it. Nearly always 0.';
+comment on column core.coupon.coupon_id is 'UUIDv7. Outside the database: cpn_ and 26 characters.';
+comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, stored in a type of fixed width. The key is not in the database.';
+comment on column core.coupon.status is 'The status as last written. An expired lock or a passed valid_to takes effect at once: report.coupon shows the effective status.';
 
 create table core.coupon_extension (
   tenant_id integer not null,
@@ -191,7 +191,7 @@ create table core.coupon_extension (
   constraint coupon_extension_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
 CREATE INDEX coupon_extension_by_end ON core.coupon_extension USING btree (valid_to);
-comment on table core.coupon_extension is 'Coupons whose valid_to was patched: the expiry job looks for them one by one. Kept by a trigger.';
+comment on table core.coupon_extension is 'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger keeps this table.';
 
 create table core.credential (
   tenant_id integer not null,
@@ -210,10 +210,10 @@ create table core.credential (
 );
 CREATE TRIGGER credential_is_kept BEFORE DELETE OR TRUNCATE ON core.credential FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER party_is_given_exactly_in_variant_b BEFORE INSERT OR UPDATE ON core.credential FOR EACH ROW EXECUTE FUNCTION core.check_credential_party();
-comment on table core.credential is 'Access keys. The access key is unique across tenants: it is how a caller is found.';
-comment on column core.credential.party_id is 'Variant B: who the caller is. Null in Variant A: the caller is the tenant.';
-comment on column core.credential.sealed_secret is 'AES-256-GCM under the master key; opened by the HTTP layer only.';
-comment on column core.credential.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+comment on table core.credential is 'Access keys. An access key is unique across tenants, because it identifies the caller.';
+comment on column core.credential.party_id is 'Variant B: the party that calls. Null in Variant A: the tenant itself calls.';
+comment on column core.credential.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the HTTP layer opens it.';
+comment on column core.credential.secret_hash is 'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
 
 create table core.currency (
   currency text not null,
@@ -223,7 +223,7 @@ create table core.currency (
   constraint decimals_are_0_to_4 CHECK (((decimals >= 0) AND (decimals <= 4)))
 );
 CREATE TRIGGER currency_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.currency FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.currency is 'ISO 4217: how many decimals an amount of a currency has.';
+comment on table core.currency is 'ISO 4217 currencies and the number of decimals of their amounts.';
 
 create table core.delivery (
   tenant_id integer not null,
@@ -240,7 +240,7 @@ create table core.delivery (
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
 ) with (fillfactor=80);
 CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
-comment on table core.delivery is 'Events that a subscriber has not taken yet. Taken: the row goes. Tried ten times: parked, until replayed.';
+comment on table core.delivery is 'Events that a subscriber has not accepted yet. Accepted: the row is deleted. After ten attempts: parked until replayed.';
 
 create table core.delivery_attempt (
   attempt_id bigint not null generated always as identity,
@@ -256,8 +256,8 @@ create table core.delivery_attempt (
 );
 CREATE INDEX delivery_attempt_by_age ON core.delivery_attempt USING brin (attempted_at);
 CREATE INDEX delivery_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at);
-comment on table core.delivery_attempt is 'Log of deliveries, 30 days.';
-comment on column core.delivery_attempt.http_status is 'Null: no answer; error says why.';
+comment on table core.delivery_attempt is 'Log of delivery attempts of the last 30 days.';
+comment on column core.delivery_attempt.http_status is 'Null: no answer, and error says why.';
 
 create table core.event (
   tenant_id integer not null,
@@ -281,9 +281,9 @@ END,
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
-comment on column core.event.party_id is 'Whom it is for: maker or distributor.';
-comment on column core.event.event_seq is 'Taken while the coupon''s row lock is held, so events of one coupon are in their order. Has gaps.';
-comment on column core.event.event_id is 'UUIDv7; outside: evt_ and 26 characters. Of a redemption or reversal: its own id, as that of its ledger entry.';
+comment on column core.event.party_id is 'The recipient: maker or distributor.';
+comment on column core.event.event_seq is 'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
+comment on column core.event.event_id is 'UUIDv7. Outside the database: evt_ and 26 characters. The event of a redemption or reversal has the same id as it and its ledger entry.';
 
 create table core.event_gap (
   event_seq bigint not null,
@@ -291,8 +291,8 @@ create table core.event_gap (
   constraint event_gap_pkey PRIMARY KEY (event_seq)
 );
 CREATE INDEX event_gap_by_bound ON core.event_gap USING btree (seen_before);
-comment on table core.event_gap is 'Event numbers that were drawn but not seen yet: their transactions are late, or were rolled back.';
-comment on column core.event_gap.seen_before is 'The number was drawn by a transaction before this one. When all those are over and it is still not seen, it never will be.';
+comment on table core.event_gap is 'Event numbers that were drawn but are not visible yet: their transactions commit late or were rolled back.';
+comment on column core.event_gap.seen_before is 'A transaction before this one drew the number. If all of those have ended and it is still not visible, it never will be.';
 
 create table core.feed (
   tenant_id integer not null,
@@ -306,9 +306,9 @@ create table core.feed (
 );
 CREATE TRIGGER feed_goes_forward BEFORE UPDATE ON core.feed FOR EACH ROW EXECUTE FUNCTION core.check_feed_change();
 CREATE TRIGGER feed_is_kept BEFORE DELETE OR TRUNCATE ON core.feed FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.feed is 'A distributor''s coupon events in one order. Variant A: one feed a tenant, party_id 0.';
-comment on column core.feed.last_position is 'Of the newest event; 0: none yet.';
-comment on column core.feed.skipped_count is 'Positions that restores left out: so no cursor that was lost with one is mistaken for one of now.';
+comment on table core.feed is 'The coupon events of a distributor in one order. Variant A has one feed per tenant, with party_id 0.';
+comment on column core.feed.last_position is 'Position of the newest event. 0: no event yet.';
+comment on column core.feed.skipped_count is 'Positions that restores skipped, so a cursor from before a restore is never mistaken for a new one.';
 
 create table core.feed_event (
   tenant_id integer not null,
@@ -324,8 +324,8 @@ create table core.feed_event (
 CREATE INDEX feed_event_by_age ON core.feed_event USING brin (sequenced_at);
 CREATE TRIGGER event_is_of_its_feed AFTER INSERT ON core.feed_event REFERENCING NEW TABLE AS new_feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_feed_events();
 CREATE TRIGGER feed_event_is_immutable BEFORE UPDATE OR TRUNCATE ON core.feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.feed_event is 'Positions are 1..N in each feed, without gaps. Old ones are pruned, the others never change.';
-comment on column core.feed_event.body is 'The event as everybody is shown it, in pages and webhooks.';
+comment on table core.feed_event is 'Positions are 1 to N in each feed, without gaps. Old events are pruned; the others never change.';
+comment on column core.feed_event.body is 'The event as JSON, the same in feed pages and webhooks.';
 
 create table core.ledger_book (
   tenant_id integer not null,
@@ -336,7 +336,7 @@ create table core.ledger_book (
 );
 CREATE TRIGGER ledger_book_is_kept BEFORE DELETE OR TRUNCATE ON core.ledger_book FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER open_day_goes_forward BEFORE UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
-comment on table core.ledger_book is 'A distributor''s business days: open_on is the first that is not closed. Begins with its first allocation.';
+comment on table core.ledger_book is 'The business days of a distributor. Opened with the first allocation to it.';
 comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
 
 create table core.ledger_entry (
@@ -351,10 +351,10 @@ create table core.ledger_entry (
 );
 CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.ledger_entry is 'Immutable money movements. What is not here (shop, order, when it happened) is in the redemption or the reversal, which keep it fixed.';
-comment on column core.ledger_entry.distributor_id is 'Whose statement it belongs to: the distributor of the batch.';
-comment on column core.ledger_entry.amount_minor is 'Minor units; negative for a reversal.';
-comment on column core.ledger_entry.entry_id is 'The redemption''s or the reversal''s own id, so that each can be entered only once; outside: led_ and 26 characters. Which redemption a reversal ends is in core.reversal.';
+comment on table core.ledger_entry is 'Movements of money, never changed. Store, order and time are in the redemption or reversal, which keeps them fixed.';
+comment on column core.ledger_entry.distributor_id is 'The distributor of the batch. The entry is in its statement.';
+comment on column core.ledger_entry.amount_minor is 'In minor units, negative for a reversal.';
+comment on column core.ledger_entry.entry_id is 'The id of the redemption or reversal, so each is entered only once. Outside the database: led_ and 26 characters. core.reversal names the redemption that a reversal ends.';
 
 create table core.lock_cancellation (
   tenant_id integer not null,
@@ -365,7 +365,7 @@ create table core.lock_cancellation (
   constraint lock_cancellation_pkey PRIMARY KEY (tenant_id, coupon_id, caller_id, lock_request_id),
   constraint lock_cancellation_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
-comment on table core.lock_cancellation is 'Cancels that came before their lock: the late lock is refused.';
+comment on table core.lock_cancellation is 'Cancels that arrived before their lock. The late lock is refused.';
 
 create table core.merchant (
   tenant_id integer not null,
@@ -382,7 +382,7 @@ create table core.merchant (
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.merchant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.merchant_id <> old.merchant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER merchant_is_kept BEFORE DELETE ON core.merchant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.merchant is 'A place that redeems. Belongs to one party; delegates may act for it.';
+comment on table core.merchant is 'A place that redeems coupons. It belongs to one party, and delegates may act for it.';
 
 create table core.merchant_delegate (
   tenant_id integer not null,
@@ -392,7 +392,7 @@ create table core.merchant_delegate (
   constraint merchant_delegate_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
   constraint merchant_delegate_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id)
 );
-comment on table core.merchant_delegate is 'Parties that may act for a merchant beside the one it belongs to (Variant B).';
+comment on table core.merchant_delegate is 'Parties that may act for a merchant besides its own party (Variant B).';
 
 create table core.migration (
   "position" integer not null generated always as identity,
@@ -411,7 +411,7 @@ create unlogged table core.nonce (
   constraint nonce_pkey PRIMARY KEY (tenant_id, credential_id, nonce)
 );
 CREATE INDEX nonce_by_age ON core.nonce USING btree (seen_at);
-comment on table core.nonce is 'Nonces of the last 11 minutes. Unlogged: a crash forgets them, and then the signed timestamp and the request record still stand.';
+comment on table core.nonce is 'Nonces of the last 11 minutes. Unlogged, so a crash empties it: the signed timestamp and core.request still protect against replays.';
 
 create table core.party (
   tenant_id integer not null,
@@ -428,8 +428,8 @@ create table core.party (
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.party is 'A company inside a tenant: maker, distributor, merchant operator, or all three.';
-comment on column core.party.time_zone is 'IANA name; the business day of a distributor is a local day here.';
+comment on table core.party is 'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
+comment on column core.party.time_zone is 'IANA name. The business days of a distributor are local days in this zone.';
 
 create table core.posting (
   tenant_id integer not null,
@@ -443,7 +443,7 @@ create table core.posting (
 );
 CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting REFERENCING NEW TABLE AS new_posting FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting();
 CREATE TRIGGER posting_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.posting FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.posting is 'Which business day each ledger entry is on; number is 1..n in its day.';
+comment on table core.posting is 'The business day of each ledger entry. Numbers are 1 to n within a day.';
 
 create table core.redemption (
   tenant_id integer not null,
@@ -475,13 +475,13 @@ CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption F
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
 CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
-comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
-comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
-comment on column core.redemption.ended_at is 'When it was reversed, cancelled, or found lapsed.';
-comment on column core.redemption.redemption_id is 'UUIDv7; outside: red_ and 26 characters.';
-comment on column core.redemption.caller_id is 'Who locked: the party in Variant B, 0 in A. Only the same caller confirms or cancels.';
-comment on column core.redemption.lock_request_id is 'request_id of the lock or redeem call.';
-comment on column core.redemption.status is 'As last written. LOCKED past lock_expires_at counts as LAPSED at once.';
+comment on table core.redemption is 'One row per granted lock or redeem, with its outcome.';
+comment on column core.redemption.lock_expires_at is 'Null: redeemed without a lock.';
+comment on column core.redemption.ended_at is 'When it was reversed, cancelled or marked LAPSED.';
+comment on column core.redemption.redemption_id is 'UUIDv7. Outside the database: red_ and 26 characters.';
+comment on column core.redemption.caller_id is 'The caller of the lock: the party in Variant B, 0 in A. Only the same caller may confirm or cancel.';
+comment on column core.redemption.lock_request_id is 'The request_id of the lock or redeem call.';
+comment on column core.redemption.status is 'The status as last written. A LOCKED row counts as LAPSED from lock_expires_at on.';
 
 create table core.request (
   tenant_id integer not null,
@@ -498,9 +498,9 @@ create table core.request (
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (tenant_id, caller_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
 CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
+comment on table core.request is 'The final answer to each write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
-comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
+comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal retry from a reused id.';
 
 create table core.reversal (
   tenant_id integer not null,
@@ -515,8 +515,8 @@ create table core.reversal (
 );
 CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER reversal_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.reversal FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.reversal is 'The full reversal of a redemption.';
-comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 characters.';
+comment on table core.reversal is 'Reversals. A reversal always covers the whole redemption.';
+comment on column core.reversal.reversal_id is 'UUIDv7. Outside the database: rvs_ and 26 characters.';
 
 create table core.sequencer (
   is_only boolean not null default true,
@@ -527,10 +527,10 @@ create table core.sequencer (
   constraint sequencer_pkey PRIMARY KEY (is_only),
   constraint sequencer_has_one_row CHECK (is_only)
 );
-comment on table core.sequencer is 'Where the sequencer is. One at a time works, by an advisory lock (rules.try_sequencer_lock).';
-comment on column core.sequencer.high_seq is 'Events up to here are sequenced, but for the numbers in core.event_gap.';
-comment on column core.sequencer.feed_base is 'Feeds begin behind this position: no cursor that was lost with a restore is above it.';
-comment on column core.sequencer.looked_with is 'The snapshot of the last step that found something. A number awaited since then can only have come from a transaction that has ended since. Null: look for all.';
+comment on table core.sequencer is 'The state of the sequencer. An advisory lock lets one run at a time (rules.try_sequencer_lock).';
+comment on column core.sequencer.high_seq is 'Events up to this number are sequenced, except for the numbers in core.event_gap.';
+comment on column core.sequencer.feed_base is 'Feeds start after this position, which is above every cursor that a restore made invalid.';
+comment on column core.sequencer.looked_with is 'Snapshot of the last step that found something. A missing number can only appear if its transaction has ended since. Null: search all gaps.';
 
 create table core.statement (
   tenant_id integer not null,
@@ -551,7 +551,7 @@ create table core.statement (
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
 CREATE TRIGGER closed_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
 CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.statement is 'A closed business day. Closing fixes its entries; ready says its files were rendered once and measured.';
+comment on table core.statement is 'A closed business day. Closing fixes its entries; ready_at is set once its files are rendered and measured.';
 
 create table core.statement_line (
   tenant_id integer not null,
@@ -573,7 +573,7 @@ create table core.statement_line (
   constraint line_has_entries CHECK (((redemption_count + reversal_count) > 0))
 );
 CREATE TRIGGER statement_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.statement_line FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.statement_line is 'The summary of a closed day: one line a merchant, template and currency; written when the day is closed.';
+comment on table core.statement_line is 'The summary of a closed day, written at closing: one line per merchant, template and currency.';
 
 create table core.store (
   tenant_id integer not null,
@@ -585,7 +585,7 @@ create table core.store (
   constraint store_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
   constraint store_external_id_is_1_to_64_characters CHECK (((length(external_id) >= 1) AND (length(external_id) <= 64)))
 );
-comment on table core.store is 'Stores registered under a merchant; looked up in Variant B only.';
+comment on table core.store is 'Stores registered under a merchant. Only Variant B checks them.';
 
 create table core.template (
   tenant_id integer not null,
@@ -631,9 +631,9 @@ END),
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.template FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.template_id <> old.template_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER template_is_kept BEFORE DELETE ON core.template FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER template_with_batches_keeps_its_terms BEFORE UPDATE ON core.template FOR EACH ROW EXECUTE FUNCTION core.check_template_change();
-comment on table core.template is 'The rule from which batches are made. What it says of money is fixed once it has a batch.';
-comment on column core.template.skus is 'Null: the whole order counts. Else only items with these skus count.';
-comment on column core.template.is_for_all_merchants is 'True: every merchant of the tenant. False: those in core.template_merchant.';
+comment on table core.template is 'The terms from which batches are made. Terms about money are fixed once the template has a batch.';
+comment on column core.template.skus is 'Null: the whole order counts. Otherwise only items with these SKUs count.';
+comment on column core.template.is_for_all_merchants is 'True: every merchant of the tenant. False: the merchants in core.template_merchant.';
 comment on column core.template.after_reversal is 'consumed: a reversed coupon stays REDEEMED. reissued: it can be redeemed again.';
 
 create table core.template_merchant (
@@ -644,7 +644,7 @@ create table core.template_merchant (
   constraint template_merchant_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
   constraint template_merchant_tenant_id_template_id_fkey FOREIGN KEY (tenant_id, template_id) REFERENCES core.template(tenant_id, template_id)
 );
-comment on table core.template_merchant is 'The merchants in the scope of a template that is not for all.';
+comment on table core.template_merchant is 'The merchants of a template that is not for all merchants.';
 
 create table core.tenant (
   tenant_id integer not null generated always as identity,
@@ -662,9 +662,9 @@ create table core.tenant (
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER tenant_is_kept BEFORE DELETE ON core.tenant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER variant_and_unit_are_fixed_in_use BEFORE UPDATE ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.keep_tenant_fixed();
-comment on table core.tenant is 'Isolation boundary: nothing crosses it, and its key is first in every key.';
-comment on column core.tenant.variant is 'A: a credential is the tenant. B: a credential is one party.';
-comment on column core.tenant.amount_unit is 'How amounts are written in requests, answers and provisioning. Stored amounts are always minor units.';
+comment on table core.tenant is 'The unit of isolation: no data crosses tenants, and tenant_id is part of every key.';
+comment on column core.tenant.variant is 'A: a credential acts for the tenant. B: a credential acts for one party.';
+comment on column core.tenant.amount_unit is 'The unit of amounts in requests, answers and provisioning files. Stored amounts are always minor units.';
 
 create table core.terminal (
   tenant_id integer not null,
@@ -674,7 +674,7 @@ create table core.terminal (
   constraint terminal_tenant_id_store_id_fkey FOREIGN KEY (tenant_id, store_id) REFERENCES core.store(tenant_id, store_id) ON DELETE CASCADE,
   constraint terminal_external_id_is_1_to_64_characters CHECK (((length(external_id) >= 1) AND (length(external_id) <= 64)))
 );
-comment on table core.terminal is 'Terminals registered under a store; looked up in Variant B only.';
+comment on table core.terminal is 'Terminals registered under a store. Only Variant B checks them.';
 
 create table core.voiding (
   tenant_id integer not null,
@@ -688,7 +688,7 @@ create table core.voiding (
 );
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
+comment on table core.voiding is 'Who voided a coupon, and why. Without a merchant: an administrator.';
 
 create table core.webhook (
   tenant_id integer not null,
@@ -708,10 +708,10 @@ create table core.webhook (
   constraint previous_secret_has_its_time CHECK (((sealed_previous_secret IS NULL) OR (rotated_at IS NOT NULL))),
   constraint url_is_http CHECK ((url ~ '^https?://'::text))
 );
-comment on table core.webhook is 'Where a party wants its events. At most one a party.';
-comment on column core.webhook.sealed_secret is 'AES-256-GCM under the master key; opened by the worker only.';
-comment on column core.webhook.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
-comment on column core.webhook.sealed_previous_secret is 'Signs beside the new one for 24 h after rotated_at.';
-comment on column core.webhook.holder is 'Who has the lease: a random id of a worker.';
-comment on column core.webhook.lease_until is 'A worker is delivering to this subscriber until then; after that anybody may go on.';
-comment on column core.webhook.paused_until is 'The subscriber asked with Retry-After to be left alone until then.';
+comment on table core.webhook is 'Where a party receives its events. At most one webhook per party.';
+comment on column core.webhook.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
+comment on column core.webhook.secret_hash is 'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
+comment on column core.webhook.sealed_previous_secret is 'The previous secret. It signs beside the new one for 24 hours after rotated_at.';
+comment on column core.webhook.holder is 'The worker that holds the lease, as a random id.';
+comment on column core.webhook.lease_until is 'Until then one worker delivers to this subscriber. After that any worker may continue.';
+comment on column core.webhook.paused_until is 'The subscriber asked for a pause until then, with Retry-After.';

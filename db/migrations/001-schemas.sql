@@ -10,13 +10,15 @@ create schema admin;
 create schema report;
 comment on schema core is 'Tables, constraints and triggers. Changed by migrations only.';
 comment on schema rules is 'Private building blocks of the operations.';
-comment on schema api is 'One function an operation of the HTTP interface. Called by gate.perform only.';
-comment on schema gate is 'All that coupon_api may call.';
-comment on schema jobs is 'All that coupon_worker may call.';
-comment on schema admin is 'All that coupon_admin may call: provisioning, patches, hand-over of codes.';
+comment on schema api is
+  'One function per operation of the HTTP interface. Called by gate.perform only.';
+comment on schema gate is 'Everything that coupon_api may call.';
+comment on schema jobs is 'Everything that coupon_worker may call.';
+comment on schema admin is
+  'Everything that coupon_admin may call: provisioning, patches, export of codes.';
 comment on schema report is 'Views for people and reporting tools.';
 
--- Nothing that the owner makes is open to everybody.
+-- Objects of the owner grant nothing to public.
 alter default privileges revoke execute on functions from public;
 alter default privileges revoke usage on types from public;
 
@@ -26,22 +28,26 @@ create table core.code_version (
   loaded_at   timestamptz  not null default now(),
   constraint code_version_is_current_or_before unique (sha256)
 );
-comment on table core.code_version is 'Which db/code is loaded: sha256 over its files; and which was before.';
-comment on column core.code_version.is_current is 'False: what was loaded before. Programs of that version still find all they call.';
+comment on table core.code_version is
+  'The version of db/code that is loaded, as a sha256 of its files, and the version before it.';
+comment on column core.code_version.is_current is
+  'False: the previous version. Its programs still find every function that they call.';
 
--- What a column of a busy table may hold is said in its type where it can be: the checks of a type are kept ready
--- by a session, those of a table are read anew for each statement that writes.
+-- Busy tables check single columns by domains. A session keeps the checks of a type ready, but it
+-- reads the checks of a table again for each statement that writes.
 create domain core.client_key as text
   constraint client_key_is_1_to_128_characters check (length(value) between 1 and 128);
-comment on domain core.client_key is 'What a client chose to know a request by: request_id or idempotency-key.';
+comment on domain core.client_key is
+  'A key that a client chose for a request: request_id or idempotency-key.';
 
 create domain core.finite_time as timestamptz
   constraint time_is_finite check (isfinite(value));
-comment on domain core.finite_time is 'A moment, and not "infinity": everything ends.';
+comment on domain core.finite_time is 'A moment, never infinity.';
 
 create domain core.minor_units as bigint
   constraint amount_is_not_negative check (value >= 0);
-comment on domain core.minor_units is 'An amount of money in minor units of its currency, never negative.';
+comment on domain core.minor_units is
+  'An amount of money in minor units of its currency, never negative.';
 
 create table core.currency (
   currency  text      primary key,
@@ -49,7 +55,8 @@ create table core.currency (
   constraint currency_is_iso_4217 check (currency ~ '^[A-Z]{3}$'),
   constraint decimals_are_0_to_4 check (decimals between 0 and 4)
 );
-comment on table core.currency is 'ISO 4217: how many decimals an amount of a currency has.';
+comment on table core.currency is
+  'ISO 4217 currencies and the number of decimals of their amounts.';
 
 insert into core.currency (currency, decimals)
 select unnest(string_to_array(
@@ -68,7 +75,7 @@ select unnest(string_to_array('BHD IQD JOD KWD LYD OMR TND', ' ')), 3
 union all
 select unnest(string_to_array('CLF UYW', ' ')), 4;
 
--- Behind "never deleted": other rows, some without a foreign key, refer to these for ever.
+-- Other rows refer to the rows of these tables forever, some without a foreign key.
 create function core.refuse_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -76,6 +83,7 @@ begin
     using errcode = 'integrity_constraint_violation';
 end
 $$;
-comment on function core.refuse_change() is 'Trigger: this table''s rows are not deleted, or not changed at all.';
+comment on function core.refuse_change() is
+  'Trigger: rows of this table are never deleted, and in some tables never changed.';
 create trigger currency_is_immutable before update or delete or truncate on core.currency
 for each statement execute function core.refuse_change();

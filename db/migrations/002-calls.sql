@@ -1,4 +1,5 @@
--- The composite types that operations pass to each other: a call, its answer, and what is decided in between.
+-- The composite types that functions pass to each other: a call, the decision on it, and its
+-- answer.
 
 create type core.call as (
   ordinal          int,
@@ -16,8 +17,8 @@ create type core.call as (
   args             jsonb
 );
 comment on type core.call is
-  'A call of an operation: ordinal is its place in its group. caller_id: the party in Variant B, 0 in A; '
-  'null: the credential is unknown or revoked. body_hash null: a read.';
+  'A call of an operation: ordinal is its place in its group. caller_id: the party in Variant B, '
+  '0 in A; null: the credential is unknown or revoked. body_hash null: a read.';
 
 create type core.answer as (
   http_status  int,
@@ -26,8 +27,9 @@ create type core.answer as (
   body         text
 );
 comment on type core.answer is
-  'The answer of an operation. code: the error code, null for a success. resource: what NOT_FOUND is about. '
-  'A null answer hands the call back: it would have to wait for a lock, and nothing was written.';
+  'The answer of an operation. code: the error code, null for a success. resource: what '
+  'NOT_FOUND is about. A null answer hands the call back: it would have to wait for a lock, and '
+  'nothing was written.';
 
 create type core.outcome as (
   ordinal    int,
@@ -50,7 +52,8 @@ create type core.grant_terms as (
   lock_expires_at  timestamptz
 );
 comment on type core.grant_terms is
-  'What a lock or redeem grants, decided before any write. lapsed_id: an earlier lock that has expired.';
+  'What a lock or redeem grants, decided before any write. lapsed_id: an earlier lock that has '
+  'expired.';
 
 create type core.decision as (
   call     core.call,
@@ -58,4 +61,5 @@ create type core.decision as (
   terms    core.grant_terms
 );
 comment on type core.decision is
-  'The decision on a lock or redeem: a refusal or the terms of a grant. Neither: the call is handed back.';
+  'The decision on a lock or redeem: a refusal or the terms of a grant. Neither: the call is '
+  'handed back.';

@@ -1,5 +1,5 @@
--- Who takes part: tenants, their parties, merchants with stores and delegates, credentials, webhooks.
--- Provisioned rows have a small key of our own and the external_id that their author chose.
+-- Tenants and their parties, merchants with stores and delegates, credentials, and webhooks.
+-- Provisioned rows have a small key of ours and the external_id that the author of the file chose.
 
 create table core.tenant (
   tenant_id    int          primary key generated always as identity,
@@ -12,9 +12,13 @@ create table core.tenant (
   constraint variant_is_known check (variant in ('A', 'B')),
   constraint amount_unit_is_known check (amount_unit in ('major', 'minor'))
 );
-comment on table core.tenant is 'Isolation boundary: nothing crosses it, and its key is first in every key.';
-comment on column core.tenant.variant is 'A: a credential is the tenant. B: a credential is one party.';
-comment on column core.tenant.amount_unit is 'How amounts are written in requests, answers and provisioning. Stored amounts are always minor units.';
+comment on table core.tenant is
+  'The unit of isolation: no data crosses tenants, and tenant_id is part of every key.';
+comment on column core.tenant.variant is
+  'A: a credential acts for the tenant. B: a credential acts for one party.';
+comment on column core.tenant.amount_unit is
+  'The unit of amounts in requests, answers and provisioning files. Stored amounts are always '
+  'minor units.';
 
 create table core.party (
   tenant_id    int          not null references core.tenant,
@@ -28,8 +32,10 @@ create table core.party (
   constraint party_external_id_is_well_formed check (external_id ~ '^pty_[a-z0-9]{1,40}$'),
   constraint time_zone_is_known check (now() at time zone time_zone is not null)
 );
-comment on table core.party is 'A company inside a tenant: maker, distributor, merchant operator, or all three.';
-comment on column core.party.time_zone is 'IANA name; the business day of a distributor is a local day here.';
+comment on table core.party is
+  'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
+comment on column core.party.time_zone is
+  'IANA name. The business days of a distributor are local days in this zone.';
 
 create table core.webhook (
   tenant_id               int          not null,
@@ -47,11 +53,22 @@ create table core.webhook (
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party,
   constraint url_is_http check (url ~ '^https?://'),
-  constraint previous_secret_has_its_time check ((sealed_previous_secret is null) or (rotated_at is not null))
+  constraint previous_secret_has_its_time check (
+    (sealed_previous_secret is null) or (rotated_at is not null))
 );
-comment on table core.webhook is 'Where a party wants its events. At most one a party.';
-comment on column core.webhook.sealed_secret is 'AES-256-GCM under the master key; opened by the worker only.';
-comment on column core.webhook.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+comment on table core.webhook is
+  'Where a party receives its events. At most one webhook per party.';
+comment on column core.webhook.sealed_secret is
+  'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
+comment on column core.webhook.secret_hash is
+  'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
+comment on column core.webhook.sealed_previous_secret is
+  'The previous secret. It signs beside the new one for 24 hours after rotated_at.';
+comment on column core.webhook.holder is 'The worker that holds the lease, as a random id.';
+comment on column core.webhook.lease_until is
+  'Until then one worker delivers to this subscriber. After that any worker may continue.';
+comment on column core.webhook.paused_until is
+  'The subscriber asked for a pause until then, with Retry-After.';
 
 create table core.merchant (
   tenant_id    int          not null references core.tenant,
@@ -65,7 +82,8 @@ create table core.merchant (
   foreign key (tenant_id, party_id) references core.party,
   constraint merchant_external_id_is_well_formed check (external_id ~ '^mch_[a-z0-9]{1,40}$')
 );
-comment on table core.merchant is 'A place that redeems. Belongs to one party; delegates may act for it.';
+comment on table core.merchant is
+  'A place that redeems coupons. It belongs to one party, and delegates may act for it.';
 
 create table core.merchant_delegate (
   tenant_id    int  not null,
@@ -75,7 +93,8 @@ create table core.merchant_delegate (
   foreign key (tenant_id, merchant_id) references core.merchant,
   foreign key (tenant_id, party_id) references core.party
 );
-comment on table core.merchant_delegate is 'Parties that may act for a merchant beside the one it belongs to (Variant B).';
+comment on table core.merchant_delegate is
+  'Parties that may act for a merchant besides its own party (Variant B).';
 
 create table core.store (
   tenant_id    int   not null,
@@ -87,7 +106,7 @@ create table core.store (
   foreign key (tenant_id, merchant_id) references core.merchant,
   constraint store_external_id_is_1_to_64_characters check (length(external_id) between 1 and 64)
 );
-comment on table core.store is 'Stores registered under a merchant; looked up in Variant B only.';
+comment on table core.store is 'Stores registered under a merchant. Only Variant B checks them.';
 
 create table core.terminal (
   tenant_id    int   not null,
@@ -97,7 +116,7 @@ create table core.terminal (
   foreign key (tenant_id, store_id) references core.store on delete cascade,
   constraint terminal_external_id_is_1_to_64_characters check (length(external_id) between 1 and 64)
 );
-comment on table core.terminal is 'Terminals registered under a store; looked up in Variant B only.';
+comment on table core.terminal is 'Terminals registered under a store. Only Variant B checks them.';
 
 create table core.credential (
   tenant_id      int          not null references core.tenant,
@@ -112,13 +131,16 @@ create table core.credential (
   foreign key (tenant_id, party_id) references core.party,
   constraint access_key_is_well_formed check (access_key ~ '^ak_[A-Za-z0-9_-]{1,64}$')
 );
-comment on table core.credential is 'Access keys. The access key is unique across tenants: it is how a caller is found.';
-comment on column core.credential.party_id is 'Variant B: who the caller is. Null in Variant A: the caller is the tenant.';
-comment on column core.credential.sealed_secret is 'AES-256-GCM under the master key; opened by the HTTP layer only.';
-comment on column core.credential.secret_hash is 'Keyed hash of the secret: tells an unchanged secret when a provisioning file is applied again.';
+comment on table core.credential is
+  'Access keys. An access key is unique across tenants, because it identifies the caller.';
+comment on column core.credential.party_id is
+  'Variant B: the party that calls. Null in Variant A: the tenant itself calls.';
+comment on column core.credential.sealed_secret is
+  'Encrypted with AES-256-GCM under the master key. Only the HTTP layer opens it.';
+comment on column core.credential.secret_hash is
+  'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
 
--- The party of a credential agrees with the tenant's variant; the variant of a tenant never changes
--- once it has credentials, so the check of the row is enough.
+-- A tenant with credentials never changes its variant, so checking the credential's row is enough.
 create function core.check_credential_party() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -127,47 +149,52 @@ begin
           is distinct from (old.tenant_id, old.credential_id, old.access_key, old.party_id)
           or (old.revoked_at is not null and new.revoked_at is distinct from old.revoked_at))
   then
-    raise exception 'credential %: whom it stands for is fixed, and revoked is for good', old.access_key
+    raise exception 'credential %: its caller is fixed, and a revocation is final', old.access_key
       using errcode = 'check_violation', constraint = 'credential_stands_for_one_caller';
   end if;
   if (select t.variant from core.tenant t where t.tenant_id = new.tenant_id)
      is distinct from (case when new.party_id is null then 'A' else 'B' end)
   then
-    raise exception 'credential %: a party is given exactly in Variant B', new.access_key
+    raise exception 'credential %: it needs a party in Variant B and none in Variant A',
+      new.access_key
       using errcode = 'check_violation', constraint = 'party_is_given_exactly_in_variant_b';
   end if;
   return new;
 end
 $$;
 comment on function core.check_credential_party() is
-  'Trigger: a credential has a party exactly in Variant B; whom it stands for is fixed, and revoked is for good.';
+  'Trigger: a credential has a party in Variant B only, its caller is fixed, and a revocation is '
+  'final.';
 
 create trigger party_is_given_exactly_in_variant_b
 before insert or update on core.credential
 for each row execute function core.check_credential_party();
 
--- For update: a credential that another session is just making holds the tenant's row by its reference.
+-- `for update` waits for another session that is inserting a credential: its foreign key holds a
+-- lock on the tenant's row.
 create function core.keep_tenant_fixed() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if (new.variant, new.amount_unit) is distinct from (old.variant, old.amount_unit) then
     perform from core.tenant t where t.tenant_id = old.tenant_id for update;
     if exists (select from core.credential c where c.tenant_id = old.tenant_id) then
-      raise exception 'tenant %: variant and amount_unit are fixed once it has credentials', old.external_id
+      raise exception 'tenant %: variant and amount_unit are fixed once it has credentials',
+        old.external_id
         using errcode = 'check_violation', constraint = 'variant_and_unit_are_fixed_in_use';
     end if;
   end if;
   return new;
 end
 $$;
-comment on function core.keep_tenant_fixed() is 'Trigger: a tenant in use keeps its variant and amount unit.';
+comment on function core.keep_tenant_fixed() is
+  'Trigger: a tenant with credentials keeps its variant and amount unit.';
 
 create trigger variant_and_unit_are_fixed_in_use
 before update on core.tenant
 for each row execute function core.keep_tenant_fixed();
 
--- Redemptions and ledger entries name rows by their keys, without a foreign key; statements and events by the ids their
--- writer chose. What was written must stay true.
+-- Redemptions and ledger entries refer to rows by key, without a foreign key. Statements and events
+-- name rows by external_id. Both references must stay true.
 create function core.keep_identity() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -175,18 +202,22 @@ begin
     using errcode = 'check_violation', constraint = 'identity_is_fixed';
 end
 $$;
-comment on function core.keep_identity() is 'Trigger: a key and an external id never change.';
+comment on function core.keep_identity() is 'Trigger: keys and external ids never change.';
 
 create trigger identity_is_fixed before update on core.tenant
 for each row when (new.tenant_id <> old.tenant_id or new.external_id <> old.external_id)
 execute function core.keep_identity();
 
 create trigger identity_is_fixed before update on core.party
-for each row when (new.tenant_id <> old.tenant_id or new.party_id <> old.party_id or new.external_id <> old.external_id)
+for each row when (
+  new.tenant_id <> old.tenant_id or new.party_id <> old.party_id
+  or new.external_id <> old.external_id)
 execute function core.keep_identity();
 
 create trigger identity_is_fixed before update on core.merchant
-for each row when (new.tenant_id <> old.tenant_id or new.merchant_id <> old.merchant_id or new.external_id <> old.external_id)
+for each row when (
+  new.tenant_id <> old.tenant_id or new.merchant_id <> old.merchant_id
+  or new.external_id <> old.external_id)
 execute function core.keep_identity();
 
 create trigger tenant_is_kept before delete on core.tenant
@@ -197,7 +228,3 @@ create trigger merchant_is_kept before delete on core.merchant
 for each statement execute function core.refuse_change();
 create trigger credential_is_kept before delete or truncate on core.credential
 for each statement execute function core.refuse_change();
-comment on column core.webhook.lease_until is 'A worker is delivering to this subscriber until then; after that anybody may go on.';
-comment on column core.webhook.paused_until is 'The subscriber asked with Retry-After to be left alone until then.';
-comment on column core.webhook.sealed_previous_secret is 'Signs beside the new one for 24 h after rotated_at.';
-comment on column core.webhook.holder is 'Who has the lease: a random id of a worker.';

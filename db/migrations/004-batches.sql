@@ -1,4 +1,4 @@
--- Templates say what a coupon is worth; batches are made from them.
+-- Templates set what a coupon is worth. Batches are made from templates.
 
 create table core.template (
   tenant_id           int          not null references core.tenant,
@@ -27,7 +27,8 @@ create table core.template (
   constraint template_external_id_is_well_formed check (external_id ~ '^tpl_[a-z0-9]{1,40}$'),
   constraint discount_is_fixed_or_percent check (
     case discount_type
-      when 'fixed' then discount_minor is not null and discount_percent is null and max_discount_minor is null
+      when 'fixed'
+        then discount_minor is not null and discount_percent is null and max_discount_minor is null
       when 'percent' then discount_minor is null and discount_percent is not null
       else false
     end),
@@ -39,10 +40,15 @@ create table core.template (
   constraint lock_ttl_is_1_second_to_7_days check (lock_ttl_seconds between 1 and 604800),
   constraint after_reversal_is_known check (after_reversal in ('consumed', 'reissued'))
 );
-comment on table core.template is 'The rule from which batches are made. What it says of money is fixed once it has a batch.';
-comment on column core.template.skus is 'Null: the whole order counts. Else only items with these skus count.';
-comment on column core.template.is_for_all_merchants is 'True: every merchant of the tenant. False: those in core.template_merchant.';
-comment on column core.template.after_reversal is 'consumed: a reversed coupon stays REDEEMED. reissued: it can be redeemed again.';
+comment on table core.template is
+  'The terms from which batches are made. Terms about money are fixed once the template has a '
+  'batch.';
+comment on column core.template.skus is
+  'Null: the whole order counts. Otherwise only items with these SKUs count.';
+comment on column core.template.is_for_all_merchants is
+  'True: every merchant of the tenant. False: the merchants in core.template_merchant.';
+comment on column core.template.after_reversal is
+  'consumed: a reversed coupon stays REDEEMED. reissued: it can be redeemed again.';
 
 create table core.template_merchant (
   tenant_id    int  not null,
@@ -52,7 +58,8 @@ create table core.template_merchant (
   foreign key (tenant_id, template_id) references core.template,
   foreign key (tenant_id, merchant_id) references core.merchant
 );
-comment on table core.template_merchant is 'The merchants in the scope of a template that is not for all.';
+comment on table core.template_merchant is
+  'The merchants of a template that is not for all merchants.';
 
 create table core.batch (
   tenant_id         int          not null,
@@ -89,71 +96,102 @@ create table core.batch (
   constraint batch_status_is_known check (status in ('PENDING', 'COMPLETED', 'ALLOCATED')),
   constraint total_count_is_1_to_10_million check (total_count between 1 and 10000000),
   constraint minted_count_is_within_total check (minted_count between 0 and total_count),
-  constraint batch_is_pending_until_all_are_minted check (status = 'PENDING' or minted_count = total_count),
+  constraint batch_is_pending_until_all_are_minted check (
+    status = 'PENDING' or minted_count = total_count),
   constraint completed_at_agrees_with_status check ((status = 'PENDING') = (completed_at is null)),
-  constraint allocated_at_agrees_with_status check ((status = 'ALLOCATED') = (allocated_at is not null)),
-  constraint salt_is_kept_until_codes_are_destroyed check ((salt is null) = (codes_destroyed_at is not null)),
+  constraint allocated_at_agrees_with_status check (
+    (status = 'ALLOCATED') = (allocated_at is not null)),
+  constraint salt_is_kept_until_codes_are_destroyed check (
+    (salt is null) = (codes_destroyed_at is not null)),
   constraint batch_validity_is_forward check (valid_from < valid_to),
   constraint expired_through_is_within_total check (expired_through between 0 and total_count)
 );
-comment on table core.batch is 'One job of minting, released as a whole to its distributor.';
-comment on column core.batch.salt is 'Makes the batch key together with the master key. Null: destroyed, nobody can derive the codes again.';
-comment on column core.batch.key_version is 'Version of the master key; first character of each code.';
-comment on column core.batch.request_id is 'With caller_id, as idempotency_key: a batch create never mints twice, also when its request record is long gone.';
-comment on column core.batch.mint_lease_until is 'A worker is minting until then; after that anybody may go on.';
+comment on table core.batch is
+  'Coupons that are minted together and released to their distributor as a whole.';
+comment on column core.batch.key_version is
+  'Version of the master key, and the first character of each code.';
+comment on column core.batch.salt is
+  'Together with the master key it makes the batch key. Null: destroyed, so the codes can never '
+  'be derived again.';
+comment on column core.batch.request_id is
+  'Unique per caller, like idempotency_key: a batch create never mints twice, even after its '
+  'request record is pruned.';
+comment on column core.batch.body_hash is
+  'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
+comment on column core.batch.mint_holder is
+  'The worker that holds the lease, as a random id that it draws for each slice.';
+comment on column core.batch.mint_lease_until is
+  'Until then one worker mints. After that any worker may continue.';
+comment on column core.batch.expired_through is
+  'After valid_to, the expiry job has handled the coupons up to this number.';
 create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';
 
 create function core.check_batch_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.tenant_id, new.batch_id, new.external_id, new.template_id, new.maker_id, new.distributor_id, new.total_count,
-      new.valid_from, new.valid_to, new.key_version, new.caller_id, new.request_id, new.idempotency_key, new.created_at)
+  if (new.tenant_id, new.batch_id, new.external_id, new.template_id, new.maker_id,
+      new.distributor_id, new.total_count, new.valid_from, new.valid_to, new.key_version,
+      new.caller_id, new.request_id, new.idempotency_key, new.created_at)
      is distinct from
-     (old.tenant_id, old.batch_id, old.external_id, old.template_id, old.maker_id, old.distributor_id, old.total_count,
-      old.valid_from, old.valid_to, old.key_version, old.caller_id, old.request_id, old.idempotency_key, old.created_at)
+     (old.tenant_id, old.batch_id, old.external_id, old.template_id, old.maker_id,
+      old.distributor_id, old.total_count, old.valid_from, old.valid_to, old.key_version,
+      old.caller_id, old.request_id, old.idempotency_key, old.created_at)
      or (new.salt is not null and new.salt is distinct from old.salt)
   then
-    raise exception 'batch %: what was submitted is fixed', old.external_id
+    raise exception 'batch %: everything that was submitted is fixed', old.external_id
       using errcode = 'check_violation', constraint = 'batch_is_fixed_at_submission';
   end if;
   if new.minted_count < old.minted_count
      or (old.status, new.status) in (('COMPLETED', 'PENDING'), ('ALLOCATED', 'PENDING'),
                                      ('ALLOCATED', 'COMPLETED'), ('PENDING', 'ALLOCATED'))
   then
-    raise exception 'batch %: from % to % is no legal transition', old.external_id, old.status, new.status
+    raise exception 'batch %: it cannot change from % to %',
+      old.external_id, old.status, new.status
       using errcode = 'check_violation', constraint = 'batch_transition_is_legal';
   end if;
   return new;
 end
 $$;
-comment on function core.check_batch_change() is 'Trigger: a batch is fixed at submission and only goes forward.';
+comment on function core.check_batch_change() is
+  'Trigger: a batch is fixed at submission, and its status only moves forward.';
 
 create trigger batch_transition_is_legal
 before update on core.batch
 for each row execute function core.check_batch_change();
 
--- Coupons live by their template: what it says of money is fixed with the first batch. For update: a batch that another
--- session is just submitting holds the template's row by its reference.
+-- Coupons follow their template, so its terms about money are fixed with the first batch. `for
+-- update` waits for another session that is submitting a batch: its foreign key holds a lock on the
+-- template's row.
 create function core.check_template_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.tenant_id, new.maker_id, new.currency, new.discount_type, new.discount_minor, new.discount_percent,
-      new.max_discount_minor, new.min_order_minor, new.skus, new.after_reversal)
+  if (new.tenant_id, new.maker_id, new.currency, new.discount_type, new.discount_minor,
+      new.discount_percent, new.max_discount_minor, new.min_order_minor, new.skus,
+      new.after_reversal)
      is distinct from
-     (old.tenant_id, old.maker_id, old.currency, old.discount_type, old.discount_minor, old.discount_percent,
-      old.max_discount_minor, old.min_order_minor, old.skus, old.after_reversal)
+     (old.tenant_id, old.maker_id, old.currency, old.discount_type, old.discount_minor,
+      old.discount_percent, old.max_discount_minor, old.min_order_minor, old.skus,
+      old.after_reversal)
   then
-    perform from core.template t where t.tenant_id = old.tenant_id and t.template_id = old.template_id for update;
-    if exists (select from core.batch b where b.tenant_id = old.tenant_id and b.template_id = old.template_id) then
-      raise exception 'template %: maker, currency, discount, minimum, skus and after_reversal are fixed once it has a batch',
-        old.external_id
-        using errcode = 'check_violation', constraint = 'template_with_batches_keeps_its_terms';
+    perform
+    from core.template t
+    where t.tenant_id = old.tenant_id and t.template_id = old.template_id
+    for update;
+    if exists (
+      select
+      from core.batch b
+      where b.tenant_id = old.tenant_id and b.template_id = old.template_id)
+    then
+      raise exception 'template %: its terms are fixed once it has a batch', old.external_id
+        using errcode = 'check_violation', constraint = 'template_with_batches_keeps_its_terms',
+              hint = 'Fixed: maker, currency, discount, minimum order, SKUs and after_reversal.';
     end if;
   end if;
   return new;
 end
 $$;
-comment on function core.check_template_change() is 'Trigger: a template with batches keeps its terms.';
+comment on function core.check_template_change() is
+  'Trigger: a template with batches keeps its terms.';
 
 create trigger template_with_batches_keeps_its_terms
 before update on core.template
@@ -161,14 +199,14 @@ for each row execute function core.check_template_change();
 create index batch_of_template on core.batch (tenant_id, template_id);
 
 create trigger identity_is_fixed before update on core.template
-for each row when (new.tenant_id <> old.tenant_id or new.template_id <> old.template_id or new.external_id <> old.external_id)
+for each row when (
+  new.tenant_id <> old.tenant_id or new.template_id <> old.template_id
+  or new.external_id <> old.external_id)
 execute function core.keep_identity();
 
 create trigger template_is_kept before delete on core.template
 for each statement execute function core.refuse_change();
 create trigger batch_is_kept before delete or truncate on core.batch
 for each statement execute function core.refuse_change();
-comment on column core.batch.expired_through is 'Coupons up to this number were looked at by the expiry job after the batch''s valid_to.';
-create index batch_is_expiring on core.batch (valid_to) where status = 'ALLOCATED' and expired_through < total_count;
-comment on column core.batch.body_hash is 'As core.request.body_hash: tells an equal retry when the request record is gone.';
-comment on column core.batch.mint_holder is 'Who has the lease: a random id that a worker draws for each slice.';
+create index batch_is_expiring on core.batch (valid_to)
+where status = 'ALLOCATED' and expired_through < total_count;

@@ -1,8 +1,10 @@
--- The coupons of a batch: what is fixed, which transitions are legal, and which ones end later than their batch.
+-- The coupons of a batch: their fixed columns, their legal transitions, and later ends of validity.
 
 create domain core.coupon_status as text
-  constraint coupon_status_is_known check (value in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED'));
-comment on domain core.coupon_status is 'As last written; what counts at a moment is the effective status (report.coupon).';
+  constraint coupon_status_is_known check (
+    value in ('ISSUED', 'LOCKED', 'REDEEMED', 'EXPIRED', 'VOIDED'));
+comment on domain core.coupon_status is
+  'The status as last written. report.coupon shows the effective status at this moment.';
 
 create table core.coupon (
   tenant_id     int          not null,
@@ -20,20 +22,29 @@ create table core.coupon (
   constraint number_is_unique_in_batch unique (tenant_id, batch_id, number),
   constraint coupon_validity_is_forward check (valid_from < valid_to)
 ) with (fillfactor = 85);
-comment on table core.coupon is 'One row a coupon. The code itself is nowhere in the database.';
-comment on column core.coupon.coupon_id is 'UUIDv7; outside: cpn_ and 26 characters.';
-comment on column core.coupon.number is '1..total_count of its batch, without gaps.';
-comment on column core.coupon.code_attempt is 'How often the code was drawn again because another coupon of the tenant had it: nearly always 0.';
-comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, in the fixed-width type; the key is not in the database.';
-comment on column core.coupon.status is 'As last written. A lock past its end or a passed valid_to counts at once: report.coupon shows the effective status.';
+comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
+comment on column core.coupon.number is '1 to total_count of its batch, without gaps.';
+comment on column core.coupon.code_attempt is
+  'How often the code was drawn again because another coupon of the tenant had it. Nearly always '
+  '0.';
+comment on column core.coupon.coupon_id is 'UUIDv7. Outside the database: cpn_ and 26 characters.';
+comment on column core.coupon.lookup_hash is
+  '128 bits of a keyed hash of the code, stored in a type of fixed width. The key is not in the '
+  'database.';
+comment on column core.coupon.status is
+  'The status as last written. An expired lock or a passed valid_to takes effect at once: '
+  'report.coupon shows the effective status.';
 
--- Identity is looked at by a trigger of its own, which fires for statements that name one of these columns: a redemption names none.
+-- A separate trigger keeps the identity. It fires only for statements that set one of its columns,
+-- so a redemption does not pay for it.
 create function core.check_coupon_identity() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.tenant_id, new.batch_id, new.number, new.code_attempt, new.coupon_id, new.lookup_hash, new.created_at)
+  if (new.tenant_id, new.batch_id, new.number, new.code_attempt, new.coupon_id, new.lookup_hash,
+      new.created_at)
      is distinct from
-     (old.tenant_id, old.batch_id, old.number, old.code_attempt, old.coupon_id, old.lookup_hash, old.created_at)
+     (old.tenant_id, old.batch_id, old.number, old.code_attempt, old.coupon_id, old.lookup_hash,
+      old.created_at)
   then
     raise exception 'coupon %: its identity is fixed', old.coupon_id
       using errcode = 'check_violation', constraint = 'coupon_identity_is_fixed';
@@ -41,14 +52,15 @@ begin
   return new;
 end
 $$;
-comment on function core.check_coupon_identity() is 'Trigger: identity of a coupon is fixed.';
+comment on function core.check_coupon_identity() is 'Trigger: the identity of a coupon is fixed.';
 
 create trigger coupon_identity_is_fixed
-before update of tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, created_at on core.coupon
+before update of tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, created_at
+on core.coupon
 for each row execute function core.check_coupon_identity();
 
--- The legal ways of a coupon, also for direct SQL. Agreement with its redemptions is checked by the statement
--- (core.check_coupons).
+-- Legal transitions, also for direct SQL. core.check_coupons compares the status with the
+-- redemptions.
 create function core.check_coupon_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -59,24 +71,26 @@ begin
        REDEEMED to ISSUED, REDEEMED to EXPIRED, EXPIRED to ISSUED}')
      or old.status = 'EXPIRED' and new.status = 'ISSUED' and new.valid_to <= clock_timestamp()
   then
-    raise exception 'coupon %: from % to % is no legal transition', old.coupon_id, old.status, new.status
+    raise exception 'coupon %: it cannot change from % to %',
+      old.coupon_id, old.status, new.status
       using errcode = 'check_violation', constraint = 'coupon_transition_is_legal';
   end if;
   return new;
 end
 $$;
-comment on function core.check_coupon_change() is 'Trigger: transitions of a coupon are legal.';
+comment on function core.check_coupon_change() is
+  'Trigger: a coupon''s status changes only in legal ways.';
 
 create trigger coupon_transition_is_legal
 before update of status on core.coupon
 for each row execute function core.check_coupon_change();
 
--- One look at the whole chunk, and at its batch, so that minting pays once a statement and not once a row.
+-- Checks the whole chunk and its batch at once, so minting pays per statement and not per row.
 create function core.check_minted_numbers() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (select from new_coupon n where n.status <> 'ISSUED') then
-    raise exception 'a coupon is minted as ISSUED'
+    raise exception 'a new coupon must be ISSUED'
       using errcode = 'check_violation', constraint = 'coupon_is_minted_issued';
   end if;
   if exists (
@@ -86,15 +100,18 @@ begin
       from new_coupon c
       group by c.tenant_id, c.batch_id) n
     left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = n.batch_id
-    where n.first_number < 1 or n.last_number > b.total_count or b.status is distinct from 'PENDING')
+    where n.first_number < 1
+       or n.last_number > b.total_count
+       or b.status is distinct from 'PENDING')
   then
-    raise exception 'coupons are minted into a pending batch, from 1 up to its total_count'
+    raise exception 'new coupons need a PENDING batch, and numbers from 1 to its total_count'
       using errcode = 'check_violation', constraint = 'number_is_within_batch';
   end if;
   return null;
 end
 $$;
-comment on function core.check_minted_numbers() is 'Trigger: a coupon is of a batch, which gets none beyond its total, and none once it is completed.';
+comment on function core.check_minted_numbers() is
+  'Trigger: a coupon belongs to a pending batch, and its number is within the batch''s total.';
 
 create trigger number_is_within_batch
 after insert on core.coupon
@@ -111,7 +128,9 @@ create table core.coupon_extension (
   primary key (tenant_id, coupon_id),
   foreign key (tenant_id, coupon_id) references core.coupon
 );
-comment on table core.coupon_extension is 'Coupons whose valid_to was patched: the expiry job looks for them one by one. Kept by a trigger.';
+comment on table core.coupon_extension is
+  'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger keeps '
+  'this table.';
 create index coupon_extension_by_end on core.coupon_extension (valid_to);
 
 create function core.record_extension() returns trigger
@@ -123,7 +142,8 @@ begin
   return null;
 end
 $$;
-comment on function core.record_extension() is 'Trigger: a patched valid_to is noted for the expiry job.';
+comment on function core.record_extension() is
+  'Trigger: records a patched valid_to for the expiry job.';
 
 create trigger extension_is_noted
 after update of valid_to on core.coupon

@@ -1,8 +1,8 @@
--- What happens to a coupon: locks and redemptions, their reversals, and voidings.
+-- Locks and redemptions of coupons, reversals, and voidings.
 --
--- In the tables that grow with each redemption, columns that are aligned to eight bytes come first, so nothing is padded.
--- Their check constraints are short, and long ones call a function: PostgreSQL reads the stored tree of each
--- constraint again for every statement that writes.
+-- In the tables that grow with each redemption, columns aligned to eight bytes come first, so
+-- nothing is padded. Their check constraints are short, and long ones call a function: PostgreSQL
+-- reads the stored tree of each constraint again for every statement that writes.
 
 create function core.status_agrees_with_times(
   p_status text, p_started_at timestamptz, p_lock_expires_at timestamptz, p_redeemed_at timestamptz,
@@ -12,15 +12,17 @@ language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp a
 begin
   return case
     when p_lock_expires_at - p_started_at > interval '7 days' then false
-    when p_redeemed_at is not null then p_status = case when p_ended_at is null then 'REDEEMED' else 'REVERSED' end
+    when p_redeemed_at is not null
+      then p_status = case when p_ended_at is null then 'REDEEMED' else 'REVERSED' end
     when p_lock_expires_at is null then false
     when p_ended_at is null then p_status = 'LOCKED'
     else p_status in ('CANCELLED', 'LAPSED')
   end;
 end
 $$;
-comment on function core.status_agrees_with_times(text, timestamptz, timestamptz, timestamptz, timestamptz) is
-  'Check: what a redemption has become agrees with when; a lock has an end, within 7 days.';
+comment on function core.status_agrees_with_times(
+  text, timestamptz, timestamptz, timestamptz, timestamptz) is
+  'Check: the status of a redemption agrees with its times. A lock lasts at most 7 days.';
 
 create table core.redemption (
   tenant_id        int          not null,
@@ -42,21 +44,28 @@ create table core.redemption (
   order_id         text,
   primary key (redemption_id, tenant_id),
   constraint status_agrees_with_times
-    check (core.status_agrees_with_times(status, started_at, lock_expires_at, redeemed_at, ended_at)),
+    check (core.status_agrees_with_times(
+      status, started_at, lock_expires_at, redeemed_at, ended_at)),
   constraint discount_is_within_order check (discount_minor <= order_minor)
 ) with (fillfactor = 90);
-comment on table core.redemption is 'One row a lock or redeem that was granted, with what became of it.';
-comment on column core.redemption.redemption_id is 'UUIDv7; outside: red_ and 26 characters.';
-comment on column core.redemption.caller_id is 'Who locked: the party in Variant B, 0 in A. Only the same caller confirms or cancels.';
-comment on column core.redemption.lock_request_id is 'request_id of the lock or redeem call.';
-comment on column core.redemption.status is 'As last written. LOCKED past lock_expires_at counts as LAPSED at once.';
-comment on column core.redemption.lock_expires_at is 'Null: redeemed in one step.';
-comment on column core.redemption.ended_at is 'When it was reversed, cancelled, or found lapsed.';
+comment on table core.redemption is 'One row per granted lock or redeem, with its outcome.';
+comment on column core.redemption.lock_expires_at is 'Null: redeemed without a lock.';
+comment on column core.redemption.ended_at is 'When it was reversed, cancelled or marked LAPSED.';
+comment on column core.redemption.redemption_id is
+  'UUIDv7. Outside the database: red_ and 26 characters.';
+comment on column core.redemption.caller_id is
+  'The caller of the lock: the party in Variant B, 0 in A. Only the same caller may confirm or '
+  'cancel.';
+comment on column core.redemption.lock_request_id is 'The request_id of the lock or redeem call.';
+comment on column core.redemption.status is
+  'The status as last written. A LOCKED row counts as LAPSED from lock_expires_at on.';
 
--- The law of the house: one live lock or redemption a coupon, whatever anybody runs. Those that have ended are told
--- apart by their end, so this one index also finds all redemptions of a coupon. Here and in the primary key the tenant
--- stands last: an index that begins with it would do for either, and a plan made while the table is empty takes any.
-create unique index coupon_has_one_live_redemption on core.redemption (coupon_id, tenant_id, ended_at) nulls not distinct;
+-- The most important constraint of the service: a coupon has at most one live lock or redemption,
+-- also when someone writes by hand. Rows that have ended differ in ended_at, so this index also
+-- finds all redemptions of a coupon. Here and in the primary key tenant_id is not the first column:
+-- a plan made while the table is empty could otherwise use either index for any lookup.
+create unique index coupon_has_one_live_redemption
+on core.redemption (coupon_id, tenant_id, ended_at) nulls not distinct;
 create index lock_is_live on core.redemption (lock_expires_at) where status = 'LOCKED';
 
 create table core.reversal (
@@ -70,8 +79,9 @@ create table core.reversal (
   constraint redemption_is_reversed_once unique (redemption_id, tenant_id),
   foreign key (tenant_id, redemption_id) references core.redemption (tenant_id, redemption_id)
 );
-comment on table core.reversal is 'The full reversal of a redemption.';
-comment on column core.reversal.reversal_id is 'UUIDv7; outside: rvs_ and 26 characters.';
+comment on table core.reversal is 'Reversals. A reversal always covers the whole redemption.';
+comment on column core.reversal.reversal_id is
+  'UUIDv7. Outside the database: rvs_ and 26 characters.';
 
 create table core.voiding (
   tenant_id    int          not null,
@@ -83,30 +93,36 @@ create table core.voiding (
   primary key (tenant_id, coupon_id),
   foreign key (tenant_id, coupon_id) references core.coupon
 );
-comment on table core.voiding is 'Why and by whom a coupon was voided. No merchant: by an administrator.';
+comment on table core.voiding is
+  'Who voided a coupon, and why. Without a merchant: an administrator.';
 
 create function core.check_redemption_terms() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.tenant_id, new.redemption_id, new.coupon_id, new.merchant_id, new.caller_id, new.lock_request_id,
-      new.currency, new.discount_minor, new.order_minor, new.store, new.terminal, new.order_id, new.started_at)
+  if (new.tenant_id, new.redemption_id, new.coupon_id, new.merchant_id, new.caller_id,
+      new.lock_request_id, new.currency, new.discount_minor, new.order_minor, new.store,
+      new.terminal, new.order_id, new.started_at)
      is distinct from
-     (old.tenant_id, old.redemption_id, old.coupon_id, old.merchant_id, old.caller_id, old.lock_request_id,
-      old.currency, old.discount_minor, old.order_minor, old.store, old.terminal, old.order_id, old.started_at)
+     (old.tenant_id, old.redemption_id, old.coupon_id, old.merchant_id, old.caller_id,
+      old.lock_request_id, old.currency, old.discount_minor, old.order_minor, old.store,
+      old.terminal, old.order_id, old.started_at)
      or (old.redeemed_at is not null and new.redeemed_at is distinct from old.redeemed_at)
      or (old.ended_at is not null and new.ended_at is distinct from old.ended_at)
   then
-    raise exception 'redemption %: what was granted is fixed', old.redemption_id
+    raise exception 'redemption %: its granted terms are fixed', old.redemption_id
       using errcode = 'check_violation', constraint = 'redemption_terms_are_fixed';
   end if;
   return new;
 end
 $$;
-comment on function core.check_redemption_terms() is 'Trigger: terms of a redemption are fixed, and when it was redeemed and ended.';
+comment on function core.check_redemption_terms() is
+  'Trigger: the terms of a redemption are fixed, and so are redeemed_at and ended_at once set.';
 
 create trigger redemption_terms_are_fixed
-before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor,
-  order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at on core.redemption
+before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id,
+  currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at,
+  ended_at
+on core.redemption
 for each row execute function core.check_redemption_terms();
 
 create function core.check_redemption_change() returns trigger
@@ -118,17 +134,51 @@ begin
        else false
      end)
   then
-    raise exception 'redemption %: from % to % is no legal transition', old.redemption_id, old.status, new.status
+    raise exception 'redemption %: it cannot change from % to %',
+      old.redemption_id, old.status, new.status
       using errcode = 'check_violation', constraint = 'redemption_transition_is_legal';
   end if;
   return new;
 end
 $$;
-comment on function core.check_redemption_change() is 'Trigger: transitions of a redemption are legal.';
+comment on function core.check_redemption_change() is
+  'Trigger: a redemption''s status changes only in legal ways.';
 
 create trigger redemption_transition_is_legal
 before update of status on core.redemption
 for each row execute function core.check_redemption_change();
+
+-- core.check_coupons checks the opposite: a VOIDED coupon has a voiding. A voided coupon never
+-- changes again. The merchant has no foreign key, so a session that holds a merchant's row blocks
+-- no till. Merchants are never deleted.
+create function core.check_voiding() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if not exists (
+    select
+    from core.coupon c
+    where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id and c.status = 'VOIDED')
+  then
+    raise exception 'coupon % has a voiding but is not VOIDED', new.coupon_id
+      using errcode = 'check_violation', constraint = 'voiding_agrees_with_its_coupon';
+  elsif new.merchant_id is not null and not exists (
+    select
+    from core.merchant m
+    where m.tenant_id = new.tenant_id and m.merchant_id = new.merchant_id)
+  then
+    raise exception 'the merchant in the voiding of coupon % does not exist', new.coupon_id
+      using errcode = 'foreign_key_violation', constraint = 'voiding_is_at_a_merchant';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_voiding() is
+  'Deferred trigger: a coupon with a voiding is VOIDED, and the merchant of the voiding exists.';
+
+create constraint trigger voiding_agrees_with_its_coupon
+after insert on core.voiding
+deferrable initially deferred
+for each row execute function core.check_voiding();
 
 create trigger redemption_is_kept before delete or truncate on core.redemption
 for each statement execute function core.refuse_change();

@@ -1,10 +1,11 @@
--- The events that tell maker and distributor what happened.
+-- Events: what happened to a coupon, a batch or a business day, for its maker or distributor.
 
--- One number line for all events. The default makes sure that a transaction has its own id before it draws a
--- number: the sequencer tells by that id when a missing number can no longer appear.
+-- One sequence numbers all events. The default of event_seq gives a transaction its id before it
+-- draws a number: by that id the sequencer knows when a missing number can no longer appear.
 create sequence core.event_seq as bigint cache 1;
 
-create function core.event_is_of_its_type(p_event_type text, p_coupon_id uuid, p_batch_id int, p_business_date date)
+create function core.event_is_of_its_type(
+  p_event_type text, p_coupon_id uuid, p_batch_id int, p_business_date date)
 returns boolean
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
@@ -17,7 +18,7 @@ begin
 end
 $$;
 comment on function core.event_is_of_its_type(text, uuid, int, date) is
-  'Check: an event is of one thing, a coupon, a batch or a day, and of a type that such a thing has.';
+  'Check: an event is about one coupon, one batch or one business day, and its type fits that.';
 
 create table core.event (
   tenant_id      int          not null,
@@ -36,35 +37,43 @@ create table core.event (
   constraint event_is_of_its_type
     check (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
-comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
+comment on table core.event is
+  'What happened, written by the transaction in which it happened. Never changed.';
+comment on column core.event.party_id is 'The recipient: maker or distributor.';
+comment on column core.event.event_seq is
+  'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
 comment on column core.event.event_id is
-  'UUIDv7; outside: evt_ and 26 characters. Of a redemption or reversal: its own id, as that of its ledger entry.';
-comment on column core.event.event_seq is 'Taken while the coupon''s row lock is held, so events of one coupon are in their order. Has gaps.';
-comment on column core.event.party_id is 'Whom it is for: maker or distributor.';
+  'UUIDv7. Outside the database: evt_ and 26 characters. The event of a redemption or reversal '
+  'has the same id as it and its ledger entry.';
 
 alter sequence core.event_seq owned by core.event.event_seq;
 
--- Asked for reversals only. As a join of the plans below it would cost each redemption.
+-- Only reversals need this lookup. As a join in the plans below, every redemption would pay for it.
 create function core.find_reversed_redemption(p_tenant_id int, p_reversal_id uuid) returns uuid
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   return (
-    select v.redemption_id from core.reversal v where v.tenant_id = p_tenant_id and v.reversal_id = p_reversal_id);
+    select v.redemption_id
+    from core.reversal v
+    where v.tenant_id = p_tenant_id and v.reversal_id = p_reversal_id);
 end
 $$;
-comment on function core.find_reversed_redemption(int, uuid) is 'The redemption that a reversal ended.';
+comment on function core.find_reversed_redemption(int, uuid) is
+  'The redemption that a reversal ended.';
 
 create function core.check_events() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  uuid;
 begin
   select n.event_id into v_wrong
   from new_event n
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
-  left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
+  left join core.batch b
+    on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
   left join core.redemption r
     on r.tenant_id = n.tenant_id
        and r.redemption_id = case n.event_type
@@ -80,15 +89,15 @@ begin
       else n.party_id = b.distributor_id
     end) is not true;
   if found then
-    raise exception 'event % is not of its party, or not of its coupon', v_wrong
+    raise exception 'event % does not match its party or its coupon', v_wrong
       using errcode = 'foreign_key_violation', constraint = 'event_is_for_whom_it_concerns',
-            hint = 'Write what it tells of first.';
+            hint = 'Write the redemption, reversal, batch or day of the event first.';
   end if;
   return null;
 end
 $$;
 comment on function core.check_events() is
-  'Trigger: what an event tells of is there, and it is for the maker or distributor of that.';
+  'Trigger: the subject of an event exists, and the event is for its maker or distributor.';
 
 create trigger event_is_for_whom_it_concerns
 after insert on core.event

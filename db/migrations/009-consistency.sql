@@ -1,7 +1,13 @@
--- Coupon, redemption and ledger tell the same story.
+-- Coupon, redemption and ledger must agree. Each statement that writes one of them is checked when
+-- it ends, all rows at once. So a new redemption comes in one statement with its coupon's status,
+-- its event and its ledger entry. Changes that take several statements are checked again at commit.
+-- Those functions are security definer: at commit the function that wrote has ended, and the
+-- session's own role cannot read the tables.
 
--- Asked for few coupons. As a part of the plan below it would cost each redemption.
-create function core.has_no_live_redemption_any_more(p_tenant_id int, p_coupon_id uuid, p_status text) returns boolean
+-- Only few coupons need this lookup. As part of the plan below, every redemption would pay for it.
+create function core.may_be_without_live_redemption(
+  p_tenant_id int, p_coupon_id uuid, p_status text)
+returns boolean
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   return case p_status
@@ -15,86 +21,62 @@ begin
   end;
 end
 $$;
-comment on function core.has_no_live_redemption_any_more(int, uuid, text) is
-  'Whether a coupon without a live redemption may be REDEEMED (it was reversed) or VOIDED (it was voided).';
+comment on function core.may_be_without_live_redemption(int, uuid, text) is
+  'Whether a coupon without a live redemption may be REDEEMED (it was reversed) or VOIDED (it '
+  'has a voiding).';
 
--- Coupon, redemption and ledger tell the same story. A statement that writes some of it is looked at when it ends, all
--- rows at once; so a new redemption comes in one statement with its coupon's status, its event and its ledger entry. What
--- changes later in several statements is looked at again at commit: then it is security definer, because by then the
--- function that wrote is over and the session's own role may read no table.
 create function core.check_coupons() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  record;
 begin
   select n.coupon_id, n.status, r.status as live into v_wrong
   from new_coupon n
   left join core.redemption r
-    on r.coupon_id = n.coupon_id and r.tenant_id = n.tenant_id and r.status in ('LOCKED', 'REDEEMED')
+    on r.coupon_id = n.coupon_id and r.tenant_id = n.tenant_id
+       and r.status in ('LOCKED', 'REDEEMED')
   where not case
       when r.status is not null then n.status = r.status
       when n.status in ('ISSUED', 'EXPIRED') then true
-      else core.has_no_live_redemption_any_more(n.tenant_id, n.coupon_id, n.status)
+      else core.may_be_without_live_redemption(n.tenant_id, n.coupon_id, n.status)
     end;
   if found then
-    raise exception 'coupon % is %, its live redemption %', v_wrong.coupon_id, v_wrong.status, coalesce(v_wrong.live, 'none')
+    raise exception 'coupon % is %, but its live redemption is %',
+      v_wrong.coupon_id, v_wrong.status, coalesce(v_wrong.live, 'missing')
       using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions',
             hint = 'Write the redemption or the voiding first.';
   end if;
   return null;
 end
 $$;
-comment on function core.check_coupons() is 'Trigger: status of a coupon agrees with its redemptions.';
+comment on function core.check_coupons() is
+  'Trigger: the status of a coupon agrees with its redemptions.';
 
 create trigger coupon_agrees_with_its_redemptions
 after update on core.coupon
 referencing new table as new_coupon
 for each statement execute function core.check_coupons();
 
--- The other way round is checked with the coupon; a voided coupon never comes back. The merchant has no foreign key, so that
--- who holds a merchant's row keeps no till waiting; merchants are never deleted.
-create function core.check_voiding() returns trigger
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-  if not exists (
-    select
-    from core.coupon c
-    where c.tenant_id = new.tenant_id and c.coupon_id = new.coupon_id and c.status = 'VOIDED')
-  then
-    raise exception 'coupon % has a voiding and is not VOIDED', new.coupon_id
-      using errcode = 'check_violation', constraint = 'voiding_agrees_with_its_coupon';
-  elsif new.merchant_id is not null and not exists (
-    select from core.merchant m where m.tenant_id = new.tenant_id and m.merchant_id = new.merchant_id)
-  then
-    raise exception 'the voiding of coupon % has no merchant', new.coupon_id
-      using errcode = 'foreign_key_violation', constraint = 'voiding_is_at_a_merchant';
-  end if;
-  return null;
-end
-$$;
-comment on function core.check_voiding() is 'Deferred trigger: a coupon with a voiding is VOIDED; its merchant is there.';
-
-create constraint trigger voiding_agrees_with_its_coupon
-after insert on core.voiding
-deferrable initially deferred
-for each row execute function core.check_voiding();
-
 create function core.check_redemption_state() returns trigger
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
 declare
   v_is  record;
 begin
-  -- nearly always it is this: written live, and nothing has ended it since
+  -- The usual case: the redemption is still live.
   if tg_table_name = 'redemption' then
-    select r.status, r.discount_minor, c.status as coupon_status, entry.amount_minor as entered into v_is
+    select r.status, r.discount_minor, c.status as coupon_status, entry.amount_minor as entered
+      into v_is
     from core.redemption r
     join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
     left join core.ledger_entry entry
-      on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id and entry.currency = r.currency
+      on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id
+         and entry.currency = r.currency
     where r.redemption_id = new.redemption_id and r.tenant_id = new.tenant_id;
     if v_is.status = v_is.coupon_status and (
       (v_is.status = 'REDEEMED' and v_is.entered = v_is.discount_minor)
@@ -105,55 +87,58 @@ begin
   end if;
 
   select r.status, r.discount_minor, r.coupon_id, c.status as coupon_status, live.status as live,
-         entry.amount_minor as entered, v.reversal_id, v.reversed_at = r.ended_at as ended_then, back.amount_minor as returned
+         entry.amount_minor as entered, v.reversal_id, v.reversed_at = r.ended_at as ended_then,
+         back.amount_minor as returned
     into v_is
   from core.redemption r
   join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id
   left join core.redemption live
-    on live.coupon_id = r.coupon_id and live.tenant_id = r.tenant_id and live.status in ('LOCKED', 'REDEEMED')
+    on live.coupon_id = r.coupon_id and live.tenant_id = r.tenant_id
+       and live.status in ('LOCKED', 'REDEEMED')
   left join core.ledger_entry entry
-    on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id and entry.currency = r.currency
+    on entry.tenant_id = r.tenant_id and entry.entry_id = r.redemption_id
+       and entry.currency = r.currency
   left join core.reversal v on v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id
   left join core.ledger_entry back
     on back.tenant_id = v.tenant_id and back.entry_id = v.reversal_id and back.currency = r.currency
   where r.redemption_id = new.redemption_id and r.tenant_id = new.tenant_id;
 
   if not (case
-       when v_is.coupon_status in ('LOCKED', 'REDEEMED') and v_is.live is not null
-         then v_is.coupon_status = v_is.live
-       when v_is.live is not null or v_is.coupon_status = 'LOCKED' then false
-       when v_is.coupon_status = 'REDEEMED' then exists (
-         select
-         from core.redemption e
-         where e.coupon_id = v_is.coupon_id and e.tenant_id = new.tenant_id and e.status = 'REVERSED')
-       else true
+       when v_is.live is not null then v_is.coupon_status = v_is.live
+       when v_is.coupon_status in ('ISSUED', 'EXPIRED') then true
+       else core.may_be_without_live_redemption(new.tenant_id, v_is.coupon_id, v_is.coupon_status)
      end)
   then
-    raise exception 'coupon % is %, its live redemption %', v_is.coupon_id, v_is.coupon_status, coalesce(v_is.live, 'none')
+    raise exception 'coupon % is %, but its live redemption is %',
+      v_is.coupon_id, v_is.coupon_status, coalesce(v_is.live, 'missing')
       using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions';
   end if;
   if (case v_is.status
        when 'REDEEMED' then v_is.entered = v_is.discount_minor and v_is.reversal_id is null
-       when 'REVERSED' then v_is.entered = v_is.discount_minor and v_is.returned = -v_is.discount_minor and v_is.ended_then
+       when 'REVERSED'
+         then v_is.entered = v_is.discount_minor and v_is.returned = -v_is.discount_minor
+              and v_is.ended_then
        else v_is.entered is null and v_is.reversal_id is null
      end) is not true
   then
-    raise exception 'redemption % is % of %, with ledger entries of % and %', new.redemption_id,
-      v_is.status, v_is.discount_minor, coalesce(v_is.entered, 0), coalesce(v_is.returned, 0)
+    raise exception 'redemption % is % with a discount of %, but its ledger entries are % and %',
+      new.redemption_id, v_is.status, v_is.discount_minor,
+      coalesce(v_is.entered, 0), coalesce(v_is.returned, 0)
       using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger';
   end if;
   return null;
 end
 $$;
 comment on function core.check_redemption_state() is
-  'Deferred trigger: a redemption agrees with its coupon, and has exactly the ledger entries its status calls for.';
+  'Deferred trigger: a redemption agrees with its coupon and has exactly the ledger entries that '
+  'its status requires.';
 
 create constraint trigger redemption_agrees_with_the_ledger
 after update of status on core.redemption
 deferrable initially deferred
 for each row execute function core.check_redemption_state();
 
--- A live one is looked at by core.check_redemptions.
+-- core.check_redemptions checks a new redemption that is live.
 create constraint trigger ended_redemption_agrees_with_the_ledger
 after insert on core.redemption
 deferrable initially deferred
@@ -165,23 +150,28 @@ after insert on core.reversal
 deferrable initially deferred
 for each row execute function core.check_redemption_state();
 
--- What redemptions, events and ledger entries refer to is looked at once a statement, and has to be the right row and
--- not just a row. Foreign keys would ask for each reference of each row, and lock what it refers to: half of the
--- time of a redemption and a third of its log. They would see no more: what is referred to is never deleted, and its
--- key never changes.
+-- Redemptions, events and ledger entries have no foreign keys. Their triggers check all references
+-- of a statement at once, and they check more: that it is the right row. Foreign keys would check
+-- and lock one row for each reference, which costs half the time of a redemption and a third of its
+-- write-ahead log. They would not find more: the referenced rows are never deleted, and their keys
+-- never change.
 create function core.check_redemptions() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
 declare
-  c_hint     constant text := 'Write the coupon''s status, the event and the ledger entry in the same statement.';
+  c_hint     constant text :=
+    'Write the coupon''s status, the event and the ledger entry in the same statement.';
   v_is_held  boolean := false;
   v_wrong    record;
 begin
-  -- Who wrote a coupon's row in this transaction holds it: nearly always that is who writes the redemption. Else it is
-  -- taken now, before somebody else changes it, and looked at again.
+  -- If this transaction wrote the coupon's row, as it nearly always did, then it holds the row.
+  -- Otherwise it locks the row now, before another session changes it, and checks again.
   loop
-    select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id, e.amount_minor as entered into v_wrong
+    select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id,
+           e.amount_minor as entered
+      into v_wrong
     from new_redemption n
     left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
     left join core.merchant m on m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id
@@ -204,19 +194,26 @@ begin
     v_is_held := true;
   end loop;
   if v_wrong.coupon_status is null or v_wrong.merchant_id is null then
-    raise exception 'redemption % has no coupon or no merchant', v_wrong.redemption_id
-      using errcode = 'foreign_key_violation', constraint = 'redemption_is_of_a_coupon_at_a_merchant';
+    raise exception 'the coupon or the merchant of redemption % does not exist',
+      v_wrong.redemption_id
+      using errcode = 'foreign_key_violation',
+            constraint = 'redemption_is_of_a_coupon_at_a_merchant';
   elsif v_wrong.coupon_status <> v_wrong.status then
-    raise exception 'redemption % is %, its coupon %', v_wrong.redemption_id, v_wrong.status, v_wrong.coupon_status
-      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions', hint = c_hint;
+    raise exception 'redemption % is %, but its coupon is %',
+      v_wrong.redemption_id, v_wrong.status, v_wrong.coupon_status
+      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions',
+            hint = c_hint;
   else
-    raise exception 'redemption % is %, with a ledger entry of %', v_wrong.redemption_id, v_wrong.status, coalesce(v_wrong.entered, 0)
-      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger', hint = c_hint;
+    raise exception 'redemption % is %, but its ledger entry is %',
+      v_wrong.redemption_id, v_wrong.status, coalesce(v_wrong.entered, 0)
+      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger',
+            hint = c_hint;
   end if;
 end
 $$;
 comment on function core.check_redemptions() is
-  'Trigger: coupon and merchant of a redemption are there, and a live one agrees with its coupon and the ledger.';
+  'Trigger: coupon and merchant of a redemption exist, and a live redemption agrees with its '
+  'coupon and the ledger.';
 
 create trigger redemption_is_of_a_coupon_at_a_merchant
 after insert on core.redemption

@@ -1,8 +1,10 @@
--- What the gate remembers: answers, nonces, cancellations that came before their lock. And the audit log.
+-- What the gate remembers: answers, nonces, and cancellations that came before their lock; and the
+-- audit log.
 
 create domain core.final_status as smallint
   constraint outcome_is_final check (value in (200, 404, 409, 422));
-comment on domain core.final_status is 'The HTTP status of an answer that stays: done, or a judgement of the business.';
+comment on domain core.final_status is
+  'The HTTP status of a final answer: a success, or a refusal that a retry cannot change.';
 
 create table core.request (
   tenant_id        int          not null,
@@ -16,11 +18,15 @@ create table core.request (
   response         text         not null,
   primary key (tenant_id, caller_id, request_id)
 );
-comment on table core.request is 'The final answer to each judged write, replayed byte for byte. Pruned after 90 days.';
+comment on table core.request is
+  'The final answer to each write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
-comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id: tells an equal retry from a reused id.';
+comment on column core.request.body_hash is
+  '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal '
+  'retry from a reused id.';
 
-create unique index idempotency_key_is_used_once on core.request (tenant_id, caller_id, idempotency_key)
+create unique index idempotency_key_is_used_once
+on core.request (tenant_id, caller_id, idempotency_key)
 where idempotency_key is not null;
 
 create unlogged table core.nonce (
@@ -31,7 +37,8 @@ create unlogged table core.nonce (
   primary key (tenant_id, credential_id, nonce)
 );
 comment on table core.nonce is
-  'Nonces of the last 11 minutes. Unlogged: a crash forgets them, and then the signed timestamp and the request record still stand.';
+  'Nonces of the last 11 minutes. Unlogged, so a crash empties it: the signed timestamp and '
+  'core.request still protect against replays.';
 create index nonce_by_age on core.nonce (seen_at);
 
 create table core.lock_cancellation (
@@ -43,7 +50,8 @@ create table core.lock_cancellation (
   primary key (tenant_id, coupon_id, caller_id, lock_request_id),
   foreign key (tenant_id, coupon_id) references core.coupon
 );
-comment on table core.lock_cancellation is 'Cancels that came before their lock: the late lock is refused.';
+comment on table core.lock_cancellation is
+  'Cancels that arrived before their lock. The late lock is refused.';
 
 create table core.audit (
   audit_id     bigint       primary key generated always as identity,
@@ -57,9 +65,10 @@ create table core.audit (
   details      jsonb        not null default '{}',
   foreign key (tenant_id) references core.tenant
 );
-comment on table core.audit is 'Each patch, provisioning and hand-over of codes: who, when, what, why.';
-comment on column core.audit.login is 'The login role, whatever role it acted as.';
-comment on column core.audit.details is 'What was before and after; never a code or a secret.';
+comment on table core.audit is
+  'Every patch, provisioning and export of codes: who, when, what and why.';
+comment on column core.audit.login is 'The login role, not the role that it acted as.';
+comment on column core.audit.details is 'The values before and after. Never a code or a secret.';
 
 create trigger audit_is_immutable before update or delete or truncate on core.audit
 for each statement execute function core.refuse_change();

@@ -1,4 +1,4 @@
--- Business days: which ledger entries belong to a day, and the statement of each closed day.
+-- Business days: the ledger entries of each day, and the statement of each closed day.
 
 create table core.ledger_book (
   tenant_id  int   not null,
@@ -7,7 +7,9 @@ create table core.ledger_book (
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party
 );
-comment on table core.ledger_book is 'A distributor''s business days: open_on is the first that is not closed. Begins with its first allocation.';
+comment on table core.ledger_book is
+  'The business days of a distributor. Opened with the first allocation to it.';
+comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
 
 create table core.statement (
   tenant_id       int          not null,
@@ -24,10 +26,14 @@ create table core.statement (
   primary key (tenant_id, distributor_id, business_date),
   foreign key (tenant_id, distributor_id) references core.ledger_book,
   constraint files_are_described_when_ready check (
-    num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) in (0, 6))
+    num_nulls(
+      ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) in (0, 6))
 );
-comment on table core.statement is 'A closed business day. Closing fixes its entries; ready says its files were rendered once and measured.';
-create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date) where ready_at is null;
+comment on table core.statement is
+  'A closed business day. Closing fixes its entries; ready_at is set once its files are rendered '
+  'and measured.';
+create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date)
+where ready_at is null;
 
 create table core.posting (
   tenant_id       int   not null,
@@ -39,13 +45,16 @@ create table core.posting (
   constraint entry_is_posted_once unique (tenant_id, entry_id),
   constraint posting_number_is_positive check (number > 0)
 );
-comment on table core.posting is 'Which business day each ledger entry is on; number is 1..n in its day.';
+comment on table core.posting is
+  'The business day of each ledger entry. Numbers are 1 to n within a day.';
 
--- What a closed day says: it gets no more postings, and is itself changed once, when its files are ready.
+-- A closed day gets no more postings, and its statement changes only once: when its files are
+-- ready.
 create function core.check_posting() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  uuid;
 begin
@@ -57,7 +66,8 @@ begin
   where l.entry_id is null or b.party_id is null
   limit 1;
   if found then
-    raise exception 'ledger entry % is not of this distributor, or it has no books', v_wrong
+    raise exception 'ledger entry % does not belong to this distributor, or it has no ledger book',
+      v_wrong
       using errcode = 'foreign_key_violation', constraint = 'posting_is_of_its_distributor';
   end if;
   if exists (
@@ -71,7 +81,8 @@ begin
   return null;
 end
 $$;
-comment on function core.check_posting() is 'Trigger: a business day gets entries of its distributor, and none once it is closed.';
+comment on function core.check_posting() is
+  'Trigger: a business day gets entries of its distributor, and none once it is closed.';
 
 create trigger closed_day_is_closed
 after insert on core.posting
@@ -92,7 +103,8 @@ begin
   return new;
 end
 $$;
-comment on function core.check_statement_change() is 'Trigger: a statement changes once, when its files are ready.';
+comment on function core.check_statement_change() is
+  'Trigger: a statement changes only once, when its files are ready.';
 
 create trigger closed_statement_never_changes
 before update on core.statement
@@ -106,14 +118,17 @@ for each statement execute function core.refuse_change();
 create function core.check_book_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id) or new.open_on < old.open_on then
-    raise exception 'business days only go forward, for the distributor they are of'
+  if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id)
+     or new.open_on < old.open_on
+  then
+    raise exception 'the open day of a ledger book never moves back, and its key is fixed'
       using errcode = 'check_violation', constraint = 'open_day_goes_forward';
   end if;
   return new;
 end
 $$;
-comment on function core.check_book_change() is 'Trigger: the open day of a distributor never goes back.';
+comment on function core.check_book_change() is
+  'Trigger: the open day of a distributor never moves back.';
 
 create trigger open_day_goes_forward
 before update on core.ledger_book
@@ -140,8 +155,9 @@ create table core.statement_line (
   foreign key (tenant_id, template_id) references core.template,
   constraint line_has_entries check (redemption_count + reversal_count > 0)
 );
-comment on table core.statement_line is 'The summary of a closed day: one line a merchant, template and currency; written when the day is closed.';
+comment on table core.statement_line is
+  'The summary of a closed day, written at closing: one line per merchant, template and currency.';
 
-create trigger statement_line_is_immutable before update or delete or truncate on core.statement_line
+create trigger statement_line_is_immutable
+before update or delete or truncate on core.statement_line
 for each statement execute function core.refuse_change();
-comment on column core.ledger_book.open_on is 'The first business day that is not closed.';

@@ -1,4 +1,5 @@
--- Webhook deliveries: one row for each event that a subscriber has not taken yet, and a log of all attempts.
+-- Webhook deliveries: a row for each event that a subscriber has not accepted yet, and a log of all
+-- attempts.
 
 create table core.delivery (
   tenant_id        int          not null,
@@ -14,8 +15,12 @@ create table core.delivery (
   foreign key (tenant_id, event_id) references core.event,
   constraint attempt_count_is_0_to_10 check (attempt_count between 0 and 10)
 ) with (fillfactor = 80);
-comment on table core.delivery is 'Events that a subscriber has not taken yet. Taken: the row goes. Tried ten times: parked, until replayed.';
-create index delivery_is_due on core.delivery (tenant_id, party_id, next_attempt_at, event_seq) where parked_at is null;
+comment on table core.delivery is
+  'Events that a subscriber has not accepted yet. Accepted: the row is deleted. After ten '
+  'attempts: parked until replayed.';
+create index delivery_is_due
+on core.delivery (tenant_id, party_id, next_attempt_at, event_seq)
+where parked_at is null;
 
 create table core.delivery_attempt (
   attempt_id    bigint       primary key generated always as identity,
@@ -28,7 +33,7 @@ create table core.delivery_attempt (
   duration_ms   int          not null,
   attempted_at  timestamptz  not null
 );
-comment on table core.delivery_attempt is 'Log of deliveries, 30 days.';
-comment on column core.delivery_attempt.http_status is 'Null: no answer; error says why.';
+comment on table core.delivery_attempt is 'Log of delivery attempts of the last 30 days.';
+comment on column core.delivery_attempt.http_status is 'Null: no answer, and error says why.';
 create index delivery_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at);
 create index delivery_attempt_by_age on core.delivery_attempt using brin (attempted_at);

@@ -57,9 +57,8 @@ export const couponGuards: Sabotage[] = [
       ),
       edit(
         "db/migrations/004-batches.sql",
-        "    perform from core.template t " +
-          "where t.tenant_id = old.tenant_id and t.template_id = old.template_id for update;\n",
-        "",
+        "    where t.tenant_id = old.tenant_id and t.template_id = old.template_id\n    for update;",
+        "    where t.tenant_id = old.tenant_id and t.template_id = old.template_id;",
       ),
     ],
     tests: ["test/db/races/psql.test.ts"],
