@@ -1,5 +1,5 @@
-// The state matrix: every operation on a coupon in every state, in both variants, as states.ts promises it. Each
-// cell has a coupon of its own, which the service itself brought into its state.
+// The state matrix: every operation on a coupon in every state, in both variants, has the result that states.ts lists.
+// Each cell has its own coupon, which the service itself brought into its state.
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
 import {
@@ -10,10 +10,10 @@ import {
   type Arranged,
   type VariantSetup,
 } from "../../support/arrange.ts";
-import type { Reply } from "../../support/client.ts";
-import { changedTables, findBrokenInvariants, readCouponHistory, type CouponHistory } from "../../support/inspect.ts";
+import { changedTables, findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
+import { checkAnswer, effectOf } from "./state-effects.ts";
 import {
   batchOperations,
   expectedOf,
@@ -29,9 +29,11 @@ import {
 const allStates = Object.keys(states) as State[];
 const madeByTime: State[] = ["ISSUED, its lock lapsed", "EXPIRED", "EXPIRED, its lock lapsed"];
 
-t.test("every operation on a coupon in every state", (t) => checkMatrix(t, allStates, async () => {}));
+t.test("Every operation on a coupon in every state has the listed result", (t) =>
+  checkMatrix(t, allStates, async () => {}),
+);
 
-t.test("the same when the jobs have written down what time has done", (t) =>
+t.test("The results stay the same after the jobs have marked expired locks and coupons", (t) =>
   checkMatrix(t, madeByTime, async (service) => {
     const coupons = variants.length * operations.length;
     const [done] = await service.owner.rows(
@@ -50,7 +52,7 @@ async function checkMatrix(t: Test, wanted: State[], letTimePass: (service: Runn
   }
   await untilLocksExpire(service);
   await letTimePass(service);
-  // Nobody writes between two cells: what one leaves is what the next begins with.
+  // Nothing writes between two cells, so the tables after one cell are the tables before the next.
   let tables = await readState(service.owner);
   for (const { variant, setup, arranged } of scenes) {
     for (const state of wanted) {
@@ -85,16 +87,16 @@ type Scene = {
 };
 type Tables = Awaited<ReturnType<typeof readState>>;
 
-// Each call is sent twice, so what is found after it is the effect of the first and of no second one.
+// Sends each call twice. The effect that it then finds happened once, and the second answer is a replay.
 async function checkCell(t: Test, { service, setup, state, operation, coupon, tables }: Scene): Promise<Tables> {
   const expected = expectedOf(state, operation, setup.variant);
   const [path, body] = requestFor(operation, coupon, setup.merchant);
-  const before = { tables, story: await readCouponHistory(service.owner, coupon.couponId) };
+  const before = { tables, history: await readCouponHistory(service.owner, coupon.couponId) };
   const answer = await setup.till.post(path, body);
   const again = await setup.till.post(path, body);
   const after = {
     tables: await readState(service.owner),
-    story: await readCouponHistory(service.owner, coupon.couponId),
+    history: await readCouponHistory(service.owner, coupon.couponId),
   };
   const changed = changedTables(before.tables, after.tables);
 
@@ -105,15 +107,15 @@ async function checkCell(t: Test, { service, setup, state, operation, coupon, ta
       answer.json.details,
       { NOT_FOUND: { resource: "redemption" }, COUPON_LOCKED: { lock_expires_at: /Z$/ } }[expected.code] ?? null,
     );
-    // A cancel may come before its lock, and is then remembered.
+    // A cancel may arrive before its lock. It is recorded, so that the lock is refused later.
     t.strictSame(changed, operation === "cancel" && expected.code === "LOCK_NOT_FOUND" ? ["lock_cancellation"] : []);
-    t.strictSame(after.story, before.story);
+    t.strictSame(after.history, before.history);
   } else {
     t.equal(answer.status, 200, answer.text);
-    checkAnswer(t, { setup, state, operation, coupon, status: expected.status, answer, story: after.story });
-    const wanted = outcomeOf({ setup, operation, coupon, status: expected.status, answer, story: before.story });
-    t.strictSame(after.story, wanted.story);
-    t.strictSame(changed, wanted.tables);
+    checkAnswer(t, { setup, state, operation, coupon, status: expected.status, answer, history: after.history });
+    const effect = effectOf({ setup, operation, coupon, status: expected.status, answer, history: before.history });
+    t.strictSame(after.history, effect.history);
+    t.strictSame(changed, effect.tables);
   }
   if (operation !== "query")
     t.strictSame(
@@ -123,126 +125,20 @@ async function checkCell(t: Test, { service, setup, state, operation, coupon, ta
   return after.tables;
 }
 
-type Success = {
-  setup: VariantSetup;
-  state: State;
-  operation: Operation;
-  coupon: Arranged;
-  status: string;
-  answer: Reply;
-  story: CouponHistory;
-};
+t.test("An expired lock counts as gone, also when an earlier redemption of the coupon had a longer lock", async (t) => {
+  const service = await startService(t);
+  const setup = await setUpVariant(service, "A");
+  const [coupon] = (await arrange(service, setup, ["REVERSED, reissued"], 1)).get("REVERSED, reissued")!;
+  await setUpVariant(service, "A", { reissued: { lock_ttl_seconds: 1 } });
+  t.equal((await setup.till.post(...requestFor("lock", coupon!, setup.merchant))).status, 200);
+  await untilLocksExpire(service);
+  t.match((await setup.till.post(...requestFor("query", coupon!, setup.merchant))).json.coupon, {
+    status: "ISSUED",
+    redemption: { status: "REVERSED" },
+  });
+});
 
-function checkAnswer(t: Test, { setup, state, operation, coupon, status, answer: { json }, story }: Success): void {
-  const own = { redemption: coupon.redemption };
-  switch (operation) {
-    case "lock":
-      t.match(json, { ok: true, redemption: /^red_/, discount_amount: 5, lock_expires_at: /Z$/ });
-      return void t.strictSame(Object.keys(json), ["ok", "redemption", "discount_amount", "lock_expires_at"]);
-    case "redeem":
-      t.match(json, { ok: true, redemption: /^red_/, discount_amount: 5 });
-      return void t.strictSame(Object.keys(json), ["ok", "redemption", "discount_amount"]);
-    case "confirm":
-      return void t.strictSame(json, { ok: true, ...own, status: "REDEEMED" });
-    case "cancel":
-      return void t.strictSame(json, { ok: true, ...own, status: "CANCELLED" });
-    case "reverse":
-      t.match(json.reversal, /^rvs_/);
-      return void t.strictSame(json, { ok: true, ...own, reversal: json.reversal, status: "REVERSED" });
-    case "void":
-      return void t.strictSame(json, { ok: true, coupon_id: coupon.couponId, status: "VOIDED" });
-    case "query": {
-      // Variant A shows the redemption that counts; one that was cancelled or has lapsed does not.
-      const counts = /^(LOCKED|REDEEMED|REVERSED)/.test(state);
-      const fields =
-        setup.variant === "B"
-          ? ["template_id", "batch_id", "created_at"]
-          : ["batch_id", "created_at", "valid_from", "valid_to", ...(counts ? ["redemption"] : [])];
-      t.strictSame(Object.keys(json), ["ok", "coupon"]);
-      t.strictSame(Object.keys(json.coupon), ["coupon_id", "status", ...fields]);
-      t.match(json.coupon, { coupon_id: coupon.couponId, status });
-      if (setup.variant === "A" && counts)
-        t.match(json.coupon.redemption, {
-          merchant_id: setup.merchant,
-          status: story.redemptions.at(-1),
-          discount_amount: 5,
-          currency: "EUR",
-        });
-    }
-  }
-}
-
-// What must be written after a success, and the tables in which alone something may change.
-function outcomeOf({ setup, operation, coupon, status, answer, story }: Omit<Success, "state">): {
-  story: CouponHistory;
-  tables: string[];
-} {
-  // What takes a coupon whose lock has lapsed writes that down too.
-  const lapses = story.redemptions.at(-1) === "LOCKED" && ["lock", "redeem", "void"].includes(operation);
-  const redemptions = lapses ? story.redemptions.with(-1, "LAPSED") : story.redemptions;
-  const redemption = (answer.json.redemption as string | undefined) ?? coupon.redemption;
-  const told = (type: string, of: string | null) => ({ type, party: setup.distributor, redemption: of });
-  const expired = status === "EXPIRED" ? [told("coupon.expired", null)] : [];
-  switch (operation) {
-    case "lock": {
-      // A coupon whose lock has lapsed is written LOCKED already.
-      const tables = status === story.status ? ["redemption"] : ["coupon", "redemption"];
-      return { story: { ...story, status, redemptions: [...redemptions, "LOCKED"] }, tables };
-    }
-    case "redeem":
-    case "confirm": {
-      const now = operation === "redeem" ? [...redemptions, "REDEEMED"] : redemptions.with(-1, "REDEEMED");
-      const events = [...story.events, told("coupon.redeemed", redemption)];
-      return {
-        story: { status, redemptions: now, amounts: [...story.amounts, 500], events },
-        tables: ["coupon", "event", "ledger_entry", "redemption"],
-      };
-    }
-    case "cancel":
-      return {
-        story: {
-          ...story,
-          status,
-          redemptions: redemptions.with(-1, "CANCELLED"),
-          events: [...story.events, ...expired],
-        },
-        tables: ["coupon", ...expired.map(() => "event"), "redemption"],
-      };
-    case "reverse": {
-      const events = [...story.events, told("coupon.reversed", redemption), ...expired];
-      const tables = ["event", "ledger_entry", "redemption", "reversal"];
-      return {
-        story: { status, redemptions: redemptions.with(-1, "REVERSED"), amounts: [...story.amounts, -500], events },
-        tables: status === story.status ? tables : ["coupon", ...tables],
-      };
-    }
-    case "void":
-      return {
-        story: { ...story, status, redemptions, events: [...story.events, told("coupon.voided", null)] },
-        tables: ["coupon", "event", ...(lapses ? ["redemption"] : []), "voiding"],
-      };
-    case "query":
-      return { story, tables: [] };
-  }
-}
-
-t.test(
-  "a lapsed lock counts as gone, also when an earlier redemption of the coupon was locked for longer",
-  async (t) => {
-    const service = await startService(t);
-    const setup = await setUpVariant(service, "A");
-    const [coupon] = (await arrange(service, setup, ["REVERSED, reissued"], 1)).get("REVERSED, reissued")!;
-    await setUpVariant(service, "A", { reissued: { lock_ttl_seconds: 1 } });
-    t.equal((await setup.till.post(...requestFor("lock", coupon!, setup.merchant))).status, 200);
-    await untilLocksExpire(service);
-    t.match((await setup.till.post(...requestFor("query", coupon!, setup.merchant))).json.coupon, {
-      status: "ISSUED",
-      redemption: { status: "REVERSED" },
-    });
-  },
-);
-
-t.test("every operation on a batch in every state", async (t) => {
+t.test("Every operation on a batch in every state has the listed result", async (t) => {
   const service = await startService(t);
   for (const variant of variants) {
     const { maker, distributor, templates } = await setUpVariant(service, variant);
@@ -253,7 +149,7 @@ t.test("every operation on a batch in every state", async (t) => {
       await service.makeBatch(maker, templates.usual, 2),
       await service.makeBatch(maker, templates.usual, 2, { isReleased: false }),
     ];
-    // Nobody mints it, so it stays as it was submitted.
+    // The pending batch is never minted.
     const ids = { PENDING: await makeBatch(), COMPLETED: minted.id, ALLOCATED: released.id };
     for (const state of ["PENDING", "COMPLETED", "ALLOCATED"] as const) {
       for (const operation of batchOperations) {
@@ -280,12 +176,12 @@ t.test("every operation on a batch in every state", async (t) => {
             };
             t.match(answer, { status: 200, json: { ok: true, batch } });
             t.strictSame(changed, operation === "allocate" ? ["batch", "event"] : []);
-            const told = await service.owner.rows(
+            const events = await service.owner.rows(
               "select event_type, party from report.event where batch = $1 order by event_seq",
               [ids[state]],
             );
             if (operation === "allocate")
-              t.strictSame(told.at(-1), { event_type: "allocation.completed", party: distributor });
+              t.strictSame(events.at(-1), { event_type: "allocation.completed", party: distributor });
           },
         );
       }

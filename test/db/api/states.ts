@@ -1,8 +1,8 @@
-// What every operation does with a coupon in every state, in both variants. states.test.ts makes its tests from
-// this one table, and docs/integrate.md shows it.
+// The result of every operation on a coupon in every state, in both variants. states.test.ts generates its tests from
+// this table, and docs/integrate.md shows it.
 //
-// A cell is the code of the refusal, or the state of the coupon after a success, behind an arrow. In the column
-// of query it is the status that the answer shows.
+// A cell is the code of a refusal, or an arrow and the status of the coupon after a success. For query it is the status
+// in the answer.
 export const variants = ["A", "B"] as const;
 export const operations = ["lock", "redeem", "confirm", "cancel", "reverse", "void", "query"] as const;
 export const batchOperations = ["get", "allocate"] as const;
@@ -21,8 +21,8 @@ type Refusal =
   | `REDEMPTION_${"NOT_REVERSIBLE" | "REVERSED"}`
   | `BATCH_${"NOT_COMPLETED" | "ALREADY_ALLOCATED"}`;
 
-// confirm and cancel name the lock, and reverse the redemption, that the state speaks of; where it speaks of none
-// they name one that does not exist.
+// confirm and cancel name the lock of the state, and reverse its redemption. In states without one, they name one that
+// does not exist.
 export const states = {
   "not released": {
     lock: "COUPON_NOT_RELEASED",
@@ -186,7 +186,7 @@ export const batchStates = {
   ALLOCATED: { get: "ALLOCATED", allocate: "BATCH_ALREADY_ALLOCATED" },
 } satisfies Record<BatchStatus, Record<BatchOperation, Result<BatchStatus>>>;
 
-// What a cell promises: a refusal by its code, or a success that leaves (or, of a read, shows) a status.
+// The result in a cell: the code of a refusal, or the status of the coupon after a success.
 export type Expected = { code: string; status?: never } | { status: string; code?: never };
 
 export function expectedOf(state: State, operation: Operation, variant: Variant): Expected {
@@ -203,7 +203,7 @@ function read(result: string): Expected {
   return result.includes("_") ? { code: result } : { status: result };
 }
 
-// The two tables as docs/integrate.md has them, between its markers.
+// The two tables as docs/integrate.md shows them between its markers.
 export function renderStates(): string {
   const show = (cell: Cell) =>
     typeof cell === "string" ? mark(cell) : variants.map((variant) => `${variant}: ${mark(cell[variant])}`).join(", ");
@@ -226,5 +226,5 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
 }
 
-// Prints what docs/integrate.md should have there: node test/db/api/states.ts
+// Prints the tables for docs/integrate.md: node test/db/api/states.ts
 if (import.meta.main) process.stdout.write(renderStates());

@@ -1,0 +1,125 @@
+// Where the two variants differ in what a query shows.
+import t from "tap";
+import { tenants } from "../../support/provisioning.ts";
+import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { readState } from "../../support/state.ts";
+import { template } from "../../support/tenant-document.ts";
+
+const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
+tenantA.templates.push(template("tpl_past", "pty_a", { valid_to: "2020-01-02T00:00:00Z" }));
+tenantB.templates.push(template("tpl_past", "pty_maker", { valid_to: "2020-01-02T00:00:00Z" }));
+
+let service: Running;
+t.before(async () => {
+  service = await startService(t, { tenants: [tenantA, tenantB] });
+});
+
+// In each variant, the caller that makes batches and the caller that redeems coupons at the merchant.
+const variants = [
+  { variant: "A", makerKey: "ak_a", shopKey: "ak_a", template: "tpl_fixed", merchant: "mch_a" },
+  { variant: "B", makerKey: "ak_maker", shopKey: "ak_shop", template: "tpl_b", merchant: "mch_b" },
+];
+const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+t.test(
+  "An unreleased coupon shows as ISSUED in A and CREATED in B, cannot be redeemed and can be voided",
+  async (t) => {
+    for (const { variant, makerKey, shopKey, template, merchant } of variants) {
+      const { codes } = await service.makeBatch(service.as(makerKey), template, 1, { isReleased: false });
+      const shop = service.as(shopKey);
+      const status = async () =>
+        (await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status;
+      t.equal(await status(), variant === "A" ? "ISSUED" : "CREATED");
+      const before = await readState(service.owner);
+      for (const operation of ["lock", "redeem"]) {
+        const reply = await shop.post(`/v1/coupons/${operation}`, {
+          request_id: newRequestId(),
+          coupon: codes[0],
+          merchant,
+        });
+        t.match(reply, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
+      }
+      t.strictSame(await readState(service.owner), before, "refusals change nothing");
+      t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), {
+        status: 200,
+        json: { status: "VOIDED" },
+      });
+      t.equal(await status(), "VOIDED");
+    }
+  },
+);
+
+t.test("A query returns the fields of its variant, and in A also the live or last redemption", async (t) => {
+  for (const { variant, makerKey, shopKey, template, merchant } of variants) {
+    const { id, codes, couponIds } = await service.makeBatch(service.as(makerKey), template, 1);
+    const shop = service.as(shopKey);
+    const query = async () => {
+      const { status, json } = await shop.post("/v1/coupons/query", { coupon: codes[0], merchant });
+      t.equal(status, 200);
+      t.strictSame(Object.keys(json), ["ok", "coupon"]);
+      return json.coupon;
+    };
+    const fields =
+      variant === "A"
+        ? ["coupon_id", "status", "batch_id", "created_at", "valid_from", "valid_to"]
+        : ["coupon_id", "status", "template_id", "batch_id", "created_at"];
+    const fresh = await query();
+    t.strictSame(Object.keys(fresh), fields);
+    t.match(fresh, {
+      coupon_id: couponIds[0],
+      status: "ISSUED",
+      batch_id: id,
+      created_at: iso,
+      ...(variant === "A"
+        ? { valid_from: "2020-01-01T00:00:00.000Z", valid_to: "2099-01-01T00:00:00.000Z" }
+        : { template_id: template }),
+    });
+
+    const lock = { request_id: newRequestId(), coupon: codes[0], merchant, order_amount: 3.2 };
+    await shop.post("/v1/coupons/lock", lock);
+    const shown = async (status: string, redemption: string | null) => {
+      const coupon = await query();
+      t.strictSame(Object.keys(coupon), variant === "A" && redemption !== null ? [...fields, "redemption"] : fields);
+      t.equal(coupon.status, status);
+      if (variant === "A" && redemption !== null) {
+        t.match(coupon.redemption, {
+          merchant_id: merchant,
+          status: redemption,
+          started_at: iso,
+          discount_amount: 3.2,
+          currency: "EUR",
+        });
+        t.equal(Object.keys(coupon.redemption).length, 5);
+      }
+    };
+    await shown("LOCKED", "LOCKED");
+    await shop.post("/v1/coupons/cancel", {
+      request_id: newRequestId(),
+      coupon: codes[0],
+      lock_request_id: lock.request_id,
+    });
+    await shown("ISSUED", null);
+    const { json } = await shop.post("/v1/coupons/redeem", { ...lock, request_id: newRequestId() });
+    await shown("REDEEMED", "REDEEMED");
+    await shop.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption: json.redemption });
+    await shown("REDEEMED", "REVERSED");
+  }
+});
+
+t.test("Past valid_to a coupon shows as EXPIRED in both variants, released or not", async (t) => {
+  for (const { makerKey, shopKey, merchant } of variants) {
+    for (const isReleased of [true, false]) {
+      const { codes } = await service.makeBatch(service.as(makerKey), "tpl_past", 1, { isReleased });
+      const shop = service.as(shopKey);
+      t.equal((await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status, "EXPIRED");
+      t.match(await shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant }), {
+        status: 409,
+        json: { code: "COUPON_EXPIRED" },
+      });
+      t.match(await shop.post("/v1/coupons/void", { request_id: newRequestId(), coupon: codes[0], merchant }), {
+        status: 409,
+        json: { code: "COUPON_NOT_VOIDABLE" },
+      });
+    }
+  }
+});

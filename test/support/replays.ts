@@ -1,0 +1,39 @@
+// Checks of idempotency: whether an answer is a replay or a refusal of a reused key, and that nothing changed.
+import type { Test } from "tap";
+import type { Reply } from "./client.ts";
+import type { Running } from "./service.ts";
+import { readState } from "./state.ts";
+
+export const isReplay = (reply: Reply) => reply.headers["idempotent-replayed"] === "true";
+
+/** Fingerprints of all tables, recorded requests included. */
+export const readEverything = (service: Running) => readState(service.owner, { withRequests: true });
+
+export type ReplayChecks = {
+  /** The retry gets the first answer, byte for byte, and changes nothing. */
+  isReplayOf(t: Test, first: Reply, retry: Promise<Reply>, message?: string): Promise<void>;
+  /** The attempt is refused because its request_id or idempotency-key was used for another request. */
+  isReused(t: Test, attempt: Promise<Reply>, message?: string): Promise<void>;
+};
+
+export function createReplayChecks(service: Running): ReplayChecks {
+  return {
+    async isReplayOf(t, first, retry, message = "a replay") {
+      const before = await readEverything(service);
+      const reply = await retry;
+      t.strictSame(
+        [reply.status, reply.text, reply.headers["idempotent-replayed"]],
+        [first.status, first.text, "true"],
+        message,
+      );
+      t.strictSame(await readEverything(service), before, "a replay changes nothing");
+    },
+    async isReused(t, attempt, message = "reused") {
+      const before = await readEverything(service);
+      const reply = await attempt;
+      t.match(reply, { status: 422, json: { code: "IDEMPOTENCY_KEY_REUSED", details: null } }, message);
+      t.notOk(isReplay(reply));
+      t.strictSame(await readEverything(service), before, "a refusal changes nothing");
+    },
+  };
+}
