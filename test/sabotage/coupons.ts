@@ -100,7 +100,7 @@ export const couponGuards: Sabotage[] = [
   {
     name: "end of validity",
     edits: [edit("db/code/rules/redemption/check_redeemable.sql", " or p_coupon.valid_to <= p_now then", " then")],
-    tests: ["test/db/races/coupon.test.ts", "test/db/api/variants.test.ts"],
+    tests: ["test/db/races/coupon.test.ts", "test/db/api/variants-query.test.ts"],
   },
   {
     name: "append-only rows",

@@ -71,7 +71,7 @@ export const requestGuards: Sabotage[] = [
   {
     name: "mark of a cancel before its lock",
     edits: [edit("db/code/rules/redemption/check_redeemable.sql", "when p_is_cancelled then", "when false then")],
-    tests: ["test/db/api/idempotency.test.ts"],
+    tests: ["test/db/api/idempotency-keys.test.ts"],
   },
   {
     name: "group hand-back of a second call for a coupon",
