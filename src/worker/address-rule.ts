@@ -55,7 +55,7 @@ export function createAddressRule(allow: readonly string[] = []): AddressRule {
   };
 }
 
-export class RefusedAddress extends Error {
+class RefusedAddress extends Error {
   constructor(hostname: string, address: string) {
     super(
       hostname === address

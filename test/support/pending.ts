@@ -103,6 +103,5 @@ export const pending: Record<string, string[]> = {
     "src/common/statement-csv.ts",
     "src/crypto/request-signature.ts",
     "src/migration/load-code.ts",
-    "src/worker/address-rule.ts",
   ],
 };
