@@ -30,7 +30,8 @@ t.test("the commands and queries of the documents", async (t) => {
   const service = await startDocsService();
   t.teardown(() => service.stop());
   const files = [...blocksOf.values()].flat().filter(({ markers }) => markers["file"] !== undefined);
-  for (const { markers, text } of files) writeFileSync(path.join(service.folder, markers["file"]!), text);
+  for (const { markers, text } of files)
+    writeFileSync(path.join(service.folder, markers["file"]!), setPorts(service, text));
   const example = files.find(({ markers }) => markers["file"] === "file.json");
   if (example !== undefined) await service.applyExample(JSON.parse(example.text));
 
@@ -45,6 +46,7 @@ t.test("the commands and queries of the documents", async (t) => {
         const next = blocks[index + 1];
         const shown = next?.markers["output"] === undefined ? null : next;
         const place = `${name}:${block.line}`;
+        if (block.markers["before"] === "a business day closes") await service.closeDay();
         if (block.language === "bash" && !(await runBash(t, shell, service, { block, shown, place }))) return;
         if (block.language === "sql") await runSql(t, service, block, place);
       }
@@ -62,9 +64,7 @@ async function runBash(t: Test, shell: Shell, service: DocsService, { block, sho
     return false;
   }
   const lines = await Promise.all(block.text.split("\n").map((line) => fill(service, line)));
-  const { code, stdout, stderr } = await shell.run(
-    lines.join("\n").replaceAll("127.0.0.1:8080", new URL(service.url).host),
-  );
+  const { code, stdout, stderr } = await shell.run(setPorts(service, lines.join("\n")));
   t.equal(code, 0, `${place}: the commands succeed\n${stdout}${stderr}`);
   if (shown !== null) {
     const { found, wanted } = compare(shown, stdout);
@@ -91,6 +91,13 @@ async function runSql(t: Test, service: DocsService, block: Block, place: string
   }
 }
 
+// The ports that the documents name, and those of this run: a receiver of webhooks listens on 3000.
+function setPorts(service: DocsService, text: string): string {
+  return text
+    .replaceAll("127.0.0.1:8080", new URL(service.url).host)
+    .replaceAll(/\b3000\b/g, String(service.receiverPort));
+}
+
 // Real ids in the places of bat_…, cpn_…, red_… and evt_….
 async function fill(service: DocsService, text: string): Promise<string> {
   const place = /\b(bat|cpn|red|evt)_\w*…/g;
@@ -105,6 +112,7 @@ function environmentOf(service: DocsService): Record<string, string | undefined>
   return {
     PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
     HOME: process.env["HOME"],
+    SERVICE: service.url,
     PORT: new URL(service.url).port,
     WEBHOOK_ALLOW: "127.0.0.0/8",
   };

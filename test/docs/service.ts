@@ -11,6 +11,8 @@ import { loadMasterKeys } from "../../src/crypto/keys.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
 import { root } from "../support/copy.ts";
+import { zoneOf } from "../support/business-days.ts";
+import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -20,10 +22,13 @@ export type DocsService = {
   folder: string;
   scratch: string;
   url: string;
+  receiverPort: number;
   openSql(role: string): ReturnType<typeof openSession>;
   applyExample(file: { tenants: Record<string, unknown>[] }): Promise<void>;
   // A released batch and one of its coupons; `tenant` is ten_demoa or ten_acme.
   makeExample(tenant: string, isLocked: boolean): Promise<Example>;
+  // Closes the open business day of the distributor of ten_demob, and waits for its statement.
+  closeDay(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -44,6 +49,7 @@ export async function startDocsService(): Promise<DocsService> {
     env: { PORT: "0", WEBHOOK_ALLOW: "127.0.0.0/8", LOG_LEVEL: "warn", HOME: process.env["HOME"] ?? folder },
   }) as ChildProcessWithoutNullStreams;
   const [, url = ""] = await untilPrinted(program, /Listening on (\S+)\. /);
+  const receiverPort = await findFreePort();
   const dataDir = path.join(folder, ".data");
   const config = readConfig({ DATA_DIR: dataDir });
   const address = findAddress(config);
@@ -98,13 +104,45 @@ export async function startDocsService(): Promise<DocsService> {
     return { batch, coupon: coupon!.coupon_id, redemption: redeemed["redemption"] as string, event: event!.event };
   }
 
+  // There is no test clock: the distributor moves to a time zone where the day after its open one is at noon.
+  async function closeDay(): Promise<void> {
+    const book = await waitUntil("the books of pty_dist", async () => {
+      const [row] = await superuser.rows<{ party_id: number; offset_seconds: number }>(
+        `select p.party_id,
+                extract(epoch from (b.open_on + 1)::timestamp + interval '12 hours' - (now() at time zone 'UTC'))::int
+                  as offset_seconds
+         from core.ledger_book b join core.party p using (tenant_id, party_id) where p.external_id = 'pty_dist'`,
+      );
+      return row ?? null;
+    });
+    // An entry that is not posted yet would be posted to the next day.
+    await waitUntil("all entries posted", async () => {
+      const rows = await superuser.rows(
+        `select from core.ledger_entry l
+         where not exists (select from core.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id)`,
+      );
+      return rows.length === 0;
+    });
+    const zone = zoneOf(book.offset_seconds);
+    await superuser.rows("update core.party set time_zone = $2 where party_id = $1", [book.party_id, zone]);
+    await waitUntil("a statement", async () => {
+      const rows = await superuser.rows(
+        "select from core.statement where distributor_id = $1 and ready_at is not null",
+        [book.party_id],
+      );
+      return rows.length > 0;
+    });
+  }
+
   return {
     folder,
     scratch,
     url,
+    receiverPort,
     openSql: (role) => openSession(address, { name: "coupon docs", ...(role !== "superuser" && { role }) }),
     applyExample,
     makeExample,
+    closeDay,
     async stop() {
       await Promise.all([superuser.end(), admin.end()]);
       program.kill("SIGTERM");

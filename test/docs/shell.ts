@@ -4,9 +4,13 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export type Ran = { code: number; stdout: string; stderr: string };
 export type Shell = { run(text: string): Promise<Ran>; close(): void };
+
+// A block that takes longer belongs in not-run.ts.
+const blockMs = 30_000;
 
 export function openShell(cwd: string, env: Record<string, string | undefined>, scratch: string): Shell {
   // A process group, so that what runs in the background ends with it.
@@ -35,7 +39,11 @@ export function openShell(cwd: string, env: Record<string, string | undefined>, 
       // set -e ends the shell: then the line with the status never comes.
       bash.stdin.write(`set -e -o pipefail; . '${script}' </dev/null >'${stdout}' 2>'${stderr}'; echo done\n`);
       const ended = once(bash, "close").then(([code]) => read(Number(code ?? 1)));
-      return Promise.race([once(lines, "line").then(() => read(0)), ended]);
+      const late = sleep(blockMs, null, { ref: false }).then(() => ({
+        ...read(124),
+        stderr: `not done in ${blockMs / 1_000} s`,
+      }));
+      return Promise.race([late, once(lines, "line").then(() => read(0)), ended]);
     },
     close() {
       try {
