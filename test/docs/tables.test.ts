@@ -53,3 +53,11 @@ t.test("every test file that docs/security.md names exists", async (t) => {
   t.ok(files.length > 10);
   for (const name of files) t.ok(existsSync(path.join(root, name)), name);
 });
+
+t.test("every file that docs/design.md names exists", async (t) => {
+  const files = [...read("docs/design.md").matchAll(/`((?:src|db|test)\/[\w/.-]+\.\w+)`/g)].map(
+    ([, name = ""]) => name,
+  );
+  t.ok(files.length > 40);
+  for (const name of files) t.ok(existsSync(path.join(root, name)), name);
+});
