@@ -1,5 +1,6 @@
--- Who may call what. Run by every migrate after the code is loaded, so that new functions are covered.
--- Table owners apart, nobody touches a table: functions run as their owner where a caller's role needs it.
+-- The rights of each role. Every migrate runs this after it has loaded the code, so it covers new
+-- functions. Only the owner may use tables: a function that needs them for a caller runs as its
+-- owner.
 
 revoke all on all functions in schema core, rules, api, gate, jobs, admin, report from public;
 
@@ -13,8 +14,8 @@ grant usage on schema report to coupon_report, coupon_admin;
 grant select on all tables in schema report to coupon_report, coupon_admin;
 grant execute on all functions in schema report to coupon_report, coupon_admin;
 
--- A view reads tables as its owner but calls functions as its reader: these
--- are pure, or read as their owner.
+-- A view reads tables as its owner, but calls functions as its reader. These functions are pure, or
+-- run as their owner.
 grant execute on function
   rules.format_id(text, uuid), rules.parse_id(text, text),
   rules.format_amount(bigint, int, text), rules.summarize_day(int, int, date),

@@ -1,7 +1,9 @@
--- The schema of the worker's queue, its own and empty: graphile-worker fills it when `work` starts, with the rights of
--- coupon_worker. Nobody else runs what it holds, least of all migrate, which may be a superuser; and no program has the right to
--- create schemas. The table is the library's first, which it takes for the sign that the schema is there.
--- Run by each migrate, and safe to run again.
+-- The empty schema of the worker's queue. graphile-worker fills it when `work` starts, with the
+-- rights of coupon_worker. Only the worker runs the functions in it. migrate, which may run as a
+-- superuser, never does. migrate creates the schema because no program has the right to create one.
+-- The table is the first one of graphile-worker, by which the library sees that the schema exists.
+--
+-- Every migrate runs this. It is safe to run again.
 do $worker$
 begin
   if to_regnamespace('graphile_worker') is null then

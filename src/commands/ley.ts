@@ -1,5 +1,5 @@
-// What `npx ley` does in this project (ley.config.js). `ley status` and `ley new` work. `ley up` and `ley down` are
-// refused: ley would apply migrations without their transaction, their locks and the functions of db/code.
+// What `npx ley` does in this project (see ley.config.js). `ley status` and `ley new` work. `ley up` and `ley down`
+// are refused, because ley would leave out the lock, the transaction and the functions of db/code.
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -9,7 +9,7 @@ import { findAddress } from "../embedded/find-address.ts";
 import { readStatus } from "../migration/applied.ts";
 import { databaseFolder, listMigrations } from "../migration/db-files.ts";
 
-/** The part of ley's configuration that we set. Without a driver of ours, ley would create a table public.migrations. */
+/** The configuration that ley needs. Without our driver, ley would create its own table public.migrations. */
 interface LeyConfig {
   driver: {
     connect(): void;
@@ -24,7 +24,7 @@ const refusals: Record<string, string> = {
   down: "migrations only go forward: restore a backup instead (`npm run migrate` applies new migrations)",
 };
 
-/** ley calls this after it has read its command line, and before it does anything. `args` is that command line. */
+/** ley calls this after it has parsed its command line, `args`, and before it acts. */
 export function configureLey(args: string[]): LeyConfig {
   try {
     const { command, subject } = readCommand(args);
@@ -46,7 +46,7 @@ export function configureLey(args: string[]): LeyConfig {
 
 function readCommand(args: string[]): { command: string; subject: string } {
   const text = { type: "string" } as const;
-  // As ley declares them, so that a value is not taken for the command.
+  // Declared as in ley, so that the value of an option is not mistaken for the command.
   const options = {
     cwd: { ...text, short: "C" },
     dir: { ...text, short: "d" },

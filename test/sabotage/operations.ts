@@ -10,7 +10,7 @@ export const operationGuards: Sabotage[] = [
   {
     name: "functions that programs call stay for one version",
     edits: [edit("src/migration/load-code.ts", "!names.has(`${schema}.${name}`) && note !== retired,", "false,")],
-    tests: ["test/migration/migrate.test.ts"],
+    tests: ["test/migration/load-code.test.ts"],
   },
   {
     name: "functions stay until running calls have ended",
@@ -18,7 +18,7 @@ export const operationGuards: Sabotage[] = [
       edit("src/migration/load-code.ts", '  await session.run("rollback to savepoint trial");\n', ""),
       edit("src/migration/load-code.ts", "unusedRoutines, retired:", "unusedRoutines: [], retired:"),
     ],
-    tests: ["test/migration/migrate.test.ts"],
+    tests: ["test/migration/load-code.test.ts"],
   },
   {
     name: "the old program stays ready during a rollout",

@@ -1,5 +1,5 @@
-// Everything that a migrate could leave behind: objects with their rights, the service's roles, its advisory lock. What other
-// test files do on the same server at the same time does not show.
+// Everything that a migrate could leave behind: objects with their rights, the roles of the service, and an advisory
+// lock. It leaves out what other test files may change on the same server at the same time.
 import type { Address } from "../../src/common/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 
@@ -9,7 +9,8 @@ export async function readCatalog(address: Address): Promise<string[]> {
     const rows = await session.rows<{ item: string }>(`
       select format('role %s', rolname) as item from pg_roles
         where rolname in ('coupon_owner', 'coupon_api', 'coupon_worker', 'coupon_report', 'coupon_admin')
-      union all select format('database %s %s', datname, datacl::text) from pg_database where datname = current_database()
+      union all select format('database %s %s', datname, datacl::text)
+        from pg_database where datname = current_database()
       union all select format('schema %s %s', nspname, nspacl::text) from pg_namespace where nspname !~ '^pg_'
       union all select format('relation %s %s %s', c.oid, c.oid::regclass, c.relacl::text)
         from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname !~ '^pg_'

@@ -1,0 +1,106 @@
+// What a migrate does with views and functions that the repository no longer has.
+import t from "tap";
+import { expectedVersion, listCode } from "../../src/migration/db-files.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { migrate } from "../../src/migration/migrate.ts";
+import { asOwner } from "../support/as-owner.ts";
+import { createDatabase } from "../support/database.ts";
+
+t.test(
+  "A migrate drops what the repository no longer has, restores what it has, and breaks nobody else's objects",
+  async (t) => {
+    const { address, drop } = await createDatabase();
+    t.teardown(drop);
+    const markOld = (): Promise<unknown> =>
+      asOwner(address, "update core.code_version set sha256 = 'another ' || clock_timestamp() where is_current");
+    const listNames = async (): Promise<string[]> =>
+      (
+        await asOwner<{ name: string }>(
+          address,
+          `
+      select n.nspname || '.' || p.proname as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+      where n.nspname in ('rules', 'api', 'gate', 'jobs', 'admin', 'report')
+      union all select schemaname || '.' || viewname from pg_views
+      where schemaname in ('rules', 'api', 'gate', 'jobs', 'admin', 'report') order by 1`,
+        )
+      ).map(({ name }) => name);
+    const expected = listCode()
+      .map(({ schema, name }) => `${schema}.${name}`)
+      .sort();
+    t.strictSame((await listNames()).sort(), expected);
+
+    await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
+    await asOwner(address, "create view report.forgotten as select rules.forgotten() as one");
+    await asOwner(address, "drop function gate.read_version()");
+    // Its result type differs from the file's, so `or replace` fails.
+    await asOwner(address, "create function gate.read_version() returns int language sql immutable return 1");
+    await markOld();
+    await migrate(address);
+    t.strictSame((await listNames()).sort(), expected);
+    const { migration, code } = expectedVersion();
+    t.match(await asOwner(address, "select migration, code from gate.read_version()"), [
+      { migration, code: new RegExp(`^${code} another`) },
+    ]);
+
+    await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
+    await asOwner(address, "create view core.theirs as select rules.forgotten() as one");
+    await markOld();
+    await t.rejects(migrate(address), { message: /cannot drop.*2BP01.*\n.*core\.theirs/s });
+    t.equal((await asOwner(address, "select one from core.theirs")).length, 1, "nothing was dropped");
+  },
+);
+
+t.test("A function that programs call stays for one version after the repository drops it", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const exists = async (): Promise<boolean> =>
+    (await asOwner(address, "select from pg_proc where proname = 'forgotten'")).length > 0;
+  const moveOn = async (from: string): Promise<void> => {
+    await asOwner(address, "update core.code_version set sha256 = $1 where is_current", [from]);
+    await migrate(address);
+  };
+  await asOwner(address, "create function jobs.forgotten() returns int language sql immutable return 1");
+  await asOwner(address, "create function jobs.list_due_batches(text) returns int language sql immutable return 1");
+  await moveOn("one");
+  t.ok(await exists());
+  t.equal(
+    (await asOwner(address, "select from pg_proc where proname = 'list_due_batches'")).length,
+    1,
+    "a function with the name of a file is dropped",
+  );
+  await moveOn("two");
+  t.notOk(await exists());
+});
+
+t.test("A call that runs an old function still finds the functions that it calls", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  await asOwner(address, "create function rules.gone() returns int language sql immutable return 1");
+  await asOwner(
+    address,
+    `create function jobs.under_way() returns int language plpgsql volatile as
+    'begin perform pg_advisory_xact_lock(4711); return rules.gone(); end'`,
+  );
+  await asOwner(address, "update core.code_version set sha256 = 'another'");
+  const [psql, caller] = [
+    openSession(address, { name: "coupon test" }),
+    openSession(address, { name: "coupon caller" }),
+  ];
+  await psql.rows("select pg_advisory_lock(4711)");
+  const answer = caller.rows("select jobs.under_way() as one").catch((error: unknown) => error);
+  while (
+    (
+      await psql.rows(
+        `select from pg_stat_activity
+         where application_name = 'coupon caller' and cardinality(pg_blocking_pids(pid)) > 0`,
+      )
+    ).length === 0
+  );
+  const migrated = migrate(address);
+  while ((await psql.rows("select from core.code_version where is_current and sha256 <> 'another'")).length === 0);
+  await psql.rows("select pg_advisory_unlock(4711)");
+  t.match(await answer, [{ one: 1 }]);
+  await migrated;
+  t.equal((await psql.rows("select from pg_proc where proname = 'gone'")).length, 0);
+  await Promise.all([psql.end(), caller.end()]);
+});
