@@ -6,7 +6,7 @@ import type { Session } from "../database/types.ts";
 import { type CodeFile, codeSchemas, listCode } from "./db-files.ts";
 
 /** A script failed. The message begins with file and line, in the form that editors understand. */
-export class ScriptError extends Error {
+class ScriptError extends Error {
   override name = "ScriptError";
 }
 

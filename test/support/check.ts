@@ -32,7 +32,7 @@ await runProgram(async () => {
   const results = [
     runTool("tsc", ["--noEmit"]),
     runTool("oxlint", ["--deny-warnings"]),
-    runTool("prettier", ["--check", "--log-level", "warn", "src", "test", "db"]),
+    runTool("prettier", ["--check", "--log-level", "warn", "src", "test", "db", "ley.config.js"]),
     checkProjectRules(),
   ];
   console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");

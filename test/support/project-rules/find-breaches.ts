@@ -12,7 +12,7 @@ export function findBreaches(): Record<string, Breach[]> {
   const src = readFiles("src", ".ts");
   const test = readFiles("test", ".ts");
   const stubs = readFiles("db", ".ts");
-  const typescript = [...src, ...test, ...stubs, ...readRootFiles(".ts")];
+  const typescript = [...src, ...test, ...stubs, ...readRootFiles(".ts"), ...readRootFiles(".js")];
   // db/tables.sql is generated.
   const sql = readFiles("db", ".sql").filter((file) => file.path !== "db/tables.sql");
   const migrations = sql.filter((file) => file.path.startsWith("db/migrations/"));
