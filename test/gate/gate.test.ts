@@ -1,16 +1,12 @@
-// The way to the database with a database that is slow, away or broken.
+// The gate groups calls and keeps its deadlines, also when the database is slow, unreachable or broken.
 import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../../src/database/types.ts";
 import { createGate, type Call, type Gate } from "../../src/gate/gate.ts";
-import { beforeDeadline } from "../../src/common/deadline.ts";
-import { createLane } from "../../src/gate/lane.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Unavailable } from "../../src/common/unavailable.ts";
-import { sendPlain } from "../support/client.ts";
 import { startService } from "../support/service.ts";
-import { bodies, startStub } from "../support/stub.ts";
 
 const call: Call = {
   credential_id: 1,
@@ -22,7 +18,6 @@ const call: Call = {
   args: {},
 };
 const soon = (ms = 1_000) => performance.now() + ms;
-const lockPath = "/v1/coupons/lock";
 const never = () => new Promise<never>(() => {});
 
 type Asked = { calls: Call[]; isAlone: boolean };
@@ -36,7 +31,7 @@ type Answered = {
 const done: Answered = { http_status: 200, code: null, resource: null, body: "{}", is_replay: false };
 const handedBack: Answered = { ...done, http_status: null };
 
-// `answer` gives the answer to one call of a group.
+// A gate over a fake database. `answer` returns the answer to one call of a group.
 function gateOver(
   answer: (call: Call, isAlone: boolean) => Promise<Answered>,
   hungAfterMs = 7_000,
@@ -59,7 +54,7 @@ function gateOver(
 
 const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, Unavailable);
 
-t.test("an answer passes through as it is", async (t) => {
+t.test("An answer passes through unchanged", async (t) => {
   const { gate, asked } = gateOver(async () => ({
     http_status: 409,
     code: "X",
@@ -77,7 +72,7 @@ t.test("an answer passes through as it is", async (t) => {
   t.strictSame(asked, [{ calls: [call], isAlone: false }]);
 });
 
-t.test("a call that is handed back runs again alone, its nonce spent already", async (t) => {
+t.test("A call that is handed back runs again alone, with its nonce already spent", async (t) => {
   const { gate, asked } = gateOver(async (_, isAlone) => (isAlone ? done : handedBack));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
   t.strictSame(asked, [
@@ -86,15 +81,15 @@ t.test("a call that is handed back runs again alone, its nonce spent already", a
   ]);
 });
 
-t.test("spendNonce returns null for a new nonce, else the refusal", async (t) => {
+t.test("spendNonce returns null for a new nonce, and the refusal for a used one", async (t) => {
   const { gate, asked } = gateOver(async () => (asked.length === 1 ? done : { ...done, http_status: 401 }));
   t.equal(await gate.spendNonce(7, call, soon()), null);
   t.match(await gate.spendNonce(7, call, soon()), { status: 401 });
   t.match(asked[0]!.calls[0], { operation: "spend_nonce", nonce: "n", body_hash: null });
-  t.equal(asked.length, 2, "never alone");
+  t.equal(asked.length, 2, "it never runs alone");
 });
 
-t.test("no connection is 503, a bug is a bug", async (t) => {
+t.test("Without a connection a call gets 503; a bug is passed on", async (t) => {
   const failing = (error: unknown) => gateOver(async () => Promise.reject(error)).gate.perform(7, call, soon());
   for (const code of ["ECONNREFUSED", "ENOENT", "CONNECTION_CLOSED", "CONNECT_TIMEOUT"])
     await isUnavailable(t, failing(Object.assign(new Error(code), { code })));
@@ -102,21 +97,21 @@ t.test("no connection is 503, a bug is a bug", async (t) => {
   await t.rejects(failing(bug), bug);
 });
 
-t.test("a query that never ends is 503 at the deadline", async (t) => {
+t.test("A query that never ends gets 503 at its deadline", async (t) => {
   const { gate } = gateOver(never);
   const startedAt = performance.now();
   await isUnavailable(t, gate.perform(7, call, soon(50)));
   t.ok(performance.now() - startedAt < 500);
 });
 
-t.test("connections that hang are replaced, and then it answers again", async (t) => {
+t.test("Hung connections are replaced, and calls succeed again", async (t) => {
   const { gate, opened } = gateOver(async () => (opened() === 1 ? never() : done), 20);
   await isUnavailable(t, gate.perform(7, call, soon(100)));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
   t.equal(opened(), 2);
 });
 
-t.test("calls that wait for a lock leave the quick lane free", async (t) => {
+t.test("Calls that wait for a lock do not block the quick lane", async (t) => {
   const { gate } = gateOver(async ({ operation }, isAlone) =>
     isAlone ? never() : operation === "lock" ? handedBack : done,
   );
@@ -129,7 +124,7 @@ t.test("calls that wait for a lock leave the quick lane free", async (t) => {
 });
 
 t.test(
-  "calls of a tenant that come together or while a group of it is under way gather; another tenant does not wait for them",
+  "Calls of a tenant that arrive together, or during a group, form groups; other tenants do not wait for them",
   async (t) => {
     const { gate, asked } = gateOver(() => sleep(20, done));
     const ended: string[] = [];
@@ -149,12 +144,12 @@ t.test(
     t.strictSame(
       sent,
       many.map((_, index) => `r-${index}`),
-      "each once, in their order",
+      "each call once, in its order",
     );
   },
 );
 
-t.test("an error of one call of a group harms no other; that the database is away is told to all", async (t) => {
+t.test("An error of one call fails only that call; an unreachable database fails the whole group", async (t) => {
   const service = await startService(t);
   const { gate, asked } = gateOver(async ({ request_id }) => {
     if (request_id === "r-50") await service.owner.rows("select 1 / 0");
@@ -174,10 +169,10 @@ t.test("an error of one call of a group harms no other; that the database is awa
 
   const away = gateOver(async () => Promise.reject(Object.assign(new Error("away"), { code: "ECONNREFUSED" })));
   await Promise.all(Array.from({ length: 10 }, () => isUnavailable(t, away.gate.perform(7, call, soon()))));
-  t.equal(away.asked.length, 1, "no call is tried alone then");
+  t.equal(away.asked.length, 1, "no call is retried alone");
 });
 
-t.test("what may take long is never in one transaction with others", async (t) => {
+t.test("An operation that may take long runs alone", async (t) => {
   const { gate, asked } = gateOver(async () => done);
   const operations = ["redeem", "redeem", "redeem", "pull_events", "redeem", "query", "create_batch", "lock"];
   await Promise.all(
@@ -200,7 +195,7 @@ t.test("what may take long is never in one transaction with others", async (t) =
   t.equal(asked.flatMap(({ calls }) => calls).length, operations.length);
 });
 
-t.test("too many that wait are refused at once", async (t) => {
+t.test("Calls beyond the limit of waiting calls are refused at once", async (t) => {
   const { gate } = gateOver(never);
   let refused = 0;
   const all = Array.from({ length: 1_100 }, async () =>
@@ -209,114 +204,7 @@ t.test("too many that wait are refused at once", async (t) => {
     }),
   );
   await new Promise(setImmediate);
-  t.equal(refused, 68, "32 are under way, 1,000 wait");
+  t.equal(refused, 68, "32 run and 1,000 wait");
   await Promise.all(all);
   t.equal(refused, 1_100);
-});
-
-t.test("a lane keeps its width, its order and its limit, and begins nothing that is too late", async (t) => {
-  const lane = createLane({ width: 2, maxWaiting: 3, hungAfterMs: 7_000 });
-  const begun: number[] = [];
-  const ends: (() => void)[] = [];
-  const work = (number: number) => () =>
-    new Promise<number>((resolve) => {
-      begun.push(number);
-      ends.push(() => resolve(number));
-    });
-  const run = (number: number, ms: number) => lane.run(soon(ms), work(number), () => {});
-  const [first, second, late, third, fourth] = [run(1, 1_000), run(2, 1_000), run(3, 20), run(4, 1_000), run(5, 1_000)];
-  await isUnavailable(t, run(6, 1_000));
-  await isUnavailable(t, late);
-  t.strictSame(begun, [1, 2]);
-  ends[0]!();
-  t.equal(await first, 1);
-  ends[1]!();
-  t.equal(await second, 2);
-  await new Promise(setImmediate);
-  t.strictSame(begun, [1, 2, 4, 5]);
-  ends[2]!();
-  ends[3]!();
-  t.strictSame(await Promise.all([third, fourth]), [4, 5]);
-  await t.rejects(
-    lane.run(
-      soon(),
-      () => Promise.reject(new Error("x")),
-      () => {},
-    ),
-    /x/,
-  );
-  t.equal(await beforeDeadline(Promise.resolve(1), soon()), 1);
-});
-
-t.test("503 says when to come back, 500 says nothing of what happened", async (t) => {
-  const away = await startStub(t, { perform: async () => Promise.reject(new Unavailable("away")) });
-  const answer = await away.asA.post(lockPath, bodies[lockPath]);
-  t.match(
-    [answer.status, answer.json, answer.headers["retry-after"]],
-    [503, { code: "UNAVAILABLE", request_id: "r-1", details: null }, "1"],
-  );
-  const broken = await startStub(t, { perform: async () => Promise.reject(new Error("secret detail")) });
-  const failed = await broken.asA.post(lockPath, bodies[lockPath]);
-  t.match([failed.status, failed.json.code], [500, "INTERNAL_ERROR"]);
-  t.notMatch(failed.text, /secret detail/);
-  t.match(
-    broken.log,
-    [
-      { request_id: "r-1", err: { message: "secret detail" } },
-      { status: 500, code: "INTERNAL_ERROR" },
-    ],
-    "the log has it",
-  );
-});
-
-t.test("a replay says so", async (t) => {
-  const { asA, log } = await startStub(t, {
-    perform: async () => ({
-      status: 409,
-      code: "COUPON_VOIDED",
-      resource: null,
-      body: '{"code": "COUPON_VOIDED"}',
-      isReplay: true,
-    }),
-  });
-  const answer = await asA.post(lockPath, bodies[lockPath]);
-  t.match(
-    [answer.status, answer.text, answer.headers["idempotent-replayed"]],
-    [409, '{"code": "COUPON_VOIDED"}', "true"],
-  );
-  t.match(log.at(-1), {
-    operation: "lock",
-    status: 409,
-    code: "COUPON_VOIDED",
-    access_key: "ak_a",
-    tenant_id: 7,
-    is_replay: true,
-    duration_ms: Number,
-  });
-});
-
-t.test("healthz asks nobody, readyz asks for the version", async (t) => {
-  let migration = "1";
-  const { url } = await startStub(t, {
-    readVersion: async () => (migration === "" ? never() : { migration, code: "1" }),
-  });
-  t.match(await sendPlain(url, "GET", "/healthz"), { status: 200, text: '{"ok":true}' });
-  t.match(await sendPlain(url, "GET", "/readyz"), { status: 200, text: '{"ok":true}' });
-  migration = "0";
-  t.match(await sendPlain(url, "GET", "/readyz"), { status: 503, json: { code: "UNAVAILABLE" } });
-  migration = "";
-  t.match(await sendPlain(url, "GET", "/readyz"), { status: 503 }, "and not for ever");
-  t.match(await sendPlain(url, "GET", "/healthz"), { status: 200 });
-});
-
-t.test("a secret that changed is known at once, and a credential is looked up once in a while", async (t) => {
-  const { asA, asB, lookups, gate } = await startStub(t);
-  await Promise.all(Array.from({ length: 20 }, () => asA.get("/v1/batches/bat_1")));
-  t.strictSame(lookups, ["ak_a"]);
-  const find = gate.findCredential;
-  gate.findCredential = async () => null;
-  t.equal((await asA.get("/v1/batches/bat_1")).status, 200, "the database judges a revoked one");
-  t.equal((await asB.get("/v1/batches/bat_1")).status, 401);
-  gate.findCredential = find;
-  t.equal((await asB.get("/v1/batches/bat_1")).status, 200);
 });

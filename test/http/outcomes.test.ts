@@ -1,0 +1,85 @@
+// How the HTTP side passes on the outcomes of the gate, and when it asks the database for anything else.
+import t from "tap";
+import { Unavailable } from "../../src/common/unavailable.ts";
+import { sendPlain } from "../support/client.ts";
+import { bodies, startStub } from "../support/stub.ts";
+
+const lockPath = "/v1/coupons/lock";
+const never = () => new Promise<never>(() => {});
+
+t.test("A 503 says when to retry, and a 500 hides the error and logs it", async (t) => {
+  const away = await startStub(t, { perform: async () => Promise.reject(new Unavailable("away")) });
+  const answer = await away.asA.post(lockPath, bodies[lockPath]);
+  t.match(
+    [answer.status, answer.json, answer.headers["retry-after"]],
+    [503, { code: "UNAVAILABLE", request_id: "r-1", details: null }, "1"],
+  );
+  const broken = await startStub(t, { perform: async () => Promise.reject(new Error("secret detail")) });
+  const failed = await broken.asA.post(lockPath, bodies[lockPath]);
+  t.match([failed.status, failed.json.code], [500, "INTERNAL_ERROR"]);
+  t.notMatch(failed.text, /secret detail/);
+  t.match(
+    broken.log,
+    [
+      { request_id: "r-1", err: { message: "secret detail" } },
+      { status: 500, code: "INTERNAL_ERROR" },
+    ],
+    "the log has the error",
+  );
+});
+
+t.test("A replayed answer carries the header idempotent-replayed", async (t) => {
+  const { asA, log } = await startStub(t, {
+    perform: async () => ({
+      status: 409,
+      code: "COUPON_VOIDED",
+      resource: null,
+      body: '{"code": "COUPON_VOIDED"}',
+      isReplay: true,
+    }),
+  });
+  const answer = await asA.post(lockPath, bodies[lockPath]);
+  t.match(
+    [answer.status, answer.text, answer.headers["idempotent-replayed"]],
+    [409, '{"code": "COUPON_VOIDED"}', "true"],
+  );
+  t.match(log.at(-1), {
+    operation: "lock",
+    status: 409,
+    code: "COUPON_VOIDED",
+    access_key: "ak_a",
+    tenant_id: 7,
+    is_replay: true,
+    duration_ms: Number,
+  });
+});
+
+t.test("healthz asks nothing of the database; readyz reads its version", async (t) => {
+  let migration = "1";
+  const { url } = await startStub(t, {
+    readVersion: async () => (migration === "" ? never() : { migration, code: "1" }),
+  });
+  t.match(await sendPlain(url, "GET", "/healthz"), { status: 200, text: '{"ok":true}' });
+  t.match(await sendPlain(url, "GET", "/readyz"), { status: 200, text: '{"ok":true}' });
+  migration = "0";
+  t.match(await sendPlain(url, "GET", "/readyz"), { status: 503, json: { code: "UNAVAILABLE" } });
+  migration = "";
+  t.match(await sendPlain(url, "GET", "/readyz"), { status: 503 }, "readyz gives up at its deadline");
+  t.match(await sendPlain(url, "GET", "/healthz"), { status: 200 });
+});
+
+t.test("A credential is cached once it is found, and looked up again while it is unknown", async (t) => {
+  const { asA, asB, lookups, gate } = await startStub(t);
+  await Promise.all(Array.from({ length: 20 }, () => asA.get("/v1/batches/bat_1")));
+  t.strictSame(lookups, ["ak_a"]);
+  const find = gate.findCredential;
+  gate.findCredential = async () => null;
+  t.equal(
+    (await asA.get("/v1/batches/bat_1")).status,
+    200,
+    "a cached credential: the database itself refuses a revoked one",
+  );
+  t.equal((await asB.get("/v1/batches/bat_1")).status, 401);
+  gate.findCredential = find;
+  t.equal((await asB.get("/v1/batches/bat_1")).status, 200);
+});

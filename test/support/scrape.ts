@@ -1,0 +1,34 @@
+// The metrics port of a program, as Prometheus reads it.
+import type { Test } from "tap";
+import { createLog } from "../../src/common/log.ts";
+import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
+import { connect } from "../../src/database/connect.ts";
+import { keepAnswering } from "../../src/database/reconnecting.ts";
+import { sendPlain } from "./client.ts";
+import type { Running } from "./service.ts";
+
+export async function openMetrics(t: Test): Promise<Metrics> {
+  const metrics = await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, createLog("silent"));
+  t.teardown(() => metrics!.stop());
+  return metrics!;
+}
+
+/** Values by metric with its labels, such as name{label="…"}. */
+export async function scrape({ url }: Metrics): Promise<Map<string, number>> {
+  const { status, text } = await sendPlain(url, "GET", "/metrics");
+  if (status !== 200) throw new Error(text);
+  return new Map(
+    text
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]),
+  );
+}
+
+/** The connection that a worker reads its metrics with. */
+export function openMetricsDatabase(t: Test, address: Running["address"], role?: string) {
+  const options = { name: "coupon test", max: 1, ...(role !== undefined && { role }) };
+  const database = keepAnswering(() => connect(address, options));
+  t.teardown(() => database.end());
+  return database;
+}
