@@ -14,9 +14,9 @@ export const accessGuards: Sabotage[] = [
     behind: "the tenant in rules.hold_coupons, as a 503",
     edits: [
       edit(
-        "db/code/rules/redemption/decide_redemptions.sql",
-        "left join core.coupon k on k.tenant_id = c.tenant_id and k.lookup_hash",
-        "left join core.coupon k on k.lookup_hash",
+        "db/code/rules/redemption/read_redemption_cases.sql",
+        "on k.tenant_id = c.tenant_id and k.lookup_hash",
+        "on k.lookup_hash",
       ),
     ],
     tests: ["test/db/api/scope.test.ts"],

@@ -1,7 +1,8 @@
--- What the HTTP layer needs to check a signature. Revoked and unknown are one: no row.
+-- What the HTTP layer needs to check a signature. No row: the access key is unknown or revoked.
 create or replace function gate.find_credential(
   p_access_key text,
-  out tenant_id int, out credential_id int, out variant text, out amount_unit text, out sealed_secret bytea)
+  out tenant_id int, out credential_id int, out variant text, out amount_unit text,
+  out sealed_secret bytea)
 returns setof record
 language sql stable security definer
 begin atomic
@@ -10,4 +11,5 @@ begin atomic
   join core.tenant t on t.tenant_id = c.tenant_id
   where c.access_key = p_access_key and c.revoked_at is null;
 end;
-comment on function gate.find_credential(text) is 'The live credential of an access key.';
+comment on function gate.find_credential(text) is
+  'The credential of an access key, unless it is revoked.';

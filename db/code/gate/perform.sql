@@ -1,14 +1,15 @@
--- Performs a group of calls of one tenant in this transaction and returns one row for each call, in any order.
--- All effects and recorded answers commit together. An exception undoes the whole group.
+-- Performs a group of calls of one tenant in this transaction and returns one row for each call, in
+-- any order. All effects and recorded answers commit together. An exception undoes the whole group.
 --
--- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}].
+-- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
 --   nonce null: it has been spent before. body_hash null: the call is a read.
--- p_alone: the only call, and it may wait for locks. Otherwise nothing here waits: a call that would
---   have to wait is handed back (http_status null) and has written nothing but its nonce. The gate
---   then runs it again alone, without its nonce.
+-- p_alone: p_calls is one call, and it may wait for locks. Otherwise nothing here waits: a call
+--   that would have to wait is handed back (http_status null) and has written nothing but its
+--   nonce. The gate then runs it again, alone and with nonce null.
 --
--- The operation spend_nonce does nothing else: its nonce is spent by then, as for every call.
--- A few statements serve the whole group for credentials, nonces, replays, redeems, locks and records.
+-- The operation spend_nonce does no more than that: at its turn its nonce is spent, as for any
+-- call. A few statements for the whole group check credentials and nonces, find replays, redeem,
+-- lock and record.
 create or replace function gate.perform(
   p_tenant_id int, p_calls jsonb, p_alone boolean,
   out ordinal int, out http_status int, out code text, out resource text, out body text,

@@ -1,11 +1,14 @@
--- Lines of a closed statement's file behind p_after, to be streamed page by page.
+-- A page of a closed statement's file: the lines after line p_after. Downloads stream page by page.
 create or replace function gate.read_statement_page(
-  p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text, p_after int, p_limit int,
+  p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text, p_after int,
+  p_limit int,
   out number int, out fields text[])
 returns setof record
 language sql stable security definer
 begin atomic
   select p.number, p.fields
-  from rules.read_statement_page(p_tenant_id, p_distributor_id, p_business_date, p_kind, p_after, p_limit) p;
+  from rules.read_statement_page(
+    p_tenant_id, p_distributor_id, p_business_date, p_kind, p_after, p_limit) p;
 end;
-comment on function gate.read_statement_page(int, int, date, text, int, int) is 'Lines of a file of a statement.';
+comment on function gate.read_statement_page(int, int, date, text, int, int) is
+  'A page of the lines of a statement''s file.';

@@ -1,7 +1,8 @@
--- Path and message are ours and need no escaping.
+-- p_path and p_message are our own texts, which need no escaping.
 create or replace function rules.refuse_field(p_call core.call, p_path text, p_message text)
 returns core.answer
 language sql immutable
 return rules.refuse(p_call, 'INVALID_REQUEST',
   format('{"issues":[{"path":"%s","message":"%s"}]}', p_path, p_message)::json);
-comment on function rules.refuse_field(core.call, text, text) is '400 for one field of the body.';
+comment on function rules.refuse_field(core.call, text, text) is
+  'A 400 about one field of the body.';

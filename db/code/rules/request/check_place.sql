@@ -1,6 +1,7 @@
--- Variant B knows stores and terminals: the store under the merchant, the terminal under the store. (Variant A records
--- them as given.)
-create or replace function rules.check_place(p_call core.call, p_merchant_id int) returns core.answer
+-- Variant B knows stores and terminals: the store must belong to the merchant and the terminal to
+-- the store. Variant A records them unchecked.
+create or replace function rules.check_place(p_call core.call, p_merchant_id int)
+returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_store     text := p_call.args ->> 'store';
@@ -15,18 +16,23 @@ begin
   end if;
   select s.store_id into v_store_id
   from core.store s
-  where s.tenant_id = p_call.tenant_id and s.merchant_id = p_merchant_id and s.external_id = v_store;
+  where s.tenant_id = p_call.tenant_id
+    and s.merchant_id = p_merchant_id
+    and s.external_id = v_store;
   if not found then
     return rules.refuse_not_found(p_call, 'store');
   end if;
   if v_terminal is not null and not exists (
     select
     from core.terminal t
-    where t.tenant_id = p_call.tenant_id and t.store_id = v_store_id and t.external_id = v_terminal)
+    where t.tenant_id = p_call.tenant_id
+      and t.store_id = v_store_id
+      and t.external_id = v_terminal)
   then
     return rules.refuse_not_found(p_call, 'terminal');
   end if;
   return null;
 end
 $$;
-comment on function rules.check_place(core.call, int) is 'Variant B: store and terminal exist under the merchant.';
+comment on function rules.check_place(core.call, int) is
+  'Refuses a store or terminal that is not the merchant''s (Variant B).';

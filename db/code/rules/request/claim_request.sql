@@ -1,6 +1,6 @@
--- True: nobody else works on the call's request_id or idempotency-key until this transaction ends. False:
--- somebody does, and this call may not wait, or has waited long enough.
--- Both names in one order, so that two calls that cross them cannot wait for each other.
+-- Claims the request_id and the idempotency-key of a call until this transaction ends. False:
+-- another transaction holds one of them, and this call may not wait or has waited long enough.
+-- The two are locked in sorted order, so that two calls with swapped names cannot deadlock.
 create or replace function rules.claim_request(p_call core.call) returns boolean
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -22,4 +22,5 @@ begin
   end;
 end
 $$;
-comment on function rules.claim_request(core.call) is 'Takes the names of a request for this transaction.';
+comment on function rules.claim_request(core.call) is
+  'Claims the request_id and idempotency-key of a call for this transaction.';

@@ -1,8 +1,8 @@
 -- Splits the writes of a group.
--- claimed: new requests. Nobody else can work on their names until this transaction ends.
--- outcomes: of all others. An equal retry gets its first answer, and a reused name a refusal. A call
---   whose name is in use, in another transaction or earlier in this group, is handed back when it may
---   not wait; otherwise it has waited long enough and is refused.
+-- claimed: new requests. No other transaction can perform them until this one ends.
+-- outcomes: of all others. An equal retry gets the first answer; a name that was used for something
+--   else is refused. A call whose name is in use, in another transaction or earlier in this group,
+--   is handed back if it may not wait; otherwise it has waited long enough and is refused.
 create or replace function rules.claim_requests(
   p_calls core.call[], out claimed core.call[], out outcomes core.outcome[])
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
--- The merchant when the caller may act for it, else nothing. Variant A: every merchant of the tenant.
--- Variant B: those of the calling party, and those that list it as a delegate.
+-- Finds a merchant that the caller may act for; null if there is none. Variant A: any merchant of
+-- the tenant. Variant B: the caller's own merchants, and those that list the caller as a delegate.
 create or replace function rules.find_merchant(p_call core.call, p_external_id text) returns int
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -14,4 +14,5 @@ begin
   return null;
 end
 $$;
-comment on function rules.find_merchant(core.call, text) is 'Key of a merchant that the caller may act for.';
+comment on function rules.find_merchant(core.call, text) is
+  'The key of a merchant that the caller may act for.';

@@ -1,6 +1,8 @@
--- The callers behind the credentials of a group, asked for each call: a revoked credential ends here, whatever
--- a cache still holds. caller_id stays null when there is none. A call's ordinal is its place in the array.
-create or replace function rules.identify_callers(p_tenant_id int, p_calls jsonb, p_may_wait boolean)
+-- Turns the calls of a group into core.call and looks up who calls. Credentials are read for each
+-- call, so a revoked one stops working at once, whatever a cache still holds. caller_id stays null
+-- if a credential is unknown or revoked. The ordinal of a call is its place in the array.
+create or replace function rules.identify_callers(
+  p_tenant_id int, p_calls jsonb, p_may_wait boolean)
 returns core.call[]
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
@@ -11,8 +13,8 @@ begin
             decode(r.body_hash, 'hex'), p_may_wait, r.args)::core.call
     from rows from (
       jsonb_to_recordset(p_calls) as (
-        credential_id int, nonce text, operation text, request_id text, idempotency_key text, body_hash text,
-        args jsonb)) with ordinality
+        credential_id int, nonce text, operation text, request_id text, idempotency_key text,
+        body_hash text, args jsonb)) with ordinality
       as r (credential_id, nonce, operation, request_id, idempotency_key, body_hash, args, ordinal)
     left join core.credential c
       on c.tenant_id = p_tenant_id and c.credential_id = r.credential_id and c.revoked_at is null
@@ -20,4 +22,5 @@ begin
     order by r.ordinal);
 end
 $$;
-comment on function rules.identify_callers(int, jsonb, boolean) is 'The calls of a group, and who calls, by credential.';
+comment on function rules.identify_callers(int, jsonb, boolean) is
+  'The calls of a group with their callers.';

@@ -13,4 +13,5 @@ begin
       and d.party_id = p_call.caller_id);
 end
 $$;
-comment on function rules.may_act_for(core.call, int, int) is 'Whether the caller may act for a merchant of its tenant.';
+comment on function rules.may_act_for(core.call, int, int) is
+  'Whether the caller may act for a merchant of its tenant.';

@@ -1,5 +1,6 @@
--- Records final answers so that a retry gets the same bytes, and returns all outcomes. Some answers are not final and
--- are not recorded: a call that is handed back, invalid input, and the key of an earlier create_batch that is reused.
+-- Records final answers, so that a retry gets the same bytes, and returns all outcomes. Some
+-- answers are not final and not recorded: a call that is handed back, invalid input, and a
+-- create_batch that reuses the key of an earlier one.
 create or replace function rules.record_answers(
   p_calls core.call[], p_outcomes core.outcome[])
 returns core.outcome[]

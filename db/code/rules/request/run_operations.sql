@@ -1,4 +1,5 @@
--- Redeems and locks of a group are done together, every other operation one call after the other.
+-- Runs each call's operation: the redeems and the locks of the group together, the others one by
+-- one.
 create or replace function rules.run_operations(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -40,4 +41,5 @@ begin
   return v_outcomes;
 end
 $$;
-comment on function rules.run_operations(core.call[]) is 'Performs the calls of a group, by their operations.';
+comment on function rules.run_operations(core.call[]) is
+  'Runs the operation of each call of a group.';

@@ -1,14 +1,18 @@
--- Spends the nonces of a group, and gives the calls (ordinals) that are not the first with theirs in 11 minutes (twice the
--- timestamp window and a little). Two at the same moment: the advisory lock lets one win at once, so that
--- nobody waits for the other's commit. Two in one group: the first wins. Which rows are ours is told by who wrote
--- them: another transaction can have read the same microsecond. So this is not for savepoints: there all would be spent.
+-- Spends the nonces of a group and returns the ordinals of the calls whose nonce was used before. A
+-- nonce is remembered for 11 minutes: twice the timestamp window and a little more.
+-- Concurrent uses: the advisory lock decides at once, so nobody waits for another's commit. Two
+-- uses in one group: the first wins.
+-- Our rows are told apart by the transaction that wrote them: two transactions can read the same
+-- microsecond from the clock. A subtransaction has another id, so this must not run in a savepoint:
+-- there all nonces would count as used.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_spent  int;
 begin
   insert into core.nonce as n (tenant_id, credential_id, nonce, seen_at)
-  select distinct on (c.credential_id, c.nonce) c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
+  select distinct on (c.credential_id, c.nonce)
+         c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
   from unnest(p_calls) c
   where c.caller_id is not null
     and c.nonce is not null
@@ -19,7 +23,7 @@ begin
   where n.seen_at < excluded.seen_at - interval '11 minutes';
   get diagnostics v_spent = row_count;
 
-  -- nearly always all of them
+  -- nearly always all are new
   if v_spent = cardinality(p_calls) then
     return '{}';
   end if;
@@ -38,4 +42,5 @@ begin
     where c.place > 1 or n.nonce is null);
 end
 $$;
-comment on function rules.spend_nonces(core.call[]) is 'Spends the nonces of a group, and gives the calls that are not the first with theirs.';
+comment on function rules.spend_nonces(core.call[]) is
+  'Spends the nonces of a group and returns the calls whose nonce was used before.';

@@ -1,0 +1,31 @@
+-- What each lock or redeem of a group needs to be decided. A column is null where the call names
+-- nothing that its caller can see.
+-- SQL, stable and without settings of its own: PostgreSQL plans such a function as part of the
+-- statement that reads from it.
+create or replace function rules.read_redemption_cases(
+  p_calls core.call[],
+  out call core.call, out merchant_id int, out coupon core.coupon, out batch_status text,
+  out distributor_id int, out template core.template, out decimals int, out is_cancelled boolean)
+returns setof record
+language sql stable
+begin atomic
+  select c, m.merchant_id, k, b.status, b.distributor_id, t, y.decimals::int,
+         x.lock_request_id is not null
+  from unnest(p_calls) c
+  left join core.merchant m
+    on m.tenant_id = c.tenant_id
+       and m.external_id = c.args ->> 'merchant'
+       and rules.may_act_for(c, m.merchant_id, m.party_id)
+  left join core.coupon k
+    on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
+  left join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
+  left join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+  left join core.currency y on y.currency = t.currency
+  left join core.lock_cancellation x
+    on x.tenant_id = k.tenant_id
+       and x.coupon_id = k.coupon_id
+       and x.caller_id = c.caller_id
+       and x.lock_request_id = c.request_id;
+end;
+comment on function rules.read_redemption_cases(core.call[]) is
+  'Merchant, coupon, batch, template and earlier cancel of each lock or redeem of a group.';
