@@ -1,4 +1,4 @@
-// npm run serve: the HTTP side. Many of these may run beside each other; none keeps anything that matters.
+// `npm run serve`: the HTTP side. Several may run side by side, because none keeps any state that matters.
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
@@ -43,8 +43,8 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
       }),
   });
   const expected = expectedVersion();
-  // A database that lacks something of this program is not ready for it. One that went on to the next version is: until the
-  // one after that, all that this program calls is still there (db/README.md, "Changing it").
+  // A database that lacks anything this program needs is not ready. A database at the next version is: it still has
+  // everything this program calls, until the version after that.
   const readiness = async (deadline: number) => {
     const { migration, code } = await gate.readVersion(deadline);
     return migration >= expected.migration && code.split(" ").includes(expected.code);

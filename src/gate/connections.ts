@@ -62,8 +62,8 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
   };
 }
 
-// No connection (08), lock or statement timeout (55P03, 57014), deadlock or serialization failure (40), out of resources
-// (53), shutdown (57P), read-only after a failover (25006). Everything else is a bug.
+// No connection (08), lock or statement timeout (55P03, 57014), deadlock or serialization failure (40), out of
+// resources (53), shutdown (57P), read-only after a failover (25006). Everything else is a bug.
 function mayWorkLater(error: unknown): boolean {
   return isConnectionError(error) || /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "");
 }

@@ -1,7 +1,7 @@
 // The way to the database: a request is one SQL statement, and the body of its answer passes through unread.
 //
-// A call first runs in the quick lane, in a group with other calls of its tenant, where SQL never waits for a lock. A call
-// that would have to wait is handed back, and runs again in the patient lane, alone, where it may wait.
+// A call first runs in the quick lane, in a group with other calls of its tenant, where SQL never waits for a lock. A
+// call that would have to wait is handed back, and runs again in the patient lane, alone, where it may wait.
 import type { Database } from "../database/types.ts";
 import { isCausedByStatement, openConnections } from "./connections.ts";
 import { createGroups } from "./groups.ts";
@@ -53,7 +53,7 @@ export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
   /** runsAlone: the call gets a transaction of its own instead of joining a group. */
   perform(tenantId: number, call: Call, deadline: number, options?: { runsAlone?: boolean }): Promise<Outcome>;
-  /** Spends the nonce of a request that the HTTP layer refuses. Null: it was new. Otherwise: the refusal to send instead. */
+  /** Spends the nonce of a request that the HTTP layer refuses. Returns null if it was new, else its refusal. */
   spendNonce(
     tenantId: number,
     call: Pick<Call, "credential_id" | "nonce" | "request_id">,
@@ -70,8 +70,8 @@ export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
 
 const largestGroup = 64;
 const maxWaiting = 1_000;
-// Longer than the statement_timeout plus a slow network: a connection that takes longer is dead. Not much longer: when a
-// network drops all connections silently, this is how long no call is served.
+// Longer than the statement_timeout plus a slow network: a connection that takes longer is dead. Not much longer: when
+// a network drops all connections silently, this is how long no call is served.
 const defaultHungAfterMs = 4_500;
 
 // http_status null: the call is handed back.
@@ -119,12 +119,8 @@ export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
 
   return {
     async findCredential(accessKey, deadline) {
-      const rows = await connections.rows<CredentialRow>(
-        "quick",
-        deadline,
-        "select tenant_id, credential_id, variant, amount_unit, sealed_secret from gate.find_credential($1)",
-        [accessKey],
-      );
+      const text = "select tenant_id, credential_id, variant, amount_unit, sealed_secret from gate.find_credential($1)";
+      const rows = await connections.rows<CredentialRow>("quick", deadline, text, [accessKey]);
       return rows[0] ?? null;
     },
     async perform(tenantId, call, deadline, { runsAlone = false } = {}) {

@@ -2,8 +2,8 @@
 // commit carry many calls. A call that finds its tenant idle starts at once, with the calls that arrived beside it.
 //
 // A second group starts beside the first as soon as many calls wait: one runs while the other is written to disk, and
-// calls do not end up in small groups, which cost nearly as much as large ones. If a place is free when many calls wait,
-// they start before node reads more requests; otherwise the database would idle.
+// calls do not end up in small groups, which cost nearly as much as large ones. If a place is free when many calls
+// wait, they start before node reads more requests; otherwise the database would idle.
 import { msUntil } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 
@@ -97,11 +97,8 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
     waiting: () => waitingCount,
     run(tenantId, call, deadline) {
       if (waitingCount >= maxWaiting) throw new Unavailable("too many requests wait");
-      let tenant = tenants.get(tenantId);
-      if (tenant === undefined) {
-        tenant = { id: tenantId, queue: [], runningGroups: 0, isAboutToStart: false };
-        tenants.set(tenantId, tenant);
-      }
+      const tenant = tenants.get(tenantId) ?? { id: tenantId, queue: [], runningGroups: 0, isAboutToStart: false };
+      tenants.set(tenantId, tenant);
       const { waiting, outcome } = createWaiting<Call, Outcome>(call, deadline);
       tenant.queue.push(waiting);
       waitingCount += 1;

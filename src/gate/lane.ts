@@ -1,5 +1,5 @@
-// A lane runs a bounded number of pieces of work at a time. The rest wait in a queue, none past its deadline. The driver
-// has neither a queue limit nor deadlines, and its promises may never settle.
+// A lane runs a bounded number of pieces of work at a time. The rest wait in a queue, none past its deadline. The
+// driver has neither a queue limit nor deadlines, and its promises may never settle.
 import { beforeDeadline, msUntil } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 

@@ -1,5 +1,5 @@
-// Every request goes through here, in this order: route, size, type, then the operation. h3 carries requests and answers;
-// the raw target and the raw bytes come from node.
+// Every request goes through here, in this order: route, size, type, then the operation. h3 carries requests and
+// answers; the raw target and the raw bytes come from node.
 import { H3, HTTPResponse } from "h3";
 import type { IncomingMessage } from "node:http";
 import { isJson, readBody } from "./body.ts";

@@ -1,6 +1,6 @@
-// Who sent this request. A missing or malformed header, an unknown key and a wrong signature are
-// the same answer, in about the same time: unknown keys are verified too, against a secret nobody has, and a
-// wrong signature asks the database just as an unknown key does.
+// Finds out who sent a request. A missing or malformed header, an unknown key and a wrong signature all get the same
+// answer in about the same time: an unknown key is verified too, against a secret that nobody has, and a wrong
+// signature costs a database lookup just as an unknown key does.
 import { randomBytes } from "node:crypto";
 import type { Gate, Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -23,7 +23,7 @@ export type Received = {
 };
 export type Caller = { credential: Credential; nonce: string };
 
-// A revoked credential is refused by the database at once, whatever is remembered here; this is for a secret that changed.
+// The database refuses a revoked credential at once, whatever is remembered here. The limit is for changed secrets.
 const rememberMs = 3_000;
 const maxRemembered = 10_000;
 
@@ -40,7 +40,7 @@ export function createAuthenticator({
   const remembered = new Map<string, { credential: Credential; until: number }>();
   const loading = new Map<string, Promise<Credential | null>>();
 
-  // Requests that miss the same key at once share one look-up.
+  // Concurrent requests for the same unknown key share one lookup.
   function load(accessKey: string, deadline: number): Promise<Credential | null> {
     const running = loading.get(accessKey) ?? loadOnce(accessKey, deadline).finally(() => loading.delete(accessKey));
     loading.set(accessKey, running);
@@ -59,7 +59,7 @@ export function createAuthenticator({
       variant: row.variant,
       secret,
     };
-    // The oldest goes: a map keeps the order in which its entries came.
+    // Forget the oldest: a map keeps its entries in the order of insertion.
     if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!);
     remembered.set(accessKey, { credential, until: now() + rememberMs });
     return credential;
@@ -88,7 +88,7 @@ export function createAuthenticator({
       const isSame = stale !== null && stale.secret === credential?.secret;
       if (isSame || !verify(credential?.secret ?? nobody, signed, auth.signature)) throw new Problem("UNAUTHENTICATED");
     }
-    // Only "nobody" signed with the secret that nobody has.
+    // Unreachable in practice: it takes a signature with the secret that nobody has.
     if (credential === null) throw new Problem("UNAUTHENTICATED");
     if (!isInWindow(auth.timestamp, now()))
       throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });

@@ -1,10 +1,10 @@
-// The raw bytes of a request body, read by ourselves: the signature covers bytes, and h3's own readers either
-// replace invalid UTF-8 or count only what they have read.
+// Reads the raw bytes of a request body. The signature covers bytes, and h3's own readers either replace invalid UTF-8
+// or check the size only after reading.
 import type { IncomingMessage } from "node:http";
 import { invalid, Problem } from "./problem.ts";
 
-// Declared or chunked, a body over the limit is refused as soon as that is known. Node goes on to throw away what
-// still arrives, so that the caller gets to read the answer instead of a reset connection.
+// Refuses a body over the limit, declared or chunked, as soon as its size is known. Node discards what still arrives,
+// so that the caller can read the answer instead of seeing a reset connection.
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
     request.resume();
@@ -23,7 +23,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       isWhole = true;
       resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     });
-    // The caller is gone; nobody reads this answer, but the log line has its reason.
+    // The caller is gone. Nobody reads this answer, but it is logged.
     const cut = () => {
       if (!isWhole) reject(invalid([{ path: "(body)", message: "the body ended early" }]));
     };
@@ -32,7 +32,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-// application/json, in UTF-8 if it names a charset, not compressed.
+// Whether the body is application/json, uncompressed, and in UTF-8 if a charset is named.
 export function isJson(request: IncomingMessage): boolean {
   const type = request.headers["content-type"] ?? "";
   const encoding = request.headers["content-encoding"] ?? "identity";

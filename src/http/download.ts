@@ -1,5 +1,5 @@
-// A statement's file as an answer: streamed page by page as the caller reads, each page a statement of its own, so that
-// a slow reader holds no connection of the database and no more than a page of memory.
+// Streams a statement's file, page by page as the caller reads. Each page is an SQL statement of its own, so a slow
+// reader holds no database connection and at most one page of memory.
 import { createHash } from "node:crypto";
 import type { Gate, StatementFile } from "../gate/gate.ts";
 import type { Logger } from "../common/log.ts";
@@ -9,8 +9,8 @@ import { renderFile } from "../common/statement-csv.ts";
 export type DownloadParts = { gate: Pick<Gate, "statementPage">; log: Logger; requestId: string };
 type Opened = { ifNoneMatch: string | undefined; deadline: number; pageWithinMs: number };
 
-// `file` is what the database answered. The first page is fetched before anything is sent, so that a database that is
-// away is a 503 and not an empty file; an error after that cuts the connection, short of content-length.
+// Fetches the first page before anything is sent, so that a failing database results in a 503 instead of an empty file.
+// A later error cuts the connection before content-length is reached.
 export async function openDownload(
   { gate, log, requestId }: DownloadParts,
   file: StatementFile,
@@ -38,9 +38,10 @@ export async function openDownload(
       for (let next = first; next.done !== true; next = await pieces.next()) {
         bytes += next.value.bytes.length;
         hash.update(next.value.bytes);
-        // The last piece goes out only when the whole is what was measured at the close.
+        // The last piece is sent only if the whole file matches the measures from when the day was closed.
         const isWhole = bytes < file.bytes || (bytes === file.bytes && hash.digest("hex") === file.sha256);
-        if (!isWhole) throw new Error("the file is not the one that was closed: npm run statements -- verify");
+        if (!isWhole)
+          throw new Error("the file differs from the one that was closed; run: npm run statements -- verify");
         yield next.value.bytes;
       }
       if (bytes < file.bytes) throw new Error(`the file ends after ${bytes} of ${file.bytes} bytes`);
@@ -62,7 +63,7 @@ export async function openDownload(
   };
 }
 
-// Weak and strong compare the same here: our tag is of the bytes.
+// Weak and strong tags compare alike: our tag is a hash of the bytes.
 function matches(ifNoneMatch: string | undefined, sha256: string): boolean {
   const tags = (ifNoneMatch ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   return tags.includes("*") || tags.includes(`"${sha256}"`);

@@ -1,4 +1,4 @@
-// The kinds of fields that the routes' schemas are made of. Messages say what is wanted and never what came.
+// The kinds of fields in the routes' schemas. Messages state what is allowed and never repeat the value.
 import { z } from "zod";
 import { printable } from "../common/fields.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
@@ -8,24 +8,24 @@ export { amount, currency, printable } from "../common/fields.ts";
 export const requestId = printable(128);
 export const externalId = printable(64);
 
-// Free text, at most so many characters.
+// Free text of at most `max` characters.
 export const text = (max: number) =>
   z.string().refine((value) => [...value].length <= max, `must be at most ${max} characters`);
 
-// Store and terminal in Variant A: recorded as given, never an error but for their length. Nothing left is nothing given.
+// Store and terminal in Variant A: recorded as given; only their length is checked. A blank one counts as absent.
 export const label = z
   .string()
   .transform((value) => value.trim().normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
   .transform((value) => (value === "" ? undefined : value));
 
-// A query parameter, so a text.
+// A query parameter, which arrives as text.
 export const limit = z
   .string()
   .refine((value) => /^[1-9]\d{0,3}$/.test(value) && Number(value) <= 1_000, "must be an integer from 1 to 1000")
   .transform(Number);
 
-// YYYY-MM-DD, and a day that the calendar has.
+// Whether a text is an existing day as YYYY-MM-DD.
 export function isDate(value: string): boolean {
   const day = /^\d{4}-\d\d-\d\d$/.test(value) ? new Date(`${value}T00:00:00Z`) : new Date(NaN);
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value) && !value.startsWith("0000");

@@ -1,4 +1,5 @@
-// details.issues of a 400: where and what, never the value that came. A code in the wrong field must not be echoed.
+// Builds details.issues of a 400: the field and the problem, never the value. It could be a code in the wrong field,
+// which must not be echoed.
 import type { z } from "zod";
 import type { Issue } from "./problem.ts";
 
@@ -20,7 +21,8 @@ function describe(issue: z.core.$ZodIssue, value: unknown): string {
   return /^[aeiou]/.test(issue.expected) ? `must be an ${issue.expected}` : `must be a ${issue.expected}`;
 }
 
-// The name of an unknown field is the caller's text too: only what looks like a field name, and not like a code, is shown.
+// The name of an unknown field is the caller's text too. It is shown only if it looks like a field name and not like a
+// code.
 export function safeName(name: string): string {
   return /^[a-z][a-z0-9_-]{0,39}$/i.test(name) && !/[a-z0-9-]{16}/i.test(name) ? name : "(unknown)";
 }

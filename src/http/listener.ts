@@ -1,4 +1,4 @@
-// The node server under the app: limits on what it reads, an answer for what is not HTTP, an orderly end.
+// The node server under the app: limits on what it reads, answers to input that is not HTTP, and an orderly shutdown.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Config, Limits } from "../common/config.ts";
@@ -7,7 +7,7 @@ import { toAnswer, invalid, Problem } from "./problem.ts";
 
 export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
-// What was answered here, and never came to the handler.
+// An answer that was sent here, without the handler.
 export type Refused = { request_id: string; status: number; code: string };
 export type ListenParts = Pick<Config, "host" | "port"> & {
   limits: Limits;
@@ -15,11 +15,11 @@ export type ListenParts = Pick<Config, "host" | "port"> & {
   onDropped?: () => void;
 };
 
-// Requests under way at the end have as long as an answer may take; then their connections are cut.
+// At shutdown, open requests have as long as an answer may take. Then their connections are cut.
 const drainMs = 4_000;
-// Node looks only so often whether a head or a body is late. Its own 30 s would let a head take four times its time.
-const lookForLateMs = 1_000;
-// A connection on which a request or an answer stands still for so long is cut off.
+// How often node looks for late heads and bodies. Its default of 30 s would let a head take four times its limit.
+const checkLateEveryMs = 1_000;
+// A connection is cut if a request or an answer on it makes no progress for this long.
 const stalledAfterMs = 60_000;
 
 export function listen(handler: Handler, parts: ListenParts): Promise<Listening> {
@@ -43,8 +43,8 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
     headersTimeout: limits.headersTimeoutSeconds * 1_000,
     requestTimeout: limits.requestTimeoutSeconds * 1_000,
     keepAliveTimeout: limits.keepAliveTimeoutSeconds * 1_000,
-    connectionsCheckingInterval: lookForLateMs,
-    // The handler's to refuse, with a body of the usual shape.
+    connectionsCheckingInterval: checkLateEveryMs,
+    // The handler refuses a request without a host, with a body of the usual shape.
     requireHostHeader: false,
   };
   const latest = new WeakMap<Socket, ServerResponse>();
@@ -56,12 +56,12 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   server.maxConnections = limits.connections;
   server.timeout = stalledAfterMs;
   if (onDropped !== undefined) server.on("drop", onDropped);
-  // Who asks before sending a large body is told no before it comes.
+  // A client that asks before it sends a body that is too large gets its 413 at once.
   server.on("checkContinue", (request, response) => {
     if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
     handle(request, response);
   });
-  // Another expectation than that may be ignored, and is.
+  // HTTP allows a server to ignore any other expectation.
   server.on("checkExpectation", handle);
   server.on("connect", (_, socket) => {
     socket.on("error", () => socket.destroy());
@@ -76,18 +76,18 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   return server;
 }
 
-// Whether what could not be read may be answered now: whoever still waits for the answer to a whole request would take it for
-// that one, and believe that nothing was done.
+// Whether unreadable input may be answered now. A client that still waits for the answer to a complete request would
+// take a 400 for that answer, and believe that nothing was done.
 function isTurnOfUnreadable(latest: ServerResponse | undefined): boolean {
   if (latest === undefined || latest.writableFinished) return true;
   return latest.socket !== null && !latest.req.complete;
 }
 
-// What node could not read as HTTP never becomes a request; it gets an answer of the usual shape all the same.
+// Input that node cannot read as HTTP never becomes a request. It gets an answer of the usual shape here.
 function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): Refused {
   if (code === "HPE_HEADER_OVERFLOW")
     return answerOn(socket, "431 Request Header Fields Too Large", new Problem("PAYLOAD_TOO_LARGE"));
-  const problem = invalid([{ path: "(request)", message: "is not HTTP or came too slowly" }]);
+  const problem = invalid([{ path: "(request)", message: "is not HTTP or arrived too slowly" }]);
   return answerOn(socket, code === "ERR_HTTP_REQUEST_TIMEOUT" ? "408 Request Timeout" : "400 Bad Request", problem);
 }
 
@@ -95,8 +95,9 @@ function answerOn(socket: Socket, status: string, problem: Problem): Refused {
   const requestId = newId("req");
   const { body } = toAnswer(problem, requestId);
   socket.end(
-    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\ncache-control: no-store\r\n` +
-      `x-request-id: ${requestId}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `cache-control: no-store\r\nx-request-id: ${requestId}\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   return { request_id: requestId, status: parseInt(status, 10), code: problem.code };
 }
@@ -106,8 +107,8 @@ function urlOf(server: Server): string {
   return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
-// New connections are refused at once. A kept-alive connection counts as idle only between two requests, so idle
-// ones are looked for again and again.
+// Refuses new connections at once. A kept-alive connection is idle only between two requests, so idle connections are
+// closed repeatedly until all are gone.
 async function close(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   const idle = setInterval(() => server.closeIdleConnections(), 50);

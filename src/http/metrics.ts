@@ -1,23 +1,27 @@
-// What the HTTP side counts: answers, groups of calls, what waits, what limits refused. Without metrics the service has no
-// observer, and counts nothing.
+// The metrics of the HTTP side: answers, group sizes, queues, and refusals by limits. Without METRICS_PORT the service
+// has no observer and counts nothing.
 import { Counter, Gauge, Histogram } from "prom-client";
 import type { GateLoad } from "../gate/gate.ts";
 import type { LimitName } from "./rate-limiter.ts";
 import type { Metrics } from "../common/metrics-server.ts";
 
 export type Observer = {
-  // operation null: no route.
+  // operation null: the request matched no route.
   answered(operation: string | null, status: number, code: string | null, seconds: number): void;
   grouped(size: number): void;
   refused(limit: LimitName | "connections" | "open_requests"): void;
 };
-// Asked at each scrape.
+// Read at each scrape.
 export type Load = { openRequests: () => number; connections: () => Promise<number>; gate: () => GateLoad };
+type Registries = Metrics["registry"][];
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4];
 
 export function observeServe({ registry }: Pick<Metrics, "registry">): { observer: Observer; show(load: Load): void } {
-  const registers = [registry];
+  return { observer: createObserver([registry]), show: (load) => showLoad([registry], load) };
+}
+
+function createObserver(registers: Registries): Observer {
   const requests = new Counter({
     name: "coupon_http_requests_total",
     help: "Answers by operation, HTTP status and error code.",
@@ -26,14 +30,14 @@ export function observeServe({ registry }: Pick<Metrics, "registry">): { observe
   });
   const seconds = new Histogram({
     name: "coupon_http_request_duration_seconds",
-    help: "From a request's head to its answer.",
+    help: "Time from a request's head to its answer.",
     labelNames: ["operation"],
     buckets: secondsBuckets,
     registers,
   });
   const groups = new Histogram({
     name: "coupon_group_size_calls",
-    help: "Calls that were carried out as one transaction.",
+    help: "Calls that shared one transaction.",
     buckets: [1, 2, 4, 8, 16, 32, 64],
     registers,
   });
@@ -43,62 +47,57 @@ export function observeServe({ registry }: Pick<Metrics, "registry">): { observe
     labelNames: ["limit"],
     registers,
   });
-  // A limit that has refused nobody shows 0, so that its first refusal is an increase.
+  // A limit shows 0 before its first refusal, so that the first one is an increase.
   for (const limit of ["requests", "unknown_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
 
-  // Bound once: to make the labels of each answer anew would be most of the cost.
+  // Children are bound once: looking up the labels for each answer would be most of the cost.
   const counters = new Map<string, Counter.Internal>();
   const timers = new Map<string, Histogram.Internal<string>>();
 
   return {
-    observer: {
-      answered(operation, status, code, took) {
-        const name = operation ?? "none";
-        const key = `${name} ${status} ${code}`;
-        let counter = counters.get(key);
-        if (counter === undefined) counters.set(key, (counter = requests.labels(name, String(status), code ?? "OK")));
-        counter.inc();
-        let timer = timers.get(name);
-        if (timer === undefined) timers.set(name, (timer = seconds.labels(name)));
-        timer.observe(took);
-      },
-      grouped: (size) => groups.observe(size),
-      refused: (limit) => refused.inc({ limit }),
+    answered(operation, status, code, took) {
+      const name = operation ?? "none";
+      const key = `${name} ${status} ${code}`;
+      let counter = counters.get(key);
+      if (counter === undefined) counters.set(key, (counter = requests.labels(name, String(status), code ?? "OK")));
+      counter.inc();
+      let timer = timers.get(name);
+      if (timer === undefined) timers.set(name, (timer = seconds.labels(name)));
+      timer.observe(took);
     },
-    show({ openRequests, connections, gate }) {
-      const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
-        new Gauge({
-          name,
-          help,
-          registers,
-          async collect() {
-            this.set(await read());
-          },
-        });
-      gauge("coupon_http_connections", "Open connections.", connections);
-      gauge("coupon_http_open_requests", "Requests that are worked on.", openRequests);
-      gauge("coupon_calls_waiting", "Calls that wait for their group to be carried out.", () => gate().waiting);
-      const byLane = (name: string, help: string, read: (lane: GateLoad["lanes"][string]) => number) =>
-        new Gauge({
-          name,
-          help,
-          labelNames: ["lane"],
-          registers,
-          collect() {
-            for (const [lane, load] of Object.entries(gate().lanes)) this.set({ lane }, read(load));
-          },
-        });
-      byLane(
-        "coupon_lane_busy_connections",
-        "Connections to the database that are at work, by lane.",
-        ({ busy }) => busy,
-      );
-      byLane("coupon_lane_connections", "Connections that a lane may use.", ({ width }) => width);
-      byLane(
-        "coupon_lane_waiting_statements",
-        "Statements that wait for a connection, by lane.",
-        ({ waiting }) => waiting,
-      );
-    },
+    grouped: (size) => groups.observe(size),
+    refused: (limit) => refused.inc({ limit }),
   };
+}
+
+function showLoad(registers: Registries, { openRequests, connections, gate }: Load): void {
+  const show = (name: string, help: string, read: () => number | Promise<number>) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        this.set(await read());
+      },
+    });
+  const showByLane = (name: string, help: string, read: (lane: GateLoad["lanes"][string]) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ["lane"],
+      registers,
+      collect() {
+        for (const [lane, load] of Object.entries(gate().lanes)) this.set({ lane }, read(load));
+      },
+    });
+  show("coupon_http_connections", "Open connections.", connections);
+  show("coupon_http_open_requests", "Requests in progress.", openRequests);
+  show("coupon_calls_waiting", "Calls that wait for their group to start.", () => gate().waiting);
+  showByLane("coupon_lane_busy_connections", "Database connections in use, by lane.", ({ busy }) => busy);
+  showByLane("coupon_lane_connections", "Database connections of each lane.", ({ width }) => width);
+  showByLane(
+    "coupon_lane_waiting_statements",
+    "Statements that wait for a connection, by lane.",
+    ({ waiting }) => waiting,
+  );
 }

@@ -28,8 +28,8 @@ type Signed = Received & { caller: Caller; requestId: string; input: Input };
 export function createOperator({ gate, keys, log, limiter }: OperationParts) {
   const authenticate = createAuthenticator({ gate, keys });
 
-  // Judges what can be judged without the database. Returns the refusal of a used nonce instead of any other refusal:
-  // nonces come first in the order of errors, so a refused request spends its nonce too.
+  // Checks everything that needs no database. A refused request spends its nonce too, and a used nonce comes before
+  // these refusals in the order of errors, so it replaces them.
   async function read(
     request: IncomingMessage,
     { route, segments, body, caller, requestId, input }: Signed,

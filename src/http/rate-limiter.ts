@@ -24,8 +24,8 @@ export type Reply = { code: string | null; resource?: string | null };
 
 type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };
 
-// Errors of confirm and cancel that do not depend on whether a code exists: the request itself is wrong, or the error is
-// about the caller's own lock or its own earlier request.
+// Errors of confirm and cancel that do not depend on whether a code exists: the request itself is wrong, or the error
+// is about the caller's own lock or its own earlier request.
 const independentOfCodes: ReadonlySet<string> = new Set([
   "UNAUTHENTICATED",
   "NONCE_REUSED",

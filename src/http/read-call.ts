@@ -1,5 +1,5 @@
-// From a signed request to what the database is asked: shape, then code. Everything here is 400 or 422
-// COUPON_CODE_INVALID and leaves no trace but the spent nonce.
+// Turns a signed request into a call for the database: checks its shape, then its code. A refusal here is a 400 or a
+// 422 COUPON_CODE_INVALID and leaves no trace but the spent nonce.
 import { hashBody } from "../crypto/body-hash.ts";
 import { checkCode, lookupHash, normalizeCode, spells } from "../crypto/coupon-code.ts";
 import { requestId } from "./fields.ts";
@@ -10,7 +10,7 @@ import type { MasterKeys } from "../crypto/keys.ts";
 import { invalid, Problem, type Issue } from "./problem.ts";
 import type { Route, Values } from "./route.ts";
 
-// A body, parsed once: its request_id is wanted before anything in it is judged.
+// A body, parsed once: answers need its request_id before the rest is checked.
 export type Input = { values: Values } | { error: unknown };
 export type Request = {
   query: string;
@@ -55,7 +55,7 @@ function valuesOf(input: Input): Values {
   return input.values;
 }
 
-// The other fields are stored and logged; a code must be in neither.
+// The other fields are stored and logged, where no code may appear.
 function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: string | null): void {
   if (typeof coupon !== "string") return;
   const isCode = (value: unknown): boolean =>
@@ -63,7 +63,7 @@ function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: stri
       ? spells(value, coupon)
       : typeof value === "object" && value !== null && Object.values(value).some(isCode);
   const found = Object.entries({ ...others, "idempotency-key": idempotencyKey }).find(([, value]) => isCode(value));
-  if (found !== undefined) throw invalid([{ path: found[0], message: "must not hold the coupon's code" }]);
+  if (found !== undefined) throw invalid([{ path: found[0], message: "must not contain the coupon's code" }]);
 }
 
 function readArgs(route: Route, values: Values, keys: MasterKeys): Values {
@@ -80,13 +80,13 @@ function readQuery(query: string, known: readonly string[], issues: Issue[]): Va
   const values: Values = {};
   for (const [name, value] of new URLSearchParams(query)) {
     if (!known.includes(name)) issues.push({ path: safeName(name), message: "unknown query parameter" });
-    else if (name in values) issues.push({ path: name, message: "stands there twice" });
+    else if (name in values) issues.push({ path: name, message: "duplicate query parameter" });
     else values[name] = value;
   }
   return values;
 }
 
-// Node reads header bytes as Latin-1. A key that equals a request_id beyond ASCII arrives as UTF-8.
+// Node decodes header bytes as Latin-1, but a caller sends a key beyond ASCII as UTF-8.
 function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
   if (given.length === 0) return null;
   const key = Buffer.from(given[0]!, "latin1").toString("utf8");
@@ -95,13 +95,13 @@ function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
   return null;
 }
 
-// The caller's request_id, for an answer that is given before the body was read in full. Null: none that can be used.
+// The caller's request_id, for an answer that does not depend on the rest of the body. Null: there is no usable one.
 export function findRequestId(input: Input): string | null {
   if ("error" in input) return null;
   const { request_id, coupon } = input.values;
   const found = requestId.safeParse(request_id);
   if (!found.success) return null;
-  // It goes to the log.
+  // It is logged, so it must not be the code.
   const code = typeof coupon === "string" ? normalizeCode(coupon) : null;
   return code !== null && spells(found.data, code) ? null : found.data;
 }

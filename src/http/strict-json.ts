@@ -1,5 +1,5 @@
-// JSON of a request body, read more strictly than JSON.parse does: invalid UTF-8, a field that stands there twice
-// (each reader would take another one), and characters that PostgreSQL cannot store are refused.
+// Parses the JSON of a request body more strictly than JSON.parse. Refuses invalid UTF-8, duplicate keys (readers
+// disagree about which one counts), and characters that PostgreSQL cannot store.
 import { invalid } from "./problem.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -21,7 +21,7 @@ function parse(bytes: Uint8Array): unknown {
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's own message quotes the text around the error, and a code may be in it.
+    // The parser's message quotes the text around the error, which may contain a code.
     throw refuse("is not JSON");
   }
   const wrong = findAmbiguity(text);
@@ -29,9 +29,9 @@ function parse(bytes: Uint8Array): unknown {
   return value;
 }
 
-// What JSON.parse takes and others read differently or cannot store, if anything. Walks over text that JSON.parse has
-// accepted, so it needs no grammar: strings and brackets are enough. Each open object has the set of its field names on
-// the stack, each array null.
+// Finds what JSON.parse accepts but others read differently or cannot store. JSON.parse has accepted the text, so no
+// grammar is needed: strings and brackets are enough. The stack holds the field names of each open object, and null for
+// an array.
 export function findAmbiguity(text: string): string | null {
   const open: (Set<string> | null)[] = [];
   for (let at = 0; at < text.length; at += 1) {
@@ -43,11 +43,11 @@ export function findAmbiguity(text: string): string | null {
       const end = endOfString(text, at);
       const raw = text.slice(at, end + 1);
       const value = raw.includes("\\") ? (JSON.parse(raw) as string) : raw;
-      if (value.includes("\u0000") || !value.isWellFormed()) return "holds \\u0000 or half of a surrogate pair";
+      if (value.includes("\u0000") || !value.isWellFormed()) return "contains \\u0000 or half of a surrogate pair";
       const fields = open.at(-1);
       if (fields && isFollowedByColon(text, end)) {
         const name = raw.includes("\\") ? JSON.stringify(value) : raw;
-        if (fields.has(name)) return "has the same field twice";
+        if (fields.has(name)) return "has a duplicate key";
         fields.add(name);
       }
       at = end;

@@ -29,7 +29,8 @@ export function createBuckets(
     left,
     take(key) {
       const entry = { left: left(key) - 1, at: now() };
-      // The map is ordered by the last take. Its first entry has refilled longest, so forgetting that one matters least.
+      // The map is ordered by the last take. Its first entry has refilled longest, so forgetting that one matters
+      // least.
       taken.delete(key);
       if (taken.size >= most) taken.delete(taken.keys().next().value!);
       taken.set(key, entry);

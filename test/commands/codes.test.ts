@@ -126,6 +126,6 @@ t.test("apply reads standard input and prints JSON; for a wrong file it prints t
   t.match(await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), {
     code: 1,
     stdout: "",
-    stderr: "-: has the same field twice\n",
+    stderr: "-: has a duplicate key\n",
   });
 });

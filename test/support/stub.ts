@@ -1,4 +1,4 @@
-// The app on a port, before a gate that is no database: for rules that are decided before the database is asked.
+// The app on a port with a gate that needs no database, to test what is decided before the database.
 import { Writable } from "node:stream";
 import { toNodeHandler } from "h3";
 import type { Test } from "tap";
@@ -19,7 +19,7 @@ export const code = makeCode(keys, "1", batchKey(keys, "1", Buffer.alloc(16, 1))
 
 export type Stub = {
   url: string;
-  // Each call that reached the database, in order.
+  // The calls that reached the database, in order.
   calls: Call[];
   lookups: string[];
   log: Record<string, unknown>[];
@@ -28,22 +28,36 @@ export type Stub = {
   gate: Gate;
 };
 
-// A member of `overrides` stands in for the stub's own; nonces are kept, everything else succeeds.
+const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
+const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
+
+/** Remembers nonces; every other call succeeds. `overrides` replace members of the stub's gate. */
 export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited: Partial<Limits> = {}): Promise<Stub> {
-  const [calls, lookups, log]: [Call[], string[], Record<string, unknown>[]] = [[], [], []];
-  const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
+  const { gate, calls, lookups } = createStubGate(overrides);
+  const { logger, log } = createStubLog();
+  const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
+  const limits = { ...defaultLimits, ...limited };
+  const app = createApp({ routes, gate, keys, log: logger, limits, readiness });
+  const { url, stop } = await listen(toNodeHandler(app) as Handler, {
+    host: "127.0.0.1",
+    port: 0,
+    limits,
+    onRefused: (refused) => logger.info(refused),
+  });
+  t.teardown(stop);
+  const as = (accessKey: string) => client({ url, accessKey, secret });
+  return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate };
+}
+
+function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" | "lookups"> {
+  const [calls, lookups]: [Call[], string[]] = [[], []];
   const nonces = new Set<string>();
-  const spend = (call: Pick<Call, "nonce" | "request_id">): Outcome | null => {
-    const isNew = !nonces.has(call.nonce!);
-    nonces.add(call.nonce!);
+  const spend = ({ nonce, request_id }: Pick<Call, "nonce" | "request_id">): Outcome | null => {
+    const isNew = !nonces.has(nonce!);
+    nonces.add(nonce!);
     if (isNew) return null;
-    return {
-      status: 401,
-      code: "NONCE_REUSED",
-      resource: null,
-      body: JSON.stringify({ code: "NONCE_REUSED", message: "used", request_id: call.request_id, details: null }),
-      isReplay: false,
-    };
+    const body = { code: "NONCE_REUSED", message: "used", request_id, details: null };
+    return { ...done, status: 401, code: body.code, body: JSON.stringify(body) };
   };
   const gate: Gate = {
     async findCredential(accessKey) {
@@ -62,47 +76,29 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
       const refused = spend(call);
       if (refused !== null) return refused;
       calls.push(call);
-      return { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
+      return done;
     },
-    async spendNonce(_, call) {
-      return spend(call);
-    },
-    async statementPage() {
-      return [];
-    },
-    async readVersion() {
-      return { migration: "1", code: "1" };
-    },
+    spendNonce: async (_, call) => spend(call),
+    statementPage: async () => [],
+    readVersion: async () => ({ migration: "1", code: "1" }),
     async end() {},
     ...overrides,
   };
-  const lines = new Writable({
-    write(chunk, _, done) {
-      log.push(
-        ...String(chunk)
-          .trim()
-          .split("\n")
-          .map((line) => JSON.parse(line) as Record<string, unknown>),
-      );
-      done();
-    },
-  });
-  const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
-  const limits = { ...defaultLimits, ...limited };
-  const logger = createLog("debug", lines);
-  const app = createApp({ routes, gate, keys, log: logger, limits, readiness });
-  const { url, stop } = await listen(toNodeHandler(app) as Handler, {
-    host: "127.0.0.1",
-    port: 0,
-    limits,
-    onRefused: (refused) => logger.info(refused),
-  });
-  t.teardown(stop);
-  const as = (accessKey: string) => client({ url, accessKey, secret });
-  return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate };
+  return { gate, calls, lookups };
 }
 
-// A body that is right for each POST, to be spoiled by a test.
+function createStubLog() {
+  const log: Stub["log"] = [];
+  const lines = new Writable({
+    write(chunk, _, next) {
+      for (const line of String(chunk).trim().split("\n")) log.push(JSON.parse(line) as Record<string, unknown>);
+      next();
+    },
+  });
+  return { logger: createLog("debug", lines), log };
+}
+
+// A valid body for each POST.
 export const bodies: Record<string, Record<string, unknown>> = {
   "/v1/coupons/lock": { request_id: "r-1", coupon: code, merchant: "mch_1" },
   "/v1/coupons/redeem": { request_id: "r-1", coupon: code, merchant: "mch_1" },

@@ -19,6 +19,6 @@ export const createBatch: Route = {
   runsAlone: true,
   reveals: "nothing",
   schema: () => input,
-  // The codes of a batch are all made with the key that is current when it is created.
+  // All codes of a batch are made with the key that is current when the batch is created.
   args: (values, keys) => ({ ...values, key_version: keys.current }),
 };

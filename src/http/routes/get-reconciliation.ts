@@ -2,8 +2,8 @@ import { z } from "zod";
 import { externalId, isDate } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-// Date and kind are part of a path: what is no day and no kind names nothing, which is 404 as for a day without a
-// statement, and not 400. The database is asked for null, which it never has.
+// Date and kind are parts of the path, so an impossible one is a 404, like a day without a statement, and not a 400.
+// The database gets null, which matches nothing.
 const input = z.strictObject({
   date: z.string().transform((value) => (isDate(value) ? value : null)),
   kind: z.string().transform((value) => (value === "detail" || value === "summary" ? value : null)),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-// A request_id may hold any printable character, so here, and only here, the segment is decoded.
+// A request_id may contain any printable character, so this segment, and no other, is percent-decoded.
 const segment = z
   .string()
   .transform((value, context) => {

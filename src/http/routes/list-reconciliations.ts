@@ -3,7 +3,7 @@ import { isDate, limit } from "../fields.ts";
 import type { Route } from "../route.ts";
 
 const input = z.strictObject({
-  cursor: z.string().refine(isDate, "must be a date, as 2026-01-31").optional(),
+  cursor: z.string().refine(isDate, "must be a date such as 2026-01-31").optional(),
   limit: limit.optional(),
 });
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-// Whether a cursor is one of the caller's feed is the database's to say.
+// The database decides whether a cursor belongs to the caller's feed.
 const input = z.strictObject({ cursor: printable(64).optional(), limit: limit.optional() });
 
 export const pullEvents: Route = {

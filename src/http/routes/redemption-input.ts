@@ -1,4 +1,4 @@
-// The input that lock and redeem share; it differs between the variants.
+// The input of lock and redeem, which differs between the variants.
 import { z } from "zod";
 import { amount, coupon, currency, externalId, label, printable, requestId } from "../fields.ts";
 import type { Variant } from "../../gate/gate.ts";
