@@ -1,4 +1,5 @@
--- Code and resource are not stored beside the response: only a replay needs them, and each redemption would pay for them.
+-- The answer to a replay. Code and resource are read from the response and not stored beside it:
+-- only a replay needs them, and every redemption would pay for them.
 create or replace function rules.restore_answer(p_http_status int, p_response text)
 returns core.answer
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
@@ -11,4 +12,5 @@ begin
     p_response)::core.answer;
 end
 $$;
-comment on function rules.restore_answer(int, text) is 'The answer that core.request keeps for a replay.';
+comment on function rules.restore_answer(int, text) is
+  'The answer that core.request keeps for a replay.';
