@@ -52,7 +52,22 @@ t.test("the commands and queries of the documents", async (t) => {
       }
     });
   }
+  t.test("the events in the documents are as the service sends them", (t) => checkEvents(t, service));
 });
+
+// The events are those that the commands caused, so each type in a document has happened.
+async function checkEvents(t: Test, service: DocsService): Promise<void> {
+  const shown = [...blocksOf].flatMap(([name, blocks]) =>
+    blocks
+      .filter(({ language, text }) => language === "json" && text.startsWith('{\n  "event_id"'))
+      .map((block) => ({ place: `${name}:${block.line}`, block })),
+  );
+  for (const { place, block } of shown) {
+    const body = await service.readEvent((JSON.parse(block.text) as { event_type: string }).event_type);
+    const { found, wanted } = compare(block, body);
+    t.equal(found, wanted, `${place}: an event as the service sends it`);
+  }
+}
 
 type Test = Pick<typeof t, "ok" | "equal" | "pass" | "fail">;
 type Step = { block: Block; shown: Block | null; place: string };

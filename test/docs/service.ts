@@ -29,6 +29,8 @@ export type DocsService = {
   makeExample(tenant: string, isLocked: boolean): Promise<Example>;
   // Closes the open business day of the distributor of ten_demob, and waits for its statement.
   closeDay(): Promise<void>;
+  // The body of an event of this type.
+  readEvent(type: string): Promise<string>;
   stop(): Promise<void>;
 };
 
@@ -143,6 +145,13 @@ export async function startDocsService(): Promise<DocsService> {
     applyExample,
     makeExample,
     closeDay,
+    async readEvent(type) {
+      const [row] = await superuser.rows<{ body: string }>(
+        "select rules.render_event(e) as body from core.event e where e.event_type = $1 limit 1",
+        [type],
+      );
+      return row?.body ?? "{}";
+    },
     async stop() {
       await Promise.all([superuser.end(), admin.end()]);
       program.kill("SIGTERM");
