@@ -1,4 +1,4 @@
-// What this checkout says the database should be: its migrations and its code.
+// The files of db in this checkout: migrations, code and scripts, and the version that they make.
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -44,7 +44,7 @@ export function listCode(): CodeFile[] {
   });
 }
 
-/** `code` covers all that a migrate puts in place besides the migrations. */
+/** `code` is a hash of everything that a migrate runs besides the migrations. */
 export function expectedVersion(): { migration: string; code: string } {
   const hash = createHash("sha256");
   for (const { path: file, text } of listCode()) hash.update(`${file}\0${text}\0`);
