@@ -12,7 +12,7 @@ import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { isProgram, onStop, runProgram } from "./common/program.ts";
 import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl } from "./database/connect.ts";
-import { keepAnswering } from "./database/reconnecting.ts";
+import { openReconnecting } from "./database/reconnecting.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
@@ -69,7 +69,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
 // Each kind of work has its own connections, so that none waits for another.
 function openDatabases(address: Address, hasMetrics: boolean) {
   const open = (options: Options, deadlineMs?: number) =>
-    keepAnswering(() => connect(address, { role, ...options }), deadlineMs);
+    openReconnecting(() => connect(address, { role, ...options }), deadlineMs);
   const short = { statementTimeoutMs: 25_000, lockTimeoutMs: 5_000 };
   return {
     jobs: open({ name: "coupon work", max: 3, ...short }),

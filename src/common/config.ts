@@ -1,5 +1,5 @@
-// Every setting of the service. Nothing else reads the environment, so this file is the list of
-// what an operator can set, and a wrong value is refused here, before anything has started.
+// All settings of the service. Nothing else reads the environment. A wrong value is refused here, before anything
+// starts.
 import net from "node:net";
 import path from "node:path";
 import { type Address, parseUrl } from "./database-address.ts";
@@ -10,39 +10,39 @@ export interface Config {
   /** DATABASE_URL. null: the embedded server in `dataDir`. */
   address: Address | null;
   dataDir: string;
-  /** Not parsed here: only programs that use keys load them. */
+  /** The unparsed COUPON_MASTER_KEY. Only programs that use keys parse it. */
   masterKeyText: string | null;
-  /** CIDRs that webhooks may reach although they are private. */
+  /** Private networks (CIDRs) that webhooks may reach. */
   webhookAllow: string[];
   requestRetentionDays: number;
   deliveryLogRetentionDays: number;
   feedRetentionDays: number;
   logLevel: string;
   limits: Limits;
-  /** null: no metrics. */
+  /** null: the program serves no metrics. */
   metricsPort: number | null;
   metricsHost: string;
 }
 
-/** What one process takes on. All of it is per process: n of them take n times as much. */
+/** Limits per process: n processes allow n times as much. */
 export interface Limits {
   bodyBytes: number;
   headerBytes: number;
   headersTimeoutSeconds: number;
-  /** From the first byte of a request to the last of its body. */
+  /** The longest time from the first byte of a request to the last byte of its body. */
   requestTimeoutSeconds: number;
   keepAliveTimeoutSeconds: number;
   connections: number;
-  /** Requests that are worked on at the same time. */
+  /** Requests in progress at the same time. */
   openRequests: number;
-  /** Of one credential; null: as many as it likes. */
+  /** Per credential; null: no limit. */
   requestsPerSecond: number | null;
   requestBurst: number;
-  /** Codes that a credential may get wrong; null: as many as it likes. */
+  /** Unknown codes per credential; null: no limit. */
   unknownCodesPerMinute: number | null;
 }
 
-/** A setting is wrong. The message is one line for the operator and never holds a secret value. */
+/** A setting is wrong. The message is one line for the operator and never contains a secret. */
 export class ConfigError extends Error {
   override name = "ConfigError";
 }
@@ -50,9 +50,9 @@ export class ConfigError extends Error {
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
-  // An empty value counts as absent: that is what compose files make of a variable that is not set.
+  // An empty value counts as absent, because compose files pass unset variables that way.
   const read = (name: string): string | null => env[name]?.trim() || null;
-  const count = countsOf(read);
+  const count = createCountReader(read);
 
   return {
     port: count("PORT", 8080, 0, 65_535),
@@ -74,7 +74,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 export const defaultLimits: Limits = readLimits(() => null);
 
 function readLimits(read: (name: string) => string | null): Limits {
-  const count = countsOf(read);
+  const count = createCountReader(read);
   const requestsPerSecond = count("RATE_LIMIT", 0, 0, 1_000_000);
   const limits = {
     bodyBytes: count("MAX_BODY_BYTES", 65_536, 1_024, 1_048_576),
@@ -90,18 +90,18 @@ function readLimits(read: (name: string) => string | null): Limits {
   };
   if (limits.headersTimeoutSeconds > limits.requestTimeoutSeconds) {
     throw new ConfigError(
-      "HEADERS_TIMEOUT_SECONDS must not be more than REQUEST_TIMEOUT_SECONDS, which it is a part of",
+      "HEADERS_TIMEOUT_SECONDS must not be greater than REQUEST_TIMEOUT_SECONDS, which includes it",
     );
   }
   return limits;
 }
 
-function countsOf(read: (name: string) => string | null) {
-  return (name: string, usual: number, least: number, most: number): number => {
-    const text = read(name) ?? String(usual);
+function createCountReader(read: (name: string) => string | null) {
+  return (name: string, defaultCount: number, min: number, max: number): number => {
+    const text = read(name) ?? String(defaultCount);
     const count = Number(text);
-    if (!/^\d{1,7}$/.test(text) || count < least || count > most) {
-      throw new ConfigError(`${name} must be a number from ${least} to ${most}, not "${text}"`);
+    if (!/^\d{1,7}$/.test(text) || count < min || count > max) {
+      throw new ConfigError(`${name} must be a number from ${min} to ${max}, not "${text}"`);
     }
     return count;
   };

@@ -1,10 +1,11 @@
-// External ids in the TypeID form: prefix, underscore, the 26 characters of a UUIDv7 in lower-case Crockford Base32.
+// External IDs are TypeIDs: a prefix, an underscore and a UUIDv7 as 26 characters of lower-case Crockford Base32.
 import { randomBytes } from "node:crypto";
 import { crockfordPairs } from "./crockford.ts";
 
 const [hyphen, digit0, letterA] = [0x2d, 0x30, 0x61];
 const pairs = crockfordPairs.map((pair) => pair.toLowerCase());
 
+/** `now` is in milliseconds since 1970. */
 export function newId(prefix: string, now: number = Date.now()): string {
   const bytes = randomBytes(16);
   bytes.writeUIntBE(now, 0, 6);
@@ -13,10 +14,10 @@ export function newId(prefix: string, now: number = Date.now()): string {
   return externalId(prefix, bytes.toString("hex"));
 }
 
-// As rules.format_id in the database. Takes a UUID as PostgreSQL writes it, with or without hyphens.
+/** Does the same as rules.format_id in the database. Takes a UUID as PostgreSQL writes it, with or without hyphens. */
 export function externalId(prefix: string, uuid: string): string {
   let text = `${prefix}_`;
-  // 130 bits for 128: it begins with two that are zero.
+  // 26 characters hold 130 bits, so the 128 bits follow two zero bits.
   let [bits, count] = [0, 2];
   for (let index = 0; index < uuid.length; index += 1) {
     const code = uuid.charCodeAt(index);

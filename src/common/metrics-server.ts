@@ -1,6 +1,6 @@
-// What Prometheus is told, on an address of its own: one registry a process, and the server that answers /metrics. Who
-// has something to tell registers it there, under a name that begins with coupon_. No label ever holds an id, an access key, or
-// anything else of a caller's.
+// The metrics of a process: one registry, and a server with its own port that answers GET /metrics for Prometheus. The
+// parts of the program register their metrics here, with names that begin with coupon_. No label contains an ID, an
+// access key or any other data of a caller.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
@@ -8,21 +8,24 @@ import type { Config } from "./config.ts";
 import { beforeDeadline } from "./deadline.ts";
 import type { Logger } from "./log.ts";
 
-// `ask` reads figures and shows them; `hide` takes them away when that fails: absent is what no alert takes for "nothing waits".
+/**
+ * `ask` reads metrics from the database and sets them. `hide` removes them if that fails, so that no
+ * alert mistakes a stale value for a current one.
+ */
 export type Source = { program: "serve" | "work"; ask: () => Promise<void>; hide?: () => void };
 export type Metrics = {
   url: string;
   registry: Registry;
-  // The database, as one of our programs sees it.
+  /** Calls `source` before a scrape and reports whether it reached the database. */
   watch(source: Source): void;
   stop(): Promise<void>;
 };
 
-// The database is asked at most so often, however often somebody scrapes, and waited for only so long.
+// Scrapes ask the database at most once per interval, and wait for it only this long.
 const freshForMs = 5_000;
 const askWithinMs = 2_500;
 
-// Null: no METRICS_PORT, no metrics, and nobody who keeps count.
+/** Returns null without METRICS_PORT: then nothing is counted. */
 export async function startMetrics(
   { metricsPort, metricsHost }: Pick<Config, "metricsPort" | "metricsHost">,
   log: Logger,
@@ -32,7 +35,7 @@ export async function startMetrics(
   collectDefaultMetrics({ register: registry });
   const up = new Gauge({
     name: "coupon_database_up",
-    help: "1: the database answered a moment ago, 0: it did not.",
+    help: "1 if the database answered within the last seconds, else 0.",
     labelNames: ["program"],
     registers: [registry],
   });

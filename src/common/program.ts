@@ -1,35 +1,34 @@
-// What every program does alike: the check of the Node version, the end by signal, the last words.
+// What all programs share: the check of the Node version, the stop on a signal, the report of a fatal error.
 //
-// Node itself would print an error that nobody caught with all its properties, and the driver's carry the values of a statement
-// and of a row. So last words go through the log's serializer, on standard error.
+// Node prints an uncaught error with all its properties. Errors of the driver hold values of statements and rows, so
+// fatal errors go through the serializer of the log to standard error.
 import { writeSync } from "node:fs";
 import { createLog } from "./log.ts";
 
 const isNodeTooOld = Number(process.versions.node.split(".")[0]) < 24;
 if (isNodeTooOld) {
   console.error(
-    `Node 24 or newer is needed, this is ${process.version}. ` +
-      "On Linux x64 npm scripts bring their own: start with npm, not with node.",
+    `Node 24 or newer is needed; this is ${process.version}. ` +
+      "On Linux x64, npm scripts bring their own Node: start with npm, not with node.",
   );
   process.exit(1);
 }
 
-/** How long an orderly end may take; README promises 10 s. */
+/** The longest time of an orderly stop. The documents promise 10 s. */
 const stopDeadlineMs = 9_000;
 
-/** Ctrl-C under npm arrives twice, once from the terminal and once from npm. */
+/** Ctrl-C under npm arrives twice: from the terminal and from npm. */
 const repeatedSignalMs = 1_000;
 
 /**
- * Runs `handler` once on SIGTERM or SIGINT, then ends the process with exit code 0. A handler that
- * fails or hangs cannot keep the process: every step of ours is safe to cut off at any moment,
- * since what matters is in committed transactions.
+ * Runs `handler` once on SIGTERM or SIGINT, then ends the process with exit code 0. The process also ends if the
+ * handler fails or hangs. That is safe at any moment, because everything that matters is in committed transactions.
  */
 export function onStop(handler: () => Promise<void>): void {
   let firstAt: number | null = null;
   const stop = (): void => {
     if (firstAt !== null) {
-      // Somebody who asks again after a second means it.
+      // A signal after a second is a second request to stop.
       if (Date.now() - firstAt > repeatedSignalMs) process.exit(0);
       return;
     }
@@ -44,12 +43,12 @@ export function onStop(handler: () => Promise<void>): void {
 }
 
 /**
- * Runs a command-line program: a failure is one line on stderr and exit code 1. The stack is for
- * bugs only; what an operator can mend (a wrong setting, no database) has a message that says so.
+ * Runs a command-line program. A failure is one line on stderr and exit code 1. Errors that an operator can fix, such
+ * as a wrong setting, print only their message; bugs print their stack too.
  */
 export async function runProgram(program: () => Promise<void>): Promise<void> {
   process.on("uncaughtException", (error, origin) =>
-    die(error, origin === "unhandledRejection" ? "a rejection that nobody handled" : "an exception that nobody caught"),
+    die(error, origin === "unhandledRejection" ? "unhandled rejection" : "uncaught exception"),
   );
   try {
     await program();
@@ -60,7 +59,7 @@ export async function runProgram(program: () => Promise<void>): Promise<void> {
   }
 }
 
-/** One line of the log, and exit code 1: what is left in an unknown state must not go on. */
+/** Writes one line in the form of the log and ends with exit code 1: the process is in an unknown state. */
 function die(error: unknown, what: string): never {
   try {
     createLog("fatal", { write: (line) => void writeSync(2, line) }).fatal({ err: error }, what);
@@ -69,14 +68,14 @@ function die(error: unknown, what: string): never {
   }
 }
 
-/** Is this file the program that was started, and not a module that another one imports? */
+/** Whether this file is the program that was started, and not imported by another file. */
 export function isProgram(meta: ImportMeta): boolean {
   return meta.main;
 }
 
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") {
-    // What a refused connection to a name with several addresses looks like.
+    // Node reports a refused connection to a name with several addresses like this.
     return error.errors.map(messageOf).join("; ");
   }
   return error instanceof Error ? error.message : String(error);

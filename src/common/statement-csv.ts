@@ -1,14 +1,16 @@
-// The two files of a statement as CSV. The worker measures them when a day is closed, the
-// API streams them, `npm run statements -- verify` measures them again: all three by renderFile, so bytes agree.
+// The two CSV files of a statement. The worker measures them when a day closes, the API streams them, and
+// `npm run statements -- verify` measures them again. All three use renderFile, so the bytes agree.
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { externalId } from "./id.ts";
 
 export type Kind = "detail" | "summary";
-// Ids of rows are UUIDs, and times are microseconds since 1970: their outside form is written here, as that takes the database
-// most of a line's time.
+/**
+ * The values of a line as the database sends them: IDs are UUIDs, times are microseconds since 1970. They are formatted
+ * here, because formatting would take the database longer than everything else on the line.
+ */
 export type Line = { number: number; fields: (string | null)[] };
-// Lines number + 1 to number + limit; fewer only at the end of the file.
+/** Returns the lines `after` + 1 to `after` + `limit`, and fewer only at the end of the file. */
 export type ReadPage = (after: number, limit: number) => Promise<Line[]>;
 export type Piece = { rows: number; bytes: Buffer };
 export type Measure = { rows: number; bytes: number; sha256: string };
@@ -50,19 +52,21 @@ const prefixes = { entry_id: "led", redemption_id: "red", reversal_id: "rvs", co
 const ids = Object.entries(prefixes).map(([name, prefix]) => ({ index: columns.detail.indexOf(name), prefix }));
 const times = ["occurred_at", "recorded_at"].map((name) => columns.detail.indexOf(name));
 const freeText = ["store", "terminal", "order_id"].map((name) => columns.detail.indexOf(name));
-// About 3 ms of work: in `npm start` calls are answered on the same thread.
+/** About 3 ms of work. In `npm start`, the same thread answers requests. */
 export const linesPerPage = 500;
 
-// Never more than two pages in memory: the next is read while one is written. The first piece has the header, and is all
-// of a day without entries.
+/**
+ * Yields the file in pieces. The first piece starts with the header; it is the whole file on a day without entries. At
+ * most two pages are in memory, because the next page is read while one is written.
+ */
 export async function* renderFile(kind: Kind, readPage: ReadPage): AsyncGenerator<Piece, void, undefined> {
   let text = toRecord(columns[kind]);
   for (let next: Promise<Line[]> | null = readPage(0, linesPerPage); next !== null; text = "") {
     const lines: Line[] = await next;
     next = lines.length < linesPerPage ? null : readPage(lines.at(-1)!.number, linesPerPage);
-    // Its error is thrown when its turn comes, if it comes.
+    // An error of this read is thrown when the loop awaits it.
     next?.catch(() => {});
-    // Two turns of the event loop until the driver has sent it: else the database waits while these lines are written.
+    // The driver needs two turns of the event loop to send that read. Then the database works while we write lines.
     await setImmediate();
     await setImmediate();
     for (const { fields } of lines) text += toRecord(kind === "detail" ? toDetail(fields) : fields);
@@ -81,7 +85,8 @@ export async function measureFile(kind: Kind, readPage: ReadPage): Promise<Measu
   return { rows, bytes, sha256: hash.digest("hex") };
 }
 
-// RFC 4180. By hand: csv-stringify takes five times as long for it and leaves 18 kB of garbage a line.
+// Writes one record as RFC 4180 defines it. csv-stringify takes five times as long and leaves 18 kB of garbage per
+// line.
 function toRecord(fields: readonly (string | null)[]): string {
   let text = "";
   for (const field of fields) text += `,${field === null ? "" : quote(field)}`;
@@ -100,8 +105,8 @@ function toDetail(fields: Line["fields"]): Line["fields"] {
   return detail;
 }
 
-// What a spreadsheet would run as a formula gets an apostrophe before it; in texts only, as -5.00 is an amount. Some
-// drop leading blanks and invisible characters before they look, and read the full-width signs too.
-export function escapeFormula(text: string | null): string | null {
+// Puts an apostrophe before text that a spreadsheet would run as a formula. Only for free text: -5.00 is an amount.
+// Some spreadsheets skip leading blanks and invisible characters, and accept full-width signs.
+function escapeFormula(text: string | null): string | null {
   return text !== null && /^(?:[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/u.test(text) ? `'${text}` : text;
 }

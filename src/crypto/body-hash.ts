@@ -1,9 +1,13 @@
-// The body hash: two requests with the same values have the same hash, whatever the order of their fields, their
-// spaces, or how a number is written. It is keyed, because the body holds a code, and it is all the database keeps of it.
+// The hash of a request body. Bodies with the same values have the same hash, whatever the order of their fields, their
+// white space or the spelling of their numbers. The hash is all that the database keeps of a body. It is keyed, because
+// a body may hold a coupon code.
 import { createHmac } from "node:crypto";
 import { subKeysOf, type MasterKeys } from "./keys.ts";
 
-// Takes the validated body (code normalized) with request_id left out. 64 bits as hex digits: only ever compared with the one hash recorded for a request id.
+/**
+ * Takes the validated body, with its code normalized, and ignores request_id. Returns 64 bits as hex digits; that is
+ * enough, because a hash is compared only with the one hash recorded for the same request_id.
+ */
 export function hashBody(keys: MasterKeys, values: Record<string, unknown>): string {
   const { request_id: _, ...rest } = values;
   return createHmac("sha256", subKeysOf(keys, keys.oldest).request)
@@ -12,6 +16,7 @@ export function hashBody(keys: MasterKeys, values: Record<string, unknown>): str
     .slice(0, 16);
 }
 
+/** Writes the fields of objects in order and without white space. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

@@ -4,9 +4,9 @@
 //                2-12   body, 55 bits: truncated HMAC(batch key, attempt and coupon number)
 //                13-16  tag, 20 bits: truncated HMAC(tag key, version and body), the offline signature
 //
-// The tag lets a mistyped or invented code be refused without the database; the database knows a code only by
-// its keyed lookup hash. Two numbers can meet in one code (55 bits): the lookup hash is unique, so minting sees it
-// and draws the code of that number again with the next attempt.
+// The tag shows a mistyped or invented code without asking the database. The database knows only the keyed lookup hash
+// of a code. With 55 bits, two coupon numbers can get the same code. The lookup hash is unique, so minting notices and
+// makes another code for that number with the next attempt.
 import { createHmac, type KeyObject } from "node:crypto";
 import { deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
 import { crockfordAlphabet, crockfordPairs } from "../common/crockford.ts";
@@ -14,39 +14,42 @@ import { crockfordAlphabet, crockfordPairs } from "../common/crockford.ts";
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;
 
-// Upper case, without hyphens and spaces, the look-alikes O, I and L read as 0 and 1. Null: no code at all.
+/**
+ * Returns the code in upper case, without hyphens and spaces, with 0 for O and 1 for I and L. Returns null if `text` is
+ * not a code.
+ */
 export function normalizeCode(text: string): string | null {
   if (codePattern.test(text)) return text;
-  // Groups of one with a separator each are still a code; beyond that nobody types.
+  // A code with a separator after each character has less than 64 characters.
   if (text.length < 16 || text.length > 64) return null;
   const code = likeCode(text);
   return codePattern.test(code) ? code : null;
 }
 
-// Whether a text spells this code, alone or among other words ("lock-…"). Takes a normalized code.
+/** Whether a text contains this code in any spelling, such as "lock-…". Takes a normalized code. */
 export function spells(text: string, code: string): boolean {
   return text.length >= 16 && likeCode(text).includes(code);
 }
 
-// Read as a code is, whatever else it says. By a table, because every free text of a request is looked at.
+// Reads any text by the rules of normalizeCode. It uses a table, because it runs for every free text of a request.
 function likeCode(text: string): string {
   let read = "";
   for (let index = 0; index < text.length; index += 1) read += readAs[text.charCodeAt(index)] ?? text[index]!;
   return read;
 }
 
-// By ASCII code.
+// Index: ASCII code.
 const readAs = Array.from({ length: 128 }, (_, code) => {
   const letter = String.fromCharCode(code).toUpperCase();
   return letter === "-" || letter === " " ? "" : letter === "O" ? "0" : letter === "I" || letter === "L" ? "1" : letter;
 });
 
-// Whether we made this code: known key version, right tag. Takes a normalized code.
+/** Whether we made this code: its key version is known and its tag is right. Takes a normalized code. */
 export function checkCode(keys: MasterKeys, code: string): boolean {
   const subKeys = keys.versions.get(code[0]!);
   if (subKeys === undefined) return false;
   const expected = makeTag(subKeys.tag, code.slice(0, bodyEnd));
-  // All four characters are looked at, whatever the first ones are.
+  // Compares all four characters, so that the time does not depend on the first difference.
   let difference = code.length ^ 16;
   for (let index = 0; index < expected.length; index += 1) {
     difference |= expected.charCodeAt(index) ^ code.charCodeAt(bodyEnd + index);
@@ -54,23 +57,23 @@ export function checkCode(keys: MasterKeys, code: string): boolean {
   return difference === 0;
 }
 
-// What the database knows of a code: 128 bits of a keyed hash, written as a uuid.
+/** Returns what the database knows of a code: 128 bits of a keyed hash, written as a UUID. */
 export function lookupHash(keys: MasterKeys, code: string): string {
   const hex = createHmac("sha256", subKeysOf(keys, code[0]!).lookup).update(code).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-// Without the batch's salt its codes cannot be derived again, not even by who has the master key.
+/** Without the salt of a batch, nobody can derive its codes again, not even with the master key. */
 export function batchKey(keys: MasterKeys, version: string, salt: Uint8Array): KeyObject {
   return deriveKey(subKeysOf(keys, version).master, salt, "coupon/batch");
 }
 
-// `attempt` counts up when the code of a number was taken already.
+/** `attempt` starts at 0 and goes up by one each time the code of a number is already in use. */
 export function makeCode(keys: MasterKeys, version: string, key: KeyObject, number: number, attempt = 0): string {
   counter.writeUInt32BE(attempt, 0);
   counter.writeUInt32BE(number, 4);
   const digest = createHmac("sha256", key).update(counter).digest("binary");
-  // The first 55 bits in two steps, as bit operations have 32: 30 are 6 characters, the 25 behind them are 5.
+  // Takes the first 55 bits in two steps, because bit operations have 32: 30 bits for 6 characters, 25 for 5.
   const left = bitsAt(digest, 0);
   const right = (left << 30) | (bitsAt(digest, 4) >>> 2);
   const head =
@@ -84,7 +87,7 @@ export function makeCode(keys: MasterKeys, version: string, key: KeyObject, numb
   return head + makeTag(subKeysOf(keys, version).tag, head);
 }
 
-// Used again for each code: nothing waits between writing and reading it. The upper half is the attempt.
+// Reused for each code, which is safe because makeCode is synchronous. The upper half is the attempt.
 const counter = Buffer.alloc(8);
 
 function makeTag(key: KeyObject, head: string): string {
@@ -92,7 +95,7 @@ function makeTag(key: KeyObject, head: string): string {
   return pair(bits, 22) + pair(bits, 12);
 }
 
-// A digest as text costs half of one as a buffer: minting makes three a coupon.
+// A digest as text costs half as much as a digest as a buffer, and minting makes three per coupon.
 function bitsAt(digest: string, at: number): number {
   return (
     (digest.charCodeAt(at) << 24) |
@@ -102,7 +105,7 @@ function bitsAt(digest: string, at: number): number {
   );
 }
 
-// Two characters at a time.
+// Returns two characters.
 function pair(bits: number, shift: number): string {
   return crockfordPairs[(bits >>> shift) & 1023]!;
 }

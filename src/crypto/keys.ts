@@ -1,9 +1,9 @@
-// The master keys, and the sub keys derived from them. They live in the process environment (or, beside the embedded
-// server, in a file of mode 0600) and never in the database.
+// The master keys, and the keys derived from them. They are in the process environment and never in the database. With
+// the embedded server they may be in a file of mode 0600 instead.
 //
-// COUPON_MASTER_KEY is `<base64 of 32 bytes>` (version 1), or a list `2:<base64>,1:<base64>` with the current key first.
-// A version is one Crockford character and stands at the front of each code, so an old key stays in the list for as
-// long as codes or sealed secrets made with it are in use.
+// COUPON_MASTER_KEY is `<base64 of 32 bytes>` (version 1), or a list `2:<base64>,1:<base64>` with the current key
+// first. A version is one Crockford character. Each code begins with the version of its key. Keep an old key in the list
+// while codes or sealed secrets made with it are in use.
 import { createSecretKey, hkdfSync, randomBytes, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -11,12 +11,14 @@ import { crockfordAlphabet } from "../common/crockford.ts";
 import { ConfigError } from "../common/config.ts";
 import type { Address } from "../common/database-address.ts";
 
-// One purpose, one key: what leaks about one says nothing about another.
+/** One key per purpose, so that a leak of one key reveals nothing about the others. */
 export type SubKeys = { master: KeyObject; tag: KeyObject; lookup: KeyObject; seal: KeyObject; request: KeyObject };
 export type MasterKeys = {
   current: string;
-  // The version that hashes request bodies and secrets: the oldest, because a new current key must not make
-  // the retry of an earlier request look like a different body.
+  /**
+   * The version that hashes request bodies and secrets. It is the oldest, so that after a change of the current key the
+   * retry of an earlier request still has the same hash.
+   */
   oldest: string;
   versions: ReadonlyMap<string, SubKeys>;
 };
@@ -27,18 +29,18 @@ export function parseMasterKeys(text: string): MasterKeys {
   for (const entry of entries) {
     const colon = entry.indexOf(":");
     if (colon === -1 && entries.length > 1)
-      throw new ConfigError("COUPON_MASTER_KEY: in a list each key needs its version, as 2:<base64>,1:<base64>");
+      throw new ConfigError("COUPON_MASTER_KEY: in a list, each key needs a version, such as 2:<base64>,1:<base64>");
     const version = colon === -1 ? "1" : entry.slice(0, colon);
     if (version.length !== 1 || !crockfordAlphabet.includes(version))
-      throw new ConfigError(`COUPON_MASTER_KEY: a version is one of ${crockfordAlphabet}`);
-    if (versions.has(version)) throw new ConfigError(`COUPON_MASTER_KEY: version ${version} stands there twice`);
+      throw new ConfigError(`COUPON_MASTER_KEY: a version is one character of ${crockfordAlphabet}`);
+    if (versions.has(version)) throw new ConfigError(`COUPON_MASTER_KEY: version ${version} is listed twice`);
     versions.set(version, deriveSubKeys(decodeKey(entry.slice(colon + 1))));
   }
   const names = [...versions.keys()];
   return { current: names[0]!, oldest: names.at(-1)!, versions };
 }
 
-// From the setting; beside the embedded server, from a file made once.
+/** Reads the keys from the setting. With the embedded server and no setting, reads or creates a key file. */
 export function loadMasterKeys(config: {
   masterKeyText: string | null;
   address: Address | null;
@@ -54,7 +56,7 @@ export function loadMasterKeys(config: {
 
 export function subKeysOf(keys: MasterKeys, version: string): SubKeys {
   const subKeys = keys.versions.get(version);
-  // A version is no secret; it is the first character of a code and the first byte of a sealed text.
+  // The message may name the version: it is no secret, since every code begins with it.
   if (subKeys === undefined) throw new Error(`COUPON_MASTER_KEY has no key of version ${version}`);
   return subKeys;
 }
@@ -77,15 +79,15 @@ function deriveSubKeys(bytes: Buffer): SubKeys {
 
 function decodeKey(text: string): Buffer {
   const bytes = Buffer.from(text, "base64");
-  // Buffer.from skips what it does not know: only a text that comes back as it was is base64.
+  // Buffer.from skips characters that are not base64, so only a text that encodes back to itself is base64.
   if (bytes.length !== 32 || bytes.toString("base64").replace(/=+$/, "") !== text.replace(/=+$/, "")) {
     throw new ConfigError("COUPON_MASTER_KEY: each key is the base64 of exactly 32 bytes (openssl rand -base64 32)");
   }
   return bytes;
 }
 
-// Written whole beside its place and then linked: of several processes that start at once one wins, the others read
-// its key, and a crash leaves no half a key behind.
+// Writes a draft and links it into place. If several processes start at once, one wins and the others read its key. A
+// crash never leaves half a key.
 function readOrMakeKeyFile(dataDir: string): string {
   const path = join(dataDir, "master.key");
   try {

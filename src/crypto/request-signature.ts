@@ -1,15 +1,15 @@
-// The signature of a request: HMAC-SHA256, keyed with the secret, over five lines.
+// The signature of a request: HMAC-SHA256 over five lines, keyed with the caller's secret.
 //
-// The target is the one of the request line, byte for byte: what a router makes of it (dots resolved, escapes
-// decoded) is not what the caller signed.
+// The target is the bytes of the request line. A router resolves dots and decodes escapes, and the caller did not sign
+// that.
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
-export const windowSeconds = 300;
+const windowSeconds = 300;
 
 export type Signed = { method: string; target: string; timestamp: string; nonce: string; body: Uint8Array };
 export type AuthHeaders = { accessKey: string; timestamp: string; nonce: string; signature: string };
 
-// Latin-1, because that is how node reads a request line: one character a byte.
+/** Encodes as Latin-1, because Node reads a request line that way: one character per byte. */
 export function stringToSign({ method, target, timestamp, nonce, body }: Signed): Buffer {
   return Buffer.from(`${method}\n${target}\n${timestamp}\n${nonce}\n${hash("sha256", body)}\n`, "latin1");
 }
@@ -18,14 +18,17 @@ export function sign(secret: string, signed: Signed): string {
   return createHmac("sha256", secret).update(stringToSign(signed)).digest("hex");
 }
 
-// Constant time. The signature must be 64 lower-case hex digits, which readAuthHeaders sees to.
+/** Compares in constant time. `signature` must be 64 lower-case hex digits, as readAuthHeaders returns it. */
 export function verify(secret: string, signed: Signed, signature: string): boolean {
   const expected = createHmac("sha256", secret).update(stringToSign(signed)).digest();
   const given = Buffer.from(signature, "hex");
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-// Null when one is missing or malformed. A header sent twice arrives joined by a comma, which no pattern lets through.
+/**
+ * Returns null if a header is missing or malformed. Node joins a duplicate header with a comma, which no pattern
+ * allows.
+ */
 export function readAuthHeaders(headers: Record<string, string | string[] | undefined>): AuthHeaders | null {
   const read = (name: string, pattern: RegExp) => {
     const value = headers[name];

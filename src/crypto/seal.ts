@@ -1,8 +1,8 @@
-// Secrets that the service must be able to read again (HMAC secrets of credentials and webhooks) are stored sealed:
+// The service must read the HMAC secrets of credentials and webhooks again, so it stores them sealed:
 //
 //     key version (1 byte) · nonce (12) · AES-256-GCM ciphertext · tag (16)
 //
-// The purpose is authenticated with it: the sealed secret of one credential opens in no other row.
+// The seal covers the purpose, so the sealed secret of one credential does not open in another row.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { subKeysOf, type MasterKeys } from "./keys.ts";
 
@@ -20,7 +20,7 @@ export function seal(keys: MasterKeys, purpose: string, text: string): Buffer {
   return Buffer.concat([version, nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
 }
 
-// Throws when the text was sealed under another key or for another purpose, or was changed.
+/** Throws if the text was changed, or was sealed with another key or for another purpose. */
 export function open(keys: MasterKeys, purpose: string, sealed: Uint8Array): string {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
   if (bytes.length < 1 + nonceBytes + tagBytes) throw new Error("a sealed secret is too short");
@@ -35,12 +35,12 @@ export function open(keys: MasterKeys, purpose: string, sealed: Uint8Array): str
     );
   } catch {
     throw new Error(
-      "a sealed secret does not open: it was changed, or COUPON_MASTER_KEY is another one than when it was stored",
+      "a sealed secret does not open: it was changed, or COUPON_MASTER_KEY is not the key that sealed it",
     );
   }
 }
 
-// Tells whether a given secret is the stored one without opening that.
+/** The database stores this hash, so that it can compare a secret with the stored one without opening it. */
 export function hashSecret(keys: MasterKeys, secret: string): string {
   return createHmac("sha256", subKeysOf(keys, keys.oldest).request).update(secret).digest("hex");
 }

@@ -1,32 +1,32 @@
-// The only file that knows the driver. It hides what surprises in it:
-// - a pool sends one statement at a time on a connection (max_pipeline 0), so that no call waits
-//   behind another one's row lock, and a stray BEGIN fails at once;
-// - a pool of several connections takes turns among them, so each connection is a driver of its own (pool.ts);
-// - it has no deadline of its own: statement_timeout bounds the server, callers bound the rest;
-// - its end() may never return, so ours has a hard timer;
-// - to learn the types of arrays it runs a query of its own at each connect, and when the server goes
-//   away just then, the failure of that query is caught by nobody and ends the process. So that is
-//   off, and arrays are written and read here.
+// The only file that knows the driver (postgres.js). It works around the driver's surprises:
+// - By default it sends the next statement before the last one is answered. We send one at a time (max_pipeline 0), so
+//   no call waits behind another call's row lock, and a stray BEGIN fails at once.
+// - Its pool rotates through the connections. We give each connection a driver instance and pool them in pool.ts.
+// - It has no query deadline. statement_timeout bounds the server; callers bound the rest.
+// - Its end() may never return, so ours has a deadline.
+// - At each connect it runs a query to learn the array types. If the server goes away at that moment, nothing catches
+//   the error and the process ends. So fetch_types is off, and this file writes and reads arrays.
 import postgres from "postgres";
 import { type Address, formatUrl, isSocketFolder } from "../common/database-address.ts";
+import { beforeDeadline } from "../common/deadline.ts";
 import { createPool } from "./pool.ts";
 import type { Database, Options, Session } from "./types.ts";
 
 const endDeadlineMs = 3_000;
 
-/** Up to `max` connections (10), opened when they are needed. */
+/** Opens up to `max` connections (10 by default), each when it is first needed. */
 export function connect(address: Address, options: Options): Database {
   return createPool({
     max: options.max ?? 10,
     open: (onLost) => wrap(open(address, options, { max: 1, onclose: onLost })),
-    // The driver keeps the last words of a server that went away, and would tell them to the first statement after.
+    // The driver keeps the error of a lost connection and would fail the next statement with it.
     isSpent: (error) => /^(CONNECTION_CLOSED|ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code)),
   });
 }
 
 export function openSession(address: Address, options: Options): Session {
   let isLost = false;
-  // The driver would end a connection of a certain age, in the middle of our transaction too.
+  // By default the driver closes connections of a certain age, even in the middle of a transaction.
   const sql = open(address, options, {
     max: 1,
     max_lifetime: null,
@@ -57,17 +57,17 @@ export function formatRoleUrl(address: Address, role: string): string {
   return formatUrl({ ...address, parameters: { ...address.parameters, options, application_name: role } });
 }
 
-/** The five-character code of an error that the server reported, else null. */
+/** Returns the five-character code of an error that the server reported, else null. */
 export function sqlState(error: unknown): string | null {
   return error instanceof postgres.PostgresError ? error.code : null;
 }
 
-/** The DETAIL of an error that the server reported. It may hold values: never log it unread. */
+/** Returns the DETAIL of an error that the server reported, else null. Never log it: it may hold values of a row. */
 export function sqlDetail(error: unknown): string | null {
   return error instanceof postgres.PostgresError ? (error.detail ?? null) : null;
 }
 
-/** Where in the text of a script the server found an error: its 1-based position, or the line in a function's body. */
+/** Returns where the server found an error in a script: a 1-based position, or a line in the body of a function. */
 export function sqlPlace(error: unknown): { position?: number; bodyLine?: number } {
   if (!(error instanceof postgres.PostgresError)) return {};
   if (error.position) return { position: Number(error.position) };
@@ -75,18 +75,24 @@ export function sqlPlace(error: unknown): { position?: number; bodyLine?: number
   return line === undefined ? {} : { bodyLine: Number(line) };
 }
 
-/** The server could not be reached or went away: what a caller answers with "try again". */
+const connectionErrors = [
+  // Codes of the driver.
+  /^(CONNECT_TIMEOUT|CONNECTION_\w+)$/,
+  // Codes of the system.
+  /^E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)$/,
+  // Codes of the server: connection exceptions, shutdowns, too many connections.
+  /^(08\w{3}|57P0[123]|53300)$/,
+];
+
+/** Whether the server could not be reached or went away, so that the caller may try again. */
 export function isConnectionError(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string") return error instanceof AggregateError && error.errors.some(isConnectionError);
-  // The driver's own codes, those of the system, and the server's 08, 57P01 to 57P03 and 53300.
-  return /^(CONNECT_TIMEOUT|CONNECTION_\w+|E(CONNREFUSED|CONNRESET|PIPE|NOENT|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_AGAIN)|08\w{3}|57P0[123]|53300)$/.test(
-    code,
-  );
+  return connectionErrors.some((codes) => codes.test(code));
 }
 
 function wrap(sql: postgres.Sql): Database {
-  // `simple` is missing in the driver's types: without it a statement without parameters is not prepared.
+  // Without `simple: false`, which the driver's types lack, a statement without parameters is not prepared.
   const prepared = { prepare: true, simple: false } as postgres.UnsafeQueryOptions;
   return {
     async rows<T>(text: string, params: readonly unknown[] = []) {
@@ -96,12 +102,9 @@ function wrap(sql: postgres.Sql): Database {
       return sql.unsafe(text, toParams(params), prepared).cursor(size) as unknown as AsyncIterable<T[]>;
     },
     async end() {
-      let timer: NodeJS.Timeout | undefined;
-      const deadline = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, endDeadlineMs + 500);
-      });
-      await Promise.race([sql.end({ timeout: endDeadlineMs / 1000 }), deadline]);
-      clearTimeout(timer);
+      const ending = sql.end({ timeout: endDeadlineMs / 1_000 });
+      // Nobody can do anything about connections that do not end, so that is no error.
+      await beforeDeadline(ending, performance.now() + endDeadlineMs + 500).catch(() => {});
     },
   };
 }
@@ -113,15 +116,15 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     connect_timeout: 5,
     fetch_types: false,
     types: arrayTypes,
-    // The driver's own pause grows to 20 s, long after the database is back. After an orderly end there is none.
+    // In seconds. By default the pause between attempts grows to 20 s, although the database may be back long before.
     backoff: (retries: number) => (retries === 0 ? 0 : 0.2),
     onnotice: () => {},
     connection: {
       application_name: name,
       TimeZone: "UTC",
-      // Whatever schema somebody was able to make: our statements do not look into it.
+      // So no statement of ours reads a schema that somebody else created.
       search_path: "pg_catalog, pg_temp",
-      // Our statements are short: compiling them, or sharing them out, takes longer than running them.
+      // Our statements are short: JIT compilation and parallel workers would take longer than running them.
       jit: "off",
       max_parallel_workers_per_gather: "0",
       ...(role !== undefined && { role }),
@@ -130,15 +133,15 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     },
     ...more,
   };
-  // The driver takes sslmode and the like only from a URL. It cannot read one with a socket, and it leaves the
-  // name of the database encoded.
+  // The driver takes sslmode and similar parameters only from a URL. It cannot read a URL with a socket, and it does
+  // not decode the name of the database.
   const { host, port, database } = address;
   if (!isSocketFolder(host)) return postgres(formatUrl(address), { ...all, database } as postgres.Options<{}>);
   const url = formatUrl({ ...address, host: "localhost" });
   return postgres(url, { ...all, host, port, database, ssl: false } as postgres.Options<{}>);
 }
 
-/** By the oids of their types: int2[] and int4[]; int8[], numeric[], text[], varchar[], name[], uuid[]. */
+/** By type OID: int2[] and int4[] as numbers; int8[], numeric[], text[], varchar[], name[] and uuid[] as strings. */
 const arrayTypes = {
   integers: {
     to: 1007,

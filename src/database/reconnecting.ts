@@ -1,28 +1,27 @@
-// A database for programs that run for months: a call of the driver can hang for ever, as when the server goes
-// away while a connection is made. Past the deadline, longer than any statement_timeout, the caller gets an
-// error and everybody after it new connections.
+// A database for programs that run for months. A call of the driver can hang for ever, for example if the server goes
+// away during a connect. After a deadline longer than any statement_timeout, the call fails and later calls use new
+// connections.
+import { beforeDeadline } from "../common/deadline.ts";
+import { Unavailable } from "../common/unavailable.ts";
 import type { Database } from "./types.ts";
 
-export type SteadyDatabase = Pick<Database, "rows" | "end">;
+export type ReconnectingDatabase = Pick<Database, "rows" | "end">;
 
-export function keepAnswering(connect: () => Database, deadlineMs = 30_000): SteadyDatabase {
+export function openReconnecting(connect: () => Database, deadlineMs = 30_000): ReconnectingDatabase {
   let current = connect();
 
   async function rows<T>(text: string, params?: readonly unknown[]): Promise<T[]> {
     const used = current;
-    let timer: NodeJS.Timeout | undefined;
-    const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reject(new Error("the database did not answer in time"));
-        if (current !== used) return;
+    try {
+      return await beforeDeadline(used.rows<T>(text, params), performance.now() + deadlineMs);
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      // Several calls may hang on the same connections: the first one replaces them.
+      if (current === used) {
         current = connect();
         used.end().catch(() => {});
-      }, deadlineMs);
-    });
-    try {
-      return await Promise.race([used.rows<T>(text, params), deadline]);
-    } finally {
-      clearTimeout(timer);
+      }
+      throw new Error("the database did not answer in time", { cause: error });
     }
   }
 

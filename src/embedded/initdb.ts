@@ -1,24 +1,25 @@
-// Makes the data of the embedded server at its first start.
+// Creates the data directory of the embedded server at its first start.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import { EmbeddedError, type Home, dataFolder, serverEnv } from "./data-directory.ts";
 import { inspectProcess } from "./postmaster.ts";
 
-/** Made beside its place and moved there when complete: an interrupted first start leaves no half. */
+/** Renames the data directory into place when it is complete, so an interrupted start leaves no half. */
 export async function makeCluster(home: Home, binaries: string): Promise<void> {
   const data = dataFolder(home);
   if (existsSync(path.join(data, "PG_VERSION"))) {
-    const theirs = readFileSync(path.join(data, "PG_VERSION"), "utf8").trim();
-    if (theirs !== "18")
-      throw new EmbeddedError(`${data} is of PostgreSQL ${theirs}, this program brings 18: dump and load it`);
+    const version = readFileSync(path.join(data, "PG_VERSION"), "utf8").trim();
+    if (version !== "18") {
+      throw new EmbeddedError(`${data} is from PostgreSQL ${version}; this program runs 18: dump and restore it`);
+    }
     return;
   }
   for (const name of readdirSync(home.folder)) {
     if (!name.startsWith("new-")) continue;
-    const maker = Number(name.slice("new-".length));
-    // In a container the next start often has the pid of the killed one.
-    const isAbandoned = maker === process.pid || inspectProcess(maker) === null;
+    const owner = Number(name.slice("new-".length));
+    // In a container, a new process often has the pid of the killed one.
+    const isAbandoned = owner === process.pid || inspectProcess(owner) === null;
     if (isAbandoned) rmSync(path.join(home.folder, name), { recursive: true, force: true });
   }
   const unfinished = path.join(home.folder, `new-${process.pid}`);
@@ -44,13 +45,13 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
   try {
     renameSync(unfinished, data);
   } catch (error) {
-    // Another start was faster; then its data are as good as ours.
+    // Another process was faster. Its data is as good as ours.
     rmSync(unfinished, { recursive: true, force: true });
     if (!existsSync(path.join(data, "PG_VERSION"))) throw error;
   }
 }
 
-/** Runs to the end; its complaint becomes our error. */
+/** Waits for the end of the program. Throws what it printed to standard error if it fails. */
 async function runServerProgram(home: Home, program: string, args: string[], input = ""): Promise<void> {
   const child = spawn(program, args, {
     ...home.user,
@@ -58,12 +59,12 @@ async function runServerProgram(home: Home, program: string, args: string[], inp
     env: serverEnv,
     stdio: ["pipe", "ignore", "pipe"],
   });
-  let complaint = "";
+  let message = "";
   child.stderr.on("data", (chunk) => {
-    complaint += chunk;
+    message += chunk;
   });
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   const code = await new Promise((resolve, reject) => child.once("close", resolve).once("error", reject));
-  if (code !== 0) throw new EmbeddedError(`${path.basename(program)} failed: ${complaint.trim()}`);
+  if (code !== 0) throw new EmbeddedError(`${path.basename(program)} failed: ${message.trim()}`);
 }

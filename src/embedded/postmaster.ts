@@ -1,6 +1,6 @@
-// What is known from outside about a PostgreSQL server: its postmaster.pid, and whether the process
-// named there is still that server. A pid alone proves nothing: after a crash or a reboot another
-// program may have it, in a container almost certainly so.
+// Finds a running PostgreSQL server from outside: reads its postmaster.pid and checks that the process is still that
+// server. A pid alone proves nothing. After a crash or a reboot another program may have it; in a container that is
+// almost certain.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -9,11 +9,11 @@ export interface Postmaster {
   pid: number;
   port: number;
   socketFolder: string;
-  /** `stopping` is said from the first moment of a shutdown. */
+  /** `stopping` from the first moment of a shutdown. */
   status: "starting" | "ready" | "stopping";
 }
 
-/** The arguments of a process and its parent, or null when none runs under this pid. */
+/** Returns the arguments of a process and its parent, or null if no process has this pid. */
 export function inspectProcess(pid: number): { args: string[]; parent: number } | null {
   try {
     if (process.platform !== "linux") {
@@ -22,17 +22,17 @@ export function inspectProcess(pid: number): { args: string[]; parent: number } 
       return { args, parent: Number(parent) };
     }
     const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-    // pid (name) state parent …: the name may hold anything, also a bracket.
+    // The format is "pid (name) state parent …". The name may contain any character, even a bracket.
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    // Dead, only not yet collected: in a container without an init for ever.
+    // A zombie is dead, but nobody has waited for it. In a container without an init it stays for ever.
     return state === "Z" ? null : { args, parent: Number(parent) };
   } catch {
     return null;
   }
 }
 
-/** The running server of a data folder, or null when none runs. Throws when it may not look. */
+/** Returns the running server of a data folder, or null if there is none. Throws if it may not read the folder. */
 export function findPostmaster(dataFolder: string): Postmaster | null {
   let text: string;
   try {
@@ -52,8 +52,8 @@ export function findPostmaster(dataFolder: string): Postmaster | null {
 }
 
 /**
- * Does this lock file stand for nothing? PostgreSQL believes one whose pid lives, whatever program
- * that is by now, and stops at one that a full disk left empty.
+ * Whether a lock file belongs to no server. PostgreSQL refuses to start if the pid in the file is alive, whatever
+ * program has it now, or if the file is empty, as a full disk leaves it.
  */
 export function isStaleLock(lockFile: string, dataFolder: string): boolean {
   let pid: number;
@@ -65,7 +65,7 @@ export function isStaleLock(lockFile: string, dataFolder: string): boolean {
   return Number.isNaN(pid) || (isTaken(pid) && !isServerOf(pid, dataFolder));
 }
 
-/** As PostgreSQL asks it: a dead process that was not collected yet counts too. */
+/** Asks as PostgreSQL does: a zombie counts too. */
 function isTaken(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -77,6 +77,6 @@ function isTaken(pid: number): boolean {
 function isServerOf(pid: number, dataFolder: string): boolean {
   const args = pid > 0 ? inspectProcess(pid)?.args : undefined;
   if (args === undefined) return false;
-  // ps glues the arguments together, so a folder with a space is looked for in the whole line.
+  // ps joins the arguments with spaces, so search the whole line for a folder that contains a space.
   return path.basename(args[0] ?? "") === "postgres" && args.join(" ").includes(` -D ${dataFolder} `);
 }

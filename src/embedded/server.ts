@@ -1,9 +1,9 @@
-// The embedded PostgreSQL: the default where no DATABASE_URL is set.
+// The embedded PostgreSQL, which runs if DATABASE_URL is not set.
 //
-// The server must not outlive the program that started it, however that one ends, and must never
-// lose data. So a tiny shell stands between them, in a session of its own where neither Ctrl-C nor a
-// kill of our process group reaches it. It holds the reading end of a pipe from us: when we end, the
-// pipe closes, and it stops the server in good order.
+// The server must not outlive the program that started it, however that program ends, and must never lose data. So a
+// small shell script supervises the server. It runs in a separate session, which neither Ctrl-C nor a kill of our
+// process group reaches. It reads from a pipe that we hold open. When we end, the pipe closes and the script shuts the
+// server down in order.
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, closeSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { totalmem } from "node:os";
@@ -28,15 +28,15 @@ import { findPostmaster, inspectProcess, isStaleLock } from "./postmaster.ts";
 
 export interface Embedded {
   address: Address;
-  /** Where the server really lives: log and data. */
+  /** The folder of the data and the log, after any links. */
   folder: string;
   stop(): Promise<void>;
 }
 
-/** The name by which the shell is known again. */
+/** The name of the shell among the processes, by which a later start recognizes it. */
 const supervisorName = "coupon-postgres";
 
-// Background jobs of a shell get /dev/null as their stdin, hence the detour over descriptor 3.
+// A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3.
 const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &
@@ -51,8 +51,8 @@ const supervisor = `
 `;
 
 /**
- * For shared_buffers: a quarter of the memory that we may use, as PostgreSQL's manual advises. It is taken as data are read; what
- * is taken at once, to keep the books on it, is 2 % of it, hence not more than 8 GB.
+ * shared_buffers: a quarter of the memory that we may use, as PostgreSQL's manual advises. The server allocates it as
+ * it reads data, except 2 % for bookkeeping at the start. Because of that, the limit is 8 GB.
  */
 function quarterOfMemory(): string {
   const mebibytes = Math.min(totalmem(), process.constrainedMemory() || Infinity) / 2 ** 20;
@@ -64,12 +64,12 @@ const settings: Record<string, string> = {
   unix_socket_permissions: "0700",
   max_connections: "100",
   shared_buffers: quarterOfMemory(),
-  // Fewer checkpoints: each page is written whole to the log once after each.
+  // For fewer checkpoints: after each one, the first change of a page writes the whole page to the log.
   max_wal_size: "4GB",
   timezone: "UTC",
   log_timezone: "UTC",
   log_checkpoints: "off",
-  // No value of ours may reach the log: no statements, no parameters, no "failing row contains".
+  // The log must contain no values: no statements, no parameters, no "failing row contains".
   log_statement: "none",
   log_min_error_statement: "panic",
   log_parameter_max_length: "0",
@@ -78,8 +78,8 @@ const settings: Record<string, string> = {
 };
 
 /**
- * Starts the server of a DATA_DIR, making it at the first start, and starts it again when it dies.
- * `more` are settings on top of ours.
+ * Starts the server of a DATA_DIR and restarts it when it dies. The first start creates the database. `more` adds or
+ * replaces settings of the server.
  */
 export async function startEmbedded(dataDir: string, more: Record<string, string> = {}): Promise<Embedded> {
   let home = makeHome(dataDir);
@@ -113,42 +113,42 @@ export async function startEmbedded(dataDir: string, more: Record<string, string
       try {
         await waitForOldServer(home);
         shell = await launchServer();
-        // Somebody asked for the end while the server was on its way up.
+        // stop() was called during the launch.
         if (isStopping) await stopShell(shell);
         else pause = 250;
       } catch {
-        // The reason is in the server's log; the next round tries again.
+        // The reason is in the log of the server. The next round tries again.
       }
     }
   }
 }
 
 /**
- * After kill -9 of the program before us its server may still be on the way down: wait for it. One
- * whose shell was killed too stands on its own: end it. One that somebody uses is refused.
+ * Waits for the server of an earlier program that ended by kill -9. If the shell was killed too, nobody stops that
+ * server, so this function does. It throws if another program is using the server.
  */
 async function waitForOldServer(home: Home): Promise<void> {
   const data = dataFolder(home);
-  const beganAt = Date.now();
+  const startedAt = Date.now();
   let isAsked = false;
   for (;;) {
     const old = findPostmaster(data);
     if (old === null) break;
-    const waited = Date.now() - beganAt;
+    const waited = Date.now() - startedAt;
     if (old.status !== "stopping" && !isAsked && waited > 2_000) {
       if (inspectProcess(inspectProcess(old.pid)?.parent ?? 0)?.args.includes(supervisorName)) {
         throw new EmbeddedError(
-          `the database in ${data} is in use: another program of this service runs with this DATA_DIR`,
+          `the database in ${data} is in use: another program of this service runs with the same DATA_DIR`,
         );
       }
       process.kill(old.pid, "SIGINT");
       isAsked = true;
     }
-    if (waited > 60_000) throw new EmbeddedError(`the old server in ${data} (process ${old.pid}) does not end`);
+    if (waited > 60_000) throw new EmbeddedError(`the old server in ${data} (process ${old.pid}) does not stop`);
     await sleep(20);
   }
   for (const lock of [path.join(data, "postmaster.pid"), path.join(socketFolder(home), ".s.PGSQL.5432.lock")]) {
-    // Seen twice, as a server that starts in this moment writes its file in two steps.
+    // Looks twice, because a server that is just starting writes its file in two steps.
     if (isStaleLock(lock, data) && (await sleep(100), isStaleLock(lock, data))) rmSync(lock, { force: true });
   }
 }
@@ -163,7 +163,7 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     stdio: ["pipe", "pipe", log],
   });
   closeSync(log);
-  // A shell that is gone already: its end is seen by `exit`.
+  // Writing to a shell that has ended fails. The exit event reports its end.
   shell.stdin!.on("error", () => {});
   let hasEnded = false;
   void exitOf(shell).then(() => {
@@ -179,20 +179,20 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     if (hasEnded) break;
     const postmaster = findPostmaster(dataFolder(home));
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
-      // Neither the shell nor its pipes keep us alive: our end is its signal.
+      // Neither the shell nor its pipes may keep this process alive, because our end is the signal to the shell.
       shell.unref();
       for (const stream of [shell.stdin, shell.stdout]) (stream as unknown as { unref(): void }).unref();
       return shell;
     }
   }
   if (findPostmaster(dataFolder(home)) !== null) await waitForOldServer(home);
-  throw new EmbeddedError(`the database server did not start. The end of ${logFile(home)}:\n${lastLines(home)}`);
+  throw new EmbeddedError(`the database server did not start. The last lines of ${logFile(home)}:\n${lastLines(home)}`);
 }
 
 async function stopShell(shell: ChildProcess): Promise<void> {
   shell.ref();
   shell.stdin!.end();
-  // A shutdown waits for a checkpoint; a caller in a hurry leaves us, and the shell goes on.
+  // A shutdown waits for a checkpoint. If the caller does not wait, the shell still finishes.
   await exitOf(shell);
 }
 
@@ -203,7 +203,7 @@ function exitOf(child: ChildProcess): Promise<void> {
   });
 }
 
-/** One generation is kept: what the server says is little, as it logs no statements. */
+/** Keeps one old log. The log is small, because the server logs no statements. */
 function openLog(home: Home): number {
   const file = logFile(home);
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -2,7 +2,7 @@
 // and what this process did: webhook attempts and the last self-check.
 import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../common/metrics-server.ts";
-import type { SteadyDatabase } from "../database/reconnecting.ts";
+import type { ReconnectingDatabase } from "../database/reconnecting.ts";
 
 /** What jobs.record_deliveries makes of an attempt to deliver an event to a webhook. */
 export type AttemptOutcome = (typeof attemptOutcomes)[number];
@@ -41,7 +41,7 @@ const databaseMetrics = {
 } as const;
 type Row = Record<keyof typeof databaseMetrics, number | string>;
 
-export function observeWork(metrics: Metrics, database: SteadyDatabase): WorkObserver {
+export function observeWork(metrics: Metrics, database: ReconnectingDatabase): WorkObserver {
   const registers = [metrics.registry];
   const gauges = Object.entries(databaseMetrics).map(([column, [name, help]]) => ({
     column: column as keyof Row,

@@ -3,7 +3,7 @@ import type { Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
 import { connect } from "../../src/database/connect.ts";
-import { keepAnswering } from "../../src/database/reconnecting.ts";
+import { openReconnecting } from "../../src/database/reconnecting.ts";
 import { sendPlain } from "./client.ts";
 import type { Running } from "./service.ts";
 
@@ -28,7 +28,7 @@ export async function scrape({ url }: Metrics): Promise<Map<string, number>> {
 /** The connection that a worker reads its metrics with. */
 export function openMetricsDatabase(t: Test, address: Running["address"], role?: string) {
   const options = { name: "coupon test", max: 1, ...(role !== undefined && { role }) };
-  const database = keepAnswering(() => connect(address, options));
+  const database = openReconnecting(() => connect(address, options));
   t.teardown(() => database.end());
   return database;
 }

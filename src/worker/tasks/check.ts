@@ -3,7 +3,7 @@
 import type { Address } from "../../common/database-address.ts";
 import type { Logger } from "../../common/log.ts";
 import { connect } from "../../database/connect.ts";
-import { keepAnswering } from "../../database/reconnecting.ts";
+import { openReconnecting } from "../../database/reconnecting.ts";
 import type { WorkObserver } from "../metrics.ts";
 
 // It reads all tables, at night. No statement of the service waits for it.
@@ -22,7 +22,7 @@ export type CheckerParts = {
 export function createChecker({ address, role, log, stopping, onChecked }: CheckerParts) {
   return async function check(): Promise<void> {
     const open = () => connect(address, { name: "coupon self-check", role, max: 1, statementTimeoutMs: timeoutMs });
-    const database = keepAnswering(open, timeoutMs + 5_000);
+    const database = openReconnecting(open, timeoutMs + 5_000);
     const giveUp = () => void database.end();
     stopping.addEventListener("abort", giveUp);
     try {

@@ -7,7 +7,7 @@
 // due statements, so that they rarely pick the same one.
 import type { Logger } from "../../common/log.ts";
 import { measureFile, type Kind, type Line } from "../../common/statement-csv.ts";
-import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
 // Days closed in one transaction, so without a step of the sequencer between them.
 const daysPerStep = 50;
@@ -18,7 +18,7 @@ const restMs = 60_000;
 
 type Due = { tenant_id: number; distributor_id: number; business_date: string };
 // Closing uses the sequencer's connection: the two never wait for each other's locks.
-type Parts = { sequencer: SteadyDatabase; statements: SteadyDatabase; log: Logger; stopping: AbortSignal };
+type Parts = { sequencer: ReconnectingDatabase; statements: ReconnectingDatabase; log: Logger; stopping: AbortSignal };
 
 export function createCloser({ sequencer, statements, log, stopping }: Parts) {
   const busy = new Set<string>();

@@ -10,7 +10,7 @@
 import { randomUUID } from "node:crypto";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
-import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import type { AttemptOutcome, WorkObserver } from "../metrics.ts";
 import type { Outcome, Send } from "../webhook-sender.ts";
 
@@ -50,7 +50,7 @@ type Result = {
   is_gone: boolean;
 };
 type Parts = {
-  database: SteadyDatabase;
+  database: ReconnectingDatabase;
   keys: MasterKeys;
   send: Send;
   stopping: AbortSignal;
@@ -123,7 +123,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
 }
 
 function claimDeliveries(
-  database: SteadyDatabase,
+  database: ReconnectingDatabase,
   { tenant_id, party_id }: Subscriber,
   holder: string,
 ): Promise<Delivery[]> {
@@ -135,7 +135,7 @@ function claimDeliveries(
 }
 
 async function recordDeliveries(
-  database: SteadyDatabase,
+  database: ReconnectingDatabase,
   { tenant_id, party_id }: Subscriber,
   results: Result[],
 ): Promise<AttemptOutcome[]> {

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { batchKey, lookupHash, makeCode } from "../../crypto/coupon-code.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
-import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
 // Coupons per transaction. A large chunk takes 40 ms, and requests that arrive meanwhile share the machine with it. So
 // while events are being written, usually by tills, chunks are small and each is followed by a pause of
@@ -33,7 +33,7 @@ type Chunk = { first: number; last: number; hashes: string[] };
 type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 // The lookup hash of a number's code. A new attempt makes another code for the same number.
 type Hash = (number: number, attempt: number) => string;
-type Parts = { database: SteadyDatabase; keys: MasterKeys; stopping: AbortSignal };
+type Parts = { database: ReconnectingDatabase; keys: MasterKeys; stopping: AbortSignal };
 
 export function createMinter({ database, keys, stopping }: Parts) {
   let running = 0;
@@ -107,7 +107,7 @@ async function makeChunk(first: number, last: number, hash: Hash): Promise<Chunk
 
 // Numbers whose codes collide with existing ones get new codes, until the database accepts the chunk.
 async function writeChunk(
-  database: SteadyDatabase,
+  database: ReconnectingDatabase,
   { tenant_id, batch_id, holder }: Lease,
   chunk: Chunk,
   hash: Hash,

@@ -1,13 +1,13 @@
 // Deletes old rows in steps: each minute the nonces that can no longer be replayed, each hour the rows that are older
 // than their retention.
 import type { Config } from "../../common/config.ts";
-import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
 
 const stepSize = 5_000;
 
 export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
-type Parts = { database: SteadyDatabase; stopping: AbortSignal };
+type Parts = { database: ReconnectingDatabase; stopping: AbortSignal };
 
 export function createPruner({ database, stopping }: Parts) {
   return async function prune(): Promise<void> {
@@ -26,7 +26,7 @@ export function createRetention({ database, stopping, retention }: Parts & { ret
   };
 }
 
-async function count(database: SteadyDatabase, text: string, params: unknown[]): Promise<number> {
+async function count(database: ReconnectingDatabase, text: string, params: unknown[]): Promise<number> {
   const [row] = await database.rows<{ removed: number }>(text, params);
   return row!.removed;
 }

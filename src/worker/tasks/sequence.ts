@@ -2,7 +2,7 @@
 //
 // Any number of processes may run it. The database lets one take a step at a time; the others find the place taken and
 // come back later. A step is one transaction, so an interrupted step has no effect.
-import type { SteadyDatabase } from "../../database/reconnecting.ts";
+import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
 // At most a tenth of a second of work: closing days waits for a step to end.
 const stepSize = 1_000;
@@ -13,7 +13,7 @@ const idleAfterMs = 60_000;
 
 type Step = { sequenced: number; is_drained: boolean };
 
-export function createSequencer({ database, stopping }: { database: SteadyDatabase; stopping: AbortSignal }) {
+export function createSequencer({ database, stopping }: { database: ReconnectingDatabase; stopping: AbortSignal }) {
   let lastFoundAt = performance.now();
 
   /**

@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import { createLog } from "../../../src/common/log.ts";
-import { keepAnswering } from "../../../src/database/reconnecting.ts";
+import { openReconnecting } from "../../../src/database/reconnecting.ts";
 import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
 import { startTicker } from "../../../src/worker/ticker.ts";
 import { findFaults, followSerially, openPuller, quantile, type Reading } from "../../support/readers.ts";
@@ -32,7 +32,7 @@ t.before(async () => {
 function startSequencer(t: Test, name = "coupon test sequencer") {
   const failures: unknown[] = [];
   const never = new AbortController().signal;
-  const database = keepAnswering(() => connect(service.address, { name, role: "coupon_worker", max: 1 }));
+  const database = openReconnecting(() => connect(service.address, { name, role: "coupon_worker", max: 1 }));
   const { sequence, pauseMs } = createSequencer({ database, stopping: never });
   const ticker = startTicker({
     name,
