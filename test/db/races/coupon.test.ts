@@ -1,66 +1,35 @@
-// Many who want one coupon: exactly one gets it, the others are told why not, and nobody sees a 5xx.
+// Concurrent calls for one coupon: exactly one wins, the others learn why not, and none gets a 5xx.
 import t, { type Test } from "tap";
-import type { Client } from "../../support/client.ts";
-import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
-import { countOutcomes, sendTogether, sendInTurn, untilPast, untilBlocked } from "../../support/race.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { readCouponHistory } from "../../support/inspect.ts";
+import { countOutcomes, sendInTurn, sendTogether, untilBlocked, untilPast } from "../../support/race.ts";
+import { allAgree, startRaceWorld, type RaceWorld } from "../../support/race-world.ts";
+import { newRequestId } from "../../support/service.ts";
 import { holdCoupon } from "../../support/sessions.ts";
 
-const merchant = "mch_a";
-let service: Running;
-let a: Client;
+let world: RaceWorld;
 t.before(async () => {
-  service = await startService(t);
-  a = service.as("ak_a");
-  const valid = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" };
-  const short = {
-    id: "tpl_short",
-    name: "short locks",
-    maker: "pty_a",
-    currency: "EUR",
-    discount: { type: "fixed", amount: 5 },
-    lock_ttl_seconds: 1,
-    ...valid,
-  };
-  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [short] }] });
+  world = await startRaceWorld(t);
+  await world.provision("tpl_short", { lock_ttl_seconds: 1 });
 });
 
-// A test that ends with a look at everything: whoever won, coupons, redemptions, ledger and events agree.
 function race(name: string, run: (t: Test) => Promise<void>): void {
   t.test(name, async (t) => {
     await run(t);
-    t.strictSame(await findBrokenInvariants(service.owner), []);
+    await allAgree(t, world);
   });
 }
 
-async function makeCoupons(count: number, template = "tpl_fixed"): Promise<{ code: string; id: string }[]> {
-  const { codes, couponIds } = await service.makeBatch(a, template, count);
-  return codes.map((code, index) => ({ code, id: couponIds[index]! }));
-}
-const makeCoupon = async (template?: string) => (await makeCoupons(1, template))[0]!;
-
-const post = (path: string, body: object) => a.post(path, { request_id: newRequestId(), ...body });
-const lock = (coupon: string, request_id = newRequestId()) =>
-  post("/v1/coupons/lock", { request_id, coupon, merchant });
-const redeem = (coupon: string) => post("/v1/coupons/redeem", { coupon, merchant });
-const confirm = (coupon: string, lock_request_id: string) =>
-  post("/v1/coupons/confirm", { coupon, merchant, lock_request_id });
-const cancel = (coupon: string, lock_request_id: string) => post("/v1/coupons/cancel", { coupon, lock_request_id });
-const voidIt = (coupon: string) => post("/v1/coupons/void", { coupon, merchant });
-const reverse = (redemption: string) => post("/v1/redemptions/reverse", { redemption });
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
-const typesOf = async (couponId: string) =>
-  (await readCouponHistory(service.owner, couponId)).events.map(({ type }) => type);
 
-race("of 100 redeems of one coupon exactly one succeeds", async (t) => {
-  const { code, id } = await makeCoupon();
+race("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
+  const { code, id } = await world.makeCoupon();
   const answers = await sendTogether(
-    service,
-    await holdCoupon(service, id),
-    times(100, () => redeem(code)),
+    world.service,
+    await holdCoupon(world.service, id),
+    times(100, () => world.redeem(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_REDEEMED: 99 });
-  t.match(await readCouponHistory(service.owner, id), {
+  t.match(await readCouponHistory(world.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
@@ -68,15 +37,15 @@ race("of 100 redeems of one coupon exactly one succeeds", async (t) => {
   });
 });
 
-race("of 100 locks of one coupon exactly one succeeds", async (t) => {
-  const { code, id } = await makeCoupon();
+race("Of 100 locks of one coupon exactly one succeeds", async (t) => {
+  const { code, id } = await world.makeCoupon();
   const answers = await sendTogether(
-    service,
-    await holdCoupon(service, id),
-    times(100, () => lock(code)),
+    world.service,
+    await holdCoupon(world.service, id),
+    times(100, () => world.lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 99 });
-  t.match(await readCouponHistory(service.owner, id), {
+  t.match(await readCouponHistory(world.service.owner, id), {
     status: "LOCKED",
     redemptions: ["LOCKED"],
     amounts: [],
@@ -84,50 +53,50 @@ race("of 100 locks of one coupon exactly one succeeds", async (t) => {
   });
 });
 
-race("of 20 reverses of one redemption exactly one succeeds", async (t) => {
-  const { code, id } = await makeCoupon();
-  const { redemption } = (await redeem(code)).json;
+race("Of 20 reverses of one redemption exactly one succeeds", async (t) => {
+  const { code, id } = await world.makeCoupon();
+  const { redemption } = (await world.redeem(code)).json;
   const answers = await sendTogether(
-    service,
-    await holdCoupon(service, id),
-    times(20, () => reverse(redemption)),
+    world.service,
+    await holdCoupon(world.service, id),
+    times(20, () => world.reverse(redemption)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, REDEMPTION_REVERSED: 19 });
-  t.match(await readCouponHistory(service.owner, id), {
+  t.match(await readCouponHistory(world.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REVERSED"],
     amounts: [500, -500],
   });
-  t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed"]);
+  t.strictSame(await world.readEventTypes(id), ["coupon.redeemed", "coupon.reversed"]);
 });
 
-race("confirm and cancel of one lock: who comes first wins, the other is told", async (t) => {
-  for (const { code, id } of await makeCoupons(3)) {
+race("Of a confirm and a cancel of one lock the first wins, and the second learns the outcome", async (t) => {
+  for (const { code, id } of await world.makeCoupons(3)) {
     const lockId = newRequestId();
-    await lock(code, lockId);
-    const [confirmed, cancelled] = await sendInTurn(service, id, [
-      () => confirm(code, lockId),
-      () => cancel(code, lockId),
+    await world.lock(code, lockId);
+    const [confirmed, cancelled] = await sendInTurn(world.service, id, [
+      () => world.confirm(code, lockId),
+      () => world.cancel(code, lockId),
     ]);
     t.equal(confirmed!.status, 200);
     t.match(cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
-    t.match(await readCouponHistory(service.owner, id), {
+    t.match(await readCouponHistory(world.service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
       events: [{ type: "coupon.redeemed" }],
     });
   }
-  for (const { code, id } of await makeCoupons(3)) {
+  for (const { code, id } of await world.makeCoupons(3)) {
     const lockId = newRequestId();
-    await lock(code, lockId);
-    const [cancelled, confirmed] = await sendInTurn(service, id, [
-      () => cancel(code, lockId),
-      () => confirm(code, lockId),
+    await world.lock(code, lockId);
+    const [cancelled, confirmed] = await sendInTurn(world.service, id, [
+      () => world.cancel(code, lockId),
+      () => world.confirm(code, lockId),
     ]);
     t.equal(cancelled!.status, 200);
     t.match(confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
-    t.strictSame(await readCouponHistory(service.owner, id), {
+    t.strictSame(await readCouponHistory(world.service.owner, id), {
       status: "ISSUED",
       redemptions: ["CANCELLED"],
       amounts: [],
@@ -136,24 +105,26 @@ race("confirm and cancel of one lock: who comes first wins, the other is told", 
   }
 });
 
-race("confirm and cancel of 30 locks, all at once: of each lock exactly one wins", async (t) => {
-  const coupons = await makeCoupons(30);
+race("Of confirms and cancels of 30 locks, all at once, exactly one per lock wins", async (t) => {
+  const coupons = await world.makeCoupons(30);
   const locks = await Promise.all(
     coupons.map(async ({ code }) => {
       const lockId = newRequestId();
-      await lock(code, lockId);
+      await world.lock(code, lockId);
       return lockId;
     }),
   );
   const pairs = await Promise.all(
-    coupons.map(({ code }, index) => Promise.all([confirm(code, locks[index]!), cancel(code, locks[index]!)])),
+    coupons.map(({ code }, index) =>
+      Promise.all([world.confirm(code, locks[index]!), world.cancel(code, locks[index]!)]),
+    ),
   );
   for (const [index, [confirmed, cancelled]] of pairs.entries()) {
     const isConfirmed = confirmed.status === 200;
     t.match(isConfirmed ? cancelled.json : confirmed.json, { code: isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED" });
     t.equal(isConfirmed ? confirmed.status : cancelled.status, 200);
     t.match(
-      await readCouponHistory(service.owner, coupons[index]!.id),
+      await readCouponHistory(world.service.owner, coupons[index]!.id),
       isConfirmed
         ? { status: "REDEEMED", redemptions: ["REDEEMED"] }
         : { status: "ISSUED", redemptions: ["CANCELLED"] },
@@ -161,23 +132,29 @@ race("confirm and cancel of 30 locks, all at once: of each lock exactly one wins
   }
 });
 
-race("void and redeem of one coupon: who comes first wins, the other is told", async (t) => {
-  for (const { code, id } of await makeCoupons(3)) {
-    const [voided, redeemed] = await sendInTurn(service, id, [() => voidIt(code), () => redeem(code)]);
+race("Of a void and a redeem of one coupon the first wins, and the second learns the outcome", async (t) => {
+  for (const { code, id } of await world.makeCoupons(3)) {
+    const [voided, redeemed] = await sendInTurn(world.service, id, [
+      () => world.voidCoupon(code),
+      () => world.redeem(code),
+    ]);
     t.equal(voided!.status, 200);
     t.match(redeemed, { status: 409, json: { code: "COUPON_VOIDED" } });
-    t.match(await readCouponHistory(service.owner, id), {
+    t.match(await readCouponHistory(world.service.owner, id), {
       status: "VOIDED",
       redemptions: [],
       amounts: [],
       events: [{ type: "coupon.voided" }],
     });
   }
-  for (const { code, id } of await makeCoupons(3)) {
-    const [redeemed, voided] = await sendInTurn(service, id, [() => redeem(code), () => voidIt(code)]);
+  for (const { code, id } of await world.makeCoupons(3)) {
+    const [redeemed, voided] = await sendInTurn(world.service, id, [
+      () => world.redeem(code),
+      () => world.voidCoupon(code),
+    ]);
     t.equal(redeemed!.status, 200);
     t.match(voided, { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
-    t.match(await readCouponHistory(service.owner, id), {
+    t.match(await readCouponHistory(world.service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
@@ -186,81 +163,62 @@ race("void and redeem of one coupon: who comes first wins, the other is told", a
   }
 });
 
+race("A reissued coupon is redeemed again only after its reversal", async (t) => {
+  await world.provision("tpl_again", { after_reversal: "reissued" });
+  const { code, id } = await world.makeCoupon("tpl_again");
+  const { redemption } = (await world.redeem(code)).json;
+  const [early, reversed, late] = await sendInTurn(world.service, id, [
+    () => world.redeem(code),
+    () => world.reverse(redemption),
+    () => world.redeem(code),
+  ]);
+  t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
+  t.equal(reversed!.status, 200);
+  t.equal(late!.status, 200);
+  t.match(await readCouponHistory(world.service.owner, id), {
+    status: "REDEEMED",
+    redemptions: ["REVERSED", "REDEEMED"],
+    amounts: [500, -500, 500],
+  });
+  t.strictSame(await world.readEventTypes(id), ["coupon.redeemed", "coupon.reversed", "coupon.redeemed"]);
+});
+
 race(
-  "reverse and redeem of a coupon that is reissued: the second redemption comes after the reversal or not at all",
+  "A redeem that waits while valid_to passes is refused, because the clock is read after the coupon is locked",
   async (t) => {
-    await service.apply({
-      tenants: [
-        {
-          id: "ten_a",
-          name: "A",
-          variant: "A",
-          templates: [
-            {
-              id: "tpl_again",
-              name: "reissued",
-              maker: "pty_a",
-              currency: "EUR",
-              discount: { type: "fixed", amount: 5 },
-              after_reversal: "reissued",
-              valid_from: "2020-01-01T00:00:00Z",
-              valid_to: "2099-01-01T00:00:00Z",
-            },
-          ],
-        },
-      ],
+    const { code, id } = await world.makeCoupon();
+    const [row] = await world.service.admin.rows<{ valid_to: string }>(
+      `select v::text as valid_to, admin.extend_coupon('ten_a', $1, v, 'to arrange a test')
+     from (select clock_timestamp() + interval '700 ms' as v) x`,
+      [id],
+    );
+    const release = await holdCoupon(world.service, id);
+    const answer = world.redeem(code);
+    await untilBlocked(world.service, 1)
+      .then(() => untilPast(world.service, row!.valid_to))
+      .finally(release);
+    t.match(await answer, { status: 409, json: { code: "COUPON_EXPIRED" } });
+    t.strictSame(await readCouponHistory(world.service.owner, id), {
+      status: "ISSUED",
+      redemptions: [],
+      amounts: [],
+      events: [],
     });
-    const { code, id } = await makeCoupon("tpl_again");
-    const { redemption } = (await redeem(code)).json;
-    const [early, reversed, late] = await sendInTurn(service, id, [
-      () => redeem(code),
-      () => reverse(redemption),
-      () => redeem(code),
-    ]);
-    t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
-    t.equal(reversed!.status, 200);
-    t.equal(late!.status, 200);
-    t.match(await readCouponHistory(service.owner, id), {
-      status: "REDEEMED",
-      redemptions: ["REVERSED", "REDEEMED"],
-      amounts: [500, -500, 500],
-    });
-    t.strictSame(await typesOf(id), ["coupon.redeemed", "coupon.reversed", "coupon.redeemed"]);
   },
 );
 
-race("a redeem that waits while valid_to passes is refused: the clock is read when the coupon is held", async (t) => {
-  const { code, id } = await makeCoupon();
-  const [row] = await service.admin.rows<{ valid_to: string }>(
-    "select v::text as valid_to, admin.extend_coupon('ten_a', $1, v, 'to arrange a test') from (select clock_timestamp() + interval '700 ms' as v) x",
-    [id],
-  );
-  const release = await holdCoupon(service, id);
-  const answer = redeem(code);
-  await untilBlocked(service, 1)
-    .then(() => untilPast(service, row!.valid_to))
-    .finally(release);
-  t.match(await answer, { status: 409, json: { code: "COUPON_EXPIRED" } });
-  t.strictSame(await readCouponHistory(service.owner, id), {
-    status: "ISSUED",
-    redemptions: [],
-    amounts: [],
-    events: [],
-  });
-});
-
-race("a confirm that waits while its lock ends is refused", async (t) => {
-  const { code, id } = await makeCoupon("tpl_short");
+race("A confirm that waits while its lock expires is refused", async (t) => {
+  const { code, id } = await world.makeCoupon("tpl_short");
   const lockId = newRequestId();
-  const { lock_expires_at } = (await lock(code, lockId)).json;
-  const release = await holdCoupon(service, id);
-  const answer = confirm(code, lockId);
-  // The answer shows milliseconds, the row has more.
-  await untilBlocked(service, 1)
-    .then(() => untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
+  const { lock_expires_at } = (await world.lock(code, lockId)).json;
+  const release = await holdCoupon(world.service, id);
+  const answer = world.confirm(code, lockId);
+  // The answer has milliseconds, the row microseconds.
+  await untilBlocked(world.service, 1)
+    .then(() => untilPast(world.service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
     .finally(release);
   t.match(await answer, { status: 409, json: { code: "LOCK_EXPIRED" } });
-  t.match(await readCouponHistory(service.owner, id), {
+  t.match(await readCouponHistory(world.service.owner, id), {
     status: "LOCKED",
     redemptions: ["LOCKED"],
     amounts: [],
@@ -268,15 +226,15 @@ race("a confirm that waits while its lock ends is refused", async (t) => {
   });
 });
 
-race("many locks of a coupon whose lock has lapsed: exactly one gets it", async (t) => {
-  const { code, id } = await makeCoupon("tpl_short");
-  const { lock_expires_at } = (await lock(code)).json;
-  await untilPast(service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
+race("Of 20 locks of a coupon with an expired lock exactly one succeeds", async (t) => {
+  const { code, id } = await world.makeCoupon("tpl_short");
+  const { lock_expires_at } = (await world.lock(code)).json;
+  await untilPast(world.service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
   const answers = await sendTogether(
-    service,
-    await holdCoupon(service, id),
-    times(20, () => lock(code)),
+    world.service,
+    await holdCoupon(world.service, id),
+    times(20, () => world.lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 19 });
-  t.match(await readCouponHistory(service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
+  t.match(await readCouponHistory(world.service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
 });

@@ -1,5 +1,5 @@
-// Calls that meet in one group, as gate.perform gets it: a call that would have to wait for another call of the group is
-// handed back, and nothing of it is written.
+// Calls of one group, sent to gate.perform as the service sends them. A call that would have to wait for another call
+// of the group, or for another session, is handed back and writes nothing.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
@@ -21,7 +21,7 @@ const redeem = (coupon: string, more: object = {}) => ({ operation: "redeem", ar
 
 const handedBack = "handed back";
 
-// The answers in the order of the calls: 200, a code, or handed back.
+// The outcomes in the order of the calls: 200, a code, or handed back.
 async function answers(calls: { operation: string; args: object; body_hash?: null }[]): Promise<(number | string)[]> {
   const rows = await till.send(calls, false);
   return rows.map(({ http_status, body }) =>
@@ -32,7 +32,7 @@ async function answers(calls: { operation: string; args: object; body_hash?: nul
 const count = async (table: string) =>
   (await service.owner.rows<{ count: number }>(`select count(*)::int as count from core.${table}`))[0]!.count;
 
-t.test("the second redeem or lock of a coupon is handed back, and the others are done", async (t) => {
+t.test("The second redeem of a coupon in a group is handed back, and the other calls are answered", async (t) => {
   const [coupon, other] = [nextCoupon(), nextCoupon()];
   const before = [await count("redemption"), await count("request")];
   t.strictSame(
@@ -40,10 +40,10 @@ t.test("the second redeem or lock of a coupon is handed back, and the others are
     [200, 200, handedBack, "COUPON_REDEEMED"],
   );
   t.strictSame([(await count("redemption")) - before[0]!, (await count("request")) - before[1]!], [2, 3]);
-  t.strictSame(await answers([redeem(coupon)]), ["COUPON_REDEEMED"], "which is what it gets when it runs again");
+  t.strictSame(await answers([redeem(coupon)]), ["COUPON_REDEEMED"], "the answer when the call runs again");
 });
 
-t.test("the second of two equal requests is handed back, by its request_id or its idempotency-key", async (t) => {
+t.test("A second call with the same request_id or idempotency-key is handed back", async (t) => {
   const [id, key] = [newRequestId(), newRequestId()];
   const [first, second] = [nextCoupon(), nextCoupon()];
   t.strictSame(
@@ -56,16 +56,16 @@ t.test("the second of two equal requests is handed back, by its request_id or it
       redeem(nextCoupon(), { idempotency_key: key }),
     ]),
     [200, handedBack, 200, handedBack, handedBack, handedBack],
-    "and so is one that only has the same name",
+    "whether its body is the same or not",
   );
   t.strictSame(
     await answers([redeem(first, { request_id: id }), redeem(second, { idempotency_key: key })]),
     [200, 200],
-    "and is the first one's answer when it runs again",
+    "when it runs again it gets the first answer",
   );
 });
 
-t.test("a nonce that comes twice in a group counts once", async (t) => {
+t.test("Of two calls with the same nonce in a group one is accepted", async (t) => {
   const nonce = newRequestId();
   t.strictSame(
     await answers([
@@ -78,7 +78,7 @@ t.test("a nonce that comes twice in a group counts once", async (t) => {
   t.strictSame(await answers([redeem(nextCoupon(), { nonce })]), ["NONCE_REUSED"]);
 });
 
-t.test("a revoked credential, a read and an unknown merchant do not disturb the others", async (t) => {
+t.test("An unknown credential, a read and a refusal leave the other calls of their group alone", async (t) => {
   const coupon = nextCoupon();
   t.strictSame(
     await answers([
@@ -93,7 +93,7 @@ t.test("a revoked credential, a read and an unknown merchant do not disturb the 
 });
 
 t.test(
-  "what a psql session holds beside the coupon is not waited for either: that call is handed back, the others are done",
+  "A call whose redemption a psql session has locked is handed back, and the other calls are answered",
   async (t) => {
     const [confirmed, cancelled, redeemed, taken, voided, unused] = Array.from({ length: 6 }, nextCoupon) as [
       string,
@@ -129,13 +129,13 @@ t.test(
     await psql.rows("select from core.merchant for update");
     t.strictSame(await answers([...calls, ...others]), [...Array.from({ length: 5 }, () => handedBack), 200, 200]);
     const [lapsed] = await service.owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count");
-    t.equal(lapsed!.count, 0, "nor by the job");
+    t.equal(lapsed!.count, 0, "the job does not wait either");
     await psql.run("rollback");
     t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
   },
 );
 
-t.test("an error undoes the whole group", async (t) => {
+t.test("An error rolls back the whole group", async (t) => {
   const coupon = nextCoupon();
   const before = await count("request");
   await t.rejects(till.send([redeem(coupon), { operation: "no_such_operation", args: {} }], false), { code: "20000" });
