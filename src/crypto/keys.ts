@@ -2,8 +2,8 @@
 // the embedded server they may be in a file of mode 0600 instead.
 //
 // COUPON_MASTER_KEY is `<base64 of 32 bytes>` (version 1), or a list `2:<base64>,1:<base64>` with the current key
-// first. A version is one Crockford character. Each code begins with the version of its key. Keep an old key in the list
-// while codes or sealed secrets made with it are in use.
+// first. A version is one Crockford character. Each code begins with the version of its key. Keep an old key in the
+// list while codes or sealed secrets made with it are in use.
 import { createSecretKey, hkdfSync, randomBytes, type KeyObject } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -16,8 +16,8 @@ export type SubKeys = { master: KeyObject; tag: KeyObject; lookup: KeyObject; se
 export type MasterKeys = {
   current: string;
   /**
-   * The version that hashes request bodies and secrets. It is the oldest, so that after a change of the current key the
-   * retry of an earlier request still has the same hash.
+   * The version that hashes request bodies and secrets. It is the oldest, so that the retry of an earlier request has
+   * the same hash after a change of the current key.
    */
   oldest: string;
   versions: ReadonlyMap<string, SubKeys>;

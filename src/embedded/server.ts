@@ -54,7 +54,7 @@ const supervisor = `
  * shared_buffers: a quarter of the memory that we may use, as PostgreSQL's manual advises. The server allocates it as
  * it reads data, except 2 % for bookkeeping at the start. Because of that, the limit is 8 GB.
  */
-function quarterOfMemory(): string {
+function computeSharedBuffers(): string {
   const mebibytes = Math.min(totalmem(), process.constrainedMemory() || Infinity) / 2 ** 20;
   return `${Math.min(8_192, Math.max(128, Math.floor(mebibytes / 4)))}MB`;
 }
@@ -63,7 +63,7 @@ const settings: Record<string, string> = {
   listen_addresses: "",
   unix_socket_permissions: "0700",
   max_connections: "100",
-  shared_buffers: quarterOfMemory(),
+  shared_buffers: computeSharedBuffers(),
   // For fewer checkpoints: after each one, the first change of a page writes the whole page to the log.
   max_wal_size: "4GB",
   timezone: "UTC",

@@ -22,20 +22,23 @@ export interface Import {
   line: number;
 }
 
-/** The imports of other files of the project, static and dynamic. */
+// import { a, type b as c } from "./d.ts", export { a } from "./d.ts", import * as a from "./d.ts"
+const fromImport = /\b(?:import|export)\s+(?:type\s+)?([\w*{][^"';]*?)\s+from\s+["'](\.[^"']+)["']/;
+// import "./d.ts", import("./d.ts")
+const bareImport = /\bimport\s*\(?\s*["'](\.[^"']+)["']/;
+const anyImport = new RegExp(`${fromImport.source}|${bareImport.source}`, "g");
+
+/** Returns the imports of other files of the project, static and dynamic. */
 export function readImports(file: SourceFile): Import[] {
   const text = withoutComments(file);
-  const statements = text.matchAll(
-    /\b(?:import|export)\s+(?:type\s+)?([\w*{][^"';]*?)\s+from\s+["'](\.[^"']+)["']|\bimport\s*\(?\s*["'](\.[^"']+)["']/g,
-  );
-  return [...statements].map(({ 1: clause, 2: from, 3: bare, index }) => ({
+  return [...text.matchAll(anyImport)].map(({ 1: clause, 2: from, 3: bare, index }) => ({
     target: path.posix.join(path.posix.dirname(file.path), (from ?? bare)!),
     names: clause === undefined || clause.includes("*") ? null : readNames(clause),
     line: lineAt(text, index),
   }));
 }
 
-/** The names in an import clause or export list, as the other file knows them. */
+/** Returns the names in an import clause or export list, as the imported file declares them. */
 function readNames(clause: string): string[] {
   const list = /\{([^}]*)\}/.exec(clause)?.[1];
   const hasDefault = /^\s*\w/.test(clause);
