@@ -287,12 +287,12 @@ comment on column core.event.event_id is 'UUIDv7. Outside the database: evt_ and
 
 create table core.event_gap (
   event_seq bigint not null,
-  seen_before xid8 not null,
+  drawn_before xid8 not null,
   constraint event_gap_pkey PRIMARY KEY (event_seq)
 );
-CREATE INDEX event_gap_by_bound ON core.event_gap USING btree (seen_before);
+CREATE INDEX event_gap_by_drawn_before ON core.event_gap USING btree (drawn_before);
 comment on table core.event_gap is 'Event numbers that were drawn but are not visible yet: their transactions commit late or were rolled back.';
-comment on column core.event_gap.seen_before is 'A transaction before this one drew the number. If all of those have ended and it is still not visible, it never will be.';
+comment on column core.event_gap.drawn_before is 'A transaction before this one drew the number. If all of those have ended and it is still not visible, it never will be.';
 
 create table core.feed (
   tenant_id integer not null,
@@ -523,14 +523,14 @@ create table core.sequencer (
   high_seq bigint not null default 0,
   feed_base bigint not null default 0,
   stepped_at timestamp with time zone not null default now(),
-  looked_with pg_snapshot,
+  last_snapshot pg_snapshot,
   constraint sequencer_pkey PRIMARY KEY (is_only),
   constraint sequencer_has_one_row CHECK (is_only)
 );
 comment on table core.sequencer is 'The state of the sequencer. An advisory lock lets one run at a time (rules.try_sequencer_lock).';
 comment on column core.sequencer.high_seq is 'Events up to this number are sequenced, except for the numbers in core.event_gap.';
 comment on column core.sequencer.feed_base is 'Feeds start after this position, which is above every cursor that a restore made invalid.';
-comment on column core.sequencer.looked_with is 'Snapshot of the last step that found something. A missing number can only appear if its transaction has ended since. Null: search all gaps.';
+comment on column core.sequencer.last_snapshot is 'Snapshot of the last step that found something. A missing number can only appear if its transaction has ended since. Null: search all gaps.';
 
 create table core.statement (
   tenant_id integer not null,
@@ -549,7 +549,7 @@ create table core.statement (
   constraint files_are_described_when_ready CHECK ((num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) = ANY (ARRAY[0, 6])))
 );
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
-CREATE TRIGGER closed_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
+CREATE TRIGGER ready_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
 CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.statement is 'A closed business day. Closing fixes its entries; ready_at is set once its files are rendered and measured.';
 

@@ -24,7 +24,7 @@ import { createCloser } from "./worker/tasks/close.ts";
 import { createDeliverer, maxSubscribersAtOnce, type Subscriber } from "./worker/tasks/deliver.ts";
 import { createExpirer } from "./worker/tasks/expire.ts";
 import { createMinter, type DueBatch } from "./worker/tasks/mint.ts";
-import { createPruner, createRetention } from "./worker/tasks/prune.ts";
+import { createNoncePruner, createOldRowPruner } from "./worker/tasks/prune.ts";
 import { createSequencer } from "./worker/tasks/sequence.ts";
 import { startTicker, type Ticker } from "./worker/ticker.ts";
 import { createSender } from "./worker/webhook-sender.ts";
@@ -32,8 +32,8 @@ import { createSender } from "./worker/webhook-sender.ts";
 const role = "coupon_worker";
 // graphile-worker's cron is UTC and runs by the minute. SQL decides what is due.
 const crontab = `
-* * * * * prune ?jobKey=prune
-23 * * * * retain ?jobKey=retain
+* * * * * prune_nonces ?jobKey=prune_nonces
+23 * * * * prune_old_rows ?jobKey=prune_old_rows
 30 2 * * * check ?jobKey=check&max=3
 `;
 // Two batches or more and one cron task, beside the subscribers.
@@ -93,8 +93,8 @@ function createTasks(
   return {
     minter: createMinter({ database, keys, stopping }),
     deliverer: createDeliverer({ database: deliveries, keys, send, stopping, onAttempt: observer?.attempted }),
-    prune: createPruner({ database, stopping }),
-    retain: createRetention({ database, stopping, retention: config }),
+    pruneNonces: createNoncePruner({ database, stopping }),
+    pruneOldRows: createOldRowPruner({ database, stopping, retention: config }),
     check: createChecker({ address, role, log, stopping, onChecked: observer?.checked }),
     expire: createExpirer({ database, stopping }),
     sequencer: createSequencer({ database: sequencer, stopping }),
@@ -104,14 +104,14 @@ function createTasks(
 
 function startRunner(
   address: Address,
-  { minter, deliverer, prune, retain, check }: Tasks,
+  { minter, deliverer, pruneNonces, pruneOldRows, check }: Tasks,
   log: Logger,
 ): Promise<Runner> {
   const taskList: TaskList = {
     mint: (payload) => minter.mint(payload as DueBatch),
     deliver: (payload) => deliverer.deliver(payload as Subscriber),
-    prune,
-    retain,
+    prune_nonces: pruneNonces,
+    prune_old_rows: pruneOldRows,
     check,
   };
   return startGraphileRunner({

@@ -59,7 +59,7 @@ begin
     return null;
   elsif v_wrong.has_no_event then
     raise exception 'ledger entry % has no event for its distributor', v_wrong.entry_id
-      using errcode = 'foreign_key_violation', constraint = 'each_movement_is_told',
+      using errcode = 'foreign_key_violation', constraint = 'each_movement_has_its_event',
             hint = 'Write the event first.';
   else
     raise exception 'ledger entry % does not match its redemption', v_wrong.entry_id

@@ -93,11 +93,11 @@ create trigger feed_event_is_immutable before update or truncate on core.feed_ev
 for each statement execute function core.refuse_change();
 
 create table core.sequencer (
-  is_only      boolean      primary key default true,
-  high_seq     bigint       not null default 0,
-  feed_base    bigint       not null default 0,
-  stepped_at   timestamptz  not null default now(),
-  looked_with  pg_snapshot,
+  is_only        boolean      primary key default true,
+  high_seq       bigint       not null default 0,
+  feed_base      bigint       not null default 0,
+  stepped_at     timestamptz  not null default now(),
+  last_snapshot  pg_snapshot,
   constraint sequencer_has_one_row check (is_only)
 );
 comment on table core.sequencer is
@@ -106,20 +106,20 @@ comment on column core.sequencer.high_seq is
   'Events up to this number are sequenced, except for the numbers in core.event_gap.';
 comment on column core.sequencer.feed_base is
   'Feeds start after this position, which is above every cursor that a restore made invalid.';
-comment on column core.sequencer.looked_with is
+comment on column core.sequencer.last_snapshot is
   'Snapshot of the last step that found something. A missing number can only appear if its '
   'transaction has ended since. Null: search all gaps.';
 
 insert into core.sequencer default values;
 
 create table core.event_gap (
-  event_seq    bigint  primary key,
-  seen_before  xid8    not null
+  event_seq     bigint  primary key,
+  drawn_before  xid8    not null
 );
 comment on table core.event_gap is
   'Event numbers that were drawn but are not visible yet: their transactions commit late or were '
   'rolled back.';
-comment on column core.event_gap.seen_before is
+comment on column core.event_gap.drawn_before is
   'A transaction before this one drew the number. If all of those have ended and it is still not '
   'visible, it never will be.';
-create index event_gap_by_bound on core.event_gap (seen_before);
+create index event_gap_by_drawn_before on core.event_gap (drawn_before);

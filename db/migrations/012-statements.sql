@@ -97,8 +97,8 @@ begin
         is distinct from
         (old.tenant_id, old.distributor_id, old.business_date, old.entry_count, old.closed_at)
   then
-    raise exception 'statement of %: a closed statement never changes', old.business_date
-      using errcode = 'check_violation', constraint = 'closed_statement_never_changes';
+    raise exception 'statement of %: only its files can be added, once', old.business_date
+      using errcode = 'check_violation', constraint = 'ready_statement_never_changes';
   end if;
   return new;
 end
@@ -106,7 +106,7 @@ $$;
 comment on function core.check_statement_change() is
   'Trigger: a statement changes only once, when its files are ready.';
 
-create trigger closed_statement_never_changes
+create trigger ready_statement_never_changes
 before update on core.statement
 for each row execute function core.check_statement_change();
 

@@ -51,8 +51,8 @@ export type StatementFile = {
 /** Every method rejects with Unavailable when the database does not answer by the deadline (see common/deadline.ts). */
 export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
-  /** runsAlone: the call gets a transaction of its own instead of joining a group. */
-  perform(tenantId: number, call: Call, deadline: number, options?: { runsAlone?: boolean }): Promise<Outcome>;
+  /** hasOwnTransaction: the call shares no transaction with other calls, so it joins no group. */
+  perform(tenantId: number, call: Call, deadline: number, options?: { hasOwnTransaction?: boolean }): Promise<Outcome>;
   /** Spends the nonce of a request that the HTTP layer refuses. Returns null if it was new, else its refusal. */
   spendNonce(
     tenantId: number,
@@ -123,8 +123,8 @@ export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
       const rows = await connections.rows<CredentialRow>("quick", deadline, text, [accessKey]);
       return rows[0] ?? null;
     },
-    async perform(tenantId, call, deadline, { runsAlone = false } = {}) {
-      const first = runsAlone
+    async perform(tenantId, call, deadline, { hasOwnTransaction = false } = {}) {
+      const first = hasOwnTransaction
         ? (await sendGroup(tenantId, [call], deadline))[0]!
         : await groups.run(tenantId, call, deadline);
       if (first !== null) return first;

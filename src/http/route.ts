@@ -21,8 +21,8 @@ export type Route = {
   query?: readonly string[];
   // Writes need a request_id; their answers are recorded and replayed.
   isWrite: boolean;
-  // The call gets a transaction of its own: it may take long or return much, and tills must not wait for it.
-  runsAlone?: true;
+  // The call shares no transaction with other calls: it may take long or return much, and tills must not wait for it.
+  hasOwnTransaction?: true;
   reveals: Reveals;
   // The database answers with the description of a file, and download.ts sends the file.
   isDownload?: true;

@@ -84,7 +84,7 @@ would apply ${online} online, outside the transaction: not tried in this dry run
 would apply ${last}
 would load ${listCode().length} functions and views
 would drop rules.find_lock(p_call core.call, p_coupon_id uuid)
-would keep jobs.release_batch(p_tenant_id integer, p_batch_id integer, p_holder uuid) for one more version
+would keep jobs.end_batch_lease(p_tenant_id integer, p_batch_id integer, p_holder uuid) for one more version
 dry run: nothing was changed
 `,
   );

@@ -2,12 +2,12 @@
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { runProgram } from "../support/program.ts";
-import { startWorld } from "../support/statement-world.ts";
+import { startStatementFixture } from "../support/statement-fixture.ts";
 
 t.test("verify finds changes made with triggers disabled, and names the statement and file", async (t) => {
-  const world = await startWorld(t, 6, { mayBreakInvariants: true });
-  const { service, books, parties } = world;
-  for (const party of parties) await world.end(party);
+  const fixture = await startStatementFixture(t, 6, { mayBreakInvariants: true });
+  const { service, books, parties } = fixture;
+  for (const party of parties) await fixture.end(party);
   await books.close();
   t.match(await runProgram(service, "statements", ["verify"]), {
     code: 0,

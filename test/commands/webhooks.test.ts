@@ -16,9 +16,9 @@ const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys:
 
 t.test("status, log and parked show deliveries; replay sends them again", async (t) => {
   const receiver = await startReceiver(t, status(500));
-  const world = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`]);
-  const deliverer = startDeliverer(world, world.worker);
-  const run = (...args: string[]) => runCommand(contextOf(world), args);
+  const fixture = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const run = (...args: string[]) => runCommand(contextOf(fixture), args);
   const sentAgain = async (...args: string[]) => {
     receiver.received.length = 0;
     const output = await run("replay", tenant, ...args, "--reason", "they lost it");
@@ -26,7 +26,7 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
     t.equal(output, `${receiver.received.length} to be sent again`);
     return receiver.received.map(({ id }) => id).sort();
   };
-  const events = await world.happen("pty_s1", 3);
+  const events = await fixture.happen("pty_s1", 3);
   await deliverer.drain();
   t.match(
     await run("status"),
@@ -37,8 +37,8 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
   for (const event of events) t.match(log, new RegExp(`${event} +1 +500 +\\d+ +-$`, "m"));
   t.equal((await run("log", tenant, "pty_s1", "--limit", "1")).split("\n").length, 2);
 
-  await world.service.owner.rows("update core.delivery set attempt_count = 9");
-  await passTime(world);
+  await fixture.service.owner.rows("update core.delivery set attempt_count = 9");
+  await passTime(fixture);
   await deliverer.drain();
   const parked = await run("parked", tenant, "pty_s1");
   for (const event of events)
@@ -49,7 +49,7 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
   t.strictSame(await sentAgain("pty_s1", "--parked"), [...events].sort());
   t.equal(await run("parked"), "none");
   t.strictSame(await sentAgain(events[1]!), [events[1]]);
-  const times = await world.service.owner.rows<{ at: Date }>(
+  const times = await fixture.service.owner.rows<{ at: Date }>(
     "select recorded_at as at from report.event where event = any ($1::text[]) order by event_seq",
     [events],
   );
@@ -60,8 +60,8 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
 
 t.test("rotate prints the new secret, stores it sealed only, and both secrets sign", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  const { code, stdout, stderr } = await runProgram(world.service, "webhooks", [
+  const fixture = await subscribe(t, [receiver.url]);
+  const { code, stdout, stderr } = await runProgram(fixture.service, "webhooks", [
     "rotate",
     tenant,
     "pty_s1",
@@ -70,12 +70,12 @@ t.test("rotate prints the new secret, stores it sealed only, and both secrets si
   ]);
   t.strictSame({ code, stderr }, { code: 0, stderr: "" });
   t.match(stdout, /^whsec_[A-Za-z0-9+/]{43}=\n$/);
-  const [before, after] = [world.secrets.get("pty_s1")!, stdout.trim()];
-  await world.happen("pty_s1", 1);
-  await startDeliverer(world, world.worker).drain();
+  const [before, after] = [fixture.secrets.get("pty_s1")!, stdout.trim()];
+  await fixture.happen("pty_s1", 1);
+  await startDeliverer(fixture, fixture.worker).drain();
   for (const secret of [before, after]) verify(secret, receiver.received[0]!);
   const stored = JSON.stringify(
-    await world.service.owner.rows(
+    await fixture.service.owner.rows(
       "select w::text as webhook, (select jsonb_agg(a) from report.audit a)::text as audit from core.webhook w",
     ),
   );
@@ -89,7 +89,7 @@ t.test("rotate prints the new secret, stores it sealed only, and both secrets si
     );
   }
   // Applying a file without a secret keeps the new one.
-  await world.service.apply({
+  await fixture.service.apply({
     tenants: [
       {
         id: tenant,
@@ -99,21 +99,21 @@ t.test("rotate prints the new secret, stores it sealed only, and both secrets si
       },
     ],
   });
-  await world.happen("pty_s1", 1);
-  await startDeliverer(world, world.worker).drain();
+  await fixture.happen("pty_s1", 1);
+  await startDeliverer(fixture, fixture.worker).drain();
   verify(after, receiver.received[1]!);
 });
 
 t.test("disable parks waiting deliveries, enable starts new ones", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  const deliverer = startDeliverer(world, world.worker);
-  const events = await world.happen("pty_s1", 2);
-  const run = (...args: string[]) => runCommand(contextOf(world), [...args, "--reason", "their wish"]);
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const events = await fixture.happen("pty_s1", 2);
+  const run = (...args: string[]) => runCommand(contextOf(fixture), [...args, "--reason", "their wish"]);
   t.equal(await run("disable", tenant, "pty_s1"), "disabled");
   await deliverer.drain();
   t.equal(receiver.received.length, 0);
-  for (const delivery of await listDeliveries(world))
+  for (const delivery of await listDeliveries(fixture))
     t.match(delivery, { status: "PARKED", last_error: "disabled: their wish" });
   t.match(await run("enable", tenant, "pty_s1"), /^enabled/);
   t.equal(await run("replay", tenant, "pty_s1", "--parked"), "2 to be sent again");
@@ -122,7 +122,7 @@ t.test("disable parks waiting deliveries, enable starts new ones", async (t) => 
 });
 
 t.test("a wrong command prints one line or the usage, and changes nothing", async (t) => {
-  const world = await subscribe(t, ["http://127.0.0.1:9/"]);
+  const fixture = await subscribe(t, ["http://127.0.0.1:9/"]);
   const why = ["--reason", "why"];
   const rows: [string[], RegExp][] = [
     [[], /^usage: /],
@@ -148,14 +148,15 @@ t.test("a wrong command prints one line or the usage, and changes nothing", asyn
     [["replay", tenant, "evt_none", ...why], /has no event evt_none/],
     [["replay", tenant, `evt_${"0".repeat(26)}`, ...why], /has no event/],
   ];
-  for (const [args, message] of rows) await t.rejects(runCommand(contextOf(world), args), { message }, args.join(" "));
+  for (const [args, message] of rows)
+    await t.rejects(runCommand(contextOf(fixture), args), { message }, args.join(" "));
   t.match(
-    await runProgram(world.service, "webhooks", ["rotate", tenant, "pty_s1"]),
+    await runProgram(fixture.service, "webhooks", ["rotate", tenant, "pty_s1"]),
     { code: 1, stdout: "", stderr: "a patch needs a reason\n" },
     "as a program",
   );
   t.equal(
-    (await world.service.owner.rows("select from report.audit where action like any (array['%webhook%', 'replay%'])"))
+    (await fixture.service.owner.rows("select from report.audit where action like any (array['%webhook%', 'replay%'])"))
       .length,
     0,
   );

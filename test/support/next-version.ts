@@ -45,12 +45,12 @@ ${isOnline ? "export const isOnline = true;\n" : ""}export const { up, down } = 
     },
     { file: "db/code/api/confirm.sql", find: call, replace: call.replace(")", ", v_now)") },
     { file: "db/code/api/cancel.sql", find: call, replace: call.replace(")", ", v_now)") },
-    { file: "src/worker/tasks/mint.ts", find: "jobs.release_batch(", replace: "jobs.return_batch(" },
+    { file: "src/worker/tasks/mint.ts", find: "jobs.end_batch_lease(", replace: "jobs.drop_batch_lease(" },
   ]);
-  const old = path.join(folder, "db/code/jobs/release_batch.sql");
+  const old = path.join(folder, "db/code/jobs/end_batch_lease.sql");
   writeFileSync(
-    path.join(folder, "db/code/jobs/return_batch.sql"),
-    readFileSync(old, "utf8").replaceAll("release_batch", "return_batch"),
+    path.join(folder, "db/code/jobs/drop_batch_lease.sql"),
+    readFileSync(old, "utf8").replaceAll("end_batch_lease", "drop_batch_lease"),
   );
   rmSync(old);
   return {

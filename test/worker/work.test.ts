@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { readConfig } from "../../src/common/config.ts";
 import { connect, formatRoleUrl } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
-import { createPruner } from "../../src/worker/tasks/prune.ts";
+import { createNoncePruner } from "../../src/worker/tasks/prune.ts";
 import { startTicker } from "../../src/worker/ticker.ts";
 import { work } from "../../src/work.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
@@ -113,12 +113,12 @@ t.test("nonces are deleted after 11 minutes, not earlier", async (t) => {
   t.equal(columns.length, 1);
   const database = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => database.end());
-  const prune = createPruner({ database, stopping: new AbortController().signal });
+  const pruneNonces = createNoncePruner({ database, stopping: new AbortController().signal });
   await service.owner.rows("update core.nonce set seen_at = clock_timestamp() - interval '10 minutes 50 seconds'");
-  await prune();
+  await pruneNonces();
   t.equal((await service.owner.rows("select from core.nonce")).length, 1);
   await service.owner.rows("update core.nonce set seen_at = clock_timestamp() - interval '11 minutes 1 second'");
-  await prune();
+  await pruneNonces();
   t.equal((await service.owner.rows("select from core.nonce")).length, 0);
 });
 

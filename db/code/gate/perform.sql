@@ -3,15 +3,15 @@
 --
 -- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
 --   nonce null: it has been spent before. body_hash null: the call is a read.
--- p_alone: p_calls is one call, and it may wait for locks. Otherwise nothing here waits: a call
---   that would have to wait is handed back (http_status null) and has written nothing but its
---   nonce. The gate then runs it again, alone and with nonce null.
+-- p_may_wait: calls may wait for locks; p_calls then has one call. If false, nothing here waits: a
+--   call that would have to wait is handed back (http_status null), and only its nonce is written.
+--   The gate then runs it again, alone, with nonce null.
 --
--- The operation spend_nonce does no more than that: at its turn its nonce is spent, as for any
--- call. A few statements for the whole group check credentials and nonces, find replays, redeem,
--- lock and record.
+-- The operation spend_nonce has no further effect: nonces are spent before any operation runs.
+-- A few statements for the whole group check credentials and nonces, find replays, redeem, lock
+-- and record.
 create or replace function gate.perform(
-  p_tenant_id int, p_calls jsonb, p_alone boolean,
+  p_tenant_id int, p_calls jsonb, p_may_wait boolean,
   out ordinal int, out http_status int, out code text, out resource text, out body text,
   out is_replay boolean)
 returns setof record
@@ -20,7 +20,7 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
 declare
-  v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_alone);
+  v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_may_wait);
   v_reused    int[] := rules.spend_nonces(v_calls);
   v_call      core.call;
   v_answer    core.answer;

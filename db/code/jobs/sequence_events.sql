@@ -15,9 +15,9 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
 declare
-  v_high         bigint;
-  v_looked_with  pg_snapshot;
-  v_found        record;
+  v_high           bigint;
+  v_last_snapshot  pg_snapshot;
+  v_found          record;
 begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a step of the sequencer needs its own transaction'
@@ -29,7 +29,7 @@ begin
   if not rules.try_sequencer_lock() then
     return;
   end if;
-  select s.high_seq, s.looked_with into strict v_high, v_looked_with from core.sequencer s;
+  select s.high_seq, s.last_snapshot into strict v_high, v_last_snapshot from core.sequencer s;
 
   -- One statement, so that events, gaps and transaction IDs belong to one snapshot. (A snapshot
   -- above ours was taken before a restore into another server and is ignored.)
@@ -41,11 +41,11 @@ begin
     limit p_limit),
   ended as (
     select least(
-             pg_snapshot_xmax(v_looked_with),
+             pg_snapshot_xmax(v_last_snapshot),
              (select min(x.id)
-              from pg_snapshot_xip(v_looked_with) x (id)
+              from pg_snapshot_xip(v_last_snapshot) x (id)
               where pg_visible_in_snapshot(x.id, pg_current_snapshot()))) as first_id
-    where pg_snapshot_xmax(v_looked_with) <= pg_snapshot_xmax(pg_current_snapshot())),
+    where pg_snapshot_xmax(v_last_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())),
   -- an array, so that no plan reads all events
   late as (
     select e.event_seq
@@ -53,7 +53,7 @@ begin
     where e.event_seq = any (array(
       select g.event_seq
       from core.event_gap g
-      where g.seen_before > coalesce((select n.first_id from ended n), '0'))))
+      where g.drawn_before > coalesce((select n.first_id from ended n), '0'))))
   select array(
            select f.event_seq from fresh f union all select l.event_seq from late l order by 1)
            as seqs,
@@ -69,7 +69,7 @@ begin
   if sequenced > 0 then
     update core.sequencer s
     set high_seq = coalesce(v_found.high, s.high_seq),
-        looked_with = v_found.snapshot,
+        last_snapshot = v_found.snapshot,
         stepped_at = clock_timestamp();
     perform rules.append_to_feeds(v_found.seqs);
     perform rules.open_books(v_found.seqs);

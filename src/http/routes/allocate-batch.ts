@@ -9,7 +9,7 @@ export const allocateBatch: Route = {
   method: "POST",
   path: "/v1/batches/allocate",
   isWrite: true,
-  runsAlone: true,
+  hasOwnTransaction: true,
   reveals: "nothing",
   schema: () => input,
 };

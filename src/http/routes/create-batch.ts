@@ -16,7 +16,7 @@ export const createBatch: Route = {
   method: "POST",
   path: "/v1/batches",
   isWrite: true,
-  runsAlone: true,
+  hasOwnTransaction: true,
   reveals: "nothing",
   schema: () => input,
   // All codes of a batch are made with the key that is current when the batch is created.

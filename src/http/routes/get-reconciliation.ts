@@ -16,7 +16,7 @@ export const getReconciliation: Route = {
   path: "/v1/reconciliations/{date}/{kind}",
   query: ["distributor"],
   isWrite: false,
-  runsAlone: true,
+  hasOwnTransaction: true,
   reveals: "nothing",
   isDownload: true,
   schema: () => input,

@@ -13,7 +13,7 @@ export const listReconciliations: Route = {
   path: "/v1/reconciliations",
   query: ["cursor", "limit"],
   isWrite: false,
-  runsAlone: true,
+  hasOwnTransaction: true,
   reveals: "nothing",
   schema: () => input,
 };

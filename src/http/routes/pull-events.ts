@@ -11,7 +11,7 @@ export const pullEvents: Route = {
   path: "/v1/events",
   query: ["cursor", "limit"],
   isWrite: false,
-  runsAlone: true,
+  hasOwnTransaction: true,
   reveals: "nothing",
   schema: () => input,
 };

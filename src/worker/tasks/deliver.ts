@@ -85,7 +85,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
         deliveries = isOver() ? [] : await claimDeliveries(database, subscriber, holder);
       }
       const { tenant_id, party_id } = subscriber;
-      await database.rows("select jobs.release_webhook($1, $2, $3)", [tenant_id, party_id, holder]);
+      await database.rows("select jobs.end_webhook_lease($1, $2, $3)", [tenant_id, party_id, holder]);
     } finally {
       running -= 1;
     }

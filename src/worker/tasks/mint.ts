@@ -57,7 +57,7 @@ export function createMinter({ database, keys, stopping }: Parts) {
       );
       if (claim === undefined) return; // complete, or another worker holds the lease
       if (await mintSlice(lease, claim)) return;
-      await database.rows("select jobs.release_batch($1, $2, $3)", [tenant_id, batch_id, lease.holder]);
+      await database.rows("select jobs.end_batch_lease($1, $2, $3)", [tenant_id, batch_id, lease.holder]);
     } finally {
       running -= 1;
     }

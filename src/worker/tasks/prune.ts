@@ -9,14 +9,14 @@ const stepSize = 5_000;
 export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
 type Parts = { database: ReconnectingDatabase; stopping: AbortSignal };
 
-export function createPruner({ database, stopping }: Parts) {
-  return async function prune(): Promise<void> {
+export function createNoncePruner({ database, stopping }: Parts) {
+  return async function pruneNonces(): Promise<void> {
     await repeatThrottled(() => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]), stopping);
   };
 }
 
-export function createRetention({ database, stopping, retention }: Parts & { retention: Retention }) {
-  return async function retain(): Promise<void> {
+export function createOldRowPruner({ database, stopping, retention }: Parts & { retention: Retention }) {
+  return async function pruneOldRows(): Promise<void> {
     const remove = (text: string, days: number) =>
       repeatThrottled(() => count(database, text, [days, stepSize]), stopping);
     await remove("select jobs.prune_requests($1, $2) as removed", retention.requestRetentionDays);

@@ -84,7 +84,7 @@ export const statementAttempts: Attempts = {
     "an entry moved to another day": update("posting", "business_date = business_date + 1"),
     "postings deleted": "delete from core.posting",
   },
-  closed_statement_never_changes: {
+  ready_statement_never_changes: {
     "another number of entries": update("statement", "entry_count = 99"),
     "other files than before": update("statement", "detail_sha256 = 'x'", "ready_at is not null"),
   },

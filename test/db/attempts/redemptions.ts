@@ -90,7 +90,7 @@ export const ledgerAttempts: Attempts = {
     "a negative redemption": redeemLock("locked", { amount: -500 }),
     "a positive reversal": reverseRedemption("redeemed", { amount: 500 }),
   },
-  each_movement_is_told: {
+  each_movement_has_its_event: {
     "a ledger entry without an event": insertEntry("locked"),
     "a ledger entry of a distributor without an event": together(
       insertEvent("locked"),

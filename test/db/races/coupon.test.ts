@@ -2,34 +2,34 @@
 import t, { type Test } from "tap";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether, untilBlocked, untilPast } from "../../support/race.ts";
-import { allAgree, startRaceWorld, type RaceWorld } from "../../support/race-world.ts";
+import { allAgree, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { holdCoupon } from "../../support/sessions.ts";
 
-let world: RaceWorld;
+let fixture: RaceFixture;
 t.before(async () => {
-  world = await startRaceWorld(t);
-  await world.provision("tpl_short", { lock_ttl_seconds: 1 });
+  fixture = await startRaceFixture(t);
+  await fixture.provision("tpl_short", { lock_ttl_seconds: 1 });
 });
 
 function race(name: string, run: (t: Test) => Promise<void>): void {
   t.test(name, async (t) => {
     await run(t);
-    await allAgree(t, world);
+    await allAgree(t, fixture);
   });
 }
 
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
 race("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
-  const { code, id } = await world.makeCoupon();
+  const { code, id } = await fixture.makeCoupon();
   const answers = await sendTogether(
-    world.service,
-    await holdCoupon(world.service, id),
-    times(100, () => world.redeem(code)),
+    fixture.service,
+    await holdCoupon(fixture.service, id),
+    times(100, () => fixture.redeem(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_REDEEMED: 99 });
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
@@ -38,14 +38,14 @@ race("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
 });
 
 race("Of 100 locks of one coupon exactly one succeeds", async (t) => {
-  const { code, id } = await world.makeCoupon();
+  const { code, id } = await fixture.makeCoupon();
   const answers = await sendTogether(
-    world.service,
-    await holdCoupon(world.service, id),
-    times(100, () => world.lock(code)),
+    fixture.service,
+    await holdCoupon(fixture.service, id),
+    times(100, () => fixture.lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 99 });
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "LOCKED",
     redemptions: ["LOCKED"],
     amounts: [],
@@ -54,49 +54,49 @@ race("Of 100 locks of one coupon exactly one succeeds", async (t) => {
 });
 
 race("Of 20 reverses of one redemption exactly one succeeds", async (t) => {
-  const { code, id } = await world.makeCoupon();
-  const { redemption } = (await world.redeem(code)).json;
+  const { code, id } = await fixture.makeCoupon();
+  const { redemption } = (await fixture.redeem(code)).json;
   const answers = await sendTogether(
-    world.service,
-    await holdCoupon(world.service, id),
-    times(20, () => world.reverse(redemption)),
+    fixture.service,
+    await holdCoupon(fixture.service, id),
+    times(20, () => fixture.reverse(redemption)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, REDEMPTION_REVERSED: 19 });
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REVERSED"],
     amounts: [500, -500],
   });
-  t.strictSame(await world.readEventTypes(id), ["coupon.redeemed", "coupon.reversed"]);
+  t.strictSame(await fixture.readEventTypes(id), ["coupon.redeemed", "coupon.reversed"]);
 });
 
 race("Of a confirm and a cancel of one lock the first wins, and the second learns the outcome", async (t) => {
-  for (const { code, id } of await world.makeCoupons(3)) {
+  for (const { code, id } of await fixture.makeCoupons(3)) {
     const lockId = newRequestId();
-    await world.lock(code, lockId);
-    const [confirmed, cancelled] = await sendInTurn(world.service, id, [
-      () => world.confirm(code, lockId),
-      () => world.cancel(code, lockId),
+    await fixture.lock(code, lockId);
+    const [confirmed, cancelled] = await sendInTurn(fixture.service, id, [
+      () => fixture.confirm(code, lockId),
+      () => fixture.cancel(code, lockId),
     ]);
     t.equal(confirmed!.status, 200);
     t.match(cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
-    t.match(await readCouponHistory(world.service.owner, id), {
+    t.match(await readCouponHistory(fixture.service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
       events: [{ type: "coupon.redeemed" }],
     });
   }
-  for (const { code, id } of await world.makeCoupons(3)) {
+  for (const { code, id } of await fixture.makeCoupons(3)) {
     const lockId = newRequestId();
-    await world.lock(code, lockId);
-    const [cancelled, confirmed] = await sendInTurn(world.service, id, [
-      () => world.cancel(code, lockId),
-      () => world.confirm(code, lockId),
+    await fixture.lock(code, lockId);
+    const [cancelled, confirmed] = await sendInTurn(fixture.service, id, [
+      () => fixture.cancel(code, lockId),
+      () => fixture.confirm(code, lockId),
     ]);
     t.equal(cancelled!.status, 200);
     t.match(confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
-    t.strictSame(await readCouponHistory(world.service.owner, id), {
+    t.strictSame(await readCouponHistory(fixture.service.owner, id), {
       status: "ISSUED",
       redemptions: ["CANCELLED"],
       amounts: [],
@@ -106,17 +106,17 @@ race("Of a confirm and a cancel of one lock the first wins, and the second learn
 });
 
 race("Of confirms and cancels of 30 locks, all at once, exactly one per lock wins", async (t) => {
-  const coupons = await world.makeCoupons(30);
+  const coupons = await fixture.makeCoupons(30);
   const locks = await Promise.all(
     coupons.map(async ({ code }) => {
       const lockId = newRequestId();
-      await world.lock(code, lockId);
+      await fixture.lock(code, lockId);
       return lockId;
     }),
   );
   const pairs = await Promise.all(
     coupons.map(({ code }, index) =>
-      Promise.all([world.confirm(code, locks[index]!), world.cancel(code, locks[index]!)]),
+      Promise.all([fixture.confirm(code, locks[index]!), fixture.cancel(code, locks[index]!)]),
     ),
   );
   for (const [index, [confirmed, cancelled]] of pairs.entries()) {
@@ -124,7 +124,7 @@ race("Of confirms and cancels of 30 locks, all at once, exactly one per lock win
     t.match(isConfirmed ? cancelled.json : confirmed.json, { code: isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED" });
     t.equal(isConfirmed ? confirmed.status : cancelled.status, 200);
     t.match(
-      await readCouponHistory(world.service.owner, coupons[index]!.id),
+      await readCouponHistory(fixture.service.owner, coupons[index]!.id),
       isConfirmed
         ? { status: "REDEEMED", redemptions: ["REDEEMED"] }
         : { status: "ISSUED", redemptions: ["CANCELLED"] },
@@ -133,28 +133,28 @@ race("Of confirms and cancels of 30 locks, all at once, exactly one per lock win
 });
 
 race("Of a void and a redeem of one coupon the first wins, and the second learns the outcome", async (t) => {
-  for (const { code, id } of await world.makeCoupons(3)) {
-    const [voided, redeemed] = await sendInTurn(world.service, id, [
-      () => world.voidCoupon(code),
-      () => world.redeem(code),
+  for (const { code, id } of await fixture.makeCoupons(3)) {
+    const [voided, redeemed] = await sendInTurn(fixture.service, id, [
+      () => fixture.voidCoupon(code),
+      () => fixture.redeem(code),
     ]);
     t.equal(voided!.status, 200);
     t.match(redeemed, { status: 409, json: { code: "COUPON_VOIDED" } });
-    t.match(await readCouponHistory(world.service.owner, id), {
+    t.match(await readCouponHistory(fixture.service.owner, id), {
       status: "VOIDED",
       redemptions: [],
       amounts: [],
       events: [{ type: "coupon.voided" }],
     });
   }
-  for (const { code, id } of await world.makeCoupons(3)) {
-    const [redeemed, voided] = await sendInTurn(world.service, id, [
-      () => world.redeem(code),
-      () => world.voidCoupon(code),
+  for (const { code, id } of await fixture.makeCoupons(3)) {
+    const [redeemed, voided] = await sendInTurn(fixture.service, id, [
+      () => fixture.redeem(code),
+      () => fixture.voidCoupon(code),
     ]);
     t.equal(redeemed!.status, 200);
     t.match(voided, { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
-    t.match(await readCouponHistory(world.service.owner, id), {
+    t.match(await readCouponHistory(fixture.service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
@@ -164,41 +164,41 @@ race("Of a void and a redeem of one coupon the first wins, and the second learns
 });
 
 race("A reissued coupon is redeemed again only after its reversal", async (t) => {
-  await world.provision("tpl_again", { after_reversal: "reissued" });
-  const { code, id } = await world.makeCoupon("tpl_again");
-  const { redemption } = (await world.redeem(code)).json;
-  const [early, reversed, late] = await sendInTurn(world.service, id, [
-    () => world.redeem(code),
-    () => world.reverse(redemption),
-    () => world.redeem(code),
+  await fixture.provision("tpl_again", { after_reversal: "reissued" });
+  const { code, id } = await fixture.makeCoupon("tpl_again");
+  const { redemption } = (await fixture.redeem(code)).json;
+  const [early, reversed, late] = await sendInTurn(fixture.service, id, [
+    () => fixture.redeem(code),
+    () => fixture.reverse(redemption),
+    () => fixture.redeem(code),
   ]);
   t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
   t.equal(reversed!.status, 200);
   t.equal(late!.status, 200);
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REVERSED", "REDEEMED"],
     amounts: [500, -500, 500],
   });
-  t.strictSame(await world.readEventTypes(id), ["coupon.redeemed", "coupon.reversed", "coupon.redeemed"]);
+  t.strictSame(await fixture.readEventTypes(id), ["coupon.redeemed", "coupon.reversed", "coupon.redeemed"]);
 });
 
 race(
   "A redeem that waits while valid_to passes is refused, because the clock is read after the coupon is locked",
   async (t) => {
-    const { code, id } = await world.makeCoupon();
-    const [row] = await world.service.admin.rows<{ valid_to: string }>(
+    const { code, id } = await fixture.makeCoupon();
+    const [row] = await fixture.service.admin.rows<{ valid_to: string }>(
       `select v::text as valid_to, admin.extend_coupon('ten_a', $1, v, 'to arrange a test')
      from (select clock_timestamp() + interval '700 ms' as v) x`,
       [id],
     );
-    const release = await holdCoupon(world.service, id);
-    const answer = world.redeem(code);
-    await untilBlocked(world.service, 1)
-      .then(() => untilPast(world.service, row!.valid_to))
+    const release = await holdCoupon(fixture.service, id);
+    const answer = fixture.redeem(code);
+    await untilBlocked(fixture.service, 1)
+      .then(() => untilPast(fixture.service, row!.valid_to))
       .finally(release);
     t.match(await answer, { status: 409, json: { code: "COUPON_EXPIRED" } });
-    t.strictSame(await readCouponHistory(world.service.owner, id), {
+    t.strictSame(await readCouponHistory(fixture.service.owner, id), {
       status: "ISSUED",
       redemptions: [],
       amounts: [],
@@ -208,17 +208,17 @@ race(
 );
 
 race("A confirm that waits while its lock expires is refused", async (t) => {
-  const { code, id } = await world.makeCoupon("tpl_short");
+  const { code, id } = await fixture.makeCoupon("tpl_short");
   const lockId = newRequestId();
-  const { lock_expires_at } = (await world.lock(code, lockId)).json;
-  const release = await holdCoupon(world.service, id);
-  const answer = world.confirm(code, lockId);
+  const { lock_expires_at } = (await fixture.lock(code, lockId)).json;
+  const release = await holdCoupon(fixture.service, id);
+  const answer = fixture.confirm(code, lockId);
   // The answer has milliseconds, the row microseconds.
-  await untilBlocked(world.service, 1)
-    .then(() => untilPast(world.service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
+  await untilBlocked(fixture.service, 1)
+    .then(() => untilPast(fixture.service, new Date(Date.parse(lock_expires_at) + 1).toISOString()))
     .finally(release);
   t.match(await answer, { status: 409, json: { code: "LOCK_EXPIRED" } });
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "LOCKED",
     redemptions: ["LOCKED"],
     amounts: [],
@@ -227,14 +227,14 @@ race("A confirm that waits while its lock expires is refused", async (t) => {
 });
 
 race("Of 20 locks of a coupon with an expired lock exactly one succeeds", async (t) => {
-  const { code, id } = await world.makeCoupon("tpl_short");
-  const { lock_expires_at } = (await world.lock(code)).json;
-  await untilPast(world.service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
+  const { code, id } = await fixture.makeCoupon("tpl_short");
+  const { lock_expires_at } = (await fixture.lock(code)).json;
+  await untilPast(fixture.service, new Date(Date.parse(lock_expires_at) + 1).toISOString());
   const answers = await sendTogether(
-    world.service,
-    await holdCoupon(world.service, id),
-    times(20, () => world.lock(code)),
+    fixture.service,
+    await holdCoupon(fixture.service, id),
+    times(20, () => fixture.lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 19 });
-  t.match(await readCouponHistory(world.service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
+  t.match(await readCouponHistory(fixture.service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
 });

@@ -4,109 +4,114 @@ import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { untilBlocked, untilPast } from "../../support/race.ts";
-import { allAgree, merchant, startRaceWorld, type RaceWorld } from "../../support/race-world.ts";
+import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
 
-let world: RaceWorld;
+let fixture: RaceFixture;
 let worker: Database;
 t.before(async () => {
-  world = await startRaceWorld(t);
+  fixture = await startRaceFixture(t);
   // A job must not wait for a row that a test holds: with this timeout it fails, and the test with it.
-  worker = connect(world.service.address, { name: "coupon test", role: "coupon_worker", max: 1, lockTimeoutMs: 1_500 });
+  worker = connect(fixture.service.address, {
+    name: "coupon test",
+    role: "coupon_worker",
+    max: 1,
+    lockTimeoutMs: 1_500,
+  });
   t.teardown(() => worker.end());
 });
 
 const extend = (couponId: string, validTo: string) =>
-  world.service.admin.rows("select admin.extend_coupon('ten_a', $1, $2, 'to arrange a test')", [couponId, validTo]);
+  fixture.service.admin.rows("select admin.extend_coupon('ten_a', $1, $2, 'to arrange a test')", [couponId, validTo]);
 const expire = async () => (await worker.rows<{ done: number }>("select jobs.expire_coupons(100) as done"))[0]!.done;
 const lapse = async () => (await worker.rows<{ done: number }>("select jobs.lapse_locks(100) as done"))[0]!.done;
 const lock = async (coupon: string) => {
   const request_id = newRequestId();
-  const { lock_expires_at } = (await world.lock(coupon, request_id)).json;
+  const { lock_expires_at } = (await fixture.lock(coupon, request_id)).json;
   // The answer has milliseconds, the row microseconds.
   return { request_id, end: new Date(Date.parse(lock_expires_at) + 1).toISOString() };
 };
 
 t.test("Expiry skips a coupon whose redeem began in time", async (t) => {
   const validTo = new Date(Date.now() + 1_000).toISOString();
-  await world.provision("tpl_soon", { valid_to: validTo });
-  const { codes, couponIds } = await world.service.makeBatch(world.a, "tpl_soon", 2);
-  const end = await beginRequest(world.service, "ak_a", "redeem", {
+  await fixture.provision("tpl_soon", { valid_to: validTo });
+  const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, "tpl_soon", 2);
+  const end = await beginRequest(fixture.service, "ak_a", "redeem", {
     request_id: newRequestId(),
     coupon: codes[0]!,
     merchant,
   });
-  await untilPast(world.service, validTo);
+  await untilPast(fixture.service, validTo);
   t.type(await expire().catch(String), "number", "the job does not wait");
-  t.strictSame(await world.readEventTypes(couponIds[0]!), [], "the coupon gets no event while the redeem holds it");
+  t.strictSame(await fixture.readEventTypes(couponIds[0]!), [], "the coupon gets no event while the redeem holds it");
   await end("commit");
   while ((await expire()) > 0);
-  t.strictSame(await world.readEventTypes(couponIds[0]!), ["coupon.redeemed"]);
-  t.strictSame(await world.readEventTypes(couponIds[1]!), ["coupon.expired"]);
-  await allAgree(t, world);
+  t.strictSame(await fixture.readEventTypes(couponIds[0]!), ["coupon.redeemed"]);
+  t.strictSame(await fixture.readEventTypes(couponIds[1]!), ["coupon.expired"]);
+  await allAgree(t, fixture);
 });
 
 t.test("The lapse job skips a lock whose confirm began in time; a confirm that is too late is refused", async (t) => {
-  await world.provision("tpl_soon", { lock_ttl_seconds: 1 });
-  const { codes, couponIds } = await world.service.makeBatch(world.a, "tpl_soon", 2);
+  await fixture.provision("tpl_soon", { lock_ttl_seconds: 1 });
+  const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, "tpl_soon", 2);
   const [early, late] = [await lock(codes[0]!), await lock(codes[1]!)];
-  const end = await beginRequest(world.service, "ak_a", "confirm", {
+  const end = await beginRequest(fixture.service, "ak_a", "confirm", {
     request_id: newRequestId(),
     lock_request_id: early.request_id,
     coupon: codes[0]!,
     merchant,
   });
-  await untilPast(world.service, late.end);
+  await untilPast(fixture.service, late.end);
   t.equal(await lapse().catch(String), 1, "only the lock that no session holds");
   await end("commit");
   t.equal(await lapse(), 0);
-  const tooLate = await world.confirm(codes[1]!, late.request_id);
+  const tooLate = await fixture.confirm(codes[1]!, late.request_id);
   t.match(tooLate, { status: 409, json: { code: "LOCK_EXPIRED" } });
-  t.match(await readCouponHistory(world.service.owner, couponIds[0]!), {
+  t.match(await readCouponHistory(fixture.service.owner, couponIds[0]!), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
   });
-  t.match(await readCouponHistory(world.service.owner, couponIds[1]!), {
+  t.match(await readCouponHistory(fixture.service.owner, couponIds[1]!), {
     status: "ISSUED",
     redemptions: ["LAPSED"],
     events: [],
   });
-  await allAgree(t, world);
+  await allAgree(t, fixture);
 });
 
 t.test("A coupon that is extended while the expiry job runs does not expire", async (t) => {
-  await world.provision("tpl_soon", {});
+  await fixture.provision("tpl_soon", {});
   // More coupons than the job takes in its first step.
-  const { couponIds } = await world.service.makeBatch(world.a, "tpl_soon", 14);
+  const { couponIds } = await fixture.service.makeBatch(fixture.a, "tpl_soon", 14);
   for (const [index, id] of couponIds.entries())
     await extend(id, new Date(Date.UTC(2021, 0, 1, 0, 0, index)).toISOString());
-  const psql = openSession(world.service.address, { name: "coupon test", role: "coupon_owner" });
+  const psql = openSession(fixture.service.address, { name: "coupon test", role: "coupon_owner" });
   await psql.run("begin; lock table core.event in share mode");
   // The job blocks when it writes its first event.
   const done = expire();
-  await untilBlocked(world.service, 1)
+  await untilBlocked(fixture.service, 1)
     .then(() => extend(couponIds.at(-1)!, "2098-01-01T00:00:00Z"))
     .finally(() => psql.run("commit"));
   await psql.end();
   await done;
-  t.match(await readCouponHistory(world.service.owner, couponIds[0]!), { status: "EXPIRED" });
-  t.match(await readCouponHistory(world.service.owner, couponIds.at(-1)!), { status: "ISSUED", events: [] });
+  t.match(await readCouponHistory(fixture.service.owner, couponIds[0]!), { status: "EXPIRED" });
+  t.match(await readCouponHistory(fixture.service.owner, couponIds.at(-1)!), { status: "ISSUED", events: [] });
   await extend(couponIds.at(-1)!, "2021-01-01T00:00:00Z");
   t.equal(await expire(), 1, "the job sees the new end");
-  await allAgree(t, world);
+  await allAgree(t, fixture);
 });
 
 t.test("An expired lock cannot be released", async (t) => {
-  await world.provision("tpl_soon", { lock_ttl_seconds: 1 });
-  const { codes, couponIds } = await world.service.makeBatch(world.a, "tpl_soon", 1);
+  await fixture.provision("tpl_soon", { lock_ttl_seconds: 1 });
+  const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, "tpl_soon", 1);
   const { end } = await lock(codes[0]!);
-  await untilPast(world.service, end);
+  await untilPast(fixture.service, end);
   await t.rejects(
-    world.service.admin.rows("select admin.release_lock('ten_a', $1, 'till broke down')", [couponIds[0]]),
+    fixture.service.admin.rows("select admin.release_lock('ten_a', $1, 'till broke down')", [couponIds[0]]),
     {
       code: "CP409",
     },
   );
-  t.match(await readCouponHistory(world.service.owner, couponIds[0]!), { redemptions: ["LOCKED"] });
+  t.match(await readCouponHistory(fixture.service.owner, couponIds[0]!), { redemptions: ["LOCKED"] });
 });

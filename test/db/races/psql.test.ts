@@ -5,16 +5,16 @@ import { openSession } from "../../../src/database/connect.ts";
 import type { Reply } from "../../support/client.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { untilBlocked } from "../../support/race.ts";
-import { allAgree, merchant, startRaceWorld, type RaceWorld } from "../../support/race-world.ts";
+import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
 
-let world: RaceWorld;
+let fixture: RaceFixture;
 t.before(async () => {
-  world = await startRaceWorld(t);
+  fixture = await startRaceFixture(t);
 });
 
-const openPsql = (role: string) => openSession(world.service.address, { name: "coupon test", role });
+const openPsql = (role: string) => openSession(fixture.service.address, { name: "coupon test", role });
 
 // A patch in an open transaction. Returns its commit.
 async function patch(call: string, couponId: string): Promise<() => Promise<void>> {
@@ -29,28 +29,28 @@ async function patch(call: string, couponId: string): Promise<() => Promise<void
 
 t.test("A call waits for a patch of the same coupon, and is decided by what the patch leaves", async (t) => {
   type Act = (code: string, lockId: string) => Promise<Reply>;
-  const { redeem, confirm } = world;
+  const { redeem, confirm } = fixture;
   const meetings: [string, Act, string, string[]][] = [
     ["void_coupon('ten_a', $1, 'lost')", redeem, "COUPON_VOIDED", []],
     ["extend_coupon('ten_a', $1, '2021-01-01', 'recalled')", redeem, "COUPON_EXPIRED", []],
     ["release_lock('ten_a', $1, 'till broke down')", confirm, "LOCK_CANCELLED", ["CANCELLED"]],
   ];
   for (const [call, act, code, redemptions] of meetings) {
-    const coupon = await world.makeCoupon();
+    const coupon = await fixture.makeCoupon();
     const lockId = newRequestId();
-    if (act === confirm) await world.lock(coupon.code, lockId);
+    if (act === confirm) await fixture.lock(coupon.code, lockId);
     const commit = await patch(call, coupon.id);
     const answer = act(coupon.code, lockId);
-    await untilBlocked(world.service, 1).finally(commit);
+    await untilBlocked(fixture.service, 1).finally(commit);
     t.match(await answer, { status: 409, json: { code } });
-    t.match(await readCouponHistory(world.service.owner, coupon.id), { redemptions, amounts: [] });
+    t.match(await readCouponHistory(fixture.service.owner, coupon.id), { redemptions, amounts: [] });
   }
-  await allAgree(t, world);
+  await allAgree(t, fixture);
 });
 
 t.test("A patch waits for a call on the same coupon, and is refused when the coupon was redeemed", async (t) => {
-  const { code, id } = await world.makeCoupon();
-  const end = await beginRequest(world.service, "ak_a", "redeem", {
+  const { code, id } = await fixture.makeCoupon();
+  const end = await beginRequest(fixture.service, "ak_a", "redeem", {
     request_id: newRequestId(),
     coupon: code,
     merchant,
@@ -61,26 +61,26 @@ t.test("A patch waits for a call on the same coupon, and is refused when the cou
     "release_lock('ten_a', $1, 'asked for')",
   ];
   const attempts = patches.map((call) =>
-    t.rejects(world.service.admin.rows(`select admin.${call}`, [id]), { code: "CP409" }),
+    t.rejects(fixture.service.admin.rows(`select admin.${call}`, [id]), { code: "CP409" }),
   );
-  await untilBlocked(world.service, patches.length).finally(() => end("commit"));
+  await untilBlocked(fixture.service, patches.length).finally(() => end("commit"));
   await Promise.all(attempts);
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
     events: [{ type: "coupon.redeemed" }],
   });
-  await allAgree(t, world);
+  await allAgree(t, fixture);
 });
 
 t.test("Of two psql sessions that insert a live lock of one coupon, the second is refused", async (t) => {
-  const { code, id } = await world.makeCoupon();
+  const { code, id } = await fixture.makeCoupon();
   // A cancelled lock to copy.
   const lockId = newRequestId();
-  await world.lock(code, lockId);
-  await world.cancel(code, lockId);
-  const [coupon] = await world.service.owner.rows<{ key: string }>("select rules.parse_id('cpn', $1)::text as key", [
+  await fixture.lock(code, lockId);
+  await fixture.cancel(code, lockId);
+  const [coupon] = await fixture.service.owner.rows<{ key: string }>("select rules.parse_id('cpn', $1)::text as key", [
     id,
   ]);
   const lockByHand = `
@@ -96,17 +96,20 @@ t.test("Of two psql sessions that insert a live lock of one coupon, the second i
     () => "committed",
     (error: { constraint_name: string }) => error.constraint_name,
   );
-  await untilBlocked(world.service, 1).finally(() => first.run("commit"));
+  await untilBlocked(fixture.service, 1).finally(() => first.run("commit"));
   t.equal(await attempt, "coupon_has_one_live_redemption");
   await Promise.all([first.end(), second.end()]);
-  t.match(await readCouponHistory(world.service.owner, id), { status: "LOCKED", redemptions: ["CANCELLED", "LOCKED"] });
+  t.match(await readCouponHistory(fixture.service.owner, id), {
+    status: "LOCKED",
+    redemptions: ["CANCELLED", "LOCKED"],
+  });
 });
 
 t.test("A redemption inserted in psql locks its coupon, even if the coupon is REDEEMED already", async (t) => {
-  const { code, id } = await world.makeCoupon();
-  const redeemed = await world.redeem(code);
-  await world.reverse(redeemed.json.redemption);
-  const [coupon] = await world.service.owner.rows<{ key: string }>("select rules.parse_id('cpn', $1)::text as key", [
+  const { code, id } = await fixture.makeCoupon();
+  const redeemed = await fixture.redeem(code);
+  await fixture.reverse(redeemed.json.redemption);
+  const [coupon] = await fixture.service.owner.rows<{ key: string }>("select rules.parse_id('cpn', $1)::text as key", [
     id,
   ]);
   const redeemByHand = `
@@ -129,19 +132,19 @@ t.test("A redemption inserted in psql locks its coupon, even if the coupon is RE
     () => "done",
     (error: { constraint_name: string }) => error.constraint_name,
   );
-  await untilBlocked(world.service, 1).finally(() => first.run("commit"));
+  await untilBlocked(fixture.service, 1).finally(() => first.run("commit"));
   t.equal(await attempt, "coupon_agrees_with_its_redemptions");
   await Promise.all([first.end(), second.end()]);
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REVERSED", "REDEEMED"],
   });
-  await allAgree(t, world);
+  await allAgree(t, fixture);
 });
 
 t.test("A change of terms that are fixed in use waits for a first use in progress", async (t) => {
-  await world.provision("tpl_new", {});
-  await world.service.apply({ tenants: [{ id: "ten_new", name: "new", variant: "A" }] });
+  await fixture.provision("tpl_new", {});
+  await fixture.service.apply({ tenants: [{ id: "ten_new", name: "new", variant: "A" }] });
   const uses: [string, string, string][] = [
     [
       "template_with_batches_keeps_its_terms",
@@ -167,7 +170,7 @@ t.test("A change of terms that are fixed in use waits for a first use in progres
       () => "done",
       (error: { constraint_name: string }) => error.constraint_name,
     );
-    await untilBlocked(world.service, 1).finally(() => first.run("commit"));
+    await untilBlocked(fixture.service, 1).finally(() => first.run("commit"));
     t.equal(await attempt, by);
     await Promise.all([first.end(), second.end()]);
   }

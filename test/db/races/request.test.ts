@@ -2,27 +2,27 @@
 import t, { type Test } from "tap";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether, untilBlocked } from "../../support/race.ts";
-import { allAgree, merchant, startRaceWorld, type RaceWorld } from "../../support/race-world.ts";
+import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { isReplay } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 import { openSession } from "../../../src/database/connect.ts";
 
-let world: RaceWorld;
+let fixture: RaceFixture;
 t.before(async () => {
-  world = await startRaceWorld(t);
+  fixture = await startRaceFixture(t);
 });
 
 function race(name: string, run: (t: Test) => Promise<void>): void {
   t.test(name, async (t) => {
     await run(t);
-    await allAgree(t, world);
+    await allAgree(t, fixture);
   });
 }
 
 // A psql session that locks a row that the calls refer to or change.
 async function holdRow(table: string, externalId: string): Promise<() => Promise<void>> {
-  const session = openSession(world.service.address, { name: "coupon test", role: "coupon_owner" });
+  const session = openSession(fixture.service.address, { name: "coupon test", role: "coupon_owner" });
   await session.run("begin");
   await session.rows(`select from core.${table} where external_id = $1 for update`, [externalId]);
   return async () => {
@@ -32,18 +32,18 @@ async function holdRow(table: string, externalId: string): Promise<() => Promise
 }
 
 race("50 equal requests at once run once and get 50 equal answers", async (t) => {
-  const [coupon] = await world.makeCoupons(1);
+  const [coupon] = await fixture.makeCoupons(1);
   const { code, id } = coupon!;
   const body = { request_id: newRequestId(), coupon: code, merchant };
   const answers = await sendTogether(
-    world.service,
-    await holdCoupon(world.service, id),
-    Array.from({ length: 50 }, () => () => world.a.post("/v1/coupons/redeem", body)),
+    fixture.service,
+    await holdCoupon(fixture.service, id),
+    Array.from({ length: 50 }, () => () => fixture.a.post("/v1/coupons/redeem", body)),
   );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.strictSame(countOutcomes(answers), { 200: 50 });
   t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
-  t.match(await readCouponHistory(world.service.owner, id), {
+  t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
@@ -52,58 +52,62 @@ race("50 equal requests at once run once and get 50 equal answers", async (t) =>
 });
 
 race("50 requests at once with the same idempotency-key run once, whatever their request_id", async (t) => {
-  const [coupon] = await world.makeCoupons(1);
+  const [coupon] = await fixture.makeCoupons(1);
   const { code, id } = coupon!;
   const idempotencyKey = newRequestId();
   const one = () =>
-    world.a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { idempotencyKey });
+    fixture.a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { idempotencyKey });
   const answers = await sendTogether(
-    world.service,
-    await holdCoupon(world.service, id),
+    fixture.service,
+    await holdCoupon(fixture.service, id),
     Array.from({ length: 50 }, () => one),
   );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.equal(answers.filter((answer) => answer.status === 200 && !isReplay(answer)).length, 1);
-  t.match(await readCouponHistory(world.service.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
+  t.match(await readCouponHistory(fixture.service.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
 });
 
 race("After a lock and its cancel the coupon is free, whichever comes first", async (t) => {
-  const [first, second] = await world.makeCoupons(2);
+  const [first, second] = await fixture.makeCoupons(2);
   const callsOn = (coupon: string) => {
     const request_id = newRequestId();
     return {
-      lock: () => world.a.post("/v1/coupons/lock", { request_id, coupon, merchant }),
+      lock: () => fixture.a.post("/v1/coupons/lock", { request_id, coupon, merchant }),
       cancel: () =>
-        world.a.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon, lock_request_id: request_id }),
+        fixture.a.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon, lock_request_id: request_id }),
     };
   };
   const inTurn = callsOn(first!.code);
-  const [locked, cancelled] = await sendInTurn(world.service, first!.id, [inTurn.lock, inTurn.cancel]);
+  const [locked, cancelled] = await sendInTurn(fixture.service, first!.id, [inTurn.lock, inTurn.cancel]);
   t.strictSame([locked!.status, cancelled!.status], [200, 200]);
-  t.match(await readCouponHistory(world.service.owner, first!.id), { status: "ISSUED", redemptions: ["CANCELLED"] });
+  t.match(await readCouponHistory(fixture.service.owner, first!.id), { status: "ISSUED", redemptions: ["CANCELLED"] });
 
   const overtaken = callsOn(second!.code);
-  const [early, late] = await sendInTurn(world.service, second!.id, [overtaken.cancel, overtaken.lock]);
+  const [early, late] = await sendInTurn(fixture.service, second!.id, [overtaken.cancel, overtaken.lock]);
   t.match(early, { status: 409, json: { code: "LOCK_NOT_FOUND" } });
   t.match(late, { status: 409, json: { code: "LOCK_CANCELLED" } });
-  t.match(await readCouponHistory(world.service.owner, second!.id), { status: "ISSUED", redemptions: [] });
+  t.match(await readCouponHistory(fixture.service.owner, second!.id), { status: "ISSUED", redemptions: [] });
 });
 
 race("Two requests with request_id and idempotency-key swapped do not deadlock", async (t) => {
-  const [held, one, other] = await world.makeCoupons(3);
+  const [held, one, other] = await fixture.makeCoupons(3);
   const [low, high] = [newRequestId(), newRequestId()].sort() as [string, string];
   // With the lower ID held, both calls wait for it. If each call locked its request_id first, the second call would now
   // hold the higher ID and the two would deadlock.
-  const end = await beginRequest(world.service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
+  const end = await beginRequest(fixture.service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
   const answers = [
-    world.a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high }),
+    fixture.a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high }),
   ];
   const bothWait = async () => {
-    await untilBlocked(world.service, 1);
+    await untilBlocked(fixture.service, 1);
     answers.push(
-      world.a.post("/v1/coupons/redeem", { request_id: high, coupon: other!.code, merchant }, { idempotencyKey: low }),
+      fixture.a.post(
+        "/v1/coupons/redeem",
+        { request_id: high, coupon: other!.code, merchant },
+        { idempotencyKey: low },
+      ),
     );
-    await untilBlocked(world.service, 2);
+    await untilBlocked(fixture.service, 2);
   };
   await bothWait().finally(() => end("rollback"));
   t.strictSame(countOutcomes(await Promise.all(answers)), { 200: 2 });
@@ -112,29 +116,29 @@ race("Two requests with request_id and idempotency-key swapped do not deadlock",
 race("A batch create sent 20 times at once makes one batch", async (t) => {
   const body = { request_id: newRequestId(), template: "tpl_percent", total_count: 3 };
   const answers = await sendTogether(
-    world.service,
+    fixture.service,
     await holdRow("template", "tpl_percent"),
-    Array.from({ length: 20 }, () => () => world.a.post("/v1/batches", body)),
+    Array.from({ length: 20 }, () => () => fixture.a.post("/v1/batches", body)),
   );
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.strictSame(countOutcomes(answers), { 200: 20 });
   t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
-  const made = await world.service.owner.rows("select external_id from core.batch where request_id = $1", [
+  const made = await fixture.service.owner.rows("select external_id from core.batch where request_id = $1", [
     body.request_id,
   ]);
   t.strictSame([...made], [{ external_id: answers[0]!.json.batch.external_id }]);
 });
 
 race("Of 20 allocates of one batch exactly one succeeds, and the distributor gets one event", async (t) => {
-  const { id } = await world.service.makeBatch(world.a, "tpl_fixed", 2, { isReleased: false });
-  const allocate = () => world.a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
+  const { id } = await fixture.service.makeBatch(fixture.a, "tpl_fixed", 2, { isReleased: false });
+  const allocate = () => fixture.a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
   const answers = await sendTogether(
-    world.service,
+    fixture.service,
     await holdRow("batch", id),
     Array.from({ length: 20 }, () => allocate),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, BATCH_ALREADY_ALLOCATED: 19 });
-  const events = await world.service.owner.rows(
+  const events = await fixture.service.owner.rows(
     "select event_type from report.event where batch = $1 order by event_seq",
     [id],
   );
@@ -142,11 +146,11 @@ race("Of 20 allocates of one batch exactly one succeeds, and the distributor get
 });
 
 race("Of 20 requests with the same nonce exactly one is accepted", async (t) => {
-  const coupons = await world.makeCoupons(20);
+  const coupons = await fixture.makeCoupons(20);
   const nonce = newRequestId().padEnd(16, "x");
   const answers = await Promise.all(
     coupons.map(({ code }) =>
-      world.a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { nonce }),
+      fixture.a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { nonce }),
     ),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, NONCE_REUSED: 19 });

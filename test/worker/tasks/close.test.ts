@@ -4,7 +4,7 @@ import t from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { listStatements, startWorker } from "../../support/business-days.ts";
-import { checkStatements, startWorld, type World } from "../../support/statement-world.ts";
+import { checkStatements, startStatementFixture, type StatementFixture } from "../../support/statement-fixture.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 
 type Death = (database: Database, text: string, params?: readonly unknown[]) => Promise<unknown>;
@@ -26,7 +26,12 @@ function dieAt(database: Database, point: number, death: Death) {
   return { dying, lived };
 }
 
-async function closeAndDie({ books, end }: World, party: string, point: number, death: Death): Promise<boolean> {
+async function closeAndDie(
+  { books, end }: StatementFixture,
+  party: string,
+  point: number,
+  death: Death,
+): Promise<boolean> {
   await end(party);
   const { dying, lived } = dieAt(books.worker, point, death);
   const closer = books.closerOn(dying);
@@ -46,29 +51,29 @@ async function closeAndDie({ books, end }: World, party: string, point: number, 
 }
 
 t.test("a worker may die before or after any of its statements", async (t) => {
-  const world = await startWorld(t, 18);
+  const fixture = await startStatementFixture(t, 18);
   const ways: [string, Death][] = [
     ["before", () => Promise.resolve()],
     ["after", (database, text, params) => database.rows(text, params)],
   ];
-  for (const [index, party] of world.parties.entries()) {
+  for (const [index, party] of fixture.parties.entries()) {
     const [when, death] = ways[index % 2]!;
     const point = Math.floor(index / 2) + 1;
-    const isDead = await closeAndDie(world, party, point, death);
+    const isDead = await closeAndDie(fixture, party, point, death);
     t.equal(isDead, point <= 8, `${when} statement ${point}${isDead ? "" : ": there are only eight"}`);
   }
-  await checkStatements(t, world);
+  await checkStatements(t, fixture);
 });
 
 t.test("a worker may lose its backend in the middle of any statement", async (t) => {
-  const world = await startWorld(t, 8);
-  const login = connect(world.service.address, { name: "coupon test", max: 1 });
+  const fixture = await startStatementFixture(t, 8);
+  const login = connect(fixture.service.address, { name: "coupon test", max: 1 });
   t.teardown(() => login.end());
   const ended: string[] = [];
-  for (const [index, party] of world.parties.entries()) {
-    await closeAndDie(world, party, index + 1, async (database, text, params) => {
+  for (const [index, party] of fixture.parties.entries()) {
+    await closeAndDie(fixture, party, index + 1, async (database, text, params) => {
       // Another session holds the tables, so the statement is caught while it runs.
-      const other = openSession(world.service.address, { name: "coupon test", role: "coupon_owner" });
+      const other = openSession(fixture.service.address, { name: "coupon test", role: "coupon_owner" });
       await other.run("begin; lock core.statement, core.posting, core.statement_line in access exclusive mode");
       let isOver = false;
       const running = database
@@ -100,50 +105,50 @@ t.test("a worker may lose its backend in the middle of any statement", async (t)
     "finish_statement",
     "list_due_statements",
   ]);
-  await checkStatements(t, world);
+  await checkStatements(t, fixture);
 });
 
 t.test("three workers may close the same days at once", async (t) => {
-  const world = await startWorld(t, 12);
+  const fixture = await startStatementFixture(t, 12);
   const others = Array.from({ length: 2 }, () =>
-    connect(world.service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 }),
+    connect(fixture.service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 }),
   );
   t.teardown(() => Promise.all(others.map((other) => other.end())));
-  for (const party of world.parties) await world.end(party);
-  const closers = [world.books.closer, ...others.map((other) => world.books.closerOn(other))];
+  for (const party of fixture.parties) await fixture.end(party);
+  const closers = [fixture.books.closer, ...others.map((other) => fixture.books.closerOn(other))];
   await Promise.all(closers.map((closer) => closer.closeDays()));
   await Promise.all(closers.flatMap((closer) => [closer.finishStatements(), closer.finishStatements()]));
-  t.strictSame(world.books.errors, []);
-  await checkStatements(t, world);
+  t.strictSame(fixture.books.errors, []);
+  await checkStatements(t, fixture);
 });
 
 t.test("worker processes may be killed with -9 while they close days and finish statements", async (t) => {
-  const world = await startWorld(t, 40);
-  for (const party of world.parties) await world.end(party);
+  const fixture = await startStatementFixture(t, 40);
+  for (const party of fixture.parties) await fixture.end(party);
   const count = async (isCounted: (row: { is_ready: boolean }) => boolean) =>
-    (await listStatements(world.service)).filter(isCounted).length;
+    (await listStatements(fixture.service)).filter(isCounted).length;
   const reached = [
     async () => (await count(() => true)) > 0,
     async () => (await count(({ is_ready }) => is_ready)) > 5,
   ];
   const progress: number[] = [];
   for (const isReached of reached) {
-    const worker = startWorker(t, world.service);
+    const worker = startWorker(t, fixture.service);
     await waitUntil("progress", isReached);
     await worker.kill();
     progress.push(await count(({ is_ready }) => is_ready));
   }
   t.comment(`statements finished at each kill: ${progress.join(", ")} of 40`);
-  const [last, beside] = [startWorker(t, world.service), startWorker(t, world.service)];
+  const [last, beside] = [startWorker(t, fixture.service), startWorker(t, fixture.service)];
   await waitUntil("40 ready statements", async () => (await count(({ is_ready }) => is_ready)) === 40);
   await Promise.all([last.kill(), beside.kill()]);
-  await world.books.sequence();
-  await checkStatements(t, world);
+  await fixture.books.sequence();
+  await checkStatements(t, fixture);
 });
 
 t.test("posting entries and closing days never overlap", async (t) => {
-  const world = await startWorld(t, 2);
-  const { service, books, parties } = world;
+  const fixture = await startStatementFixture(t, 2);
+  const { service, books, parties } = fixture;
   const other = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => other.end());
   const closeDays = async (database: Pick<Database, "rows">) =>
@@ -151,7 +156,7 @@ t.test("posting entries and closing days never overlap", async (t) => {
 
   await other.run("begin");
   await other.rows("select jobs.sequence_events(1000)");
-  await world.end(parties[0]!);
+  await fixture.end(parties[0]!);
   t.equal(await closeDays(books.worker), 0, "no day closes during a step of the sequencer");
   await other.run("commit");
   await other.run("begin");
@@ -159,7 +164,7 @@ t.test("posting entries and closing days never overlap", async (t) => {
   const [step] = await books.worker.rows("select sequenced, is_drained from jobs.sequence_events(1000)");
   t.match(step, { sequenced: 0, is_drained: false }, "nothing is posted while days are being closed");
   await other.run("commit");
-  await world.end(parties[1]!);
+  await fixture.end(parties[1]!);
   await books.close();
-  await checkStatements(t, world);
+  await checkStatements(t, fixture);
 });

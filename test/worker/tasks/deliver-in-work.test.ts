@@ -24,14 +24,14 @@ const p95 = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values
 
 t.test("one hanging subscriber of ten at most doubles the p95 of the other nine", async (t) => {
   const receivers = await Promise.all(Array.from({ length: 10 }, () => startReceiver(t)));
-  const world = await subscribe(
+  const fixture = await subscribe(
     t,
     receivers.map(({ url }) => url),
     80,
   );
   const parties = receivers.map((_, index) => `pty_s${index + 1}`);
   const nine = receivers.slice(1);
-  await startWork(t, world);
+  await startWork(t, fixture);
 
   // The p95 from the start of a call until its event arrives.
   async function measure(rounds: number): Promise<number> {
@@ -39,7 +39,7 @@ t.test("one hanging subscriber of ten at most doubles the p95 of the other nine"
     for (const receiver of nine) receiver.received.length = 0;
     for (let round = 0; round < rounds; round += 1) {
       const at = performance.now();
-      for (const event of await world.happen(parties, 1)) begun.set(event, at);
+      for (const event of await fixture.happen(parties, 1)) begun.set(event, at);
       // Out of step with the tickers.
       await sleep(20 + Math.random() * 60);
     }
@@ -62,7 +62,7 @@ t.test("one hanging subscriber of ten at most doubles the p95 of the other nine"
   }
   t.ok(beside <= 2 * quiet, `p95 ${Math.round(beside)} ms beside a hanging subscriber, ${Math.round(quiet)} ms before`);
   // An event may have arrived before its delivery is recorded.
-  const waiting = async () => new Set((await listDeliveries(world)).map(({ party }) => party));
+  const waiting = async () => new Set((await listDeliveries(fixture)).map(({ party }) => party));
   await waitUntil("the last deliveries", async () => (await waiting()).size <= 1);
   t.strictSame([...(await waiting())], ["pty_s1"], "only its own events wait");
 });
@@ -71,9 +71,9 @@ t.test(
   "after a kill -9 between a 200 and its record, the next worker delivers again with the same webhook-id",
   async (t) => {
     const receiver = await startReceiver(t, status(200));
-    const world = await subscribe(t, [receiver.url]);
-    const { service } = world;
-    const [event] = await world.happen("pty_s1", 1);
+    const fixture = await subscribe(t, [receiver.url]);
+    const { service } = fixture;
+    const [event] = await fixture.happen("pty_s1", 1);
     // Recording the delivery waits for this row.
     const blocker = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
     await blocker.run("begin");
@@ -93,14 +93,14 @@ t.test(
     await superuser.end();
     await blocker.run("rollback");
     await blocker.end();
-    t.match(await listDeliveries(world), [{ event, status: "WAITING", attempt_count: 0, is_due: true }]);
+    t.match(await listDeliveries(fixture), [{ event, status: "WAITING", attempt_count: 0, is_due: true }]);
     const [lease] = await service.owner.rows<{ seconds: number }>(
       "select extract(epoch from lease_until - clock_timestamp())::float as seconds from core.webhook",
     );
     t.ok(lease!.seconds > 0 && lease!.seconds <= 60, "its lease is left, for at most a minute");
     await service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
-    await startWork(t, world);
-    await waitUntil("the delivery to be recorded", async () => (await listDeliveries(world)).length === 0);
+    await startWork(t, fixture);
+    await waitUntil("the delivery to be recorded", async () => (await listDeliveries(fixture)).length === 0);
     t.strictSame(
       receiver.received.map(({ id }) => id),
       [event, event],
@@ -113,15 +113,15 @@ t.test(
   "SIGTERM ends the program in time with exit code 0, even while a subscriber hangs, and leaves no lease",
   async (t) => {
     const receiver = await startReceiver(t, hang);
-    const world = await subscribe(t, [receiver.url]);
-    await world.happen("pty_s1", 8);
-    const program = startProgram(world.service, "work");
+    const fixture = await subscribe(t, [receiver.url]);
+    await fixture.happen("pty_s1", 8);
+    const program = startProgram(fixture.service, "work");
     await waitUntil("4 requests", () => receiver.received.length === 4);
     const startedAt = performance.now();
     program.kill("SIGTERM");
     t.equal(await exitCodeOf(program), 0);
     t.ok(performance.now() - startedAt < 8_000);
-    t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
+    t.match(await fixture.service.owner.rows("select holder from core.webhook where holder is not null"), []);
     t.equal(receiver.received.length, 4, "no request was started after it");
   },
 );
@@ -131,12 +131,12 @@ t.test("the log and the delivery log never contain a secret or a signature", asy
   const log = createLog("trace", new Writable({ write: (chunk, _, done) => (lines.push(String(chunk)), done()) }));
   const answers: Receiver["answer"][] = [take, status(500), status(410), (response) => response.destroy()];
   const receivers = await Promise.all(answers.map((answer) => startReceiver(t, answer)));
-  const world = await subscribe(
+  const fixture = await subscribe(
     t,
     receivers.map(({ url }) => url),
   );
   // A secret sealed for another party does not open.
-  await world.service.owner.rows(
+  await fixture.service.owner.rows(
     `update core.webhook w
      set sealed_secret = o.sealed_secret
      from core.webhook o, core.party p
@@ -144,8 +144,8 @@ t.test("the log and the delivery log never contain a secret or a signature", asy
        and p.external_id = 'pty_s1'
        and w.party_id = o.party_id + 3`,
   );
-  await startWork(t, world, log);
-  for (const party of ["pty_s1", "pty_s2", "pty_s3", "pty_s4"]) await world.happen(party, 1);
+  await startWork(t, fixture, log);
+  for (const party of ["pty_s1", "pty_s2", "pty_s3", "pty_s4"]) await fixture.happen(party, 1);
   await waitUntil(
     "a delivery to each",
     () =>
@@ -155,12 +155,12 @@ t.test("the log and the delivery log never contain a secret or a signature", asy
   const written =
     lines.join("") +
     JSON.stringify(
-      await world.service.owner.rows(
+      await fixture.service.owner.rows(
         "select a::text, d::text from core.delivery_attempt a full join core.delivery d using (event_id)",
       ),
     );
   t.notMatch(written, /whsec_/);
-  for (const secret of world.secrets.values()) t.notOk(written.includes(secret.slice(6)));
+  for (const secret of fixture.secrets.values()) t.notOk(written.includes(secret.slice(6)));
   for (const { received } of receivers) {
     for (const { headers } of received) t.notOk(written.includes(String(headers["webhook-signature"]).slice(3)));
   }

@@ -18,10 +18,10 @@ t.test("two workers drain 2,000 events after an outage, each event once, never m
   const receiver = await startReceiver(t);
   // Slow enough that requests of both workers would overlap.
   receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end("ok"), 4);
-  const world = await subscribe(t, [`${receiver.url}/1`], 2_000);
-  const events = await world.happen("pty_s1", 2_000);
-  const workers = [world.worker, openWorker(t, world.service)].map((database) => startDeliverer(world, database));
-  const subscriber = await findSubscriber(world, "pty_s1");
+  const fixture = await subscribe(t, [`${receiver.url}/1`], 2_000);
+  const events = await fixture.happen("pty_s1", 2_000);
+  const workers = [fixture.worker, openWorker(t, fixture.service)].map((database) => startDeliverer(fixture, database));
+  const subscriber = await findSubscriber(fixture, "pty_s1");
   const startedAt = performance.now();
   // Each worker tries all the time, whether the subscriber is due or not.
   await Promise.all(
@@ -36,7 +36,7 @@ t.test("two workers drain 2,000 events after an outage, each event once, never m
   t.equal(receiver.most.get("/1"), 4);
   t.equal(receiver.received.length, 2_000);
   t.strictSame(receiver.received.map(({ id }) => id).sort(), [...events].sort());
-  t.strictSame(await listDeliveries(world), []);
+  t.strictSame(await listDeliveries(fixture), []);
   // The order is best effort: an event overtakes older ones by at most one round.
   const places = new Map(events.map((event, index) => [event, index]));
   const strayed = receiver.received.map(({ id }, index) => Math.abs(places.get(id)! - index));
@@ -45,12 +45,12 @@ t.test("two workers drain 2,000 events after an outage, each event once, never m
 
 t.test("a lease keeps other workers away until it ends; a late record then changes nothing", async (t) => {
   const receiver = await startReceiver(t, hang);
-  const world = await subscribe(t, [receiver.url]);
-  const subscriber = await findSubscriber(world, "pty_s1");
-  const [event] = await world.happen("pty_s1", 1);
+  const fixture = await subscribe(t, [receiver.url]);
+  const subscriber = await findSubscriber(fixture, "pty_s1");
+  const [event] = await fixture.happen("pty_s1", 1);
   const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, 10)";
   const dead = randomUUID();
-  const [claimed] = await world.worker.rows<{ event_id: string; attempt: number }>(claim, [
+  const [claimed] = await fixture.worker.rows<{ event_id: string; attempt: number }>(claim, [
     subscriber.tenant_id,
     subscriber.party_id,
     dead,
@@ -58,35 +58,35 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
   const recordFailure = (attempt: number) => {
     const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
     const results = [{ event_id: claimed!.event_id, attempt, duration_ms: 1, ...outcome }];
-    return world.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+    return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
       subscriber.tenant_id,
       subscriber.party_id,
       JSON.stringify(results),
     ]);
   };
-  const deliverer = startDeliverer(world, world.worker);
+  const deliverer = startDeliverer(fixture, fixture.worker);
   t.equal((await deliverer.listDue()).length, 0);
   await deliverer.deliver(subscriber);
   t.equal(receiver.received.length, 0, "even if named directly");
-  const [lease] = await world.service.owner.rows<{ seconds: number }>(
+  const [lease] = await fixture.service.owner.rows<{ seconds: number }>(
     `select extract(epoch from lease_until - clock_timestamp())::float as seconds
      from core.webhook
      where holder is not null`,
   );
   t.ok(lease!.seconds > 55 && lease!.seconds <= 60, "a minute: four times the longest exchange");
 
-  await world.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
+  await fixture.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
   receiver.answer = status(500);
   await deliverer.drain();
-  const [before] = await listDeliveries(world);
+  const [before] = await listDeliveries(fixture);
   t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
   await recordFailure(claimed!.attempt);
-  t.match(await listDeliveries(world), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
+  t.match(await listDeliveries(fixture), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
 
-  await world.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
+  await fixture.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
   await recordFailure(2);
   t.match(
-    await listDeliveries(world),
+    await listDeliveries(fixture),
     [{ status: "PARKED", last_error: "disabled: test" }],
     "a delivery parked meanwhile stays parked",
   );
@@ -94,19 +94,19 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
 
 t.test("subscribers served longest ago come first", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`, `${receiver.url}/3`]);
-  const deliverer = startDeliverer(world, world.worker);
-  const ids = await Promise.all(["pty_s1", "pty_s2", "pty_s3"].map((party) => findSubscriber(world, party)));
+  const fixture = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`, `${receiver.url}/3`]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const ids = await Promise.all(["pty_s1", "pty_s2", "pty_s3"].map((party) => findSubscriber(fixture, party)));
   for (const order of [
     [1, 0, 2],
     [2, 0, 1],
     [0, 2, 1],
   ]) {
     for (const index of order) {
-      await world.happen(`pty_s${index + 1}`, 1);
+      await fixture.happen(`pty_s${index + 1}`, 1);
       await deliverer.drain();
     }
-    await world.happen(["pty_s1", "pty_s2", "pty_s3"], 1);
+    await fixture.happen(["pty_s1", "pty_s2", "pty_s3"], 1);
     t.strictSame(
       (await deliverer.listDue()).map((row) => ({ ...row })),
       order.map((index) => ({ ...ids[index]! })),
@@ -123,26 +123,26 @@ t.test("a stopping worker starts no request, cuts off hanging ones, and releases
     if (receiver.received.length === 4) stopping.abort();
     else if (received.id === events[0]) response.writeHead(200).end();
   });
-  const world = await subscribe(t, [receiver.url]);
-  const events = await world.happen("pty_s1", 10);
+  const fixture = await subscribe(t, [receiver.url]);
+  const events = await fixture.happen("pty_s1", 10);
   const startedAt = performance.now();
-  await startDeliverer(world, world.worker, { stopping: stopping.signal }).deliver(
-    await findSubscriber(world, "pty_s1"),
+  await startDeliverer(fixture, fixture.worker, { stopping: stopping.signal }).deliver(
+    await findSubscriber(fixture, "pty_s1"),
   );
   t.ok(performance.now() - startedAt < 5_000);
   t.ok(receiver.received.length <= 5);
-  const left = await listDeliveries(world);
+  const left = await listDeliveries(fixture);
   t.equal(left.length, 9, "only the completed delivery is recorded");
   for (const delivery of left) t.match(delivery, { attempt_count: 0, last_error: null, is_due: true });
-  t.match(await world.service.owner.rows("select holder from core.webhook where holder is not null"), []);
+  t.match(await fixture.service.owner.rows("select holder from core.webhook where holder is not null"), []);
 });
 
 t.test("a refused address is recorded as a failure and tried again, without a connection", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  await world.happen("pty_s1", 1);
-  await startDeliverer(world, world.worker, { allow: [] }).drain();
-  t.match(await listDeliveries(world), [
+  const fixture = await subscribe(t, [receiver.url]);
+  await fixture.happen("pty_s1", 1);
+  await startDeliverer(fixture, fixture.worker, { allow: [] }).drain();
+  t.match(await listDeliveries(fixture), [
     { status: "WAITING", attempt_count: 1, last_error: "refused: 127.0.0.1 is not a public address" },
   ]);
   t.equal(receiver.connections, 0);
@@ -150,16 +150,16 @@ t.test("a refused address is recorded as a failure and tried again, without a co
 
 t.test("with the wrong master key nothing is sent, and the lease is the pause before the next attempt", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  await world.happen("pty_s1", 1);
+  const fixture = await subscribe(t, [receiver.url]);
+  await fixture.happen("pty_s1", 1);
   const keys = parseMasterKeys(Buffer.alloc(32, 5).toString("base64"));
   const stranger = createDeliverer({
-    database: world.worker,
+    database: fixture.worker,
     keys,
     send: async () => t.fail("sent") as never,
     stopping: new AbortController().signal,
   });
-  await t.rejects(stranger.deliver(await findSubscriber(world, "pty_s1")), { message: /does not open/ });
+  await t.rejects(stranger.deliver(await findSubscriber(fixture, "pty_s1")), { message: /does not open/ });
   t.equal((await stranger.listDue()).length, 0);
-  t.match(await listDeliveries(world), [{ attempt_count: 0 }]);
+  t.match(await listDeliveries(fixture), [{ attempt_count: 0 }]);
 });

@@ -12,79 +12,79 @@ import {
 
 t.test("a delivery is parked after the tenth attempt; a replay starts over with the same webhook-id", async (t) => {
   const receiver = await startReceiver(t, status(500));
-  const world = await subscribe(t, [receiver.url]);
-  const deliverer = startDeliverer(world, world.worker);
-  const [event] = await world.happen("pty_s1", 1);
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const [event] = await fixture.happen("pty_s1", 1);
   for (let attempt = 1; attempt <= 12; attempt += 1) {
-    t.match(await listDeliveries(world), [
+    t.match(await listDeliveries(fixture), [
       { event, status: attempt <= 10 ? "WAITING" : "PARKED", attempt_count: Math.min(attempt - 1, 10) },
     ]);
-    await passTime(world);
+    await passTime(fixture);
     await deliverer.drain();
   }
   t.equal(receiver.received.length, 10);
   t.strictSame(
-    (await listAttempts(world)).map(({ attempt }) => attempt),
+    (await listAttempts(fixture)).map(({ attempt }) => attempt),
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   );
   receiver.answer = take;
   t.match(
-    await world.service.admin.rows("select admin.replay_parked($1, 'pty_s1', 'the receiver works again') as count", [
+    await fixture.service.admin.rows("select admin.replay_parked($1, 'pty_s1', 'the receiver works again') as count", [
       tenant,
     ]),
     [{ count: 1 }],
   );
   await deliverer.drain();
-  t.strictSame(await listDeliveries(world), []);
+  t.strictSame(await listDeliveries(fixture), []);
   t.strictSame([...new Set(receiver.received.map(({ id }) => id))], [event]);
-  t.match((await listAttempts(world)).at(-1), { attempt: 1, http_status: 204 });
+  t.match((await listAttempts(fixture)).at(-1), { attempt: 1, http_status: 204 });
   t.strictSame(deliverer.outcomes, [...Array<string>(9).fill("failed"), "parked", "taken"]);
 });
 
 t.test("a 410 disables the webhook: nothing is sent until an operator enables it, and nothing is lost", async (t) => {
   const receiver = await startReceiver(t, status(410));
-  const world = await subscribe(t, [receiver.url]);
-  const deliverer = startDeliverer(world, world.worker);
-  const events = await world.happen("pty_s1", 10);
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const events = await fixture.happen("pty_s1", 10);
   await deliverer.drain();
   t.ok(receiver.received.length <= 4, "at most the requests under way");
   t.strictSame(new Set(deliverer.outcomes), new Set(["gone"]));
-  const deliveries = await listDeliveries(world);
+  const deliveries = await listDeliveries(fixture);
   t.equal(deliveries.length, 10);
   for (const delivery of deliveries) t.match(delivery, { status: "PARKED", last_error: "HTTP 410" });
-  t.match(await world.service.owner.rows("select health, parked from report.webhook_health"), [
+  t.match(await fixture.service.owner.rows("select health, parked from report.webhook_health"), [
     { health: "disabled", parked: "10" },
   ]);
 
-  await world.happen("pty_s1", 1);
-  await world.service.admin.rows("select admin.replay_parked($1, 'pty_s1', 'too early')", [tenant]);
+  await fixture.happen("pty_s1", 1);
+  await fixture.service.admin.rows("select admin.replay_parked($1, 'pty_s1', 'too early')", [tenant]);
   t.equal((await deliverer.listDue()).length, 0);
   receiver.answer = take;
   receiver.received.length = 0;
-  await world.service.admin.rows("select admin.enable_webhook($1, 'pty_s1', 'they are back')", [tenant]);
+  await fixture.service.admin.rows("select admin.enable_webhook($1, 'pty_s1', 'they are back')", [tenant]);
   await deliverer.drain();
   t.strictSame(receiver.received.map(({ id }) => id).sort(), [...events].sort());
-  const [later] = await world.happen("pty_s1", 1);
+  const [later] = await fixture.happen("pty_s1", 1);
   await deliverer.drain();
   t.equal(receiver.received.at(-1)!.id, later, "new events are delivered again");
 });
 
 t.test("a replay sends one event, a time range or all parked events again, whatever their outcome was", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  const deliverer = startDeliverer(world, world.worker);
-  const { admin, owner } = world.service;
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const { admin, owner } = fixture.service;
   const [first, middle, last] = [
-    await world.happen("pty_s1", 2),
-    await world.happen("pty_s1", 3),
-    await world.happen("pty_s1", 2),
+    await fixture.happen("pty_s1", 2),
+    await fixture.happen("pty_s1", 3),
+    await fixture.happen("pty_s1", 2),
   ];
   await deliverer.drain();
   const replayed = async (act: () => Promise<unknown>) => {
     receiver.received.length = 0;
     await act();
     await deliverer.drain();
-    t.strictSame(await listDeliveries(world), []);
+    t.strictSame(await listDeliveries(fixture), []);
     return receiver.received.map(({ id }) => id).sort();
   };
   t.strictSame(await replayed(() => admin.rows("select admin.replay_event($1, $2, 'lost')", [tenant, first[1]])), [

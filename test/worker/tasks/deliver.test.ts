@@ -18,43 +18,43 @@ t.test(
   "an event is delivered once, signed, as the feed shows it; the delivery log keeps it and no delivery is left",
   async (t) => {
     const receiver = await startReceiver(t);
-    const world = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`]);
-    const events = await world.happen("pty_s1", 5);
-    const others = await world.happen("pty_s2", 1);
-    await startDeliverer(world, world.worker).drain();
+    const fixture = await subscribe(t, [`${receiver.url}/1`, `${receiver.url}/2`]);
+    const events = await fixture.happen("pty_s1", 5);
+    const others = await fixture.happen("pty_s2", 1);
+    await startDeliverer(fixture, fixture.worker).drain();
     const mine = receiver.received.filter(({ path }) => path === "/1");
     t.strictSame(mine.map(({ id }) => id).sort(), [...events].sort());
     t.strictSame(
       receiver.received.filter(({ path }) => path === "/2").map(({ id }) => id),
       others,
     );
-    const feed = await world.service.as("ak_pty_s1").get("/v1/events");
+    const feed = await fixture.service.as("ak_pty_s1").get("/v1/events");
     const shown = new Map<string, unknown>(
       feed.json.events.map((event: { event_id: string }) => [event.event_id, event]),
     );
     for (const got of mine) t.strictSame(JSON.parse(got.body), shown.get(got.id));
     for (const got of mine) {
-      verify(world.secrets.get("pty_s1")!, got);
-      t.throws(() => verify(world.secrets.get("pty_s2")!, got), "another subscriber's secret fails");
+      verify(fixture.secrets.get("pty_s1")!, got);
+      t.throws(() => verify(fixture.secrets.get("pty_s2")!, got), "another subscriber's secret fails");
     }
-    t.strictSame(await listDeliveries(world), []);
-    const attempts = await listAttempts(world);
+    t.strictSame(await listDeliveries(fixture), []);
+    const attempts = await listAttempts(fixture);
     t.match(
       attempts.filter(({ party }) => party === "pty_s1"),
       [...events].sort().map((event) => ({ event, attempt: 1, http_status: 204, error: null })),
     );
     t.equal(attempts.length, 6);
-    t.strictSame(await findBrokenInvariants(world.service.owner), []);
+    t.strictSame(await findBrokenInvariants(fixture.service.owner), []);
   },
 );
 
 t.test("due deliveries are claimed in the order of their events", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  const events = [...(await world.happen("pty_s1", 5)), ...(await world.happen("pty_s1", 5))];
-  const subscriber = await findSubscriber(world, "pty_s1");
+  const fixture = await subscribe(t, [receiver.url]);
+  const events = [...(await fixture.happen("pty_s1", 5)), ...(await fixture.happen("pty_s1", 5))];
+  const subscriber = await findSubscriber(fixture, "pty_s1");
   const claim = "select external_id from jobs.claim_deliveries($1, $2, $3, 7)";
-  const claimed = await world.worker.rows<{ external_id: string }>(claim, [
+  const claimed = await fixture.worker.rows<{ external_id: string }>(claim, [
     subscriber.tenant_id,
     subscriber.party_id,
     randomUUID(),
@@ -67,10 +67,10 @@ t.test("due deliveries are claimed in the order of their events", async (t) => {
 
 t.test("anything but a 2xx is tried again after 4 to 6 seconds", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
+  const fixture = await subscribe(t, [receiver.url]);
   const [deliverer, impatient] = [
-    startDeliverer(world, world.worker),
-    startDeliverer(world, world.worker, { timeoutMs: 200 }),
+    startDeliverer(fixture, fixture.worker),
+    startDeliverer(fixture, fixture.worker, { timeoutMs: 200 }),
   ];
   const answers: [string, typeof take][] = [
     ["HTTP 301", status(301, { location: "http://10.0.0.1/" })],
@@ -81,29 +81,29 @@ t.test("anything but a 2xx is tried again after 4 to 6 seconds", async (t) => {
   ];
   for (const [error, answer] of answers) {
     receiver.answer = answer;
-    const [event] = await world.happen("pty_s1", 1);
+    const [event] = await fixture.happen("pty_s1", 1);
     await (answer === hang ? impatient : deliverer).drain();
-    const deliveries = await listDeliveries(world);
+    const deliveries = await listDeliveries(fixture);
     t.match(deliveries, [{ event, status: "WAITING", attempt_count: 1, last_error: error, is_due: false }], error);
     t.ok(
       deliveries[0]!.pause_seconds >= 4 && deliveries[0]!.pause_seconds <= 6,
       `${error}: ${deliveries[0]!.pause_seconds} s`,
     );
-    const [attempt] = (await listAttempts(world)).slice(-1);
+    const [attempt] = (await listAttempts(fixture)).slice(-1);
     t.match(
       attempt,
       error.startsWith("HTTP") ? { http_status: Number(error.slice(5)), error: null } : { http_status: null, error },
     );
     receiver.answer = take;
-    await passTime(world);
+    await passTime(fixture);
     await deliverer.drain();
-    t.strictSame(await listDeliveries(world), []);
+    t.strictSame(await listDeliveries(fixture), []);
   }
 });
 
 t.test("retries follow the documented schedule, each pause up to a fifth shorter or longer", async (t) => {
-  const world = await subscribe(t, []);
-  const rows = await world.service.owner.rows<{ n: number; shortest: number; longest: number }>(
+  const fixture = await subscribe(t, []);
+  const rows = await fixture.service.owner.rows<{ n: number; shortest: number; longest: number }>(
     `select n, min(s)::float as shortest, max(s)::float as longest
      from generate_series(1, 9) n,
        lateral (
@@ -122,42 +122,42 @@ t.test("retries follow the documented schedule, each pause up to a fifth shorter
     t.ok(longest <= 1.2 * pause && longest > 1.18 * pause, `${n}: to ${longest} s`);
   }
   t.strictSame(
-    { ...(await world.service.owner.rows("select rules.compute_retry_delay(10) as pause"))[0] },
+    { ...(await fixture.service.owner.rows("select rules.compute_retry_delay(10) as pause"))[0] },
     { pause: null },
   );
 });
 
 t.test("Retry-After pauses all deliveries to the subscriber", async (t) => {
   const receiver = await startReceiver(t, status(429, { "retry-after": "120" }));
-  const world = await subscribe(t, [receiver.url]);
-  const deliverer = startDeliverer(world, world.worker);
-  await world.happen("pty_s1", 12);
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  await fixture.happen("pty_s1", 12);
   await deliverer.drain();
   const tried = receiver.received.length;
   t.ok(tried >= 1 && tried <= 4, `${tried} requests were under way when the first response came`);
-  const [{ seconds } = { seconds: 0 }] = await world.service.owner.rows<{ seconds: number }>(
+  const [{ seconds } = { seconds: 0 }] = await fixture.service.owner.rows<{ seconds: number }>(
     `select extract(epoch from paused_until - clock_timestamp())::float as seconds
      from report.webhook_health
      where health = 'paused'`,
   );
   t.ok(seconds > 115 && seconds <= 120, `paused for ${seconds} s`);
-  for (const { attempt_count, pause_seconds } of await listDeliveries(world)) {
+  for (const { attempt_count, pause_seconds } of await listDeliveries(fixture)) {
     if (attempt_count === 1) t.ok(pause_seconds >= 119.9 && pause_seconds <= 120.1, "later than the schedule");
   }
-  await world.happen("pty_s1", 1);
+  await fixture.happen("pty_s1", 1);
   t.equal((await deliverer.listDue()).length, 0);
   receiver.answer = take;
-  await passTime(world);
+  await passTime(fixture);
   await deliverer.drain();
   t.equal(receiver.received.length, tried + 13);
-  t.strictSame(await listDeliveries(world), []);
+  t.strictSame(await listDeliveries(fixture), []);
 });
 
 t.test("both secrets sign for 24 h after a rotation, then only the new one", async (t) => {
   const receiver = await startReceiver(t);
-  const world = await subscribe(t, [receiver.url]);
-  const deliverer = startDeliverer(world, world.worker);
-  const before = world.secrets.get("pty_s1")!;
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const before = fixture.secrets.get("pty_s1")!;
   const after = `whsec_${Buffer.alloc(32, 9).toString("base64")}`;
   const file = {
     tenants: [
@@ -169,16 +169,16 @@ t.test("both secrets sign for 24 h after a rotation, then only the new one", asy
       },
     ],
   };
-  await world.service.apply(file);
+  await fixture.service.apply(file);
   const next = async () => {
-    await world.happen("pty_s1", 1);
+    await fixture.happen("pty_s1", 1);
     await deliverer.drain();
     return receiver.received.at(-1)!;
   };
   const both = await next();
   verify(before, both);
   verify(after, both);
-  await world.service.owner.rows("update core.webhook set rotated_at = clock_timestamp() - interval '24 hours'");
+  await fixture.service.owner.rows("update core.webhook set rotated_at = clock_timestamp() - interval '24 hours'");
   const alone = await next();
   verify(after, alone);
   t.throws(() => verify(before, alone));

@@ -1,21 +1,21 @@
 // Expiry: locks past their end and coupons past valid_to are recorded as such once, in small steps, with one event for
 // each released coupon.
 import t from "tap";
-import { startExpiryWorld, type ExpiryWorld } from "../../support/expiry-world.ts";
+import { startExpiryFixture, type ExpiryFixture } from "../../support/expiry-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 
 const merchant = "mch_a";
 
-let world: ExpiryWorld;
+let fixture: ExpiryFixture;
 t.before(async () => {
-  world = await startExpiryWorld(t);
+  fixture = await startExpiryFixture(t);
 });
 
 t.test(
   "released coupons past valid_to become EXPIRED with one event each; unreleased ones when their batch is released",
   async (t) => {
-    const { expire, make, must, countCoupons } = world;
+    const { expire, make, must, countCoupons } = fixture;
     const [released, unreleased, live] = [
       await make("tpl_past", 2_500),
       await make("tpl_past", 30, false),
@@ -33,7 +33,7 @@ t.test(
 );
 
 t.test("a step is one transaction of at most the given number of rows; the last step returns 0", async (t) => {
-  const { worker, make, lock, endLock, countCoupons } = world;
+  const { worker, make, lock, endLock, countCoupons } = fixture;
   const batch = await make("tpl_past", 250);
   const run = async (text: string) => (await worker.rows<{ done: number }>(`select ${text}(100) as done`))[0]!.done;
   for (const [done, now] of [
@@ -55,7 +55,7 @@ t.test("a step is one transaction of at most the given number of rows; the last 
 });
 
 t.test("a lapsed lock returns its coupon or lets it expire, and the redemption is LAPSED", async (t) => {
-  const { service, expire, make, lock, end, endLock, countCoupons } = world;
+  const { service, expire, make, lock, end, endLock, countCoupons } = fixture;
   const [live, ended] = [await make("tpl_live", 3), await make("tpl_live", 3)];
   for (const batch of [live, ended]) {
     await Promise.all(batch.codes.slice(0, 2).map(lock));
@@ -81,7 +81,7 @@ t.test("a lapsed lock returns its coupon or lets it expire, and the redemption i
 t.test(
   "a coupon locked or redeemed at the end of its batch expires when it is given back, with one event",
   async (t) => {
-    const { expire, make, must, lock, end, endLock, countCoupons } = world;
+    const { expire, make, must, lock, end, endLock, countCoupons } = fixture;
     const batch = await make("tpl_again", 5);
     const [cancelled, lapsed, confirmed, reversed] = batch.codes as [string, string, string, string];
     const [cancelledLock, , confirmedLock] = [await lock(cancelled), await lock(lapsed), await lock(confirmed)];
@@ -100,7 +100,7 @@ t.test(
 );
 
 t.test("coupons with a patched end expire at that end", async (t) => {
-  const { psql, expire, make, must, lock, end, extend, countCoupons, statusOf } = world;
+  const { psql, expire, make, must, lock, end, extend, countCoupons, statusOf } = fixture;
   const [batch, unreleased] = [await make("tpl_live", 5), await make("tpl_live", 1, false)];
   const [shorter, longer, locked] = batch.couponIds as [string, string, string];
   const lockId = await lock(batch.codes[2]!);
@@ -134,7 +134,7 @@ t.test("coupons with a patched end expire at that end", async (t) => {
 });
 
 t.test("a coupon that is given back at the moment of its end expires too", async (t) => {
-  const { service, expire, make, lock, end, countCoupons, statusOf } = world;
+  const { service, expire, make, lock, end, countCoupons, statusOf } = fixture;
   const batch = await make("tpl_live", 2);
   const lockId = await lock(batch.codes[0]!);
   await end(batch, "clock_timestamp() + interval '1 second'");
@@ -153,7 +153,7 @@ t.test("a coupon that is given back at the moment of its end expires too", async
 });
 
 t.test("a coupon held by another transaction delays only the coupons after it in its batch", async (t) => {
-  const { service, expire, make, countCoupons } = world;
+  const { service, expire, make, countCoupons } = fixture;
   const [batch, other] = [await make("tpl_past", 20), await make("tpl_past", 5)];
   const release = await holdCoupon(service, batch.couponIds[10]!);
   await expire();
@@ -165,7 +165,7 @@ t.test("a coupon held by another transaction delays only the coupons after it in
 });
 
 t.test("two concurrent workers write one event per coupon", async (t) => {
-  const { service, expire, make, lock, endLock, countCoupons } = world;
+  const { service, expire, make, lock, endLock, countCoupons } = fixture;
   const batches = [await make("tpl_past", 1_200), await make("tpl_past", 1_200)];
   const { codes, couponIds } = await make("tpl_live", 60);
   await Promise.all(codes.map(lock));
@@ -181,7 +181,7 @@ t.test("two concurrent workers write one event per coupon", async (t) => {
 t.test(
   "an expiry is dated to the end of the validity, or to when the coupon was free again, however late it is recorded",
   async (t) => {
-    const { service, psql, expire, make, must, lock, end } = world;
+    const { service, psql, expire, make, must, lock, end } = fixture;
     const batch = await make("tpl_live", 3);
     const [, lapsed, cancelled] = batch.couponIds as [string, string, string];
     await lock(batch.codes[1]!);

@@ -26,11 +26,11 @@ import { waitUntil } from "../../support/wait-until.ts";
 
 const rate = Number(process.env["RATE"] ?? 80);
 
-type World = Awaited<ReturnType<typeof startWorld>>;
+type MidnightFixture = Awaited<ReturnType<typeof startMidnightFixture>>;
 type Entry = { entry: string; distributor: string; cents: string; recorded: number };
 
 // Two distributors share each midnight, one second after the previous pair's.
-async function startWorld(t: Test) {
+async function startMidnightFixture(t: Test) {
   const { tenant, parties } = manyDistributors(20);
   const service = await startService(t, { tenants: [tenant] });
   const codes = await openBooks(service, parties, Math.ceil((rate * 15) / 20) + 3);
@@ -50,7 +50,7 @@ async function startWorld(t: Test) {
 }
 
 // Redeems at the rate, and reverses each tenth redemption, until end() is called.
-function startRedeeming({ service, parties, codes }: World) {
+function startRedeeming({ service, parties, codes }: MidnightFixture) {
   let isOver = false;
   let made = 0;
   const startedAt = performance.now();
@@ -79,7 +79,7 @@ async function listReady(service: Running) {
 }
 
 // Ends the second day as well, once all its entries are posted, so that every entry is in a statement.
-async function closeSecondDays({ service, midnights, stopWorkers }: World): Promise<void> {
+async function closeSecondDays({ service, midnights, stopWorkers }: MidnightFixture): Promise<void> {
   await waitUntil("every entry to be posted", async () => {
     const unposted = await service.owner.rows(
       `select
@@ -109,7 +109,7 @@ async function listEntries(service: Running): Promise<Entry[]> {
 }
 
 // Downloads all statements and compares their sums with each other and with the ledger. Returns the date of each entry.
-async function readStatements(t: Test, { service, parties, dates }: World, entries: Entry[]) {
+async function readStatements(t: Test, { service, parties, dates }: MidnightFixture, entries: Entry[]) {
   const found = new Map<string, string>();
   const read = async (party: string, date: string, kind: string) =>
     readCsv((await service.as("ak_many").get(`/v1/reconciliations/${date}/${kind}?distributor=${party}`)).text);
@@ -137,8 +137,8 @@ async function readStatements(t: Test, { service, parties, dates }: World, entri
 }
 
 t.test("across 20 midnights, every entry is in exactly one statement and closed statements never change", async (t) => {
-  const world = await startWorld(t);
-  const { service, parties, codes, first, midnights, dates } = world;
+  const fixture = await startMidnightFixture(t);
+  const { service, parties, codes, first, midnights, dates } = fixture;
   // Two calls that run over the midnight of their distributor: one for as long as a call may take, one far longer.
   const [early, late] = parties as [string, string];
   const hold = (party: string) =>
@@ -149,7 +149,7 @@ t.test("across 20 midnights, every entry is in exactly one statement and closed 
     });
   await untilMoment(service, first - 1);
   const [commitEarly, commitLate] = [await hold(early), await hold(late)];
-  const redeeming = startRedeeming(world);
+  const redeeming = startRedeeming(fixture);
   await untilMoment(service, first + 2);
   await commitEarly("commit");
   await waitUntil("the statement of the late call's distributor", async () =>
@@ -159,7 +159,7 @@ t.test("across 20 midnights, every entry is in exactly one statement and closed 
   await waitUntil("20 ready statements", async () => (await listReady(service)).length === 20);
   t.comment(await redeeming.end());
   const firstDays = await listReady(service);
-  await closeSecondDays(world);
+  await closeSecondDays(fixture);
 
   const verdicts = await Array.fromAsync(verify(service.admin));
   t.strictSame(
@@ -175,7 +175,7 @@ t.test("across 20 midnights, every entry is in exactly one statement and closed 
     "closed statements are unchanged",
   );
   const entries = await listEntries(service);
-  const found = await readStatements(t, world, entries);
+  const found = await readStatements(t, fixture, entries);
   t.equal(found.size, entries.length, "every entry is in a statement");
   const onOtherDay = entries.filter(({ entry, distributor, recorded }) => {
     const day = recorded < midnights.get(distributor)! ? 0 : 1;

@@ -2,7 +2,7 @@
 import t, { type Test } from "tap";
 import { ConfigError, readConfig } from "../../../src/common/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
-import { createRetention } from "../../../src/worker/tasks/prune.ts";
+import { createOldRowPruner } from "../../../src/worker/tasks/prune.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { makeStock, openTill } from "../../support/writers.ts";
 
@@ -14,8 +14,8 @@ async function open(t: Test) {
   const psql = openSession(service.address, { name: "psql" });
   await psql.run("set session_replication_role = replica");
   t.teardown(() => Promise.all([worker.end(), psql.end()]));
-  const retain = createRetention({ database: worker, stopping: new AbortController().signal, retention });
-  return { service, worker, psql, retain };
+  const pruneOldRows = createOldRowPruner({ database: worker, stopping: new AbortController().signal, retention });
+  return { service, worker, psql, pruneOldRows };
 }
 
 async function list(service: Running, text: string): Promise<string[]> {
@@ -32,7 +32,7 @@ async function fillFeed(service: Running, count: number): Promise<void> {
 }
 
 t.test("request records and the delivery log are deleted after their retention", async (t) => {
-  const { service, psql, retain } = await open(t);
+  const { service, psql, pruneOldRows } = await open(t);
   await fillFeed(service, 3);
   await psql.rows("delete from core.request where operation <> 'void'");
   await psql.rows(
@@ -46,14 +46,14 @@ t.test("request records and the delivery log are deleted after their retention",
      select 1, 1, gen_random_uuid(), n, 1, now() - interval '30 days' + (n - 2) * interval '1 minute'
      from generate_series(1, 3) n`,
   );
-  await retain();
+  await pruneOldRows();
   // The second row was exactly at the limit; the clock has moved on since.
   t.strictSame(await list(service, "select request_id as it from core.request order by 1"), ["r3"]);
   t.strictSame(await list(service, "select attempt::text as it from core.delivery_attempt order by 1"), ["3"]);
 });
 
 t.test("events are deleted from the front of a feed; an older cursor continues at the first kept event", async (t) => {
-  const { service, worker, psql, retain } = await open(t);
+  const { service, worker, psql, pruneOldRows } = await open(t);
   await fillFeed(service, 10);
   const begin = await service.as("ak_a").get("/v1/events?limit=2");
   await psql.rows("update core.feed_event set sequenced_at = now() - interval '401 days' where position <= 6");
@@ -66,7 +66,7 @@ t.test("events are deleted from the front of a feed; an older cursor continues a
     steps.map(({ removed }) => removed),
     [2, 2, 0, 0],
   );
-  await retain();
+  await pruneOldRows();
   t.strictSame(await list(service, "select position::text as it from core.feed_event order by position"), [
     "5",
     "6",

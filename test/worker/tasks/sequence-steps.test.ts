@@ -62,8 +62,8 @@ t.test(
     const late = await younger.use([first], true);
     await older.use([second], true);
     t.equal(await step(worker), 1);
-    await service.owner.rows("update core.sequencer set looked_with = '9000000000:9000000000:'");
-    await service.owner.rows("insert into core.event_gap (event_seq, seen_before) values (-1, '9000000000')");
+    await service.owner.rows("update core.sequencer set last_snapshot = '9000000000:9000000000:'");
+    await service.owner.rows("insert into core.event_gap (event_seq, drawn_before) values (-1, '9000000000')");
     await younger.end("commit", late, committed);
     t.equal(await step(worker), 1);
     t.equal((await service.owner.rows("select from core.event_gap where event_seq = -1")).length, 0);

@@ -12,11 +12,11 @@ returns void
 language sql volatile
 begin atomic
   delete from core.event_gap g
-  where g.seen_before <= p_oldest_running
+  where g.drawn_before <= p_oldest_running
      -- drawn on another server before a restore
-     or g.seen_before > pg_current_xact_id()
+     or g.drawn_before > pg_current_xact_id()
      or g.event_seq = any (p_found);
-  insert into core.event_gap (event_seq, seen_before)
+  insert into core.event_gap (event_seq, drawn_before)
   select m.event_seq, pg_current_xact_id()
   from (
     select generate_series(p_old_high + 1, p_new_high) as event_seq

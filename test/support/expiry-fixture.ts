@@ -22,9 +22,9 @@ const templates = [
 ];
 const merchant = "mch_a";
 
-export type ExpiryWorld = Awaited<ReturnType<typeof startExpiryWorld>>;
+export type ExpiryFixture = Awaited<ReturnType<typeof startExpiryFixture>>;
 
-export async function startExpiryWorld(t: Test) {
+export async function startExpiryFixture(t: Test) {
   const service = await startService(t);
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates }] });
   const till = service.as("ak_a");

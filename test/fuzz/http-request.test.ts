@@ -1,4 +1,4 @@
-// The front door, generated: request lines and headers as bytes, near what is right or nothing like it.
+// Generated HTTP requests: request lines and headers as bytes, from nearly correct to random.
 import fc from "fast-check";
 import t from "tap";
 import { sign } from "../../src/crypto/request-signature.ts";

@@ -1,4 +1,4 @@
-// The world of the race tests: one tenant, its calls at one merchant, and coupons to race for.
+// What the race tests start with: one tenant, its calls at one merchant, and coupons to race for.
 import type { Test } from "tap";
 import type { Client, Reply } from "./client.ts";
 import { findBrokenInvariants, readCouponHistory } from "./inspect.ts";
@@ -6,7 +6,7 @@ import { newRequestId, startService, type Running } from "./service.ts";
 import { template } from "./tenant-document.ts";
 
 export type Coupon = { code: string; id: string };
-export type RaceWorld = {
+export type RaceFixture = {
   service: Running;
   a: Client;
   makeCoupons(count: number, template?: string): Promise<Coupon[]>;
@@ -24,11 +24,11 @@ export type RaceWorld = {
 
 export const merchant = "mch_a";
 
-export async function startRaceWorld(t: Test): Promise<RaceWorld> {
+export async function startRaceFixture(t: Test): Promise<RaceFixture> {
   const service = await startService(t);
   const a = service.as("ak_a");
   const post = (path: string, body: object) => a.post(path, { request_id: newRequestId(), ...body });
-  const makeCoupons: RaceWorld["makeCoupons"] = async (count, name = "tpl_fixed") => {
+  const makeCoupons: RaceFixture["makeCoupons"] = async (count, name = "tpl_fixed") => {
     const { codes, couponIds } = await service.makeBatch(a, name, count);
     return codes.map((code, index) => ({ code, id: couponIds[index]! }));
   };
@@ -51,6 +51,6 @@ export async function startRaceWorld(t: Test): Promise<RaceWorld> {
 }
 
 /** Fails the test unless coupons, redemptions, ledger and events agree, whichever call won. */
-export async function allAgree(t: Test, { service }: RaceWorld): Promise<void> {
+export async function allAgree(t: Test, { service }: RaceFixture): Promise<void> {
   t.strictSame(await findBrokenInvariants(service.owner), [], "all invariants hold");
 }

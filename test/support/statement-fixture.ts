@@ -15,10 +15,10 @@ import {
 import { findBrokenInvariants } from "./inspect.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
 
-export type World = { service: Running; books: Books; parties: string[]; end(party: string): Promise<void> };
+export type StatementFixture = { service: Running; books: Books; parties: string[]; end(party: string): Promise<void> };
 
 /** Distributors with three ledger entries each, on a business day that lasts until `end` is called. */
-export async function startWorld(t: Test, count: number, options = {}): Promise<World> {
+export async function startStatementFixture(t: Test, count: number, options = {}): Promise<StatementFixture> {
   const { tenant, parties } = manyDistributors(count);
   const service = await startService(t, { tenants: [tenant] }, options);
   const offset = noonOffset();
@@ -46,7 +46,7 @@ export async function startWorld(t: Test, count: number, options = {}): Promise<
 }
 
 /** Each distributor has one finished statement, announced once, whose files can be rebuilt byte for byte. */
-export async function checkStatements(t: Test, { service, parties }: World): Promise<void> {
+export async function checkStatements(t: Test, { service, parties }: StatementFixture): Promise<void> {
   const statements = await listStatements(service);
   t.strictSame(statements.map(({ distributor }) => distributor).sort(), [...parties].sort(), "one statement each");
   t.ok(statements.every(({ is_ready, entries }) => is_ready && entries === 3));
