@@ -90,7 +90,7 @@ t.test("the only columns of a coupon or a redemption that change are those of it
     t.ok(columns.length >= 7);
     for (const { name, other } of columns) {
       const refusal = await run(`update core.${table} set ${name} = ${other} where ${where}`);
-      t.equal(refusal?.rule, rule, `${table}.${name}`);
+      t.equal(refusal?.rule, rule, `the trigger ${rule} and its function name ${table}.${name}`);
     }
   }
 });

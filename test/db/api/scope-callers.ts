@@ -1,4 +1,5 @@
 // The callers of scope.test.ts and the operations that they send, with the IDs that each operation takes.
+import { routes } from "../../../src/http/routes/table.ts";
 import type { Client, Reply } from "../../support/client.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { credential, template } from "../../support/tenant-document.ts";
@@ -88,4 +89,6 @@ export const operations: Record<string, Operation> = {
     send: (by, { request }) => by.get(`/v1/requests/${encodeURIComponent(request!)}`),
   },
 };
-export const reads = ["query", "get_batch", "get_request"];
+export const reads = routes.filter(({ isWrite }) => !isWrite).map(({ operation }) => operation);
+// The maker sends these; the merchant's party and its delegates send all others.
+export const sentByMaker = ["create_batch", "get_batch", "allocate_batch"];
