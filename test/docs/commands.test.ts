@@ -9,7 +9,7 @@ import { compare, findError } from "./output.ts";
 import { startDocsService, type DocsService, type Example } from "./service.ts";
 import { openShell, type Shell } from "./shell.ts";
 
-const languages = ["bash", "sql", "json", "js", "csv", "text", "mermaid", "yaml", "nginx", "ts"];
+const languages = ["bash", "sql", "json", "js", "csv", "text", "mermaid", "yaml", "nginx", "ts", "diff"];
 const blocksOf = new Map(documents.map((name) => [name, readBlocks(read(name))]));
 
 t.test("each block names a language that the test knows, so that none is left out by mistake", async (t) => {

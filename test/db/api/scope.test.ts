@@ -47,7 +47,8 @@ async function makeOwn(
   merchant: string,
   more: Ids,
 ): Promise<Record<string, Ids>> {
-  const { codes, id: released } = await service.makeBatch(maker, template, 8);
+  // At most one coupon for each operation.
+  const { codes, id: released } = await service.makeBatch(maker, template, Object.keys(operations).length);
   const { id: batch } = await service.makeBatch(maker, template, 1, { isReleased: false });
   const fresh = () => ({ merchant, coupon: codes.pop()!, template, ...more });
   const own: Record<string, Ids> = {};
