@@ -3,6 +3,7 @@
 import { checkNameStyle, checkSimilarNames } from "./file-names.ts";
 import { checkExports, checkFloors } from "./imports.ts";
 import { checkColumns, checkFileLength } from "./limits.ts";
+import { checkOperations } from "./operations.ts";
 import { findPatterns, migrationRules, sqlRules, typescriptRules } from "./patterns.ts";
 import { type Breach, readFiles, readRootFiles } from "./source-file.ts";
 import { checkCodeFile, checkFunctionLengths, checkFunctions, checkMigrationPairs, checkVerbs } from "./sql-shape.ts";
@@ -32,6 +33,10 @@ export function findBreaches(): Record<string, Breach[]> {
     "SQL files": [...code.flatMap(checkCodeFile), ...checkMigrationPairs(paths([...migrations, ...stubs]))],
     columns: [...typescript, ...sql, ...documents].flatMap(checkColumns),
     floors: src.flatMap(checkFloors),
+    operations: checkOperations(
+      src.filter((file) => file.path.startsWith("src/http/routes/")),
+      code,
+    ),
     exports: checkExports(src, typescript),
     "file names": checkNameStyle(paths([...src, ...test, ...code])),
     "similar names": checkSimilarNames(paths(src)),

@@ -7,6 +7,7 @@ import t from "tap";
 import { checkNameStyle, checkSimilarNames } from "./file-names.ts";
 import { checkExports, checkFloors } from "./imports.ts";
 import { checkColumns, checkFileLength } from "./limits.ts";
+import { checkOperations } from "./operations.ts";
 import { findPatterns, migrationRules, sqlRules, typescriptRules } from "./patterns.ts";
 import type { Breach, SourceFile } from "./source-file.ts";
 import { checkCodeFile, checkFunctionLengths, checkFunctions, checkMigrationPairs, checkVerbs } from "./sql-shape.ts";
@@ -27,6 +28,17 @@ const format = (breaches: Breach[]): string[] =>
 t.test("a correct function breaks no rule", async (t) => {
   const checks = [checkFunctions, checkVerbs, checkFunctionLengths, checkFileLength, checkCodeFile, checkColumns];
   t.strictSame([...findPatterns(file(good), sqlRules), ...checks.flatMap((check) => check(file(good)))], []);
+});
+
+t.test("an operation has a function in db/code/api and a case in run_operations", async (t) => {
+  const route = file('export const getHalf: Route = {\n  operation: "get_half",\n};\n', "src/http/routes/get-half.ts");
+  const cases = (text: string): SourceFile => file(text, "db/code/rules/request/run_operations.sql");
+  t.strictSame(format(checkOperations([route], [cases("")])), [
+    "src/http/routes/get-half.ts:2: get_half has no function: add db/code/api/get_half.sql",
+    "src/http/routes/get-half.ts:2: get_half has no case in db/code/rules/request/run_operations.sql",
+  ]);
+  const code = [cases("when 'get_half' then"), file("", "db/code/api/get_half.sql")];
+  t.strictSame(checkOperations([route], code), []);
 });
 
 t.test("SQL has no swallowed errors, dynamic statements, cascades or enums", async (t) => {
