@@ -1,6 +1,5 @@
--- The rights of each role. Every migrate runs this after it has loaded the code, so it covers new
--- functions. Only the owner may use tables: a function that needs them for a caller runs as its
--- owner.
+-- The rights of each role. Every migrate runs this after loading the code, so it covers new
+-- functions. Only the owner may use tables; a function that needs a table is `security definer`.
 
 revoke all on all functions in schema core, rules, api, gate, jobs, admin, report from public;
 
@@ -14,8 +13,8 @@ grant usage on schema report to coupon_report, coupon_admin;
 grant select on all tables in schema report to coupon_report, coupon_admin;
 grant execute on all functions in schema report to coupon_report, coupon_admin;
 
--- A view reads tables as its owner, but calls functions as its reader. These functions are pure, or
--- run as their owner.
+-- A view reads tables as its owner but calls functions as its reader, so readers need these
+-- functions. They are pure or `security definer`.
 grant execute on function
   rules.format_id(text, uuid), rules.parse_id(text, text),
   rules.format_amount(bigint, int, text), rules.summarize_day(int, int, date),

@@ -21,7 +21,7 @@ begin
 end
 $roles$;
 
--- Programs have the rights of their role only: public has none.
+-- Programs have only the rights of their role: public has none.
 do $grants$
 begin
   -- A superuser may act as any role. The administrator of a managed service has to be a member.

@@ -137,12 +137,12 @@ CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH ST
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
 comment on table core.batch is 'Coupons that are minted together and released to their distributor as a whole.';
 comment on column core.batch.key_version is 'Version of the master key, and the first character of each code.';
-comment on column core.batch.salt is 'Together with the master key it makes the batch key. Null: destroyed, so the codes can never be derived again.';
-comment on column core.batch.request_id is 'Unique per caller, like idempotency_key: a batch create never mints twice, even after its request record is pruned.';
+comment on column core.batch.salt is 'The batch key is derived from it and the master key. Null: destroyed, so the codes can never be derived again.';
+comment on column core.batch.request_id is 'Unique per caller, like idempotency_key: a repeated request never mints twice, even after its record is pruned.';
 comment on column core.batch.body_hash is 'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
-comment on column core.batch.mint_holder is 'The worker that holds the lease, as a random id that it draws for each slice.';
-comment on column core.batch.mint_lease_until is 'Until then one worker mints. After that any worker may continue.';
-comment on column core.batch.expired_through is 'After valid_to, the expiry job has handled the coupons up to this number.';
+comment on column core.batch.mint_holder is 'The worker that holds the lease: a random id, new for each slice.';
+comment on column core.batch.mint_lease_until is 'Until then, only the holder mints. After that, any worker may continue.';
+comment on column core.batch.expired_through is 'The expiry job has handled the coupons up to this number.';
 
 create table core.code_version (
   is_current boolean not null default true,
@@ -151,7 +151,7 @@ create table core.code_version (
   constraint code_version_pkey PRIMARY KEY (is_current),
   constraint code_version_is_current_or_before UNIQUE (sha256)
 );
-comment on table core.code_version is 'The version of db/code that is loaded, as a sha256 of its files, and the version before it.';
+comment on table core.code_version is 'The loaded version of db/code, as a sha256 of its files, and the previous version.';
 comment on column core.code_version.is_current is 'False: the previous version. Its programs still find every function that they call.';
 
 create table core.coupon (
@@ -178,7 +178,7 @@ CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EA
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
 comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
 comment on column core.coupon.number is '1 to total_count of its batch, without gaps.';
-comment on column core.coupon.code_attempt is 'How often the code was drawn again because another coupon of the tenant had it. Nearly always 0.';
+comment on column core.coupon.code_attempt is 'How often the code was derived again because another coupon of the tenant had it. Nearly always 0.';
 comment on column core.coupon.coupon_id is 'UUIDv7. Outside the database: cpn_ and 26 characters.';
 comment on column core.coupon.lookup_hash is '128 bits of a keyed hash of the code, stored in a type of fixed width. The key is not in the database.';
 comment on column core.coupon.status is 'The status as last written. An expired lock or a passed valid_to takes effect at once: report.coupon shows the effective status.';
@@ -191,7 +191,7 @@ create table core.coupon_extension (
   constraint coupon_extension_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
 CREATE INDEX coupon_extension_by_end ON core.coupon_extension USING btree (valid_to);
-comment on table core.coupon_extension is 'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger keeps this table.';
+comment on table core.coupon_extension is 'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger maintains this table.';
 
 create table core.credential (
   tenant_id integer not null,
@@ -213,7 +213,7 @@ CREATE TRIGGER party_is_given_exactly_in_variant_b BEFORE INSERT OR UPDATE ON co
 comment on table core.credential is 'Access keys. An access key is unique across tenants, because it identifies the caller.';
 comment on column core.credential.party_id is 'Variant B: the party that calls. Null in Variant A: the tenant itself calls.';
 comment on column core.credential.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the HTTP layer opens it.';
-comment on column core.credential.secret_hash is 'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
+comment on column core.credential.secret_hash is 'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
 
 create table core.currency (
   currency text not null,
@@ -240,7 +240,7 @@ create table core.delivery (
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
 ) with (fillfactor=80);
 CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
-comment on table core.delivery is 'Events that a subscriber has not accepted yet. Accepted: the row is deleted. After ten attempts: parked until replayed.';
+comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
 
 create table core.delivery_attempt (
   attempt_id bigint not null generated always as identity,
@@ -280,7 +280,7 @@ END,
 );
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.event is 'What happened, written by the transaction in which it happened. Never changed.';
+comment on table core.event is 'Events, each written by the transaction that caused it. Never changed.';
 comment on column core.event.party_id is 'The recipient: maker or distributor.';
 comment on column core.event.event_seq is 'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
 comment on column core.event.event_id is 'UUIDv7. Outside the database: evt_ and 26 characters. The event of a redemption or reversal has the same id as it and its ledger entry.';
@@ -292,7 +292,7 @@ create table core.event_gap (
 );
 CREATE INDEX event_gap_by_drawn_before ON core.event_gap USING btree (drawn_before);
 comment on table core.event_gap is 'Event numbers that were drawn but are not visible yet: their transactions commit late or were rolled back.';
-comment on column core.event_gap.drawn_before is 'A transaction before this one drew the number. If all of those have ended and it is still not visible, it never will be.';
+comment on column core.event_gap.drawn_before is 'A transaction with a lower ID drew the number. Once all of those have ended, a number that is still missing was rolled back.';
 
 create table core.feed (
   tenant_id integer not null,
@@ -308,7 +308,7 @@ CREATE TRIGGER feed_goes_forward BEFORE UPDATE ON core.feed FOR EACH ROW EXECUTE
 CREATE TRIGGER feed_is_kept BEFORE DELETE OR TRUNCATE ON core.feed FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.feed is 'The coupon events of a distributor in one order. Variant A has one feed per tenant, with party_id 0.';
 comment on column core.feed.last_position is 'Position of the newest event. 0: no event yet.';
-comment on column core.feed.skipped_count is 'Positions that restores skipped, so a cursor from before a restore is never mistaken for a new one.';
+comment on column core.feed.skipped_count is 'How many positions restores skipped, so that no position from before a restore is used again.';
 
 create table core.feed_event (
   tenant_id integer not null,
@@ -500,7 +500,7 @@ CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
 CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.request is 'The final answer to each write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
-comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal retry from a reused id.';
+comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal retry from another request with the same id.';
 
 create table core.reversal (
   tenant_id integer not null,
@@ -530,7 +530,7 @@ create table core.sequencer (
 comment on table core.sequencer is 'The state of the sequencer. An advisory lock lets one run at a time (rules.try_sequencer_lock).';
 comment on column core.sequencer.high_seq is 'Events up to this number are sequenced, except for the numbers in core.event_gap.';
 comment on column core.sequencer.feed_base is 'Feeds start after this position, which is above every cursor that a restore made invalid.';
-comment on column core.sequencer.last_snapshot is 'Snapshot of the last step that found something. A missing number can only appear if its transaction has ended since. Null: search all gaps.';
+comment on column core.sequencer.last_snapshot is 'Snapshot of the last step that found something. A missing number can only appear if its transaction ended after that. Null: search all gaps.';
 
 create table core.statement (
   tenant_id integer not null,
@@ -551,7 +551,7 @@ create table core.statement (
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
 CREATE TRIGGER ready_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
 CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.statement is 'A closed business day. Closing fixes its entries; ready_at is set once its files are rendered and measured.';
+comment on table core.statement is 'A closed business day. Closing fixes its entries. ready_at: when its files were rendered and measured.';
 
 create table core.statement_line (
   tenant_id integer not null,
@@ -573,7 +573,7 @@ create table core.statement_line (
   constraint line_has_entries CHECK (((redemption_count + reversal_count) > 0))
 );
 CREATE TRIGGER statement_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.statement_line FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.statement_line is 'The summary of a closed day, written at closing: one line per merchant, template and currency.';
+comment on table core.statement_line is 'The summary of a closed day, written after closing: one line per merchant, template and currency.';
 
 create table core.store (
   tenant_id integer not null,
@@ -631,7 +631,7 @@ END),
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.template FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.template_id <> old.template_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER template_is_kept BEFORE DELETE ON core.template FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER template_with_batches_keeps_its_terms BEFORE UPDATE ON core.template FOR EACH ROW EXECUTE FUNCTION core.check_template_change();
-comment on table core.template is 'The terms from which batches are made. Terms about money are fixed once the template has a batch.';
+comment on table core.template is 'The terms of batches. Terms about money are fixed once the template has a batch.';
 comment on column core.template.skus is 'Null: the whole order counts. Otherwise only items with these SKUs count.';
 comment on column core.template.is_for_all_merchants is 'True: every merchant of the tenant. False: the merchants in core.template_merchant.';
 comment on column core.template.after_reversal is 'consumed: a reversed coupon stays REDEEMED. reissued: it can be redeemed again.';
@@ -710,8 +710,8 @@ create table core.webhook (
 );
 comment on table core.webhook is 'Where a party receives its events. At most one webhook per party.';
 comment on column core.webhook.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
-comment on column core.webhook.secret_hash is 'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
-comment on column core.webhook.sealed_previous_secret is 'The previous secret. It signs beside the new one for 24 hours after rotated_at.';
-comment on column core.webhook.holder is 'The worker that holds the lease, as a random id.';
-comment on column core.webhook.lease_until is 'Until then one worker delivers to this subscriber. After that any worker may continue.';
-comment on column core.webhook.paused_until is 'The subscriber asked for a pause until then, with Retry-After.';
+comment on column core.webhook.secret_hash is 'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
+comment on column core.webhook.sealed_previous_secret is 'The previous secret. Until 24 hours after rotated_at, both secrets sign.';
+comment on column core.webhook.holder is 'The worker that holds the lease: a random id.';
+comment on column core.webhook.lease_until is 'Until then, only the holder delivers to this subscriber. After that, any worker may continue.';
+comment on column core.webhook.paused_until is 'No delivery before this time: the subscriber sent Retry-After.';

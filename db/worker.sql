@@ -1,7 +1,6 @@
--- The empty schema of the worker's queue. graphile-worker fills it when `work` starts, with the
--- rights of coupon_worker. Only the worker runs the functions in it. migrate, which may run as a
--- superuser, never does. migrate creates the schema because no program has the right to create one.
--- The table is the first one of graphile-worker, by which the library sees that the schema exists.
+-- Creates graphile-worker's empty schema, owned by coupon_worker, because `work` has no right to
+-- create one. `work` fills it with its own rights; migrate must not, since it may run as a
+-- superuser. The table makes the library believe that it has created the schema.
 --
 -- Every migrate runs this. It is safe to run again.
 do $worker$

@@ -1,5 +1,5 @@
--- The schemas, the domains of busy columns, the currencies, and the trigger behind "never changed".
--- Everything is created as coupon_owner, which cannot log in.
+-- The schemas, the domains of columns in busy tables, the currencies, and the trigger that makes
+-- rows immutable. Everything is created as coupon_owner, which cannot log in.
 
 create schema if not exists core;
 create schema rules;
@@ -29,12 +29,12 @@ create table core.code_version (
   constraint code_version_is_current_or_before unique (sha256)
 );
 comment on table core.code_version is
-  'The version of db/code that is loaded, as a sha256 of its files, and the version before it.';
+  'The loaded version of db/code, as a sha256 of its files, and the previous version.';
 comment on column core.code_version.is_current is
   'False: the previous version. Its programs still find every function that they call.';
 
--- Busy tables check single columns by domains. A session keeps the checks of a type ready, but it
--- reads the checks of a table again for each statement that writes.
+-- Columns of busy tables are checked by domains, because that is cheaper: a session caches the
+-- checks of a type, but reads the checks of a table again for each statement that writes.
 create domain core.client_key as text
   constraint client_key_is_1_to_128_characters check (length(value) between 1 and 128);
 comment on domain core.client_key is
@@ -75,7 +75,7 @@ select unnest(string_to_array('BHD IQD JOD KWD LYD OMR TND', ' ')), 3
 union all
 select unnest(string_to_array('CLF UYW', ' ')), 4;
 
--- Other rows refer to the rows of these tables forever, some without a foreign key.
+-- Rows of these tables are kept, because other rows refer to them, some without a foreign key.
 create function core.refuse_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

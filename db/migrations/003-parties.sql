@@ -1,5 +1,5 @@
 -- Tenants and their parties, merchants with stores and delegates, credentials, and webhooks.
--- Provisioned rows have a small key of ours and the external_id that the author of the file chose.
+-- Provisioned rows have a small generated key and the external_id from the provisioning file.
 
 create table core.tenant (
   tenant_id    int          primary key generated always as identity,
@@ -61,14 +61,14 @@ comment on table core.webhook is
 comment on column core.webhook.sealed_secret is
   'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
 comment on column core.webhook.secret_hash is
-  'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
+  'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
 comment on column core.webhook.sealed_previous_secret is
-  'The previous secret. It signs beside the new one for 24 hours after rotated_at.';
-comment on column core.webhook.holder is 'The worker that holds the lease, as a random id.';
+  'The previous secret. Until 24 hours after rotated_at, both secrets sign.';
+comment on column core.webhook.holder is 'The worker that holds the lease: a random id.';
 comment on column core.webhook.lease_until is
-  'Until then one worker delivers to this subscriber. After that any worker may continue.';
+  'Until then, only the holder delivers to this subscriber. After that, any worker may continue.';
 comment on column core.webhook.paused_until is
-  'The subscriber asked for a pause until then, with Retry-After.';
+  'No delivery before this time: the subscriber sent Retry-After.';
 
 create table core.merchant (
   tenant_id    int          not null references core.tenant,
@@ -138,7 +138,7 @@ comment on column core.credential.party_id is
 comment on column core.credential.sealed_secret is
   'Encrypted with AES-256-GCM under the master key. Only the HTTP layer opens it.';
 comment on column core.credential.secret_hash is
-  'Keyed hash of the secret. Shows that a provisioning file applied again has the same secret.';
+  'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
 
 -- A tenant with credentials never changes its variant, so checking the credential's row is enough.
 create function core.check_credential_party() returns trigger
@@ -194,7 +194,7 @@ before update on core.tenant
 for each row execute function core.keep_tenant_fixed();
 
 -- Redemptions and ledger entries refer to rows by key, without a foreign key. Statements and events
--- name rows by external_id. Both references must stay true.
+-- refer to them by external_id. So neither may change.
 create function core.keep_identity() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

@@ -41,8 +41,7 @@ create table core.template (
   constraint after_reversal_is_known check (after_reversal in ('consumed', 'reissued'))
 );
 comment on table core.template is
-  'The terms from which batches are made. Terms about money are fixed once the template has a '
-  'batch.';
+  'The terms of batches. Terms about money are fixed once the template has a batch.';
 comment on column core.template.skus is
   'Null: the whole order counts. Otherwise only items with these SKUs count.';
 comment on column core.template.is_for_all_merchants is
@@ -111,19 +110,19 @@ comment on table core.batch is
 comment on column core.batch.key_version is
   'Version of the master key, and the first character of each code.';
 comment on column core.batch.salt is
-  'Together with the master key it makes the batch key. Null: destroyed, so the codes can never '
+  'The batch key is derived from it and the master key. Null: destroyed, so the codes can never '
   'be derived again.';
 comment on column core.batch.request_id is
-  'Unique per caller, like idempotency_key: a batch create never mints twice, even after its '
-  'request record is pruned.';
+  'Unique per caller, like idempotency_key: a repeated request never mints twice, even after its '
+  'record is pruned.';
 comment on column core.batch.body_hash is
   'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
 comment on column core.batch.mint_holder is
-  'The worker that holds the lease, as a random id that it draws for each slice.';
+  'The worker that holds the lease: a random id, new for each slice.';
 comment on column core.batch.mint_lease_until is
-  'Until then one worker mints. After that any worker may continue.';
+  'Until then, only the holder mints. After that, any worker may continue.';
 comment on column core.batch.expired_through is
-  'After valid_to, the expiry job has handled the coupons up to this number.';
+  'The expiry job has handled the coupons up to this number.';
 create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';
 
 create function core.check_batch_change() returns trigger

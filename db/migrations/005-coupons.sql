@@ -1,4 +1,4 @@
--- The coupons of a batch: their fixed columns, their legal transitions, and later ends of validity.
+-- Coupons: their fixed columns, their legal transitions, and their patched valid_to.
 
 create domain core.coupon_status as text
   constraint coupon_status_is_known check (
@@ -25,8 +25,8 @@ create table core.coupon (
 comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
 comment on column core.coupon.number is '1 to total_count of its batch, without gaps.';
 comment on column core.coupon.code_attempt is
-  'How often the code was drawn again because another coupon of the tenant had it. Nearly always '
-  '0.';
+  'How often the code was derived again because another coupon of the tenant had it. Nearly '
+  'always 0.';
 comment on column core.coupon.coupon_id is 'UUIDv7. Outside the database: cpn_ and 26 characters.';
 comment on column core.coupon.lookup_hash is
   '128 bits of a keyed hash of the code, stored in a type of fixed width. The key is not in the '
@@ -35,8 +35,8 @@ comment on column core.coupon.status is
   'The status as last written. An expired lock or a passed valid_to takes effect at once: '
   'report.coupon shows the effective status.';
 
--- A separate trigger keeps the identity. It fires only for statements that set one of its columns,
--- so a redemption does not pay for it.
+-- A separate trigger protects the identity. It fires only for statements that set one of its
+-- columns, so it costs a redemption nothing.
 create function core.check_coupon_identity() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -85,7 +85,7 @@ create trigger coupon_transition_is_legal
 before update of status on core.coupon
 for each row execute function core.check_coupon_change();
 
--- Checks the whole chunk and its batch at once, so minting pays per statement and not per row.
+-- Checks the whole chunk and its batch at once, so the cost is per statement and not per row.
 create function core.check_minted_numbers() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -129,7 +129,7 @@ create table core.coupon_extension (
   foreign key (tenant_id, coupon_id) references core.coupon
 );
 comment on table core.coupon_extension is
-  'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger keeps '
+  'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger maintains '
   'this table.';
 create index coupon_extension_by_end on core.coupon_extension (valid_to);
 

@@ -1,8 +1,8 @@
 -- Locks and redemptions of coupons, reversals, and voidings.
 --
--- In the tables that grow with each redemption, columns aligned to eight bytes come first, so
--- nothing is padded. Their check constraints are short, and long ones call a function: PostgreSQL
--- reads the stored tree of each constraint again for every statement that writes.
+-- In the tables that grow with each redemption, columns aligned to eight bytes come first, to avoid
+-- padding. Their check constraints are short, and long ones call a function: PostgreSQL reads the
+-- expression of each constraint again for every statement that writes.
 
 create function core.status_agrees_with_times(
   p_status text, p_started_at timestamptz, p_lock_expires_at timestamptz, p_redeemed_at timestamptz,
@@ -61,9 +61,9 @@ comment on column core.redemption.status is
   'The status as last written. A LOCKED row counts as LAPSED from lock_expires_at on.';
 
 -- The most important constraint of the service: a coupon has at most one live lock or redemption,
--- also when someone writes by hand. Rows that have ended differ in ended_at, so this index also
--- finds all redemptions of a coupon. Here and in the primary key tenant_id is not the first column:
--- a plan made while the table is empty could otherwise use either index for any lookup.
+-- even after writes with psql. Rows that have ended differ in ended_at, so this index also finds
+-- all redemptions of a coupon. Here and in the primary key, tenant_id is not the first column.
+-- Otherwise a plan made while the table is empty might use the wrong one of the two indexes.
 create unique index coupon_has_one_live_redemption
 on core.redemption (coupon_id, tenant_id, ended_at) nulls not distinct;
 create index lock_is_live on core.redemption (lock_expires_at) where status = 'LOCKED';
@@ -116,7 +116,7 @@ begin
 end
 $$;
 comment on function core.check_redemption_terms() is
-  'Trigger: the terms of a redemption are fixed, and so are redeemed_at and ended_at once set.';
+  'Trigger: the terms of a redemption are fixed; redeemed_at and ended_at are fixed once set.';
 
 create trigger redemption_terms_are_fixed
 before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id,
@@ -149,8 +149,8 @@ before update of status on core.redemption
 for each row execute function core.check_redemption_change();
 
 -- core.check_coupons checks the opposite: a VOIDED coupon has a voiding. A voided coupon never
--- changes again. The merchant has no foreign key, so a session that holds a merchant's row blocks
--- no till. Merchants are never deleted.
+-- changes again. The merchant has no foreign key, because its row lock would wait for a session
+-- that holds the merchant's row. Merchants are never deleted.
 create function core.check_voiding() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

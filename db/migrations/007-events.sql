@@ -1,7 +1,7 @@
--- Events: what happened to a coupon, a batch or a business day, for its maker or distributor.
+-- Events notify a maker or distributor of a change of a coupon, a batch or a business day.
 
--- One sequence numbers all events. The default of event_seq gives a transaction its id before it
--- draws a number: by that id the sequencer knows when a missing number can no longer appear.
+-- One sequence numbers all events. The default of event_seq assigns the transaction its ID before
+-- it draws a number. By that ID the sequencer knows when a missing number can no longer appear.
 create sequence core.event_seq as bigint cache 1;
 
 create function core.event_is_of_its_type(
@@ -38,7 +38,7 @@ create table core.event (
     check (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
 comment on table core.event is
-  'What happened, written by the transaction in which it happened. Never changed.';
+  'Events, each written by the transaction that caused it. Never changed.';
 comment on column core.event.party_id is 'The recipient: maker or distributor.';
 comment on column core.event.event_seq is
   'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
@@ -48,7 +48,8 @@ comment on column core.event.event_id is
 
 alter sequence core.event_seq owned by core.event.event_seq;
 
--- Only reversals need this lookup. As a join in the plans below, every redemption would pay for it.
+-- A function, because only reversals need this lookup. A join in the plans below would cost every
+-- redemption.
 create function core.find_reversed_redemption(p_tenant_id int, p_reversal_id uuid) returns uuid
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin

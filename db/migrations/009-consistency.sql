@@ -1,10 +1,11 @@
--- Coupon, redemption and ledger must agree. Each statement that writes one of them is checked when
--- it ends, all rows at once. So a new redemption comes in one statement with its coupon's status,
--- its event and its ledger entry. Changes that take several statements are checked again at commit.
--- Those functions are security definer: at commit the function that wrote has ended, and the
--- session's own role cannot read the tables.
+-- Coupon, redemption and ledger must agree. Each statement that writes one of them is checked at
+-- its end, all rows at once. So a new redemption is written in one statement with its coupon's
+-- status, its event and its ledger entry. Changes that take several statements are checked at
+-- commit, by deferred triggers. Those are security definer: at commit the function that wrote has
+-- ended, and the session's own role cannot read the tables.
 
--- Only few coupons need this lookup. As part of the plan below, every redemption would pay for it.
+-- A function, because few coupons need this lookup. As part of the plan below, it would cost every
+-- redemption.
 create function core.may_be_without_live_redemption(
   p_tenant_id int, p_coupon_id uuid, p_status text)
 returns boolean
@@ -138,7 +139,7 @@ after update of status on core.redemption
 deferrable initially deferred
 for each row execute function core.check_redemption_state();
 
--- core.check_redemptions checks a new redemption that is live.
+-- core.check_redemptions checks new redemptions that are live.
 create constraint trigger ended_redemption_agrees_with_the_ledger
 after insert on core.redemption
 deferrable initially deferred
@@ -151,10 +152,10 @@ deferrable initially deferred
 for each row execute function core.check_redemption_state();
 
 -- Redemptions, events and ledger entries have no foreign keys. Their triggers check all references
--- of a statement at once, and they check more: that it is the right row. Foreign keys would check
--- and lock one row for each reference, which costs half the time of a redemption and a third of its
--- write-ahead log. They would not find more: the referenced rows are never deleted, and their keys
--- never change.
+-- of a statement at once, and also that each refers to the right row. Foreign keys would check and
+-- lock one row for each reference, at half the time of a redemption and a third of its write-ahead
+-- log. They would find nothing more: the referenced rows are never deleted, and their keys never
+-- change.
 create function core.check_redemptions() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -166,8 +167,8 @@ declare
   v_is_held  boolean := false;
   v_wrong    record;
 begin
-  -- If this transaction wrote the coupon's row, as it nearly always did, then it holds the row.
-  -- Otherwise it locks the row now, before another session changes it, and checks again.
+  -- In the usual case, this transaction has written the coupon's row and so holds it. Otherwise
+  -- lock the row now, before another session changes it, and check again.
   loop
     select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id,
            e.amount_minor as entered

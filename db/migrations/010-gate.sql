@@ -1,5 +1,5 @@
--- What the gate remembers: answers, nonces, and cancellations that came before their lock; and the
--- audit log.
+-- The records of the gate: answers, nonces, and cancellations that arrived before their lock. And
+-- the audit log.
 
 create domain core.final_status as smallint
   constraint outcome_is_final check (value in (200, 404, 409, 422));
@@ -23,7 +23,7 @@ comment on table core.request is
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is
   '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal '
-  'retry from a reused id.';
+  'retry from another request with the same id.';
 
 create unique index idempotency_key_is_used_once
 on core.request (tenant_id, caller_id, idempotency_key)

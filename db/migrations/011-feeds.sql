@@ -1,4 +1,4 @@
--- What the sequencer writes: the events of each feed, in one order and without gaps.
+-- The tables of the sequencer: the events of each feed, in one order and without gaps.
 
 create table core.feed (
   tenant_id      int     not null references core.tenant,
@@ -14,8 +14,7 @@ comment on table core.feed is
   'party_id 0.';
 comment on column core.feed.last_position is 'Position of the newest event. 0: no event yet.';
 comment on column core.feed.skipped_count is
-  'Positions that restores skipped, so a cursor from before a restore is never mistaken for a '
-  'new one.';
+  'How many positions restores skipped, so that no position from before a restore is used again.';
 
 create table core.feed_event (
   tenant_id     int          not null,
@@ -56,7 +55,7 @@ for each row execute function core.check_feed_change();
 create trigger feed_is_kept before delete or truncate on core.feed
 for each statement execute function core.refuse_change();
 
--- In place of foreign keys, which check row by row (see 009-consistency.sql).
+-- Replaces foreign keys, which check row by row (see 009-consistency.sql).
 create function core.check_feed_events() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -108,7 +107,7 @@ comment on column core.sequencer.feed_base is
   'Feeds start after this position, which is above every cursor that a restore made invalid.';
 comment on column core.sequencer.last_snapshot is
   'Snapshot of the last step that found something. A missing number can only appear if its '
-  'transaction has ended since. Null: search all gaps.';
+  'transaction ended after that. Null: search all gaps.';
 
 insert into core.sequencer default values;
 
@@ -120,6 +119,6 @@ comment on table core.event_gap is
   'Event numbers that were drawn but are not visible yet: their transactions commit late or were '
   'rolled back.';
 comment on column core.event_gap.drawn_before is
-  'A transaction before this one drew the number. If all of those have ended and it is still not '
-  'visible, it never will be.';
+  'A transaction with a lower ID drew the number. Once all of those have ended, a number that is '
+  'still missing was rolled back.';
 create index event_gap_by_drawn_before on core.event_gap (drawn_before);

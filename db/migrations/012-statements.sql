@@ -30,8 +30,8 @@ create table core.statement (
       ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) in (0, 6))
 );
 comment on table core.statement is
-  'A closed business day. Closing fixes its entries; ready_at is set once its files are rendered '
-  'and measured.';
+  'A closed business day. Closing fixes its entries. ready_at: when its files were rendered and '
+  'measured.';
 create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date)
 where ready_at is null;
 
@@ -156,7 +156,8 @@ create table core.statement_line (
   constraint line_has_entries check (redemption_count + reversal_count > 0)
 );
 comment on table core.statement_line is
-  'The summary of a closed day, written at closing: one line per merchant, template and currency.';
+  'The summary of a closed day, written after closing: one line per merchant, template and '
+  'currency.';
 
 create trigger statement_line_is_immutable
 before update or delete or truncate on core.statement_line

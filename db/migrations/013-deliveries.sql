@@ -16,8 +16,8 @@ create table core.delivery (
   constraint attempt_count_is_0_to_10 check (attempt_count between 0 and 10)
 ) with (fillfactor = 80);
 comment on table core.delivery is
-  'Events that a subscriber has not accepted yet. Accepted: the row is deleted. After ten '
-  'attempts: parked until replayed.';
+  'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten '
+  'attempts the delivery is parked until replayed.';
 create index delivery_is_due
 on core.delivery (tenant_id, party_id, next_attempt_at, event_seq)
 where parked_at is null;

@@ -1,6 +1,6 @@
 -- Deletes the salt of a batch, so that nobody can derive its codes again. Returns when that
--- happened. Its coupons can still be redeemed: that needs only the lookup hash. Minting needs the
--- salt.
+-- happened. Its coupons can still be redeemed, because that needs only the lookup hash. A batch
+-- that is still being minted needs its salt and is refused.
 create or replace function admin.destroy_codes(p_batch text) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,5 +1,5 @@
--- Changes valid_to of a coupon to an earlier or later time. If an EXPIRED coupon's new valid_to is
--- in the future, it becomes ISSUED again; when it expires again, there is a second coupon.expired
+-- Changes valid_to of a coupon to an earlier or later time. An EXPIRED coupon becomes ISSUED again
+-- if the new valid_to is in the future. When it expires again, it gets a second coupon.expired
 -- event.
 create or replace function admin.extend_coupon(
   p_tenant text, p_coupon text, p_valid_to timestamptz, p_reason text)

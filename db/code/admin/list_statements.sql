@@ -1,5 +1,5 @@
--- Ready statements after a key, with the row counts, sizes and hashes of their files when they were
--- finished. npm run statements -- verify compares them.
+-- Ready statements after a key, with the stored row counts, sizes and hashes of their files. Read
+-- by npm run statements -- verify.
 create or replace function admin.list_statements(
   p_after_tenant_id int, p_after_distributor_id int, p_after_date date, p_limit int,
   out tenant_id int, out distributor_id int, out business_date date,

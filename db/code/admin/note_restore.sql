@@ -1,15 +1,15 @@
--- To be called once after a restore to an earlier moment. Feed readers may hold cursors given out
--- after that moment. Their positions would be reused for other events, and those readers would
--- silently miss events. So every feed, also a future one, continues at a position above all that
--- were ever given out: microseconds since 1970, which no feed reaches by counting events. Old
--- cursors then return everything since the restore.
+-- Call this once after a restore to an earlier moment. Feed readers may hold cursors from after
+-- that moment. Those positions would be reused for other events, and the readers would silently
+-- miss them. So every feed, including future ones, continues above all earlier positions: at the
+-- number of microseconds since 1970, which no feed reaches by counting events. Old cursors then
+-- return everything since the restore.
 create or replace function admin.note_restore(p_reason text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
   v_base    bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 begin
-  -- wait for the sequencer, and keep it waiting
+  -- wait until the sequencer is idle, then block it until commit
   perform pg_advisory_xact_lock(hashtextextended('sequencer', 0));
   update core.sequencer s set feed_base = greatest(v_base, s.feed_base + 1);
   update core.feed f

@@ -1,5 +1,5 @@
--- Ends a party's right to act for a merchant, from the party's next call. Nobody can confirm the
--- locks it still holds; they expire.
+-- Ends a party's right to act for a merchant, starting with the party's next call.
+-- Its open locks can no longer be confirmed; they expire.
 create or replace function admin.remove_delegate(
   p_tenant text, p_merchant text, p_party text, p_reason text)
 returns void

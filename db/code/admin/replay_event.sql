@@ -1,5 +1,4 @@
--- Sends one event to its subscriber again, under the same webhook-id, whatever the result of
--- earlier attempts.
+-- Sends one event to its subscriber again with the same webhook-id, even if it was delivered.
 create or replace function admin.replay_event(p_tenant text, p_event text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

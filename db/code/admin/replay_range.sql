@@ -1,6 +1,6 @@
--- Sends a party its events recorded from p_from (inclusive) to p_to (exclusive) again, under the
--- same webhook-ids. Returns how many. Leaves out events that the sequencer has not processed yet:
--- it creates their deliveries itself, and must not wait for this transaction.
+-- Sends a party its events recorded from p_from (inclusive) to p_to (exclusive) again, with the
+-- same webhook-ids. Returns how many. Skips events that the sequencer has not processed yet: it
+-- creates their deliveries itself, and must not wait for this transaction.
 create or replace function admin.replay_range(
   p_tenant text, p_party text, p_from timestamptz, p_to timestamptz, p_reason text)
 returns int

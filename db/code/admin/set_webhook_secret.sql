@@ -1,5 +1,5 @@
--- Stores a new webhook secret, sealed by npm run webhooks -- rotate. Deliveries carry signatures of
--- both the new and the previous secret for 24 h.
+-- Stores a new webhook secret, sealed by npm run webhooks -- rotate. For 24 h, deliveries are
+-- signed with both the new and the previous secret.
 create or replace function admin.set_webhook_secret(
   p_tenant text, p_party text, p_sealed_secret bytea, p_secret_hash bytea, p_reason text)
 returns void

@@ -1,5 +1,5 @@
--- Releases the caller's own lock. A cancel that arrives before its lock is recorded, and the late
--- lock is refused: a till that gave up must not leave the coupon locked.
+-- Releases the caller's own lock. If the cancel arrives before its lock, it is recorded and the
+-- late lock is refused: a till that gave up must not leave the coupon locked.
 create or replace function api.cancel(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -28,6 +28,8 @@ begin
   v_now := clock_timestamp();
   v_lock := v_found.redemption;
   v_refusal := rules.check_lock(p_call, v_lock, v_now);
+
+  -- write: a cancel without a lock is recorded, although it is refused
   if v_lock.redemption_id is null then
     insert into core.lock_cancellation
       (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
@@ -39,8 +41,6 @@ begin
   if v_refusal.http_status is not null then
     return v_refusal;
   end if;
-
-  -- write
   update core.redemption r
   set status = 'CANCELLED', ended_at = v_now
   where r.tenant_id = p_call.tenant_id and r.redemption_id = v_lock.redemption_id;

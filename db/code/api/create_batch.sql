@@ -1,6 +1,6 @@
--- Creates a PENDING batch, which the worker mints. Copies the validity from the template, so that
--- later changes of the template apply to later batches. The batch itself has unique constraints on
--- request_id and idempotency key, so a repeated request never mints twice, even after its record
+-- Creates a PENDING batch, which the worker mints. Copies the validity from the template, so
+-- changes of the template apply only to later batches. The batch has unique constraints on
+-- request_id and idempotency-key, so a repeated request never mints twice, even after its record
 -- was pruned.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -1,6 +1,6 @@
--- Finds the file of a download. The HTTP layer streams it with gate.read_statement_page. In Variant
--- A, the caller must name the distributor if several have a statement of that date. The HTTP layer
--- passes an impossible date or kind as null.
+-- Finds the file of a download. The HTTP layer streams it with gate.read_statement_page, and passes
+-- an invalid date or kind as null. In Variant A, the caller must name the distributor if several
+-- have a statement of that date.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,6 +1,5 @@
--- Closed business days in ascending order. limit counts statements, but a date is never split
--- across pages, because the cursor is a date (in Variant A, several distributors can have the same
--- date).
+-- Closed business days in ascending order. limit counts statements. The cursor is a date, so a date
+-- is never split across pages, even if several distributors have a statement of it (Variant A).
 create or replace function api.list_reconciliations(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,5 +1,6 @@
--- Locks coupons for redemptions that a confirm completes. The answer states the discount and when
--- the lock expires.
+-- Locks coupons; a confirm completes the redemption. The answer states the discount and when the
+-- lock expires. rules.decide_redemptions decides, rules.write_redemptions writes, and
+-- rules.perform_redemptions calls both and renders the answers. Redeem uses the same functions.
 create or replace function api.lock(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,6 +1,6 @@
--- A page of the caller's feed. One writer assigns positions in order, so everything up to a cursor
--- is complete, and a page never changes. A cursor is an encoded position, so that nobody does
--- arithmetic with it.
+-- A page of the caller's feed. One writer assigns positions in order, so no event is ever added
+-- before a cursor, and a page never changes. Cursors are encoded positions, so that clients do not
+-- calculate with them.
 create or replace function api.pull_events(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare

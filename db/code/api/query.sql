@@ -23,7 +23,7 @@ begin
     return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
   end if;
 
-  -- the live redemption, or else the last reversed one
+  -- the live redemption; if there is none, the last reversed one
   select r.* into v_last
   from core.redemption r
   where r.tenant_id = p_call.tenant_id

@@ -1,4 +1,5 @@
--- Lock and confirm in one step.
+-- Lock and confirm in one step. rules.decide_redemptions decides, rules.write_redemptions writes,
+-- and rules.perform_redemptions calls both and renders the answers. Lock uses the same functions.
 create or replace function api.redeem(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

@@ -12,7 +12,7 @@ declare
   v_found        record;
   v_now          timestamptz;
 begin
-  -- lock rows: the coupon first, as always, then the redemption, which is read again
+  -- lock rows: the coupon first, then the redemption; read both again
   select r.* into v_redemption
   from core.redemption r
   join core.merchant m on m.tenant_id = r.tenant_id and m.merchant_id = r.merchant_id

@@ -40,10 +40,12 @@ begin
     return rules.refuse(p_call, 'COUPON_NOT_VOIDABLE');
   end if;
 
-  -- write
+  -- lock rows: an expired lock, which the voiding ends
   if (rules.hold_redemption(p_call, v_lock.redemption_id)).is_busy then
     return rules.hand_back();
   end if;
+
+  -- write
   perform rules.lapse_lock(p_call.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(
     v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason',

@@ -1,4 +1,5 @@
--- What the HTTP layer needs to check a signature. No row: the access key is unknown or revoked.
+-- The data that the HTTP layer needs to check a signature. No row: the access key is unknown or
+-- revoked.
 create or replace function gate.find_credential(
   p_access_key text,
   out tenant_id int, out credential_id int, out variant text, out amount_unit text,

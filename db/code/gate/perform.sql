@@ -30,7 +30,7 @@ declare
   v_outcome   core.outcome;
   v_outcomes  core.outcome[];
 begin
-  -- who calls, and whether the nonce is new
+  -- refuse unknown callers and reused nonces
   foreach v_call in array v_calls loop
     if v_call.caller_id is null then
       v_answer := rules.refuse(v_call, 'UNAUTHENTICATED');
@@ -48,7 +48,7 @@ begin
     v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
   end loop;
 
-  -- retries get their first answer; new requests run and are recorded
+  -- retries get the first answer; new requests run and are recorded
   if v_writes is not null then
     v_claims := rules.claim_requests(v_writes);
     v_outcomes := v_outcomes || v_claims.outcomes;

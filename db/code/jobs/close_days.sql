@@ -1,10 +1,10 @@
 -- Closes up to p_limit business days that are over, the earliest day of each distributor first.
--- Returns how many. It holds the sequencer's lock, so one writer both posts entries and closes
--- days: no entry is late, and none is in two days.
+-- Returns how many. Holds the sequencer's lock, so only one transaction at a time posts entries or
+-- closes days: no entry misses its day, and none is in two days.
 --
--- Closes nothing while a settled event waits for the sequencer, because it may belong to a day that
--- is over. Younger events may wait: they belong to the open day or a later one, and under load
--- there are always some.
+-- Closes nothing while the sequencer still has to process a settled event, because that event may
+-- belong to a day that is over. Newer events do not matter: no day that is over includes them.
+-- Under load there are always some.
 create or replace function jobs.close_days(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -20,7 +20,7 @@ begin
     return 0;
   end if;
   select s.high_seq into strict v_high from core.sequencer s;
-  -- ordered and limited, so that no plan reads events that are already sequenced
+  -- ordered and limited, so that the planner cannot scan sequenced events
   if exists (
     select
     from (

@@ -1,10 +1,10 @@
 -- One step of expiry: makes released coupons EXPIRED after valid_to and writes an event for each,
--- for at most p_limit coupon numbers. Returns how many it looked at; 0: nothing is left.
+-- for at most p_limit coupon numbers. Returns how many numbers it handled; 0: nothing is left.
 --
--- Works batch by batch in order of number, because the coupons of a batch expire together. Coupons
--- with a patched valid_to are in core.coupon_extension and come last. Locked coupons are skipped:
--- they expire when their lock ends. A coupon that another session holds delays only those after it
--- in its batch.
+-- Goes through each batch in order of number, because the coupons of a batch expire together.
+-- Coupons with a patched valid_to are in core.coupon_extension and come last. Skips LOCKED coupons:
+-- they expire when their lock ends. A coupon whose row another session holds delays only the
+-- coupons after it in its batch.
 create or replace function jobs.expire_coupons(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -36,4 +36,4 @@ begin
 end
 $$;
 comment on function jobs.expire_coupons(int) is
-  'One step of expiry; returns how many numbers it looked at.';
+  'One step of expiry; returns how many numbers it handled.';

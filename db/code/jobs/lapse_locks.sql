@@ -1,13 +1,13 @@
--- Marks up to p_limit expired locks as LAPSED, which every answer already shows. Returns how many.
--- Their coupons become ISSUED again, or EXPIRED with an event. Skips locks whose coupon or
--- redemption another session holds.
+-- Marks up to p_limit expired locks as LAPSED and returns how many. (Answers treat a lock as gone
+-- once it has expired.) Their coupons become ISSUED again, or EXPIRED with an event. Skips locks
+-- whose coupon or redemption another session holds.
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
 declare
-  v_due     timestamptz := clock_timestamp();  -- fixed, so that the index scan ends there
+  v_due     timestamptz := clock_timestamp();  -- constant, so that it bounds the index scan
   v_coupon  core.coupon;
   v_now     timestamptz;
   v_end     timestamptz;

@@ -1,5 +1,5 @@
--- Batches that no worker is minting: new ones, and those whose lease has expired. The smallest
--- remainder comes first, so that a batch of ten does not wait for one of a million.
+-- Batches that no worker is minting: new ones, and those whose lease has expired. Those with the
+-- fewest missing coupons come first, so that a batch of ten does not wait for one of a million.
 create or replace function jobs.list_due_batches(
   p_limit int, out tenant_id int, out batch_id int, out external_id text)
 returns setof record

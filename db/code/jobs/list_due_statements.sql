@@ -1,5 +1,5 @@
--- Closed days whose files are not rendered yet, only the earliest of each distributor, because days
--- become ready in order.
+-- Closed days whose files are not rendered yet. Returns only the earliest of each distributor,
+-- because days become ready in order.
 create or replace function jobs.list_due_statements(
   p_limit int, out tenant_id int, out distributor_id int, out business_date date)
 returns setof record

@@ -1,8 +1,8 @@
 -- Subscribers with due deliveries that no worker is serving. The one that has waited longest comes
 -- first.
 --
--- Uses statement_timestamp(), because an index cannot be searched with the moving clock, and many
--- deliveries may wait for a later attempt.
+-- Uses statement_timestamp(), because clock_timestamp() is volatile and cannot bound an index scan,
+-- and many deliveries may wait for a later attempt.
 create or replace function jobs.list_due_webhooks(p_limit int, out tenant_id int, out party_id int)
 returns setof record
 language sql stable security definer

@@ -1,17 +1,17 @@
 -- Mints the coupons of a batch from number p_first_number, one for each lookup hash, and counts
--- them: the whole chunk or nothing. The batch's row is locked, so numbers are exact. A chunk that
--- is not the next one changes nothing and returns the current count.
+-- them: the whole chunk or nothing. Locks the batch's row, so the count is exact. A chunk that is
+-- not the next one changes nothing and returns the current count.
 --
--- Codes have 55 random bits, so two coupons of a tenant get the same code about once in ten batches
--- of ten million. Then nothing is written, and collided returns their numbers; the worker derives
--- new codes for them with the next p_attempts.
+-- Codes have 55 random bits. In about one of ten batches of ten million, two coupons of a tenant
+-- get the same code. Then nothing is written and collided returns their numbers. The worker derives
+-- new codes for them and calls again with higher p_attempts.
 --
--- Only the commit of the last chunk waits for the disk. The log is written in order, so after any
--- crash a batch that was reported complete has all its coupons. A crash that loses a chunk also
--- loses its count and every later chunk; they are minted again.
+-- Only the commit of the last chunk waits for the disk. The write-ahead log is written in order, so
+-- after any crash a batch that was reported complete has all its coupons. A crash that loses a
+-- chunk also loses its count and all later chunks; they are minted again.
 --
--- event_seq: the last number that any event has drawn. If it moves between two chunks, others are
--- active.
+-- event_seq: the highest event number drawn so far. If it rises between two chunks, the service is
+-- busy.
 create or replace function jobs.mint_chunk(
   p_tenant_id int, p_batch_id int, p_holder uuid, p_first_number int, p_lookup_hashes uuid[],
   p_attempts smallint[] default null,

@@ -1,7 +1,8 @@
 -- Deletes rows of core.delivery_attempt older than p_days, at most p_limit. Returns how many.
 --
--- Uses now(), because an index cannot be searched with the moving clock. No sequential scan: with a
--- limit it looks cheap to the planner, but reads the whole table when nothing is old enough.
+-- Uses now(), because clock_timestamp() is volatile and cannot bound an index scan. Sequential
+-- scans are off: with a limit they look cheap to the planner, but read the whole table when no row
+-- is old enough.
 create or replace function jobs.prune_attempts(p_days int, p_limit int) returns int
 language sql volatile security definer set enable_seqscan = off
 begin atomic

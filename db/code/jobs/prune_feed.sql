@@ -1,8 +1,7 @@
 -- Deletes events older than p_days from the feeds, at most p_limit. Returns how many.
 --
--- Deletes from the front of each feed and stops at the first younger event, so that the remaining
--- positions have no hole, even if the clock was set back and times are not in the order of
--- positions.
+-- Deletes from the front of each feed and stops at the first newer event, so the remaining
+-- positions have no gap. (If the clock was set back, times are not in the order of positions.)
 create or replace function jobs.prune_feed(p_days int, p_limit int) returns int
 language sql volatile security definer
 begin atomic

@@ -1,5 +1,5 @@
--- Deletes nonces that may be used again, at most p_limit. Returns how many. Uses now(), because an
--- index cannot be searched with the moving clock.
+-- Deletes nonces that may be used again, at most p_limit. Returns how many. Uses now(), because
+-- clock_timestamp() is volatile and cannot bound an index scan.
 create or replace function jobs.prune_nonces(p_limit int) returns int
 language sql volatile security definer
 begin atomic

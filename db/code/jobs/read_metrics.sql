@@ -1,5 +1,5 @@
--- The state of background work for the worker's metrics, in one row. Reads little, however much
--- waits: counts stop at 10,000, and an age comes from the first row of an index. Lags are in
+-- The state of background work for the worker's metrics, in one row. Cheap even with a large
+-- backlog: counts stop at 10,000, and each age comes from the first row of an index. Lags are in
 -- seconds; 0: nothing waits.
 create or replace function jobs.read_metrics(
   out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,
@@ -15,7 +15,7 @@ declare
   v_high   bigint;
   v_since  timestamptz;
 begin
-  -- committed events that are not in their feeds: new ones, and gaps that were filled late
+  -- committed events that are not in their feeds: new ones, and those that committed late
   select s.high_seq into strict v_high from core.sequencer s;
   select count(*), min(w.recorded_at) into feed_waiting, v_since
   from (
@@ -31,7 +31,7 @@ begin
 
   select count(*) into delivery_waiting
   from (select from core.delivery d where d.parked_at is null limit 10000) w;
-  -- the oldest due delivery of the subscribers that can be served now
+  -- the oldest due delivery to a subscriber that is enabled and not paused
   select count(*) filter (where w.disabled_at is not null),
          coalesce(extract(epoch from v_now - min(f.next_attempt_at) filter (
            where w.disabled_at is null and (w.paused_until is null or w.paused_until <= v_now))), 0)
@@ -50,7 +50,7 @@ begin
   from core.batch b
   where b.status = 'PENDING';
 
-  -- one row per distributor; a day is due from its end
+  -- one row per distributor; a day is due once it has ended
   select count(*),
          coalesce(extract(epoch from v_now - min(
            (d.ended_on + 1)::timestamp at time zone d.time_zone)), 0)

@@ -3,10 +3,10 @@
 -- Returns one row per result: taken, gone, parked (the last attempt failed), or failed (another one
 -- follows).
 --
--- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or when
--- the subscriber asked, whichever is later. gone (HTTP 410): the webhook is disabled and its
--- deliveries are parked. If a delivery was parked, replayed, or recorded by another worker
--- meanwhile, its failure is only logged.
+-- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
+-- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
+-- disabled and its deliveries are parked. If the delivery has meanwhile been parked, replayed or
+-- recorded by another worker, a failure is only logged.
 create or replace function jobs.record_deliveries(
   p_tenant_id int, p_party_id int, p_results jsonb, out event_id uuid, out outcome text)
 returns setof record

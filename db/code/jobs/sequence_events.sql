@@ -3,11 +3,11 @@
 -- visible event is left. Only one sequencer runs at a time; a second one returns at once. A step is
 -- one transaction, so a step that is killed has no effect.
 --
--- An event can commit later than one with a higher number. A number missing below the highest one
--- is kept as a gap until every transaction that can have drawn it has ended. Each step looks only
--- for those gaps that a transaction ended since the last look can have drawn. Nothing waits for a
--- gap: events of one coupon are written under its row lock, so a later one never becomes visible
--- first.
+-- An event can commit later than one with a higher number. So a missing number below the highest
+-- one is kept as a gap until every transaction that may have drawn it has ended. Each step searches
+-- only the gaps that may have been filled by a transaction that ended since the last step. Nothing
+-- waits for a gap: the events of a coupon are written under its row lock, so they become visible in
+-- order.
 create or replace function jobs.sequence_events(
   p_limit int, out sequenced int, out is_drained boolean)
 language plpgsql volatile security definer
@@ -31,8 +31,8 @@ begin
   end if;
   select s.high_seq, s.last_snapshot into strict v_high, v_last_snapshot from core.sequencer s;
 
-  -- One statement, so that events, gaps and transaction IDs belong to one snapshot. (A snapshot
-  -- above ours was taken before a restore into another server and is ignored.)
+  -- One statement, so that events, gaps and transaction IDs are of one snapshot. A last_snapshot
+  -- newer than this one comes from another server, before a restore, and is ignored.
   with fresh as (
     select e.event_seq
     from core.event e
@@ -46,7 +46,7 @@ begin
               from pg_snapshot_xip(v_last_snapshot) x (id)
               where pg_visible_in_snapshot(x.id, pg_current_snapshot()))) as first_id
     where pg_snapshot_xmax(v_last_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())),
-  -- an array, so that no plan reads all events
+  -- array(…), so that the planner cannot scan all events
   late as (
     select e.event_seq
     from core.event e

@@ -1,6 +1,6 @@
--- Writes the summary of a closed day once; a second caller waits and changes nothing. It is not
--- part of closing, because it reads the whole day, and closing keeps the sequencer waiting. Raises
--- an error if the summary leaves out an entry, because a summary never changes.
+-- Writes the summary of a closed day once. A second caller waits and changes nothing. This is not
+-- part of closing, because it reads the whole day, and closing blocks the sequencer. Raises an
+-- error if the summary leaves out an entry, because a summary can never be corrected.
 create or replace function jobs.summarize_statement(
   p_tenant_id int, p_distributor_id int, p_business_date date)
 returns void

@@ -1,4 +1,4 @@
--- To find one coupon quickly, search by its key:
+-- To find one coupon quickly, search by its key, which is indexed:
 -- where tenant_id = … and coupon_key = report.parse_id('cpn_…').
 create or replace view report.coupon as
 select t.external_id as tenant, rules.format_id('cpn', c.coupon_id) as coupon,

@@ -1,5 +1,5 @@
--- The balance after each ledger entry: the last row of a distributor and currency is the current
--- one.
+-- The balance after each ledger entry. The last row of a distributor and currency is the current
+-- balance.
 create or replace view report.distributor_balance as
 select t.external_id as tenant, o.external_id as distributor, l.currency,
        l.recorded_at::timestamptz,

@@ -1,7 +1,7 @@
 -- One row for each violation of an invariant, so normally none. Constraints and triggers enforce
--- the invariants. This view checks the rows themselves, even if triggers were switched off.
--- Each invariant is a view in rules/invariant, and its name is the rule it checks. A test makes
--- sure that the list below is complete. Reads every table: run it at night or in tests.
+-- the invariants; this view finds violations even if triggers were switched off. Each invariant is
+-- a view in rules/invariant, named after the rule that it checks. A test ensures that the list
+-- below is complete. Reads every table: run it at night or in tests.
 create or replace view report.invariants as
 select i.law, t.external_id as tenant, i.subject
 from (

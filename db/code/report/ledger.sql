@@ -1,4 +1,4 @@
--- To find one entry quickly, search by its key:
+-- To find one entry quickly, search by its key, which is indexed:
 -- where tenant_id = … and entry_key = report.parse_id('led_…').
 create or replace view report.ledger as
 select t.external_id as tenant, rules.format_id('led', l.entry_id) as entry, l.entry_type::text,

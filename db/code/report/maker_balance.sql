@@ -1,4 +1,4 @@
--- The balance after each ledger entry: the last row of a maker and currency is the current one.
+-- The balance after each ledger entry. The last row of a maker and currency is the current balance.
 create or replace view report.maker_balance as
 select t.external_id as tenant, o.external_id as maker, l.currency,
        l.recorded_at::timestamptz,

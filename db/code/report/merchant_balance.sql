@@ -1,4 +1,5 @@
--- The balance after each ledger entry: the last row of a merchant and currency is the current one.
+-- The balance after each ledger entry. The last row of a merchant and currency is the current
+-- balance.
 create or replace view report.merchant_balance as
 select t.external_id as tenant, o.external_id as merchant, l.currency,
        l.recorded_at::timestamptz,

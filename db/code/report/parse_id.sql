@@ -1,5 +1,5 @@
--- The key of an external ID (cpn_…, red_…, rvs_…, evt_…, led_…), to search the views by an indexed
--- column.
+-- The key of an external ID (cpn_…, red_…, rvs_…, evt_…, led_…). The views' key columns are
+-- indexed.
 create or replace function report.parse_id(p_external_id text) returns uuid
 language sql immutable parallel safe security definer
 return rules.parse_id(split_part(p_external_id, '_', 1), p_external_id);

@@ -7,4 +7,4 @@ begin atomic
   values (p_tenant_id, p_action, p_target, p_reason, p_details);
 end;
 comment on function rules.write_audit(int, text, text, text, jsonb) is
-  'Records in the audit table who did what to what, and why.';
+  'Records an administrative action in the audit table: who, what, on what and why.';

@@ -1,5 +1,5 @@
--- Minor units in the tenant's amount unit: in major units of a currency with two decimals, 1990 is
--- 19.90. Exact: a product has as many decimals as its factors together.
+-- Writes minor units in the tenant's amount unit. In major units of a currency with two decimals,
+-- 1990 becomes 19.90. Exact: a numeric product keeps all decimals of its factors.
 create or replace function rules.format_amount(p_minor bigint, p_decimals int, p_amount_unit text)
 returns numeric
 language sql immutable parallel safe

@@ -1,13 +1,14 @@
 -- The external form of a key (a TypeID): prefix, underscore, 26 characters of lower-case Crockford
--- Base32. 130 bits for 128: the first character holds only three.
+-- Base32. They hold 130 bits for the 128 of a UUID, so the first character holds only three.
 --
--- Formats two characters at a time: first 8 bits, then 40 bits three times. A shift by one bit less
--- turns ten bits into twice the number of their pair, which is the offset of its two bytes. The
--- plan keeps the pairs as a constant. Without the loop, many IDs take a sixth less time, but a
--- single ID, as in each answer, takes twice as long, because PostgreSQL sets up every function call
--- of an expression.
+-- Formats two characters (10 bits) at a time: first 8 bits, then three times 40. a holds the 1,024
+-- possible pairs, two bytes each. So the offset of a pair is twice its number: each shift is one
+-- bit less. The plan keeps a as a constant.
 --
--- Uses no function of ours: views call it with the rights of their reader, who may not use this
+-- The loop is on purpose. Unrolled, many IDs take a sixth less time, but a single one, as in each
+-- answer, takes twice as long: PostgreSQL sets up every function call of an expression.
+--
+-- Calls no function of ours: views call this with the rights of their reader, who may not use this
 -- schema.
 create or replace function rules.format_id(p_prefix text, p_id uuid) returns text
 language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
--- A UUIDv7 (RFC 9562): the milliseconds of the clock, then random bits, so new rows lie side by
--- side in an index. Written out because PostgreSQL has uuidv7() only since version 18.
+-- A UUIDv7 (RFC 9562): the time in milliseconds, then random bits, so new rows are adjacent in an
+-- index. Not uuidv7(), because PostgreSQL has that only since version 18.
 create or replace function rules.make_id() returns uuid
 language sql volatile parallel safe
 begin atomic

@@ -1,5 +1,5 @@
 -- The inverse of rules.format_amount. Null if the amount is negative, at least 10^12, or has more
--- decimals than the currency (or unit). NaN sorts above every number, so it is null too.
+-- decimals than the currency (or unit) allows. NaN sorts above every number, so it is null too.
 create or replace function rules.parse_amount(p_amount numeric, p_decimals int, p_amount_unit text)
 returns bigint
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$

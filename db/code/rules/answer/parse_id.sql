@@ -1,4 +1,4 @@
--- The key of an external ID. Null if the text is not one: callers then answer as for an unknown ID.
+-- The key of an external ID. Null if the text is not one; callers treat that like an unknown ID.
 create or replace function rules.parse_id(p_prefix text, p_external_id text) returns uuid
 language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare

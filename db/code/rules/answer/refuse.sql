@@ -1,5 +1,6 @@
--- A refusal as a value: raising an exception would undo the record of the answer. The cases are the
--- error table in its order of precedence: if several errors apply, an operation returns the first.
+-- Returns a refusal as a value, because an exception would roll back the record of the answer. The
+-- cases are in order of precedence, like the error table: if several errors apply, an operation
+-- returns the first.
 create or replace function rules.refuse(p_call core.call, p_code text, p_details json default null)
 returns core.answer
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$

@@ -1,4 +1,4 @@
--- p_path and p_message are our own texts, which need no escaping.
+-- Does not escape p_path and p_message: pass only our own texts.
 create or replace function rules.refuse_field(p_call core.call, p_path text, p_message text)
 returns core.answer
 language sql immutable

@@ -1,5 +1,5 @@
--- The answer to a replay. Code and resource are read from the response and not stored beside it:
--- only a replay needs them, and every redemption would pay for them.
+-- The answer to a replay. Reads code and resource from the response: only a replay needs them, and
+-- storing them would cost every redemption.
 create or replace function rules.restore_answer(p_http_status int, p_response text)
 returns core.answer
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$

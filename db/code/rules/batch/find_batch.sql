@@ -1,4 +1,4 @@
--- The batch of any tenant; the caller of this function checks whose it is.
+-- Searches all tenants; the calling function checks whose batch it is.
 create or replace function rules.find_batch(p_external_id text) returns core.batch
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
--- Numbers of a chunk whose code another coupon of the tenant has, or an earlier one of the chunk.
+-- Numbers of a chunk whose code is taken by another coupon of the tenant or earlier in the chunk.
 create or replace function rules.find_collisions(
   p_tenant_id int, p_first_number int, p_lookup_hashes uuid[])
 returns int[]

@@ -1,6 +1,6 @@
--- The status of a coupon as everyone sees it at p_now, even if no job has written it yet: an
--- expired lock is gone, and a coupon past valid_to is EXPIRED. A live lock outlasts valid_to, so
--- that it can still be confirmed.
+-- The effective status of a coupon at p_now, even if no job has written it yet: an expired lock is
+-- gone, and a coupon past valid_to is EXPIRED. A live lock continues after valid_to, so that it can
+-- still be confirmed.
 create or replace function rules.derive_status(
   p_status text, p_valid_to timestamptz, p_lock_expires_at timestamptz, p_is_released boolean,
   p_variant text, p_now timestamptz)
@@ -15,4 +15,4 @@ return case
 end;
 comment on function rules.derive_status(
   text, timestamptz, timestamptz, boolean, text, timestamptz) is
-  'The status of a coupon as everyone sees it at a moment.';
+  'The effective status of a coupon at a moment.';

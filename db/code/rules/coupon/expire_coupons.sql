@@ -1,5 +1,5 @@
 -- Makes coupons EXPIRED and writes an event for each; the caller holds their rows. The event
--- occurred at valid_to, even if this runs later, because every answer has shown EXPIRED since then.
+-- occurred at valid_to, even if this runs later, because answers have shown EXPIRED since then.
 create or replace function rules.expire_coupons(
   p_tenant_id int, p_distributor_id int, p_coupons uuid[])
 returns void

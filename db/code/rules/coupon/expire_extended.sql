@@ -4,7 +4,7 @@
 create or replace function rules.expire_extended(p_limit int) returns int
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-  v_due   timestamptz := clock_timestamp();  -- fixed, so that the index scan ends there
+  v_due   timestamptz := clock_timestamp();  -- constant, so that it bounds the index scan
   v_row   record;
   v_done  int := 0;
 begin
@@ -14,7 +14,7 @@ begin
     join core.coupon c on c.tenant_id = x.tenant_id and c.coupon_id = x.coupon_id
     join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
     where x.valid_to <= v_due
-      and c.valid_to <= v_due  -- of the locked row, so checked again if it was extended meanwhile
+      and c.valid_to <= v_due  -- checked again once locked: it may have been extended
       and b.status = 'ALLOCATED'
     order by x.valid_to
     limit p_limit

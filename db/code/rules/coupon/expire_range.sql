@@ -1,10 +1,9 @@
 -- Expires the coupons of a batch with numbers after p_after, up to p_last. Returns the number it
--- reached: less than p_last if another session holds a coupon. That coupon and those after it come
--- next time.
+-- reached: less than p_last if another session holds a coupon. The next call starts at that coupon.
 --
--- Holds the rows of all coupons of the range, also of LOCKED and REDEEMED ones. A transaction that
--- frees such a coupon right now (cancel, reverse) may have read the clock before valid_to, and
--- would make it ISSUED after this.
+-- Locks the rows of all coupons of the range, including LOCKED and REDEEMED ones. A concurrent
+-- cancel or reverse may have read the clock before valid_to. Without the row lock, it would make
+-- the coupon ISSUED after this, and the coupon would never expire.
 create or replace function rules.expire_range(
   p_batch core.batch, p_after int, p_last int, p_now timestamptz)
 returns int

@@ -1,7 +1,7 @@
 -- Frees a coupon whose lock or redemption has ended. It becomes ISSUED again, or EXPIRED with an
--- event if valid_to has passed. That event occurred when the coupon was both free and past
--- valid_to, even if this runs later. It never becomes CREATED, because only released coupons are
--- locked.
+-- event if valid_to has passed. The event's time is the later of valid_to and the end of the lock
+-- or redemption, even if this runs later. The coupon never becomes CREATED, because only released
+-- coupons are locked.
 create or replace function rules.free_coupon(p_coupon core.coupon, p_freed_at timestamptz)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -1,9 +1,9 @@
--- Locks the row of a coupon until the end of the transaction and returns its key, null if there is
--- no such coupon. is_busy: another session holds the row, and this call may not wait, so it must be
--- handed back.
+-- Locks the row of a coupon until the end of the transaction and returns its key. Null: no such
+-- coupon. is_busy: another session holds the row and this call may not wait, so hand it back.
 --
--- First in the lock order: every change of a coupon or its redemptions holds this row. Read the
--- coupon and the clock afterwards, never before: both may be stale after a wait.
+-- First of the row locks: only the advisory locks on the request come before it. Every change of a
+-- coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never before:
+-- both may be stale after a wait.
 create or replace function rules.hold_coupon(
   p_call core.call, p_lookup_hash uuid, out coupon_id uuid, out is_busy boolean)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

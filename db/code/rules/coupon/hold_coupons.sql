@@ -1,9 +1,10 @@
 -- Locks the rows of a group's coupons until the end of the transaction and returns the lookup
--- hashes of those it locked. A call that may wait waits for its row; otherwise a row that another
--- session holds is left out.
+-- hashes of those it locked. If the call may wait, this waits for its row. Otherwise it skips rows
+-- that another session holds.
 --
--- First in the lock order: every change of a coupon or its redemptions holds this row. Read the
--- coupon and the clock afterwards, never before: both may be stale after a wait.
+-- First of the row locks: only the advisory locks on the request come before it. Every change of a
+-- coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never before:
+-- both may be stale after a wait.
 create or replace function rules.hold_coupons(p_calls core.call[]) returns uuid[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,4 +1,4 @@
--- A coupon as a query returns it. Variant A has validity and redemption, Variant B the template.
+-- A coupon as query returns it. Variant A shows validity and redemption, Variant B the template.
 create or replace function rules.render_coupon(
   p_call core.call, p_coupon core.coupon, p_batch core.batch, p_last core.redemption,
   p_status text)

@@ -1,5 +1,5 @@
--- An event as pages of the feed and webhooks show it. redemption_id: the event of a redemption has
--- the redemption's ID, the event of a reversal has the reversal's.
+-- An event as JSON, for feed pages and webhooks. The event of a redemption has the redemption's ID;
+-- the event of a reversal has the reversal's.
 create or replace function rules.render_event(p_event core.event) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin

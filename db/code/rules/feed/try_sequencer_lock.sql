@@ -1,5 +1,5 @@
--- True for one transaction at a time, until it ends. An advisory lock rather than a row lock, so
--- that a step that finds nothing writes nothing.
+-- True for one transaction at a time, until it ends. An advisory lock, because a row lock would be
+-- a write even for a step that finds nothing.
 create or replace function rules.try_sequencer_lock() returns boolean
 language sql volatile
 return pg_try_advisory_xact_lock(hashtextextended('sequencer', 0));

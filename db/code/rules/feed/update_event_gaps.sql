@@ -1,11 +1,10 @@
--- Updates the list of missing event numbers. Numbers found now leave it, and so do those whose
--- transactions have all ended (they were rolled back). Numbers missing between the old and the new
--- highest one join it.
+-- Updates the list of missing event numbers. Removes the numbers found now, and those whose
+-- possible transactions have all ended: they were rolled back. Adds the numbers missing between the
+-- old and the new highest number.
 --
--- A transaction that drew a missing number did so before the snapshot of this step, and had its
--- transaction ID by then. Ours is drawn here, after the snapshot, so it is higher than all of
--- theirs. (The snapshot's xmax is not: it is the highest ended ID plus one, and higher ones may be
--- running.)
+-- Any transaction that drew a missing number had its ID before this step's snapshot. We take our
+-- own ID here, after the snapshot, so ours is higher. The snapshot's xmax will not do: running
+-- transactions may have higher IDs.
 create or replace function rules.update_event_gaps(
   p_old_high bigint, p_new_high bigint, p_found bigint[], p_oldest_running xid8)
 returns void
@@ -13,7 +12,7 @@ language sql volatile
 begin atomic
   delete from core.event_gap g
   where g.drawn_before <= p_oldest_running
-     -- drawn on another server before a restore
+     -- from another server, before a restore
      or g.drawn_before > pg_current_xact_id()
      or g.event_seq = any (p_found);
   insert into core.event_gap (event_seq, drawn_before)
@@ -24,4 +23,4 @@ begin atomic
     select unnest(p_found)) m;
 end;
 comment on function rules.update_event_gaps(bigint, bigint, bigint[], xid8) is
-  'Updates the event numbers that the sequencer still waits for.';
+  'Updates the list of missing event numbers.';

@@ -1,5 +1,5 @@
--- Writes an event in the transaction in which it happens. Draws the sequence number here, while the
--- coupon's row is locked, so the events of one coupon are in order.
+-- Writes an event in the transaction that causes it. The sequence number is drawn here, while the
+-- coupon's row is locked, so the events of a coupon are in order.
 create or replace function rules.write_event(
   p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int,
   p_coupon_id uuid, p_occurred_at timestamptz)

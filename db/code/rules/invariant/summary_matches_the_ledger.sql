@@ -1,4 +1,4 @@
--- Each line must occur once in the summary as computed now and once in the stored one.
+-- Each line must occur once in the computed summary and once in the stored one.
 create or replace view rules.summary_matches_the_ledger as
 select 'summary matches the ledger' as law, s.tenant_id,
        s.distributor_id || ' ' || s.business_date as subject

@@ -1,5 +1,5 @@
--- Creates credentials and updates their secrets. A different given secret replaces the stored one
--- at once; a generated secret is stored only for a new credential. A revoked credential stays
+-- Creates credentials and updates their secrets. A secret from the file replaces the stored one at
+-- once; a generated secret is stored only for a new credential. A revoked credential stays
 -- revoked. The party of a credential never changes, because its requests are recorded under that
 -- caller.
 create or replace function rules.apply_credentials(

@@ -1,4 +1,4 @@
--- Makes the delegates of a merchant exactly those of the list. Returns how many rows changed.
+-- Replaces the delegates of a merchant with those of the list. Returns how many rows changed.
 create or replace function rules.apply_delegates(
   p_tenant_id int, p_merchant_id int, p_delegates jsonb)
 returns int
@@ -23,4 +23,4 @@ begin atomic
   select (select count(*)::int from removed) + (select count(*)::int from added);
 end;
 comment on function rules.apply_delegates(int, int, jsonb) is
-  'Makes the delegates of a merchant those of a list.';
+  'Replaces the delegates of a merchant with those of a list.';

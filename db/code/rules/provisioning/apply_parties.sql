@@ -1,6 +1,6 @@
--- Creates and updates parties and their webhooks. An omitted time zone stays; a new party's is UTC.
--- When a webhook secret changes, both the old and the new one sign for 24 h. A changed URL enables
--- the webhook again.
+-- Creates and updates parties and their webhooks. Without a time zone in the file, a party keeps
+-- its own; a new party gets UTC. When a webhook secret changes, deliveries are signed with both the
+-- old and the new one for 24 h. A changed URL enables the webhook again.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

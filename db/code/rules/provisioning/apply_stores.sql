@@ -1,5 +1,5 @@
--- Makes the stores of a merchant, and the terminals of each store, exactly those of the list.
--- Returns how many rows changed. Redemptions keep the names that they were made with.
+-- Replaces the stores of a merchant, and the terminals of each store, with those of the list.
+-- Returns how many rows changed. Existing redemptions keep the names they recorded.
 create or replace function rules.apply_stores(
   p_tenant_id int, p_merchant_id int, p_stores jsonb)
 returns int
@@ -47,4 +47,4 @@ begin
 end
 $$;
 comment on function rules.apply_stores(int, int, jsonb) is
-  'Makes the stores and terminals of a merchant those of a list.';
+  'Replaces the stores and terminals of a merchant with those of a list.';

@@ -1,5 +1,5 @@
 -- Problems of a template: references that the tenant does not have, amounts with more decimals than
--- the currency, and changes of what is fixed once the template has a batch.
+-- the currency, and changes of fields that are fixed once the template has a batch.
 create or replace function rules.find_template_problems(
   p_tenant core.tenant, p_template jsonb, p_wanted core.template, p_stored core.template,
   p_path text)

@@ -1,4 +1,4 @@
--- Reads a template of a document as a row. What cannot be read stays null;
+-- Reads a template of a document as a row. A field that cannot be read stays null;
 -- rules.find_template_problems reports it.
 create or replace function rules.read_template(p_tenant core.tenant, p_template jsonb)
 returns core.template

@@ -1,5 +1,5 @@
--- The refusal of a confirm or cancel whose lock is not live, null if it is. An expired lock counts
--- as gone, even if it is not yet marked LAPSED.
+-- The refusal of a confirm or cancel. Null: the lock is live. An expired lock counts as gone, even
+-- if it is not yet marked LAPSED.
 create or replace function rules.check_lock(
   p_call core.call, p_lock core.redemption, p_now timestamptz)
 returns core.answer

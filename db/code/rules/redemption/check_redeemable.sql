@@ -1,6 +1,5 @@
 -- Whether a coupon can be locked or redeemed now; the reasons are in the order of the error table.
--- EXPIRED comes before LOCKED: once valid_to has passed, waiting for another lock to end is
--- useless.
+-- EXPIRED comes before LOCKED: after valid_to it is no use to wait for another lock to end.
 create or replace function rules.check_redeemable(
   p_call core.call, p_coupon core.coupon, p_batch_status text, p_currency text,
   p_is_in_scope boolean, p_is_cancelled boolean, p_lock_expires_at timestamptz, p_now timestamptz)

@@ -1,6 +1,6 @@
--- The authoritative discount, or the code of the reason why there is none. Pure: all amounts are in
--- minor units. A discount never exceeds its base: the order or, if the template has skus, the total
--- of the matching items.
+-- Computes the discount, or returns the error code that says why there is none. A pure function;
+-- all amounts are in minor units. A discount never exceeds its base: the order or, if the template
+-- has skus, the total of the matching items.
 create or replace function rules.compute_discount(
   p_template core.template, p_order_minor bigint, p_items jsonb, p_decimals int, p_amount_unit text,
   out discount_minor bigint, out code text, out missing text)
@@ -32,7 +32,7 @@ begin
     discount_minor := least(
       case p_template.discount_type
         when 'fixed' then p_template.discount_minor
-        -- not divided by 100: a quotient of long numbers has too few decimals
+        -- * 0.01 and not / 100: a quotient of large numbers has too few decimals
         else round(v_eligible * p_template.discount_percent * 0.01)
       end,
       p_template.max_discount_minor, v_eligible, p_order_minor);

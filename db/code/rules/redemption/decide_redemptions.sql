@@ -1,9 +1,9 @@
--- Decides the locks and redeems of a group before anything is written: who may, in which state, for
--- how much. First locks the coupons' rows, then reads what all calls need in one statement.
+-- Decides the locks and redeems of a group before anything is written: whether each is allowed, and
+-- the discount. First locks the coupons' rows, then reads what all calls need in one statement.
 --
--- A decision is a refusal or the terms of a grant. With neither, the call is handed back: another
--- session holds a row that it needs, or an earlier call of this group names the same coupon and has
--- not written yet.
+-- A decision is a refusal or the terms of a grant. A decision with neither hands the call back:
+-- another session holds a row that it needs, or an earlier call of this group names the same
+-- coupon.
 create or replace function rules.decide_redemptions(p_calls core.call[]) returns core.decision[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -35,7 +35,7 @@ begin
       end if;
       exit decide when v_refusal.code is not null;
 
-      -- an expired lock will end with this grant, so its row is locked too
+      -- a grant ends an expired lock, so that lock's row is held too
       if (v_case.coupon).status = 'LOCKED' then
         select r.* into v_lock
         from core.redemption r
@@ -67,6 +67,7 @@ begin
         v_discount.discount_minor, v_amounts.order_minor, v_now,
         v_now + make_interval(secs => (v_case.template).lock_ttl_seconds));
     end;
+    -- a later call of this group for the same coupon is handed back: this one is not written yet
     v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
     v_decisions := v_decisions || (v_case.call, v_refusal, v_terms)::core.decision;
   end loop;

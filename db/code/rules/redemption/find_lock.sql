@@ -1,5 +1,5 @@
--- The caller's own lock on a coupon, by the request_id that made it. If the ID was used again after
--- its record was pruned, the latest lock.
+-- The caller's own lock on a coupon, by the request_id that made it. Returns the latest lock if the
+-- ID was used again after its record was pruned.
 create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid)
 returns core.redemption
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$

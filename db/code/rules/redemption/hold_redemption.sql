@@ -1,7 +1,6 @@
--- Locks the row of a redemption until the end of the transaction and returns it as it is then. Null
--- locks nothing. The caller holds the coupon's row, so only a psql session that locked the
--- redemption first can be in the way. is_busy: one is, and this call may not wait, so it must be
--- handed back.
+-- Locks the row of a redemption until the end of the transaction and returns its current state.
+-- Null locks nothing. is_busy: another session holds the row and this call may not wait, so hand it
+-- back. That can only be a psql session, because the caller holds the coupon's row.
 create or replace function rules.hold_redemption(
   p_call core.call, p_redemption_id uuid, out redemption core.redemption, out is_busy boolean)
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -1,4 +1,4 @@
--- Marks an expired lock as LAPSED. The caller holds the coupon's row and updates the coupon.
+-- Marks an expired lock as LAPSED. The calling function holds the coupon's row and updates it.
 create or replace function rules.lapse_lock(
   p_tenant_id int, p_redemption_id uuid, p_now timestamptz)
 returns void

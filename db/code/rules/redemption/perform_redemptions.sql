@@ -1,5 +1,5 @@
--- Performs the locks (p_status LOCKED) or the redeems (REDEEMED) of a group. The two differ only in
--- what is written and in one field of the answer.
+-- Performs the locks (p_status LOCKED) or the redeems (REDEEMED) of a group. They differ only in
+-- their writes and in one field of the answer.
 create or replace function rules.perform_redemptions(p_calls core.call[], p_status text)
 returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -1,7 +1,6 @@
--- What each lock or redeem of a group needs to be decided. A column is null where the call names
--- nothing that its caller can see.
--- SQL, stable and without settings of its own: PostgreSQL plans such a function as part of the
--- statement that reads from it.
+-- Reads everything that is needed to decide the locks and redeems of a group, one row per call. A
+-- column is null if the call names something that does not exist or that its caller may not see.
+-- In SQL, stable and without `set`, so that PostgreSQL inlines it into the calling statement.
 create or replace function rules.read_redemption_cases(
   p_calls core.call[],
   out call core.call, out merchant_id int, out coupon core.coupon, out batch_status text,

@@ -1,6 +1,6 @@
--- Writes what was granted: the redemptions as p_status (LOCKED or REDEEMED), the coupons' states
--- and, for redeems, the events and ledger entries. All of it in one statement, because the tables
--- check their consistency at the end of each statement.
+-- Writes the granted decisions: the redemptions as p_status (LOCKED or REDEEMED), the coupons'
+-- states and, for redeems, the events and ledger entries. One statement, because the triggers
+-- compare the tables at the end of each statement.
 create or replace function rules.write_redemptions(p_decisions core.decision[], p_status text)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

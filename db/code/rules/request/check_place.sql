@@ -1,4 +1,4 @@
--- Variant B knows stores and terminals: the store must belong to the merchant and the terminal to
+-- Variant B checks stores and terminals: the store must belong to the merchant and the terminal to
 -- the store. Variant A records them unchecked.
 create or replace function rules.check_place(p_call core.call, p_merchant_id int)
 returns core.answer

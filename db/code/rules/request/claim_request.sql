@@ -1,6 +1,6 @@
 -- Claims the request_id and the idempotency-key of a call until this transaction ends. False:
--- another transaction holds one of them, and this call may not wait or has waited long enough.
--- The two are locked in sorted order, so that two calls with swapped names cannot deadlock.
+-- another transaction holds one of them, and this call may not wait or waited until the timeout.
+-- Locks both names in sorted order, so two calls with swapped names cannot deadlock.
 create or replace function rules.claim_request(p_call core.call) returns boolean
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

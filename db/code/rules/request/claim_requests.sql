@@ -1,8 +1,9 @@
--- Splits the writes of a group.
+-- Splits the writes of a group into new requests and others. A name is a request_id or an
+-- idempotency-key.
 -- claimed: new requests. No other transaction can perform them until this one ends.
--- outcomes: of all others. An equal retry gets the first answer; a name that was used for something
---   else is refused. A call whose name is in use, in another transaction or earlier in this group,
---   is handed back if it may not wait; otherwise it has waited long enough and is refused.
+-- outcomes: the answers to all others. An equal retry gets the first answer. A call whose name
+--   belongs to a different request is refused. A call whose name is in use, by another transaction
+--   or earlier in this group, is handed back; if it may wait, it has already waited and is refused.
 create or replace function rules.claim_requests(
   p_calls core.call[], out claimed core.call[], out outcomes core.outcome[])
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -28,7 +29,7 @@ begin
     end if;
   end loop;
 
-  -- the names are ours now: look whether any was used before; nearly always none was
+  -- all claimed names are locked now; the usual case: none was used before
   if not exists (
     select
     from unnest(claimed) c
@@ -69,4 +70,4 @@ begin
 end
 $$;
 comment on function rules.claim_requests(core.call[]) is
-  'Claims new requests, and answers the others as before.';
+  'Claims new requests and answers retries.';

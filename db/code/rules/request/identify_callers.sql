@@ -1,6 +1,7 @@
--- Turns the calls of a group into core.call and looks up who calls. Credentials are read for each
--- call, so a revoked one stops working at once, whatever a cache still holds. caller_id stays null
--- if a credential is unknown or revoked. The ordinal of a call is its place in the array.
+-- Turns the calls of a group into core.call and looks up their callers. Reads the credential of
+-- each call, so a revoked one stops working at once, even if the HTTP layer still caches it.
+-- caller_id is null if the credential is unknown or revoked. ordinal is the position of the call in
+-- the array.
 create or replace function rules.identify_callers(
   p_tenant_id int, p_calls jsonb, p_may_wait boolean)
 returns core.call[]

@@ -1,5 +1,4 @@
--- Runs each call's operation: the redeems and the locks of the group together, the others one by
--- one.
+-- Runs the operation of each call: all redeems together, all locks together, the others one by one.
 create or replace function rules.run_operations(p_calls core.call[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,10 +1,11 @@
--- Spends the nonces of a group and returns the ordinals of the calls whose nonce was used before. A
--- nonce is remembered for 11 minutes: twice the timestamp window and a little more.
--- Concurrent uses: the advisory lock decides at once, so nobody waits for another's commit. Two
--- uses in one group: the first wins.
--- Our rows are told apart by the transaction that wrote them: two transactions can read the same
--- microsecond from the clock. A subtransaction has another id, so this must not run in a savepoint:
--- there all nonces would count as used.
+-- Records the nonces of a group and returns the ordinals of the calls whose nonce was used in the
+-- last 11 minutes (twice the timestamp window and a little more). If a group uses a nonce twice,
+-- the first call wins. If another transaction is using one, the advisory lock fails at once: the
+-- call counts as reused and does not wait for that commit.
+--
+-- A row is ours if this transaction wrote it (xmin). Times would not do, because two can be equal.
+-- Do not call this inside a savepoint: its rows would carry the subtransaction's ID, so every nonce
+-- would look reused.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -23,7 +24,7 @@ begin
   where n.seen_at < excluded.seen_at - interval '11 minutes';
   get diagnostics v_spent = row_count;
 
-  -- nearly always all are new
+  -- the usual case: all nonces are new
   if v_spent = cardinality(p_calls) then
     return '{}';
   end if;

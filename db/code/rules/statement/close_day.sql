@@ -1,5 +1,5 @@
--- Writes the statement of a business day and so fixes its contents. Postings are numbered 1..n, so
--- this reads only the last one.
+-- Writes the statement of a business day, which fixes its contents. Postings are numbered 1..n, so
+-- the number of the last one is their count.
 create or replace function rules.close_day(
   p_tenant_id int, p_distributor_id int, p_business_date date)
 returns void

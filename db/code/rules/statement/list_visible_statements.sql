@@ -1,5 +1,5 @@
 -- The ready statements that the caller may list. Variant B: those of the calling party. Variant A:
--- those of all distributors of the tenant, up to the last date on which every statement is ready.
+-- those of all distributors of the tenant, up to the last date for which every statement is ready.
 -- The list is paged by date, so a date that was listed must not get another statement.
 create or replace function rules.list_visible_statements(p_call core.call)
 returns setof core.statement

@@ -1,7 +1,7 @@
--- Opens the books of distributors that have none. Their first business day is the local day of
--- their first allocation, or of their first redemption if a batch was released by hand. In Variant
--- A, all distributors share one list by date, so a new one begins after the dates that are already
--- listed.
+-- Opens the books of distributors that have none. The first business day is the local day of the
+-- first allocation (or of the first redemption, if a batch was released by hand). In Variant A, all
+-- distributors share one list by date, so a new book begins after the dates that are already
+-- closed.
 create or replace function rules.open_books(p_seqs bigint[]) returns void
 language sql volatile
 begin atomic

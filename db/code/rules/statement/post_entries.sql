@@ -1,5 +1,5 @@
--- Posts ledger entries to business days: to the local day on which they were recorded or, if it is
--- closed, to the open day. The books are already open.
+-- Posts each ledger entry to the local day on which it was recorded or, if that day is closed, to
+-- the open day. The books are already open.
 create or replace function rules.post_entries(p_seqs bigint[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin

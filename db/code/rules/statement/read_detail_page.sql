@@ -1,6 +1,6 @@
--- Lines of detail.csv after line p_after, in posting order. A pure function of rows that never
--- change, so the file has the same bytes whenever it is rendered. IDs are returned as UUIDs and
--- times as microseconds since 1970; the program that writes the file formats them.
+-- Lines of detail.csv after line p_after, in posting order. Reads only rows that never change, so
+-- the file has the same bytes each time. Returns IDs as UUIDs and times as microseconds since 1970;
+-- the program that writes the file formats them.
 create or replace function rules.read_detail_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_after int, p_limit int,
   out number int, out fields text[])

@@ -1,6 +1,6 @@
--- Lines of a file of a closed business day after line p_after, to be streamed page by page. The
--- planner settings limit the reads to the page: otherwise it sometimes hashes whole tables, at four
--- times the cost. Dates are in ISO 8601.
+-- Lines of a file of a closed business day after line p_after, for streaming page by page. The
+-- planner settings keep it from hashing whole tables, which costs four times as much. Dates are in
+-- ISO 8601.
 create or replace function rules.read_statement_page(
   p_tenant_id int, p_distributor_id int, p_business_date date, p_kind text,
   p_after int, p_limit int,

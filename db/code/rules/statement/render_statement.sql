@@ -1,5 +1,5 @@
--- A statement of the list. Variant A also names the distributor, because its list has all
--- distributors.
+-- A statement as an item of the list. Variant A also names the distributor, because its list
+-- includes all distributors.
 create or replace function rules.render_statement(
   p_call core.call, p_distributor text, p_business_date date, p_closed_at timestamptz,
   p_files text[])

@@ -1,5 +1,5 @@
--- The summary of a business day, computed from its postings and the ledger. Security definer: an
--- invariant view calls it, and a view calls functions with the rights of its reader.
+-- Computes the summary of a business day from its postings and the ledger. Security definer,
+-- because an invariant view calls it, and views call functions with the rights of their reader.
 create or replace function rules.summarize_day(
   p_tenant_id int, p_distributor_id int, p_business_date date,
   out merchant_id int, out template_id int, out currency text, out merchant text, out template text,

@@ -1,6 +1,6 @@
--- The delay after p_attempt_count failed attempts: the schedule of Standard Webhooks, with up to 20
--- % more or less, so that deliveries that failed together are not retried together. Null after the
--- tenth attempt: the delivery is parked.
+-- The delay after p_attempt_count failed attempts: the schedule of Standard Webhooks, varied by up
+-- to 20 % so that deliveries that failed together are not retried together. Null after the tenth
+-- attempt: the delivery is parked.
 create or replace function rules.compute_retry_delay(p_attempt_count int) returns interval
 language sql volatile
 return (array[

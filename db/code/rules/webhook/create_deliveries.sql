@@ -1,5 +1,5 @@
--- Creates a delivery for each event whose party has an enabled webhook. All of one step become due
--- at the same moment, so they are sent in the order of their numbers.
+-- Creates a delivery for each event whose party has an enabled webhook. All deliveries of a step
+-- are due at the same moment, so they are sent in the order of their event numbers.
 create or replace function rules.create_deliveries(p_seqs bigint[]) returns void
 language sql volatile
 begin atomic
