@@ -1,5 +1,5 @@
-// How many rows a call reads does not grow with the tables: also on a connection whose plans were made when they were empty,
-// and before anybody analyzes them. The sequencer's steps likewise.
+// The number of rows that a call reads does not grow with the tables, even on a connection that planned its statements
+// when the tables were empty, and before they are analyzed.
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { connect, openSession } from "../../src/database/connect.ts";
@@ -25,7 +25,7 @@ const template = (id: string, more: object) => ({
   ...more,
 });
 
-// Plans are made with what is known of the tables: nothing, or that they are empty.
+// With isAnalyzed the planner knows that the tables are empty. Without, it knows nothing.
 async function open({ isAnalyzed }: { isAnalyzed: boolean }): Promise<void> {
   service = await startService(t);
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [template("tpl_many", {})] }] });
@@ -64,13 +64,14 @@ async function must(calls: Call[], isAlone = false): Promise<any[]> {
 async function lookupsOf(count: number): Promise<string[]> {
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_many", count);
   const rows = await service.owner.rows<{ lookup: string }>(
-    "select c.lookup_hash::text as lookup from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1",
+    `select c.lookup_hash::text as lookup
+     from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`,
     [id],
   );
   return rows.map(({ lookup }) => lookup);
 }
 
-// What this session has read since its statistics were sent off, which is never in the middle of a transaction.
+// What this session has read since it last sent its statistics. It never sends them inside a transaction.
 async function count(): Promise<{ tables: number; rows: number }> {
   const [read] = await till.rows<{ tables: number; rows: number }>(
     `select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
@@ -79,8 +80,8 @@ async function count(): Promise<{ tables: number; rows: number }> {
   return read!;
 }
 
-// Every operation of a till once, in groups of one; whole tables and rows that each of them read.
-async function liveOnce(
+// Runs every operation of a till once, in groups of one. Returns the table scans and rows of each.
+async function runEachOnce(
   coupons: string[],
   isAlone: boolean,
 ): Promise<Record<string, { tables: number; rows: number }>> {
@@ -113,14 +114,17 @@ async function liveOnce(
 
 for (const isAnalyzed of [true, false])
   t.test(
-    `a call reads a few rows, however many there are; the tables were ${isAnalyzed ? "" : "not "}analyzed while empty`,
+    `A call reads few rows of large tables that were ${isAnalyzed ? "" : "not "}analyzed while empty`,
     async (t) => {
       await open({ isAnalyzed });
       const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
       t.teardown(() => worker.end());
       await worker.rows("select * from jobs.sequence_events(100)");
       const few = await lookupsOf(8);
-      const before = { together: await liveOnce(few.slice(0, 4), false), alone: await liveOnce(few.slice(4), true) };
+      const before = {
+        together: await runEachOnce(few.slice(0, 4), false),
+        alone: await runEachOnce(few.slice(4), true),
+      };
 
       const many = await lookupsOf(6_000);
       for (let at = 8; at + 50 <= 5_000; at += 50) {
@@ -128,8 +132,8 @@ for (const isAnalyzed of [true, false])
       }
       await worker.rows("select * from jobs.sequence_events(10000)");
       const after = {
-        together: await liveOnce(many.slice(0, 4), false),
-        alone: await liveOnce(many.slice(4, 8), true),
+        together: await runEachOnce(many.slice(0, 4), false),
+        alone: await runEachOnce(many.slice(4, 8), true),
       };
       t.strictSame(Object.keys(after.together).toSorted(), [
         "cancel",
@@ -142,28 +146,29 @@ for (const isAnalyzed of [true, false])
       ]);
       for (const way of ["together", "alone"] as const) {
         for (const [operation, { tables, rows }] of Object.entries(after[way])) {
-          // Among indexes that all begin with the tenant any looks as good for one row of none: for the rest this is over with the
-          // next jobs.analyze_grown_tables, a second later.
+          // For a table that it knows to be empty, the planner finds every index that begins with the tenant equally
+          // good. jobs.analyze_grown_tables ends this a second later; only redeem and lock must be right before.
           if (isAnalyzed && operation !== "redeem" && operation !== "lock") continue;
-          t.equal(tables, 0, `${operation}, ${way}: no whole table`);
-          t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows, ${before[way][operation]!.rows} when there were few`);
+          t.equal(tables, 0, `${operation}, ${way}: no table scan`);
+          t.ok(rows <= 100, `${operation}, ${way}: ${rows} rows; ${before[way][operation]!.rows} in small tables`);
         }
       }
     },
   );
 
-t.test("tables that have grown are analyzed at once, so that no plan from when they were empty stays", async (t) => {
+t.test("Grown tables are analyzed at once, so no plan from empty tables stays in use", async (t) => {
   const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
   t.teardown(() => worker.end());
   const known = async () => {
     const [row] = await service.owner.rows<{ coupons: number; requests: number }>(
-      "select (select reltuples from pg_class where oid = 'core.coupon'::regclass)::int as coupons, (select reltuples from pg_class where oid = 'core.request'::regclass)::int as requests",
+      `select (select reltuples from pg_class where oid = 'core.coupon'::regclass)::int as coupons,
+              (select reltuples from pg_class where oid = 'core.request'::regclass)::int as requests`,
     );
     return { ...row! };
   };
   const analyze = async () =>
     (await worker.rows<{ count: number }>("select jobs.analyze_grown_tables() as count"))[0]!.count;
-  // Sessions tell the statistics what they did within a second.
+  // Sessions send their statistics within a second.
   for (
     const since = performance.now();
     (await known()).requests < 4_000 && performance.now() < since + 20_000;
@@ -175,5 +180,5 @@ t.test("tables that have grown are analyzed at once, so that no plan from when t
   let again = 1;
   for (const since = performance.now(); again > 0 && performance.now() < since + 20_000; await sleep(100))
     again = await analyze();
-  t.equal(again, 0, "and then no more");
+  t.equal(again, 0, "afterwards there is nothing left to analyze");
 });

@@ -11,7 +11,7 @@ t.before(async () => {
   ({ session } = await fillEveryTable(t));
 });
 
-t.test("no row can exist twice", async (t) => {
+t.test("No row can exist twice", async (t) => {
   const tables = await session.rows<{ name: string }>(
     "select relname as name from pg_class where relnamespace = 'core'::regnamespace and relkind = 'r' order by 1",
   );
@@ -21,7 +21,7 @@ t.test("no row can exist twice", async (t) => {
   }
 });
 
-t.test("every foreign key refuses a row that does not exist", async (t) => {
+t.test("Every foreign key refuses a row that does not exist", async (t) => {
   // For these two another trigger fires first; tables.test.ts attempts them with the rows that they need.
   const exceptions = ["credential_tenant_id_fkey", "posting_tenant_id_distributor_id_fkey"];
   const references = await session.rows<{ name: string; table: string; columns: string[] }>(
@@ -67,7 +67,7 @@ const nouns = `tenant party merchant store template batch coupon redemption reve
   distributor`.split(/\s+/);
 const naming = [...nouns.map((noun) => `${noun}_id`), "currency"];
 
-t.test("every column that names another row has a foreign key, apart from the listed ones", async (t) => {
+t.test("Every column that names another row has a foreign key, apart from the listed ones", async (t) => {
   const loose = await session.rows<{ name: string }>(
     `select c.relname || '.' || a.attname as name
      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped

@@ -1,21 +1,22 @@
-// Reporting tools and DBAs read every view when it has rows, as their roles, each in a session of its own: what a
-// view calls runs as its reader, and what another role has used before is no longer looked up.
+// coupon_report and coupon_admin read every view of report while it has rows. A view calls functions as its reader.
+// Each read has a new session, because a session does not look up again what another role has used in it.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { states, type State } from "./api/states.ts";
 import { arrange, setUpVariant } from "../support/arrange.ts";
 import { startService } from "../support/service.ts";
 
-t.test("each view of report is read with its rows", async (t) => {
+t.test("Both reading roles can read every view of report while it has rows", async (t) => {
   const service = await startService(t);
   const all = Object.keys(states) as State[];
   await arrange(service, await setUpVariant(service, "A"), all, 1);
   await arrange(service, await setUpVariant(service, "B"), all, 1);
   await service.owner.rows("select jobs.sequence_events(1000)");
   const views = await service.owner.rows<{ name: string }>(
-    "select c.relname as name from pg_class c where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1",
+    `select c.relname as name from pg_class c
+     where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1`,
   );
-  // A reader's own array or comparison of a column has no operators, when its type is one of ours.
+  // Readers lack usage on our types, so their own expressions over such a column would find no operators.
   const ours = await service.owner.rows(
     `select a.attrelid::regclass::text as view, a.attname as column from pg_attribute a
      join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid

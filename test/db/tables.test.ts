@@ -22,7 +22,7 @@ const ruleOf = (refusal: Refusal | null): string | undefined => {
   return kept === null ? refusal?.rule : keepers.get(kept[1]!);
 };
 
-t.test("a statement that breaks a rule is refused by that rule", async (t) => {
+t.test("A statement that breaks a rule is refused by that rule", async (t) => {
   const found = await session.rows<{ name: string; table: string }>(
     `select g.tgname as name, c.relname as table from pg_trigger g join pg_class c on c.oid = g.tgrelid
      where g.tgfoid = 'core.refuse_change'::regproc`,
@@ -34,7 +34,7 @@ t.test("a statement that breaks a rule is refused by that rule", async (t) => {
 // The rule names that a trigger function raises.
 const raised = "regexp_matches(p.prosrc, $$constraint = '(\\w+)'$$, 'g')";
 
-t.test("every named rule of the tables is attempted, and every attempted rule exists", async (t) => {
+t.test("Every named rule of the tables is attempted, and every attempted rule exists", async (t) => {
   const rules = await session.rows<{ name: string }>(
     `select conname as name from pg_constraint c where connamespace = 'core'::regnamespace and contype in ('c', 'u')
      union select c.relname from pg_index i join pg_class c on c.oid = i.indexrelid
@@ -59,7 +59,7 @@ t.test("every named rule of the tables is attempted, and every attempted rule ex
 });
 
 // The triggers fire only for the columns they name, so this tries every column.
-t.test("the only columns of a coupon or a redemption that change are those of its life cycle", async (t) => {
+t.test("The only columns of a coupon or a redemption that change are those of its life cycle", async (t) => {
   const fixed = [
     {
       table: "coupon",
@@ -95,7 +95,7 @@ t.test("the only columns of a coupon or a redemption that change are those of it
   }
 });
 
-t.test("each trigger is needed: with it disabled, a statement that it refuses gets past it", async (t) => {
+t.test("Each trigger is needed: with it disabled, a statement that it refuses gets past it", async (t) => {
   const triggers = await session.rows<{ name: string; table: string; raises: string[] }>(
     `select g.tgname as name, c.relname as table, array(select m[1] from ${raised} m) || g.tgname::text as raises
      from pg_trigger g join pg_class c on c.oid = g.tgrelid join pg_proc p on p.oid = g.tgfoid

@@ -1,4 +1,4 @@
-// Codes, generated: what people type and mistype.
+// Generated codes, as people type and mistype them.
 import fc from "fast-check";
 import t from "tap";
 import { batchKey, checkCode, makeCode, normalizeCode } from "../../src/crypto/coupon-code.ts";
@@ -7,7 +7,7 @@ import { keys } from "../support/stub.ts";
 
 const key = batchKey(keys, "1", Buffer.alloc(16, 3));
 const made = fc.nat(9_999_999).map((number) => makeCode(keys, "1", key, number + 1));
-// What a character may be typed as, and what may stand between two.
+// The ways to type a character. Between characters there may be hyphens and spaces.
 const look: Record<string, string[]> = { 0: ["0", "O", "o"], 1: ["1", "I", "i", "L", "l"] };
 const typed = (code: string) =>
   fc
@@ -20,7 +20,7 @@ const typed = (code: string) =>
         .map((gaps) => gaps.map((gap, index) => gap + (characters[index] ?? "")).join("")),
     );
 
-t.test("every spelling of a code is that code", async () => {
+t.test("Every allowed spelling of a code is read as that code", async () => {
   fc.assert(
     fc.property(
       made.chain((code) => typed(code).map((text) => ({ code, text }))),
@@ -30,7 +30,7 @@ t.test("every spelling of a code is that code", async () => {
   );
 });
 
-t.test("any text is a code of 16 characters of the alphabet, or none, and never an error", async () => {
+t.test("Any text is read as a code of 16 characters or as no code, without an error", async () => {
   const text = fc.oneof(
     fc.string({ unit: "binary", maxLength: 80 }),
     fc.string({
@@ -47,7 +47,7 @@ t.test("any text is a code of 16 characters of the alphabet, or none, and never 
     fc.property(text, (given) => {
       const code = normalizeCode(given);
       if (code === null) return true;
-      // Nothing but what README names is left out or read as something else.
+      // Only the documented characters are skipped or replaced.
       const plain = given
         .replace(/[- ]/g, "")
         .replace(/[a-z]/g, (letter) => letter.toUpperCase())
@@ -65,7 +65,7 @@ t.test("any text is a code of 16 characters of the alphabet, or none, and never 
   );
 });
 
-t.test("a code with one character wrong, or two neighbours swapped, is not accepted", async (t) => {
+t.test("A code with one wrong character or two swapped neighbours is refused", async (t) => {
   const slip = made.chain((code) =>
     fc.oneof(
       fc
@@ -83,6 +83,6 @@ t.test("a code with one character wrong, or two neighbours swapped, is not accep
     }),
     { numRuns: 10_000 },
   );
-  // 20 bits: one in a million gets past the tag, and then meets one of the 2^55 bodies that somebody has hardly ever.
+  // The tag has 20 bits, so one wrong code in a million passes it. It then almost never matches one of the 2^55 bodies.
   t.ok(accepted <= 1, `${accepted} of ${tried}`);
 });

@@ -1,4 +1,4 @@
-// The free texts of a detail.csv, generated: they come back as they were sent, and run nowhere.
+// Generated free texts in a detail file: they are read back unchanged, and no spreadsheet runs them.
 import fc from "fast-check";
 import t from "tap";
 import { columns, renderFile, type Line } from "../../src/common/statement-csv.ts";
@@ -10,7 +10,7 @@ const gap = fc.string({
   unit: fc.constantFrom(" ", "\t", "\r", "\n", "\u00a0", "\u200b", "\ufeff", "\u0001", "\u2028", "\u00ad", "\u202e"),
   maxLength: 3,
 });
-// \u0000 and half surrogates never get as far.
+// Requests with \u0000 or lone surrogates are refused before.
 const anything = fc.string({ unit: "binary", maxLength: 64 }).map((text) => text.replaceAll("\u0000", ""));
 const text = fc.oneof(
   anything,
@@ -23,6 +23,14 @@ const places = fc.record({ store: text, terminal: text, order_id: text }, { requ
 const isFormula = (value: string) =>
   /^[\s\p{C}]*[=+\-@\uff1d\uff0b\uff0d\uff20]/u.test(value) || /^[\t\r\n]/.test(value);
 
+// A value for each column that is not a free text.
+function valueOf(name: string): string | null {
+  if (/^(entry|redemption|coupon)_id$/.test(name)) return uuid;
+  if (name === "discount_amount") return "-5.00";
+  if (name === "reversal_id") return null;
+  return name.endsWith("_at") ? "1767225600123999" : "x";
+}
+
 async function render(lines: Line[]): Promise<string> {
   const pieces = await Array.fromAsync(
     renderFile("detail", async (after, limit) => lines.filter(({ number }) => number > after).slice(0, limit)),
@@ -31,26 +39,16 @@ async function render(lines: Line[]): Promise<string> {
 }
 
 t.test(
-  "whatever stands in store, terminal and order_id comes back from RFC 4180 as it was, a formula behind an apostrophe",
+  "Any store, terminal and order_id is read back by RFC 4180 unchanged, with a ' in front of a formula",
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(places, { minLength: 1, maxLength: 5 }), async (all) => {
-        const other = (name: string) =>
-          /^(entry|redemption|coupon)_id$/.test(name)
-            ? uuid
-            : name === "discount_amount"
-              ? "-5.00"
-              : name === "reversal_id"
-                ? null
-                : name.endsWith("_at")
-                  ? "1767225600123999"
-                  : "x";
         const lines = all.map((given, index) => ({
           number: index + 1,
           fields: columns.detail.map((name) =>
             ["store", "terminal", "order_id"].includes(name)
               ? (given[name as keyof typeof given] ?? null)
-              : other(name),
+              : valueOf(name),
           ),
         }));
         const file = await render(lines);
@@ -64,9 +62,9 @@ t.test(
             if (back !== (isFormula(sent) ? `'${sent}` : sent) || isFormula(back))
               throw new Error(`${name} ${JSON.stringify(sent)} came back as ${JSON.stringify(back)}`);
           }
-          if (read[index]!["discount_amount"] !== "-5.00") throw new Error("an amount was taken for a text");
+          if (read[index]!["discount_amount"] !== "-5.00") throw new Error("an amount was escaped like a text");
           if (read[index]!["recorded_at"] !== "2026-01-01T00:00:00.123Z")
-            throw new Error("a time is not cut to milliseconds");
+            throw new Error("a time is not truncated to milliseconds");
         }
       }),
       { numRuns: 1_000 },

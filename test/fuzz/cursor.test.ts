@@ -1,11 +1,11 @@
-// Cursors, generated: made up, or one that a page gave with something changed in it.
+// Generated cursors: random ones, and cursors of real pages with changes.
 import fc from "fast-check";
 import t from "tap";
 import { keepBusinessDays } from "../support/business-days.ts";
 import { findUndocumented } from "../support/documented.ts";
 import { newRequestId, startService } from "../support/service.ts";
 
-t.test("any cursor is a page of the caller's own events or 400", async (t) => {
+t.test("Any cursor returns a page of the caller's own events or 400", async (t) => {
   const service = await startService(t);
   const { sequence } = await keepBusinessDays(t, service);
   const [a, stranger, dist, other] = ["ak_a", "ak_a_stranger", "ak_dist", "ak_other"].map(service.as) as [
@@ -29,7 +29,7 @@ t.test("any cursor is a page of the caller's own events or 400", async (t) => {
   }
   await sequence();
   const given: string[] = [];
-  // Who has no events is given the cursor of the beginning.
+  // A caller without events gets the cursor of the beginning.
   for (const reader of [a, dist, stranger])
     for (const limit of [1, 2, 5, 12]) given.push((await reader.get(`/v1/events?limit=${limit}`)).json.next_cursor);
 
@@ -40,7 +40,7 @@ t.test("any cursor is a page of the caller's own events or 400", async (t) => {
     changed.map(encodeURIComponent),
     fc.constantFrom(...given),
     fc.string({ unit: "binary", maxLength: 70 }).map(encodeURIComponent),
-    // Base64 of anything behind the usual beginning, and what is not even an escape.
+    // The usual prefix with random base64, and texts with invalid escapes.
     fc.uint8Array({ maxLength: 12 }).map((bytes) => `cur_${Buffer.from(bytes).toString("base64url")}`),
     fc.string({ unit: fc.constantFrom(..."%AZaz09_-=+&;.~!*'()"), maxLength: 20 }),
   );

@@ -1,4 +1,4 @@
-// GET /v1/events: a feed in pages. What is in a page is the sequencer's doing (test/jobs); here is how it is read.
+// GET /v1/events: how a feed is read page by page. For its order and contents see test/worker/tasks/sequence.test.ts.
 import t from "tap";
 import { keepBusinessDays } from "../support/business-days.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -16,7 +16,7 @@ async function redeem(by: Client, codes: string[], merchant: string): Promise<st
   return redemptions;
 }
 
-// Page by page until one is empty; what the last one gave as its cursor is the end.
+// Reads page by page until a page is empty. `end` is the cursor of that page.
 async function pullAll(by: Client, limit: number): Promise<{ events: Event[]; pages: string[]; end: string }> {
   const [events, pages]: [Event[], string[]] = [[], []];
   let target = `/v1/events?limit=${limit}`;
@@ -29,17 +29,19 @@ async function pullAll(by: Client, limit: number): Promise<{ events: Event[]; pa
   }
 }
 
-// Whole bodies as rules.render_event makes them, in the order of events of a party (of the tenant in Variant A).
+// The bodies as rules.render_event builds them, in order: the events of a party, or of the whole tenant.
 async function bodiesOf(service: Running, tenant: string, party?: string): Promise<string[]> {
   const rows = await service.owner.rows<{ body: string }>(
-    `select rules.render_event(e) as body from core.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
-     where t.external_id = $1 and p.external_id = coalesce($2, p.external_id) and e.coupon_id is not null order by e.event_seq`,
+    `select rules.render_event(e) as body
+     from core.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
+     where t.external_id = $1 and p.external_id = coalesce($2, p.external_id) and e.coupon_id is not null
+     order by e.event_seq`,
     [tenant, party ?? null],
   );
   return rows.map(({ body }) => body);
 }
 
-t.test("Variant A has one feed for the tenant, whoever the distributor is", async (t) => {
+t.test("In Variant A the tenant has one feed for all distributors", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   await service.apply({
@@ -71,17 +73,21 @@ t.test("Variant A has one feed for the tenant, whoever the distributor is", asyn
   t.equal(
     page.text,
     `{"events":[${(await bodiesOf(service, "ten_a")).join(",")}],"next_cursor":"${page.json.next_cursor}"}`,
-    "each as rules.render_event has it; no batch events",
+    "the bodies of rules.render_event, without batch events",
   );
   t.strictSame(
     (await service.as("ak_a_second").get("/v1/events")).json,
     page.json,
-    "whichever credential of the tenant asks",
+    "every credential of the tenant reads the same feed",
   );
-  t.strictSame((await service.as("ak_a_stranger").get("/v1/events")).json.events, [], "another tenant has its own");
+  t.strictSame(
+    (await service.as("ak_a_stranger").get("/v1/events")).json.events,
+    [],
+    "another tenant has its own feed",
+  );
 });
 
-t.test("Variant B has a feed for each distributor", async (t) => {
+t.test("In Variant B each distributor has its own feed", async (t) => {
   const service = await startService(t);
   const { sequence } = await keepBusinessDays(t, service);
   const [maker, dist, pos] = ["ak_maker", "ak_dist", "ak_pos"].map(service.as) as [Client, Client, Client];
@@ -96,7 +102,8 @@ t.test("Variant B has a feed for each distributor", async (t) => {
   await service.mint();
   await maker.post("/v1/batches/allocate", { request_id: newRequestId(), batch: created.json.batch.external_id });
   const [row] = await service.owner.rows<{ coupon_id: string }>(
-    "select rules.format_id('cpn', coupon_id) as coupon_id from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1",
+    `select rules.format_id('cpn', coupon_id) as coupon_id
+     from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`,
     [created.json.batch.external_id],
   );
   await service.admin.rows("select admin.void_coupon('ten_b', $1, 'to have an event of another distributor')", [
@@ -114,11 +121,11 @@ t.test("Variant B has a feed for each distributor", async (t) => {
     makers.json.events.map(({ event_type }: Event) => event_type),
     ["coupon.voided"],
   );
-  t.strictSame((await pos.get("/v1/events")).json.events, [], "who only redeems has none");
+  t.strictSame((await pos.get("/v1/events")).json.events, [], "a party that only redeems has no events");
 });
 
 t.test(
-  "pages follow each other by cursor; at the end next_cursor is the given one, and what comes later is behind it",
+  "Each next_cursor continues after its page; at the end of a feed it is the given cursor, and later events follow it",
   async (t) => {
     const service = await startService(t);
     const a = service.as("ak_a");
@@ -130,11 +137,11 @@ t.test(
     t.strictSame(
       (await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json,
       empty.json,
-      "the cursor of an empty feed is its beginning",
+      "the cursor of an empty feed points to its beginning",
     );
 
     await redeem(a, codes.slice(0, 20), "mch_a");
-    t.strictSame((await a.get("/v1/events")).json.events, [], "nothing before its position is known");
+    t.strictSame((await a.get("/v1/events")).json.events, [], "an event without a position is not shown yet");
     await sequence();
     const all = await pullAll(a, 1000);
     t.equal(all.events.length, 20);
@@ -142,12 +149,12 @@ t.test(
       const paged = await pullAll(a, limit);
       t.strictSame(paged.events, all.events, `limit ${limit}`);
       t.equal(paged.end, all.end);
-      t.strictSame((await pullAll(a, limit)).pages, paged.pages, "pages read again are the same bytes");
+      t.strictSame((await pullAll(a, limit)).pages, paged.pages, "pages read again have the same bytes");
     }
     t.strictSame(
       (await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json.events,
       all.events,
-      "the first cursor goes on from the beginning",
+      "the cursor of the empty feed reads from the beginning",
     );
 
     await redeem(a, codes.slice(20), "mch_a");
@@ -158,7 +165,7 @@ t.test(
   },
 );
 
-t.test("a cursor that no page of this feed has given is refused, and so is a limit beyond 1 to 1000", async (t) => {
+t.test("A cursor that is not from this feed is 400, and so is a limit outside 1 to 1000", async (t) => {
   const service = await startService(t);
   const [a, stranger] = [service.as("ak_a"), service.as("ak_a_stranger")];
   const { sequence } = await keepBusinessDays(t, service);
@@ -166,7 +173,7 @@ t.test("a cursor that no page of this feed has given is refused, and so is a lim
   await redeem(a, codes, "mch_a");
   await sequence();
   const { next_cursor: cursor } = (await a.get("/v1/events")).json;
-  t.equal((await stranger.get(`/v1/events?cursor=${cursor}`)).status, 400, "beyond the end of a feed that is shorter");
+  t.equal((await stranger.get(`/v1/events?cursor=${cursor}`)).status, 400, "a cursor beyond the end of a shorter feed");
   const wrong = [
     "",
     "0",
@@ -201,7 +208,7 @@ t.test("a cursor that no page of this feed has given is refused, and so is a lim
   for (const given of ["1", "1000"]) t.equal((await a.get(`/v1/events?limit=${given}`)).status, 200);
 });
 
-t.test("a page has 100 events unless asked otherwise", async (t) => {
+t.test("A page has 100 events by default", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const { sequence } = await keepBusinessDays(t, service);

@@ -1,4 +1,4 @@
-// The shape of requests: what is 400, what reaches the database, and that a refusal never repeats what came.
+// The fields of requests: bad values are 400 and are never repeated in the answer; good values reach the database.
 import t from "tap";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { bodies, code, keys, startStub } from "../support/stub.ts";
@@ -7,7 +7,7 @@ const long = (length: number) => "x".repeat(length);
 const text = ["", 1, null, true, {}, [], "a\u0000", "a\ud800", "line\nbreak"];
 const amounts = [-0.01, 1e12, "1", null, true, [1]];
 
-// What is wrong in each field, beside being missing.
+// Bad values by field. A missing field is tested apart.
 const wrong: Record<string, unknown[]> = {
   request_id: [...text, long(129)],
   lock_request_id: [...text, long(129)],
@@ -41,7 +41,7 @@ const optional: Record<string, string[]> = {
   "/v1/batches": ["distributor"],
 };
 
-t.test("every wrong field of every route is 400 and named, in both variants", async (t) => {
+t.test("Every bad field of every route is 400 and named, in both variants", async (t) => {
   const { asA, asB, calls } = await startStub(t);
   for (const [path, body] of Object.entries(bodies)) {
     for (const client of [asA, asB]) {
@@ -66,10 +66,10 @@ t.test("every wrong field of every route is 400 and named, in both variants", as
       }
     }
   }
-  t.ok(calls.every((call) => call.operation !== "refuse"));
+  t.ok(calls.every((call) => call.operation !== "spend_nonce"));
 });
 
-t.test("what is right reaches the database as the operation's arguments, and never the code", async (t) => {
+t.test("Good values reach the database as arguments of the operation; the code itself never does", async (t) => {
   const { asA, asB, calls } = await startStub(t);
   const coupon = lookupHash(keys, code);
   const merchant = "mch_1";
@@ -110,7 +110,7 @@ t.test("what is right reaches the database as the operation's arguments, and nev
   t.equal(calls.pop()!.request_id, "q-1");
 });
 
-t.test("codes are taken as people type them, and count as the same value", async (t) => {
+t.test("A code may be typed in groups, in lower case and with l for 1, and is the same value", async (t) => {
   const { asA, calls } = await startStub(t);
   const typed = `${code.slice(0, 4)}-${code.slice(4, 8).toLowerCase()} ${code.slice(8)}`.replace("1", "l");
   await asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
@@ -119,7 +119,7 @@ t.test("codes are taken as people type them, and count as the same value", async
   t.equal(calls[1]!.body_hash, calls[0]!.body_hash);
 });
 
-t.test("Variant A: store and terminal are free, redemption_context is known", async (t) => {
+t.test("Variant A: store and terminal are free texts, and redemption_context is a field", async (t) => {
   const { asA, calls } = await startStub(t);
   const lock = async (more: object) => asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], ...more });
   t.equal((await lock({ store: "  Cafe\u0301 1 ", terminal: "Kasse 2" })).status, 200);
@@ -128,7 +128,7 @@ t.test("Variant A: store and terminal are free, redemption_context is known", as
   t.equal((await lock({ store: `  ${"é".repeat(64)}  ` })).status, 200, "64 characters after trimming");
   t.equal((await lock({ store: long(65) })).status, 400);
   calls.length = 0;
-  t.equal((await lock({ store: "   " })).status, 200, "nothing left is nothing given");
+  t.equal((await lock({ store: "   " })).status, 200, "only spaces count as not given");
   t.notOk("store" in JSON.parse(JSON.stringify(calls.pop()!.args)));
 
   const items = [{ sku: "A1", quantity: 2, amount: 19.9 }, {}];
@@ -151,18 +151,18 @@ t.test("Variant A: store and terminal are free, redemption_context is known", as
   ]);
 });
 
-t.test("Variant B: a terminal needs a store, redemption_context is unknown", async (t) => {
+t.test("Variant B: a terminal needs a store, and redemption_context is an unknown field", async (t) => {
   const { asB, calls } = await startStub(t);
   const lock = async (more: object) => asB.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], ...more });
   t.equal((await lock({ store: " S1", terminal: "T1" })).status, 200);
-  t.match(calls.pop()!.args, { store: " S1", terminal: "T1" }, "as given: it is looked up");
+  t.match(calls.pop()!.args, { store: " S1", terminal: "T1" }, "unchanged, because it is looked up");
   t.match((await lock({ terminal: "T1" })).json.details.issues, [{ path: "terminal" }]);
   t.match((await lock({ redemption_context: {} })).json.details.issues, [
     { path: "redemption_context", message: "unknown field" },
   ]);
 });
 
-t.test("numbers beyond what can be kept are 400", async (t) => {
+t.test("Numbers that cannot be stored are 400", async (t) => {
   const { asA } = await startStub(t);
   const body = JSON.stringify(bodies["/v1/coupons/lock"]).slice(0, -1);
   for (const literal of ["1e400", "-1e400", "1000000000000", "NaN", "Infinity", "1e12"])
@@ -171,7 +171,7 @@ t.test("numbers beyond what can be kept are 400", async (t) => {
     t.equal((await asA.post("/v1/coupons/lock", `${body},"order_amount":${literal}}`)).status, 200, literal);
 });
 
-t.test("a body that is no JSON object is 400", async (t) => {
+t.test("A body that is not a JSON object is 400", async (t) => {
   const { asA } = await startStub(t);
   for (const body of [
     "",
@@ -189,7 +189,7 @@ t.test("a body that is no JSON object is 400", async (t) => {
   }
 });
 
-t.test("a code in the wrong place is not repeated, not even as the name of a field", async (t) => {
+t.test("A code in the wrong place is not repeated, not even as the name of a field", async (t) => {
   const { asA, log } = await startStub(t);
   for (const body of [
     { [code]: 1 },
@@ -203,12 +203,12 @@ t.test("a code in the wrong place is not repeated, not even as the name of a fie
   t.notMatch(JSON.stringify(log), code);
 });
 
-t.test("query parameters and bodies that a route does not know are 400", async (t) => {
+t.test("Unknown query parameters are 400", async (t) => {
   const { asA } = await startStub(t);
   t.match((await asA.get("/v1/batches/bat_1?limit=1")).json.details.issues, [
     { path: "limit", message: "unknown query parameter" },
   ]);
-  t.equal((await asA.get("/v1/batches/bat_1?batch=bat_2")).status, 400, "a parameter never replaces a segment");
+  t.equal((await asA.get("/v1/batches/bat_1?batch=bat_2")).status, 400, "a parameter never replaces a path segment");
   t.equal((await asA.get("/v1/batches/bat_1?")).status, 200);
   t.equal((await asA.post("/v1/coupons/lock?x=1", bodies["/v1/coupons/lock"])).status, 400);
   t.equal((await asA.get(`/v1/batches/${long(65)}`)).status, 400);
@@ -216,7 +216,7 @@ t.test("query parameters and bodies that a route does not know are 400", async (
   t.equal((await asA.get("/v1/requests/%00")).status, 400);
 });
 
-t.test("an idempotency-key has 1 to 128 printable characters", async (t) => {
+t.test("An idempotency-key has 1 to 128 printable characters", async (t) => {
   const { asA, calls } = await startStub(t);
   const post = (idempotencyKey: string) => asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"], { idempotencyKey });
   t.equal((await post("key 1")).status, 200);

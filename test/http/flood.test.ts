@@ -1,5 +1,5 @@
-// Clients that go away in the middle, say nothing or say it slowly: the process lives, says nothing on standard error, and honest
-// clients notice little. A scaled-down form; `npm run bench -- floods` is the full one.
+// Clients that leave midway, send nothing or send slowly: the process survives, writes nothing to standard error, and
+// other clients notice little. A short form of `npm run bench -- floods`.
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import t from "tap";
@@ -11,7 +11,7 @@ import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 
 const merchant = "mch_a";
-// What no till notices, whatever it was before. Other test files run beside this one.
+// No till notices a latency below this. Other test files run at the same time.
 const unnoticedMs = 150;
 const honestAtOnce = 4;
 
@@ -43,7 +43,7 @@ type Line = { msg?: string; url?: string; status?: number; operation?: string };
 async function startServe(service: Running) {
   const program = startProgram(service, "serve");
   t.teardown(() => program.kill("SIGKILL"));
-  const said = text(program.stderr);
+  const stderr = text(program.stderr);
   const lines: Line[] = [];
   const url = await new Promise<string>((resolve) =>
     createInterface(program.stdout).on("line", (text) => {
@@ -52,21 +52,21 @@ async function startServe(service: Running) {
       if (line.msg === "serving") resolve(line.url!);
     }),
   );
-  return { program, said, lines, url };
+  return { program, stderr, lines, url };
 }
 
 t.test(
-  "a flood of clients that leave, idle or drip: no crash, no word of an unhandled error, and honest clients are served as before",
+  "A flood of clients that leave, idle or drip causes no crash or unhandled error, and delays no honest client",
   async (t) => {
     const service = await startService(t);
-    const { program, said, lines, url } = await startServe(service);
+    const { program, stderr, lines, url } = await startServe(service);
     const target: Target = { url, accessKey: "ak_a", secret: secretOf("ak_a") };
     const honest = createClient(target);
     const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 700);
     const next = () => codes.splice(0, 100);
     await shop(honest, next());
     const without = p99(await shop(honest, next()));
-    // Who asks for an answer takes time of the service, whether he stays or leaves.
+    // Clients that ask for an answer use the service's time, whether they stay or leave.
     const staying = cutAnswers(target, 200, true);
     const besideStaying = p99(await shop(honest, next()));
     await staying;
@@ -79,24 +79,24 @@ t.test(
     ];
     for (const [what, start, otherwise = without] of floods) {
       const isLeaving = what.includes("leave");
-      // Who leaves does so while the honest ones shop; who stays is there before.
+      // Clients that leave do so while the honest ones work; the others are connected before.
       const flood = start();
       if (!isLeaving) await flood;
       const during = p99(await shop(honest, next()));
       const held = await flood;
-      if (held) t.equal(held.open(), parseInt(what, 10), "all the while");
+      if (held) t.equal(held.open(), parseInt(what, 10), "all stay connected");
       held?.letGo();
       t.ok(
         during <= Math.max(2 * otherwise, unnoticedMs),
         `${what}: p99 ${during.toFixed(1)} ms, ${otherwise.toFixed(1)} ms without`,
       );
     }
-    t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "alive");
+    t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "the process is ready");
     program.kill("SIGTERM");
     t.equal(await exitCodeOf(program), 0);
-    t.equal(await said, "", "nothing on standard error");
-    // Of those that are reset some never reach the handler.
+    t.equal(await stderr, "", "nothing on standard error");
+    // Some connections are reset before they reach the handler.
     const cut = lines.filter(({ status, operation }) => status === 400 && operation === "redeem").length;
-    t.ok(cut >= 100 && cut <= 200, `${cut} bodies that ended early were given up, and none is waited for`);
+    t.ok(cut >= 100 && cut <= 200, `${cut} bodies that ended early were given up, and the service waits for none`);
   },
 );

@@ -1,4 +1,4 @@
-// What the node server under the app bounds, and what it answers to what never becomes a request of ours.
+// The limits of the Node server under the app, and its answers to bytes that never become a request.
 import { connect, type Socket } from "node:net";
 import type { Outcome } from "../../src/gate/gate.ts";
 import { text } from "node:stream/consumers";
@@ -9,11 +9,11 @@ import { bodies, startStub } from "../support/stub.ts";
 const lockPath = "/v1/coupons/lock";
 const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
 
-// A connection on which nothing is sent yet.
+// An open connection on which nothing has been sent.
 function open(t: Test, url: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
-  // One that is refused is reset.
+  // A refused connection is reset.
   socket.on("error", () => {});
   t.teardown(() => socket.destroy());
   return new Promise((resolve) => socket.once("connect", () => resolve(socket)));
@@ -21,7 +21,7 @@ function open(t: Test, url: string): Promise<Socket> {
 const closed = (socket: Socket) =>
   new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once("close", () => resolve())));
 
-t.test("a head that comes slowly, or not at all, and a body that comes slowly are ended in their time", async (t) => {
+t.test("A slow head, a missing head and a slow body get 408 in time", async (t) => {
   const { url, log } = await startStub(t, {}, { headersTimeoutSeconds: 1, requestTimeoutSeconds: 2 });
   const startedAt = performance.now();
   const [silent, slow, body] = await Promise.all([open(t, url), open(t, url), open(t, url)]);
@@ -33,10 +33,10 @@ t.test("a head that comes slowly, or not at all, and a body that comes slowly ar
   const took = performance.now() - startedAt;
   for (const answer of answers) t.match(answer, /^HTTP\/1.1 408 [^]*x-request-id: req_[^]*"code":"INVALID_REQUEST"/);
   t.ok(took > 900 && took < 5_000, `${Math.round(took)} ms`);
-  t.equal(log.filter(({ status }) => status === 408).length, 3, "each is in the log");
+  t.equal(log.filter(({ status }) => status === 408).length, 3, "each one is logged");
 });
 
-t.test("connections beyond the limit are closed at once, and there is room again when others go", async (t) => {
+t.test("Connections beyond the limit are closed at once; when others end, new ones are accepted", async (t) => {
   const { url } = await startStub(t, {}, { connections: 3 });
   const kept = await Promise.all([1, 2, 3].map(() => open(t, url)));
   const refused = await open(t, url);
@@ -45,7 +45,7 @@ t.test("connections beyond the limit are closed at once, and there is room again
   for (const socket of kept) socket.destroy();
   await Promise.all(kept.map(closed));
   let status = 0;
-  // The server may notice a little later than we do.
+  // The server may notice closed connections a little later.
   while (status !== 200)
     status = await sendPlain(url, "GET", "/healthz").then(
       (reply) => reply.status,
@@ -54,7 +54,7 @@ t.test("connections beyond the limit are closed at once, and there is room again
   t.equal(status, 200);
 });
 
-t.test("requests beyond those worked on are 503 at once, and who sends slowly takes nobody's place", async (t) => {
+t.test("Requests beyond openRequests get 503 at once; a request counts once it is fully received", async (t) => {
   const finish: (() => void)[] = [];
   const perform = () =>
     new Promise<Outcome>((resolve) =>
@@ -78,7 +78,7 @@ t.test("requests beyond those worked on are 503 at once, and who sends slowly ta
   t.equal((await fourth).status, 200);
 });
 
-t.test("size of body and head are settings", async (t) => {
+t.test("The maximum sizes of body and head are settings", async (t) => {
   const { url, asA } = await startStub(t, {}, { bodyBytes: 2_000, headerBytes: 2_000 });
   t.equal((await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_000, " "))).status, 200);
   t.match(await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_001, " ")), {
@@ -88,39 +88,36 @@ t.test("size of body and head are settings", async (t) => {
   t.match(await sendBytes(url, `${health}x: ${"y".repeat(2_000)}\r\n\r\n`), /^HTTP\/1.1 431 /);
 });
 
-t.test(
-  "every answer has the usual shape and an id that is in the log: no host, another expectation, CONNECT, an upgrade",
-  async (t) => {
-    const { url, log } = await startStub(t);
-    const cases: [string, RegExp, string | undefined][] = [
-      [
-        "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n",
-        /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"[^]*"path":"host"/,
-        "INVALID_REQUEST",
-      ],
-      [
-        "CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\n\r\n",
-        /^HTTP\/1.1 404 [^]*"code":"ROUTE_NOT_FOUND"/,
-        "ROUTE_NOT_FOUND",
-      ],
-      ["nonsense\r\n\r\n", /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"/, "INVALID_REQUEST"],
-      [`${health}expect: a miracle\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
-      [`${health}connection: upgrade\r\nupgrade: websocket\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
-      ["GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1.1 200 /, undefined],
-    ];
-    for (const [bytes, wanted, code] of cases) {
-      const answer = await sendBytes(url, bytes);
-      t.match(answer, wanted, bytes.slice(0, 30));
-      const id = /x-request-id: (req_[0-9a-z]{26})\r\n/.exec(answer)?.[1];
-      t.ok(
-        log.some((line) => line["request_id"] === id && (code === undefined || line["code"] === code)),
-        "in the log",
-      );
-    }
-  },
-);
+t.test("Unusual requests get the usual answer, with a request_id that is in the log", async (t) => {
+  const { url, log } = await startStub(t);
+  const cases: [bytes: string, expected: RegExp, code: string | undefined][] = [
+    [
+      "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n",
+      /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"[^]*"path":"host"/,
+      "INVALID_REQUEST",
+    ],
+    [
+      "CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\n\r\n",
+      /^HTTP\/1.1 404 [^]*"code":"ROUTE_NOT_FOUND"/,
+      "ROUTE_NOT_FOUND",
+    ],
+    ["nonsense\r\n\r\n", /^HTTP\/1.1 400 [^]*"code":"INVALID_REQUEST"/, "INVALID_REQUEST"],
+    [`${health}expect: a miracle\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
+    [`${health}connection: upgrade\r\nupgrade: websocket\r\nconnection: close\r\n\r\n`, /^HTTP\/1.1 200 /, undefined],
+    ["GET /healthz HTTP/1.0\r\n\r\n", /^HTTP\/1.1 200 /, undefined],
+  ];
+  for (const [bytes, expected, code] of cases) {
+    const answer = await sendBytes(url, bytes);
+    t.match(answer, expected, bytes.slice(0, 30));
+    const id = /x-request-id: (req_[0-9a-z]{26})\r\n/.exec(answer)?.[1];
+    t.ok(
+      log.some((line) => line["request_id"] === id && (code === undefined || line["code"] === code)),
+      "in the log",
+    );
+  }
+});
 
-t.test("what cannot be read behind a request that waits for its answer is not answered in its place", async (t) => {
+t.test("Unreadable bytes after a waiting request are not answered in place of that request", async (t) => {
   let finish = () => {};
   const findCredential = () =>
     new Promise<null>((resolve) => {
@@ -136,11 +133,11 @@ t.test("what cannot be read behind a request that waits for its answer is not an
   ].join("\r\n");
   socket.write(`GET /v1/batches/bat_1 HTTP/1.1\r\nhost: x\r\n${signed}\r\n\r\nnonsense\r\n\r\n`);
   const answer = await text(socket).catch(() => "");
-  t.equal(answer, "", "the connection is cut, and the caller knows that it does not know");
+  t.equal(answer, "", "the connection is cut, so the caller knows that the outcome is unknown");
   finish();
 });
 
-t.test("what goes well with a health check is logged for debugging only, what does not is news", async (t) => {
+t.test("A successful health check is logged at debug level, a failed one at info level", async (t) => {
   let isReady = true;
   const { url, log } = await startStub(t, { readVersion: async () => ({ migration: isReady ? "1" : "0", code: "1" }) });
   const level = async (path: string) => [(await sendPlain(url, "GET", path)).status, log.at(-1)!["level"]];

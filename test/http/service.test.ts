@@ -1,4 +1,4 @@
-// HTTP and database together: what each promises only holds when both do.
+// HTTP and database together: promises that need both.
 import t from "tap";
 import { newRequestId, startService } from "../support/service.ts";
 import { sendPlain } from "../support/client.ts";
@@ -9,64 +9,67 @@ import { connect } from "../../src/database/connect.ts";
 const lockPath = "/v1/coupons/lock";
 const redeemPath = "/v1/coupons/redeem";
 
-t.test("a coupon's life over signed HTTP, in both variants, without its code in any answer or log line", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const lives = [
-    {
-      maker: a,
-      pos: a,
-      template: "tpl_fixed",
-      merchant: "mch_a",
-      more: {
-        store: " Main ",
-        terminal: "till 2",
-        redemption_context: { items: [{ sku: "x", quantity: 1, amount: 20 }] },
+t.test(
+  "A coupon goes through its life over signed HTTP in both variants; no answer or log line contains its code",
+  async (t) => {
+    const service = await startService(t);
+    const a = service.as("ak_a");
+    const lives = [
+      {
+        maker: a,
+        pos: a,
+        template: "tpl_fixed",
+        merchant: "mch_a",
+        more: {
+          store: " Main ",
+          terminal: "till 2",
+          redemption_context: { items: [{ sku: "x", quantity: 1, amount: 20 }] },
+        },
       },
-    },
-    {
-      maker: service.as("ak_maker"),
-      pos: service.as("ak_pos"),
-      template: "tpl_b",
-      merchant: "mch_b",
-      more: { store: "S1", terminal: "T1" },
-    },
-  ];
-  for (const { maker, pos, template, merchant, more } of lives) {
-    const { codes, couponIds } = await service.makeBatch(maker, template, 3);
-    const [first, second, third] = codes as [string, string, string];
-    const lockId = newRequestId();
-    const answers = [
-      await pos.post("/v1/coupons/query", { coupon: first, merchant }),
-      await pos.post(lockPath, { request_id: lockId, coupon: first, merchant, order_amount: 20, ...more }),
-      await pos.post("/v1/coupons/confirm", {
-        request_id: newRequestId(),
-        lock_request_id: lockId,
-        coupon: first.toLowerCase(),
-        merchant,
-      }),
-      await pos.post(redeemPath, { request_id: newRequestId(), coupon: second, merchant }),
-      await pos.get(`/v1/requests/${lockId}`),
+      {
+        maker: service.as("ak_maker"),
+        pos: service.as("ak_pos"),
+        template: "tpl_b",
+        merchant: "mch_b",
+        more: { store: "S1", terminal: "T1" },
+      },
     ];
-    const { redemption } = answers[3]!.json;
-    answers.push(
-      await pos.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption, reason: "returned" }),
-    );
-    answers.push(await pos.post("/v1/coupons/void", { request_id: newRequestId(), coupon: third, merchant }));
-    for (const answer of answers) {
-      t.equal(answer.status, 200, answer.text);
-      t.ok(answer.json.ok);
-      t.notMatch(answer.text, new RegExp(codes.join("|"), "i"));
+    for (const { maker, pos, template, merchant, more } of lives) {
+      const { codes, couponIds } = await service.makeBatch(maker, template, 3);
+      const [first, second, third] = codes as [string, string, string];
+      const lockId = newRequestId();
+      const answers = [
+        await pos.post("/v1/coupons/query", { coupon: first, merchant }),
+        await pos.post(lockPath, { request_id: lockId, coupon: first, merchant, order_amount: 20, ...more }),
+        await pos.post("/v1/coupons/confirm", {
+          request_id: newRequestId(),
+          lock_request_id: lockId,
+          coupon: first.toLowerCase(),
+          merchant,
+        }),
+        await pos.post(redeemPath, { request_id: newRequestId(), coupon: second, merchant }),
+        await pos.get(`/v1/requests/${lockId}`),
+      ];
+      const { redemption } = answers[3]!.json;
+      answers.push(
+        await pos.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption, reason: "returned" }),
+      );
+      answers.push(await pos.post("/v1/coupons/void", { request_id: newRequestId(), coupon: third, merchant }));
+      for (const answer of answers) {
+        t.equal(answer.status, 200, answer.text);
+        t.ok(answer.json.ok);
+        t.notMatch(answer.text, new RegExp(codes.join("|"), "i"));
+      }
+      t.equal(answers[0]!.json.coupon.coupon_id, couponIds[0]);
+      t.equal(answers[1]!.json.discount_amount, 5);
+      for (const code of codes) t.notMatch(JSON.stringify(service.log), new RegExp(code, "i"));
     }
-    t.equal(answers[0]!.json.coupon.coupon_id, couponIds[0]);
-    t.equal(answers[1]!.json.discount_amount, 5);
-    for (const code of codes) t.notMatch(JSON.stringify(service.log), new RegExp(code, "i"));
-  }
-  for (const hidden of ["signature", "nonce", secretOf("ak_a"), "Main"])
-    t.notMatch(JSON.stringify(service.log), hidden);
-});
+    for (const hidden of ["signature", "nonce", secretOf("ak_a"), "Main"])
+      t.notMatch(JSON.stringify(service.log), hidden);
+  },
+);
 
-t.test("a retry gets the first answer byte for byte, by request_id and by idempotency-key", async (t) => {
+t.test("A retry by request_id or by idempotency-key gets the first answer byte for byte", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const { codes } = await service.makeBatch(a, "tpl_fixed", 2);
@@ -86,25 +89,22 @@ t.test("a retry gets the first answer byte for byte, by request_id and by idempo
   t.equal((await service.owner.rows("select from core.redemption")).length, 1);
 });
 
-t.test(
-  "a request that is refused before it is judged leaves no record, so that the id can be used again",
-  async (t) => {
-    const service = await startService(t);
-    const a = service.as("ak_a");
-    const { codes } = await service.makeBatch(a, "tpl_fixed", 1);
-    const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
-    t.equal((await a.post(redeemPath, { ...body, extra: 1 })).status, 400);
-    t.equal((await a.post(redeemPath, { ...body, coupon: "0000000000000000" })).status, 422);
-    t.match((await a.post(redeemPath, { ...body, order_amount: 1.234 })).json, {
-      code: "INVALID_REQUEST",
-      details: { issues: [{ path: "order_amount" }] },
-    });
-    t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404);
-    t.equal((await a.post(redeemPath, body)).status, 200);
-  },
-);
+t.test("A request that is refused before it is decided leaves no record, so its ID can be used again", async (t) => {
+  const service = await startService(t);
+  const a = service.as("ak_a");
+  const { codes } = await service.makeBatch(a, "tpl_fixed", 1);
+  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
+  t.equal((await a.post(redeemPath, { ...body, extra: 1 })).status, 400);
+  t.equal((await a.post(redeemPath, { ...body, coupon: "0000000000000000" })).status, 422);
+  t.match((await a.post(redeemPath, { ...body, order_amount: 1.234 })).json, {
+    code: "INVALID_REQUEST",
+    details: { issues: [{ path: "order_amount" }] },
+  });
+  t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404);
+  t.equal((await a.post(redeemPath, body)).status, 200);
+});
 
-t.test("a nonce is used once, whatever became of its request and whichever connection it takes", async (t) => {
+t.test("A nonce is accepted once, whatever the outcome of its request, and on any connection", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const nonce = "0123456789abcdef";
@@ -113,7 +113,7 @@ t.test("a nonce is used once, whatever became of its request and whichever conne
   t.equal(
     (await service.as("ak_a_second").get("/v1/batches/bat_x", { nonce })).status,
     404,
-    "single use per access key",
+    "each access key has its own nonces",
   );
   const together = await Promise.all(
     Array.from({ length: 20 }, () => a.get("/v1/batches/bat_x", { nonce: "fedcba9876543210" })),
@@ -122,7 +122,7 @@ t.test("a nonce is used once, whatever became of its request and whichever conne
 });
 
 t.test(
-  "a revoked credential is refused at once and exactly as an unknown one, a changed secret is taken at once",
+  "A changed secret works at once; a revoked credential gets the same answer as an unknown one at once",
   async (t) => {
     const service = await startService(t);
     const a = service.as("ak_a");
@@ -152,15 +152,16 @@ t.test(
   },
 );
 
-t.test("what waits for a row waits alone, and in time", async (t) => {
+t.test("A call that waits for a locked row delays no other coupon, and ends in time", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const { codes, couponIds } = await service.makeBatch(a, "tpl_fixed", 2);
   const lock = (coupon: string, request_id: string) => a.post(lockPath, { request_id, coupon, merchant: "mch_a" });
   const ids = Array.from({ length: 10 }, newRequestId);
-  // Somebody in psql holds the row for longer than a request may take.
+  // A psql session locks the row for longer than a request may take.
   const held = service.owner.rows(
-    "with held as (select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update) select pg_sleep(5) from held",
+    `with held as (select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update)
+     select pg_sleep(5) from held`,
     [couponIds[0]],
   );
   const isFree = "select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update skip locked";
@@ -174,22 +175,23 @@ t.test("what waits for a row waits alone, and in time", async (t) => {
     t.match([status, json.code, headers["retry-after"]], [503, "UNAVAILABLE", "1"]);
   t.ok(performance.now() - startedAt < 4_000, "within 4 s");
   await held;
-  // 503 may come while the statement still waits, so its outcome is not known; the same request_id finds out.
+  // A 503 may come while the statement still waits, so its outcome is unknown. A retry with the same request_id tells.
   const outcomes: number[] = [];
   for (const id of ids) outcomes.push((await lock(codes[0]!, id)).status);
-  t.strictSame(outcomes.toSorted(), [200, ...Array<number>(9).fill(409)], "one of them has the coupon");
+  t.strictSame(outcomes.toSorted(), [200, ...Array<number>(9).fill(409)], "one of them gets the coupon");
 });
 
-t.test("without its database it answers 503 in time, and works again when that is back", async (t) => {
+t.test("Without its database the service answers 503 in time, and it recovers when the database is back", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   t.equal((await sendPlain(service.url, "GET", "/readyz")).status, 200);
   t.equal((await a.get("/v1/batches/bat_x")).status, 404);
-  // Without a role of ours: only the login itself may end its connections.
+  // No role of ours may end connections, so this session keeps the role of its login.
   const login = connect(service.address, { name: "coupon test", max: 1 });
   t.teardown(() => login.end());
-  const kill =
-    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'coupon serve'";
+  const kill = `
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'coupon serve'`;
   const calls = Array.from({ length: 40 }, async () => {
     const startedAt = performance.now();
     const { status } = await a.get("/v1/batches/bat_x");
@@ -198,7 +200,7 @@ t.test("without its database it answers 503 in time, and works again when that i
   t.ok((await login.rows(kill)).length > 0);
   const results = await Promise.all(calls);
   t.ok(results.every(({ status, ms }) => [404, 503].includes(status) && ms < 4_000));
-  // Connections that were idle may still have to notice.
+  // Idle connections may notice the loss only now.
   const until = performance.now() + 2_000;
   let status = 503;
   while (status === 503 && performance.now() < until) ({ status } = await a.get("/v1/batches/bat_x"));

@@ -1,3 +1,4 @@
+// The reader of bodies, and the hash that compares bodies by value.
 import t from "tap";
 import { canonicalJson, hashBody } from "../../src/crypto/body-hash.ts";
 import { parseObject } from "../../src/http/strict-json.ts";
@@ -8,7 +9,7 @@ import { Problem } from "../../src/http/problem.ts";
 const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
 const read = (text: string | Uint8Array) => parseObject(Buffer.from(text));
 
-t.test("objects are read", async (t) => {
+t.test("JSON objects are read", async (t) => {
   const texts = [
     "{}",
     ' {\n"a" : [1, {"a": "b"}], "c":"a" , "d":{"a":"a:","b":":"}}\r\n',
@@ -18,7 +19,7 @@ t.test("objects are read", async (t) => {
   for (const text of texts) t.strictSame(read(text), JSON.parse(text));
 });
 
-t.test("everything else is refused, and nothing of it is repeated", async (t) => {
+t.test("Everything else is refused, and the refusal repeats nothing of it", async (t) => {
   const bad: (string | Uint8Array)[] = [
     "",
     "null",
@@ -57,13 +58,13 @@ t.test("everything else is refused, and nothing of it is repeated", async (t) =>
   }
 });
 
-t.test("a deep body is refused or read, but never breaks the reader", async (t) => {
+t.test("A deeply nested body does not break the reader", async (t) => {
   const depth = 10_000;
   t.ok(read(`{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`));
 });
 
 t.test(
-  "the body hash is of values: order, spaces and spelling of numbers do not matter, request_id does not count",
+  "The body hash compares values: key order, spaces, spelling of numbers and request_id do not matter",
   async (t) => {
     const hash = (text: string) => hashBody(keys, read(text));
     const plain = hash('{"request_id":"r-1","a":1.5,"b":{"x":[1,2],"y":"z"}}');
@@ -82,19 +83,19 @@ t.test(
   },
 );
 
-t.test("a rotation of the master key does not change the body hash", async (t) => {
+t.test("A rotation of the master key does not change the body hash", async (t) => {
   const rotated = parseMasterKeys(
     `2:${Buffer.alloc(32, 9).toString("base64")},1:${Buffer.alloc(32, 7).toString("base64")}`,
   );
   t.equal(hashBody(rotated, { a: 1 }), hashBody(keys, { a: 1 }));
 });
 
-t.test("generated ids are TypeIDs", async (t) => {
+t.test("Generated IDs are TypeIDs", async (t) => {
   t.match(newId("req"), /^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
   t.equal(
     newId("req", 1_781_985_600_000).slice(0, 13),
     newId("req", 1_781_985_600_000).slice(0, 13),
-    "time comes first",
+    "the time is at the beginning",
   );
   t.not(newId("req"), newId("req"));
 });

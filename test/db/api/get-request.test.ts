@@ -1,8 +1,8 @@
-// Which requests leave a record, and what a caller that lost its answer gets.
+// Which requests are recorded, and how a caller that lost its answer learns the outcome.
 import t from "tap";
 import { sendPlain, type Client, type Reply } from "../../support/client.ts";
+import { isReplay, readEverything } from "../../support/replays.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { readState } from "../../support/state.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 
 const redeemPath = "/v1/coupons/redeem";
@@ -13,12 +13,11 @@ t.before(async () => {
   a = service.as("ak_a");
 });
 
-const coupons = async (count: number) => (await service.makeBatch(a, "tpl_fixed", count)).codes;
-const everything = () => readState(service.owner, { withRequests: true });
-const isReplay = (reply: Reply) => reply.headers["idempotent-replayed"] === "true";
+const makeCoupons = async (count: number) => (await service.makeBatch(a, "tpl_fixed", count)).codes;
+const everything = () => readEverything(service);
 
-t.test("what was not judged is not recorded, and the id is free", async (t) => {
-  const codes = await coupons(12);
+t.test("A request that is refused before it is decided is not recorded, and its ID stays free", async (t) => {
+  const codes = await makeCoupons(12);
   const huge = "x".repeat(70_000);
   const wrongTag = (code: string) => code.slice(0, 15) + (code.endsWith("0") ? "1" : "0");
   type Body = { request_id: string; coupon: string; merchant: string };
@@ -46,20 +45,20 @@ t.test("what was not judged is not recorded, and the id is free", async (t) => {
     ["415", 415, (body) => a.post(redeemPath, body, { headers: { "content-type": "text/plain" } })],
     ["422: COUPON_CODE_INVALID", 422, (body) => a.post(redeemPath, { ...body, coupon: wrongTag(body.coupon) })],
   ];
-  codes.push(...(await coupons(attempts.length - codes.length)));
+  codes.push(...(await makeCoupons(attempts.length - codes.length)));
   for (const [name, status, attempt] of attempts) {
     const body = { request_id: newRequestId(), coupon: codes.pop()!, merchant: "mch_a" };
     const before = await everything();
     t.equal((await attempt(body)).status, status, name);
-    t.strictSame(await everything(), before, `${name}: nothing changed`);
+    t.strictSame(await everything(), before, `${name}: nothing changes`);
     t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404, `${name}: no record`);
-    const judged = await a.post(redeemPath, body);
-    t.ok(judged.status === 200 && !isReplay(judged), `${name}: the same id works then`);
+    const decided = await a.post(redeemPath, body);
+    t.ok(decided.status === 200 && !isReplay(decided), `${name}: the same ID works afterwards`);
   }
 });
 
-t.test("while an equal request is under way the second waits for it, at most 2 s", async (t) => {
-  const [one, two, three] = (await coupons(3)) as [string, string, string];
+t.test("A repeated request waits for the first one, for at most 2 s", async (t) => {
+  const [one, two, three] = (await makeCoupons(3)) as [string, string, string];
   const ids = [newRequestId(), newRequestId(), newRequestId()] as const;
   const redeem = (request_id: string, coupon: string) =>
     beginRequest(service, "ak_a", "redeem", { request_id, coupon, merchant: "mch_a" });
@@ -67,25 +66,25 @@ t.test("while an equal request is under way the second waits for it, at most 2 s
   const startedAt = performance.now();
   const second = (request_id: string, coupon: string) => a.post(redeemPath, { request_id, coupon, merchant: "mch_a" });
   const [answered, undone, tired] = [second(ids[0], one), second(ids[1], two), second(ids[2], three)];
-  const waiting =
-    "select from pg_locks k join pg_database d on d.oid = k.database where d.datname = current_database() and not k.granted";
+  const waiting = `select from pg_locks k join pg_database d on d.oid = k.database
+     where d.datname = current_database() and not k.granted`;
   while ((await service.owner.rows(waiting)).length < 3);
   await ends[0]("commit");
   await ends[1]("rollback");
-  t.match(await answered, { status: 200, headers: { "idempotent-replayed": "true" } }, "the first's answer");
+  t.match(await answered, { status: 200, headers: { "idempotent-replayed": "true" } }, "the answer of the first");
   const performed = await undone;
-  t.ok(performed.status === 200 && !isReplay(performed), "nothing had happened, so it happens now");
+  t.ok(performed.status === 200 && !isReplay(performed), "the first was rolled back, so the second runs");
   t.match(await tired, { status: 409, json: { code: "REQUEST_IN_PROGRESS" } });
-  t.ok(performance.now() - startedAt < 3_500, "in time");
+  t.ok(performance.now() - startedAt < 3_500, "all answers within 3.5 s");
   await ends[2]("commit");
   t.match(
     await second(ids[2], three),
     { status: 200, headers: { "idempotent-replayed": "true" } },
-    "which is not recorded: the retry gets the answer",
+    "REQUEST_IN_PROGRESS is not recorded, so a retry gets the answer",
   );
 });
 
-t.test("after 503 nothing happened, and a retry with the same request_id is judged", async (t) => {
+t.test("A request that got 503 before it ran can be retried with the same request_id", async (t) => {
   const { codes, couponIds } = await service.makeBatch(a, "tpl_fixed", 1);
   const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
   const release = await holdCoupon(service, couponIds[0]!);
@@ -101,8 +100,8 @@ t.test("after 503 nothing happened, and a retry with the same request_id is judg
   t.ok(retry.status === 200 && !isReplay(retry));
 });
 
-t.test("the outcome of a request can be asked for, by any id that it may have", async (t) => {
-  const [code] = await coupons(1);
+t.test("get_request returns the outcome of a request, whatever characters its ID has", async (t) => {
+  const [code] = await makeCoupons(1);
   const request_id = `${newRequestId()} ä/ö?#%2F "\\😀`;
   const target = `/v1/requests/${encodeURIComponent(request_id)}`;
   t.match(await a.get(target), { status: 404, json: { code: "NOT_FOUND", details: { resource: "request" } } });
@@ -113,7 +112,7 @@ t.test("the outcome of a request can be asked for, by any id that it may have", 
     const first = await a.post(redeemPath, { request_id: id, ...body });
     const { status, text, json } = await a.get(`/v1/requests/${encodeURIComponent(id)}`);
     t.equal(status, 200);
-    t.ok(text.includes(`"response":${first.text}`), "the answer as it was given");
+    t.ok(text.includes(`"response":${first.text}`), "the answer, byte for byte");
     t.match(json, {
       ok: true,
       request: {
@@ -127,8 +126,8 @@ t.test("the outcome of a request can be asked for, by any id that it may have", 
   }
 });
 
-t.test("answer and effect are one transaction", async (t) => {
-  const [code] = await coupons(1);
+t.test("The recorded answer and the effect are written in one transaction", async (t) => {
+  const [code] = await makeCoupons(1);
   const request_id = newRequestId();
   await a.post(redeemPath, { request_id, coupon: code, merchant: "mch_a" });
   const written = await service.owner.rows(

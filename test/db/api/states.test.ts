@@ -59,7 +59,7 @@ async function checkMatrix(t: Test, wanted: State[], letTimePass: (service: Runn
       for (const [index, operation] of operations.entries()) {
         const expected = expectedOf(state, operation, variant);
         await t.test(
-          `in Variant ${variant}, ${operation} of a coupon that is ${state}: ${expected.code ?? expected.status}`,
+          `In Variant ${variant}, ${operation} of a coupon that is ${state}: ${expected.code ?? expected.status}`,
           async (t) => {
             tables = await checkCell(t, {
               service,
@@ -155,7 +155,7 @@ t.test("Every operation on a batch in every state has the listed result", async 
       for (const operation of batchOperations) {
         const expected = expectedOfBatch(state, operation);
         await t.test(
-          `in Variant ${variant}, ${operation} of a batch that is ${state}: ${expected.code ?? expected.status}`,
+          `In Variant ${variant}, ${operation} of a batch that is ${state}: ${expected.code ?? expected.status}`,
           async (t) => {
             const body = { request_id: newRequestId(), batch: ids[state] };
             const call = () =>
