@@ -107,7 +107,7 @@ t.before(async () => {
 // For each second, its local date and the dates that are due to close at it.
 async function readInstants(zone: string, seconds: number[], dates: string[]): Promise<Instant[]> {
   return owner.rows<Instant>(
-    `select s.at, rules.to_local_date(to_timestamp(s.at), $2)::text as day,
+    `select s.at, rules.compute_local_date(to_timestamp(s.at), $2)::text as day,
             array(select d::text from unnest($3::text[]::date[]) d
                   where rules.find_due_date(d, to_timestamp(s.at), $2) is not null) as due
      from unnest($1::text[]::int[]) s (at) order by s.at`,

@@ -1,4 +1,4 @@
-// Generated request lines and headers, sent as bytes: some are almost right, some are garbage.
+// Generated HTTP requests: request lines and headers as bytes, from nearly correct to random.
 import fc from "fast-check";
 import t from "tap";
 import { sign } from "../../src/crypto/request-signature.ts";
