@@ -3,7 +3,7 @@ import { newRequestId } from "../support/service.ts";
 import type { Recorded } from "./call.ts";
 import type { Coupon } from "./coupon.ts";
 import { kindOf, merchantNames, type Caller } from "./kinds.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./knowledge.ts";
 
 // unknown: a well-formed code that no coupon has. mistyped: a code with a wrong tag.
 export type BadCodes = { unknown: string; mistyped: string };

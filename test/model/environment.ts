@@ -7,18 +7,17 @@ import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import type { Database } from "../../src/database/types.ts";
 import { noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { startService, type Running, type Teardown } from "../support/service.ts";
-import type { Call, Reply } from "./call.ts";
 import type { BadCodes } from "./choices.ts";
 import type { Coupon, Minted, Patch } from "./coupon.ts";
 import { setups, document, kindNames, kindOf, validFrom, validTo, type Setup, type KindName } from "./kinds.ts";
-import { createSender } from "./send.ts";
+import { createSender, type Send } from "./send.ts";
 
 export type Environment = {
   setup: Setup;
   service: Running;
   badCodes: BadCodes;
   take(kind: KindName): Promise<Minted>;
-  send(call: Call, body: string, isOverHttp: boolean): Promise<Reply>;
+  send: Send;
   // Returns the SQLSTATE of a refusal, or null.
   patch(patch: Patch, coupon: Coupon, to?: keyof typeof validTo): Promise<string | null>;
   work(): Promise<void>;

@@ -4,7 +4,7 @@ import { addEvent, isLive, isOver, statusOf, type Coupon } from "./coupon.ts";
 import { computeDiscount, findBadAmount, toAmount, type Basket } from "./discount.ts";
 import { kindOf, stores, validFrom } from "./kinds.ts";
 import { findCoupon, isInScope, lockMark, mayActFor } from "./lookup.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./knowledge.ts";
 
 export function judgeGrant(model: Model, call: Call): Expected {
   const { by, values } = call;

@@ -4,7 +4,7 @@ import { addEvent, isLive, statusOf } from "./coupon.ts";
 import { toAmount } from "./discount.ts";
 import { kindOf } from "./kinds.ts";
 import { findOwnCoupon } from "./lookup.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./knowledge.ts";
 
 export function judgeVoid(model: Model, call: Call): Expected {
   const found = findOwnCoupon(model, call);

@@ -2,7 +2,7 @@
 import { notFound, ok, refuse, uuidId, type Call, type Expected } from "./call.ts";
 import { addEvent, free, type Redemption } from "./coupon.ts";
 import { findCoupon, findLock, isInScope, lockMark, mayActFor } from "./lookup.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./knowledge.ts";
 
 // Why a lock cannot be confirmed or cancelled.
 function checkLock(lock: Redemption): Expected | null {

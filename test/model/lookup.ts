@@ -2,7 +2,7 @@
 import { notFound, refuse, type Call, type Expected } from "./call.ts";
 import type { Coupon, Redemption } from "./coupon.ts";
 import { kindOf, type Caller } from "./kinds.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./knowledge.ts";
 
 export function findCoupon({ setup, coupons }: Model, { by, values }: Call): Coupon | undefined {
   return by.tenant === setup.tenant ? coupons.find(({ code }) => code === values["coupon"]) : undefined;

@@ -1,15 +1,12 @@
 // The service as its documents describe it, small enough to read at once: what each caller may do with a few coupons,
 // in memory. The model predicts the answer to each call. IDs and the first answer to a request come from the service.
-import { canonical, invalid, refuse, type Call, type Expected, type Operation, type Recorded } from "./call.ts";
+import { canonical, invalid, refuse, type Call, type Expected, type Operation } from "./call.ts";
 import type { Coupon } from "./coupon.ts";
 import type { Setup } from "./kinds.ts";
 import { judgeGrant } from "./judge-grant.ts";
 import { judgeCancel, judgeConfirm, judgeReverse } from "./judge-redemption.ts";
+import type { Judge, Model } from "./knowledge.ts";
 import { judgeBatch, judgeGetRequest, judgeQuery, judgeVoid } from "./judge-others.ts";
-
-// records: the answered calls that the service records.
-export type Model = { setup: Setup; coupons: Coupon[]; records: Recorded[]; mistyped: string };
-export type Judge = (model: Model, call: Call) => Expected;
 
 const reads = ["query", "get_batch", "get_request"];
 const judges: Record<Operation, Judge> = {

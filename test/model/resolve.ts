@@ -4,7 +4,7 @@ import type { Call, Operation, Recorded } from "./call.ts";
 import { createChoices, type BadCodes, type Choices } from "./choices.ts";
 import type { Coupon, Patch } from "./coupon.ts";
 import { decimalsOf, kindOf, type Caller, type Setup, type Terms } from "./kinds.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./knowledge.ts";
 import type { Amount, Order, RetryKind, Step } from "./steps.ts";
 
 export type Action =

@@ -15,13 +15,15 @@ import { findRequestId, parseInput, readCall } from "../../src/http/read-call.ts
 import { routes } from "../../src/http/routes/table.ts";
 import type { Running, Teardown } from "../support/service.ts";
 import type { Call, Reply } from "./call.ts";
-import type { Environment } from "./environment.ts";
 import type { Setup } from "./kinds.ts";
 
 const answerWithinMs = 3_800;
 const reads = ["get_batch", "get_request"];
 
-export async function createSender(t: Teardown, service: Running, setup: Setup): Promise<Environment["send"]> {
+/** Sends a call over HTTP or to the gate. `body` is the text of the call. */
+export type Send = (call: Call, body: string, isOverHttp: boolean) => Promise<Reply>;
+
+export async function createSender(t: Teardown, service: Running, setup: Setup): Promise<Send> {
   const gate = createGate({
     log: createLog("silent"),
     connect: () =>
