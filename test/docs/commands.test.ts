@@ -6,7 +6,8 @@ import { root } from "../support/copy.ts";
 import { documents, read, readBlocks, type Block } from "./markdown.ts";
 import { notRun } from "./not-run.ts";
 import { compare, findError } from "./output.ts";
-import { startDocsService, type DocsService, type Example } from "./service.ts";
+import type { Example } from "./examples.ts";
+import { startDocsService, type DocsService } from "./service.ts";
 import { openShell, type Shell } from "./shell.ts";
 
 const languages = ["bash", "sql", "json", "js", "csv", "text", "mermaid", "yaml", "nginx", "ts", "diff"];
