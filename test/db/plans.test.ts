@@ -5,6 +5,7 @@ import t from "tap";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { template } from "../support/tenant-document.ts";
 
 let service: Running;
 let till: Session;
@@ -14,21 +15,12 @@ const merchant = "mch_a";
 type Call = { operation: string; args: object; request_id?: string; body_hash?: null };
 type Answer = { http_status: number; body: string };
 
-const template = (id: string, more: object) => ({
-  id,
-  name: id,
-  maker: "pty_a",
-  currency: "EUR",
-  discount: { type: "fixed", amount: 5 },
-  valid_from: "2020-01-01T00:00:00Z",
-  valid_to: "2099-01-01T00:00:00Z",
-  ...more,
-});
-
 // With isAnalyzed the planner knows that the tables are empty. Without, it knows nothing.
 async function open({ isAnalyzed }: { isAnalyzed: boolean }): Promise<void> {
   service = await startService(t);
-  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [template("tpl_many", {})] }] });
+  await service.apply({
+    tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [template("tpl_many", "pty_a")] }],
+  });
   const dba = openSession(service.address, { name: "coupon test dba" });
   if (isAnalyzed) await dba.run("vacuum analyze");
   await dba.end();
@@ -71,7 +63,7 @@ async function lookupsOf(count: number): Promise<string[]> {
   return rows.map(({ lookup }) => lookup);
 }
 
-// What this session has read since it last sent its statistics. It never sends them inside a transaction.
+// Reads since this session last sent its statistics. It never sends them inside a transaction.
 async function count(): Promise<{ tables: number; rows: number }> {
   const [read] = await till.rows<{ tables: number; rows: number }>(
     `select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows

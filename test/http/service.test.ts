@@ -175,7 +175,7 @@ t.test("A call that waits for a locked row delays no other coupon, and ends in t
     t.match([status, json.code, headers["retry-after"]], [503, "UNAVAILABLE", "1"]);
   t.ok(performance.now() - startedAt < 4_000, "within 4 s");
   await held;
-  // A 503 may come while the statement still waits, so its outcome is unknown. A retry with the same request_id tells.
+  // A 503 may come while the statement still waits, so its outcome is unknown until a retry with the same request_id.
   const outcomes: number[] = [];
   for (const id of ids) outcomes.push((await lock(codes[0]!, id)).status);
   t.strictSame(outcomes.toSorted(), [200, ...Array<number>(9).fill(409)], "one of them gets the coupon");

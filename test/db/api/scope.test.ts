@@ -177,7 +177,7 @@ t.test("Variant A: unknown IDs and other tenants' IDs get the same 404", async (
   await refuseWrongIds(t, "A", a, a, own, wrong);
 });
 
-// What another party gets for IDs with which the delegate ak_pos, the maker or both have worked.
+// The expected answer when another party uses the IDs of the maker and of the delegate ak_pos.
 function expectedFor(caller: string, name: string): object {
   const allowed = { status: 200 };
   const denied = { status: 404, json: { code: "NOT_FOUND" } };

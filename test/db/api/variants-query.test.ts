@@ -4,6 +4,7 @@ import { tenants } from "../../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
 import { template } from "../../support/tenant-document.ts";
+import { variants } from "./variant-callers.ts";
 
 const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
 tenantA.templates.push(template("tpl_past", "pty_a", { valid_to: "2020-01-02T00:00:00Z" }));
@@ -14,11 +15,6 @@ t.before(async () => {
   service = await startService(t, { tenants: [tenantA, tenantB] });
 });
 
-// In each variant, the caller that makes batches and the caller that redeems coupons at the merchant.
-const variants = [
-  { variant: "A", makerKey: "ak_a", shopKey: "ak_a", template: "tpl_fixed", merchant: "mch_a" },
-  { variant: "B", makerKey: "ak_maker", shopKey: "ak_shop", template: "tpl_b", merchant: "mch_b" },
-];
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 t.test(

@@ -27,7 +27,7 @@ async function patch(call: string, couponId: string): Promise<() => Promise<void
   };
 }
 
-t.test("A call waits for a patch of the same coupon, and is decided by what the patch leaves", async (t) => {
+t.test("A call waits for a patch of the same coupon, and sees its effect", async (t) => {
   type Act = (code: string, lockId: string) => Promise<Reply>;
   const { redeem, confirm } = fixture;
   const meetings: [string, Act, string, string[]][] = [
