@@ -17,7 +17,7 @@ await runProgram(async () => {
   const log = createLog(config.logLevel);
   const keys = loadMasterKeys(config);
 
-  // A signal stops the parts that run so far, in reverse order.
+  // A signal stops the parts that have started, in reverse order.
   const running: { stop(): Promise<void> }[] = [];
   onStop(async () => {
     for (const part of running.reverse()) await part.stop();

@@ -1,4 +1,4 @@
-// `npm run serve`: the HTTP side. Several may run side by side, because none keeps any state that matters.
+// `npm run serve`: the HTTP side. Several processes may run at once, because none holds state that must survive.
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
@@ -43,8 +43,8 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
       }),
   });
   const expected = expectedVersion();
-  // A database that lacks anything this program needs is not ready. A database at the next version is: it still has
-  // everything this program calls, until the version after that.
+  // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
+  // "Change the schema"). An older database is not.
   const readiness = async (deadline: number) => {
     const { migration, code } = await gate.readVersion(deadline);
     return migration >= expected.migration && code.split(" ").includes(expected.code);

@@ -1,8 +1,8 @@
 // npm run work: the background tasks. Any number of these processes may run.
 //
-// Our tables hold the truth; a job of graphile-worker only wakes a task up. A ticker asks the tables what is due and
-// adds a job whose key names the batch or subscriber. So killed workers need no cleanup: their jobs stay locked, but
-// when the lease in our table has run out, the ticker adds the same job again, and a locked job gives up its key.
+// Our tables say what is due; a job of graphile-worker only wakes a task up. A ticker reads the tables and adds a job
+// whose key names the batch or subscriber. So killed workers need no cleanup. Their jobs stay locked, but when the
+// lease in our table has expired, the ticker adds the job again, and graphile-worker takes the key from the locked job.
 // Work resumes after at most one lease (60 s) and one tick.
 import type { Runner, TaskList } from "graphile-worker";
 import { readConfig, type Config } from "./common/config.ts";
@@ -36,7 +36,7 @@ const crontab = `
 23 * * * * prune_old_rows ?jobKey=prune_old_rows
 30 2 * * * check ?jobKey=check&max=3
 `;
-// Two batches or more and one cron task, beside the subscribers.
+// Besides subscribers: at least two batches and one cron task.
 const otherJobsAtOnce = 3;
 
 export type WorkParts = { address: Address; keys: MasterKeys; config: Config; log: Logger; metrics?: Metrics | null };
@@ -49,7 +49,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
   const tasks = createTasks({ address, keys, config, log, metrics }, databases, stopping.signal);
   const runner = createJobRunner({
     start: () => startRunner(address, tasks, log),
-    // The ended job may have left more to do, so look at once.
+    // A job that ended may have more work due, so look at once.
     onJobEnded: () => dueWork.wake(),
     log,
   });
@@ -66,7 +66,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
   };
 }
 
-// Each kind of work has its own connections, so that none waits for another.
+// Each kind of work has its own connections, so that no kind waits for another.
 function openDatabases(address: Address, hasMetrics: boolean) {
   const open = (options: Options, deadlineMs?: number) =>
     openReconnecting(() => connect(address, { role, ...options }), deadlineMs);
@@ -133,7 +133,7 @@ async function addDueJobs(runner: JobRunner, { minter, deliverer }: Tasks): Prom
   }
 }
 
-// Work in short steps, which needs no jobs.
+// Tasks that run in short steps need no jobs.
 function startStepTickers(
   { sequencer, expire, closer }: Tasks,
   { jobs }: Databases,

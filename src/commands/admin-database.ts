@@ -1,4 +1,4 @@
-// The connection of a command: one, as coupon_admin, closed when the command ends.
+// The single connection of a command: acts as coupon_admin and closes when the command ends.
 import type { Address } from "../common/database-address.ts";
 import { connect } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";

@@ -1,7 +1,7 @@
 // npm run apply -- FILE (or - for standard input)
 // Provisioning: creates or updates everything that FILE declares, all or nothing. Applying a file twice changes
-// nothing. Prints JSON. It contains a secret only if this run generated it; no later run can show it again.
-// Secrets are sealed here, so that the database never sees one.
+// nothing. Prints JSON, with the secrets that this run generated; no later run can show them again. Secrets are sealed
+// here, so that the database never sees one.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
@@ -115,7 +115,7 @@ async function readDocument(file: string): Promise<unknown> {
   try {
     document = JSON.parse(content);
   } catch (error) {
-    // JSON.parse quotes a piece of the text, which may be a secret. So only the position is repeated.
+    // JSON.parse quotes a part of the text, which may be a secret. So this repeats only the position.
     const place = /at position \d+( \(line \d+ column \d+\))?/.exec(messageOf(error))?.[0] ?? "at its end";
     throw new Error(`${file}: not JSON ${place}`);
   }

@@ -1,4 +1,4 @@
-// The signing client: the least that a partner has to write. Used by `npm run demo` and by the tests.
+// The signing client: the minimum that a partner has to write. Used by `npm run demo` and by the tests.
 import { randomBytes } from "node:crypto";
 import { request as send } from "node:http";
 import { sign } from "../crypto/request-signature.ts";

@@ -1,8 +1,8 @@
 // npm run codes -- bat_… [--unreleased] [--destroy]
-// Streams the codes of a batch as CSV (coupon_id,code) to standard output, and nowhere else. The database knows no
-// codes: this program derives them again from the master key, the batch's salt and the coupons' numbers. The database
-// records who exported the batch before the first line is written. --destroy deletes the salt instead: after that, no
-// one can derive the codes again.
+// Streams the codes of a batch as CSV (coupon_id,code) to standard output, and nowhere else. The database has no codes:
+// this program derives them again from the master key, the batch's salt and the coupons' numbers. Before the first line
+// is written, the database records who exports the batch. --destroy deletes the salt instead: after that, no one can
+// derive the codes again.
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { stringify } from "csv-stringify/sync";
@@ -45,7 +45,7 @@ export async function* exportCodes(
     if (last === undefined) throw new Error(`only ${after} of ${total_count} coupons found`);
     yield page.map(({ number, code_attempt, lookup_hash, coupon_id }) => {
       const code = makeCode(keys, key_version, key, number, code_attempt);
-      // A wrong master key under the right version derives codes that no one can redeem.
+      // A wrong master key with the right version would derive codes that no one can redeem.
       if (lookupHash(keys, code) !== lookup_hash)
         throw new Error("these coupons were minted with another COUPON_MASTER_KEY");
       return { coupon_id, code };
@@ -54,7 +54,7 @@ export async function* exportCodes(
   }
 }
 
-// The header is written with the first page, so a refused export writes nothing.
+// Writes the header with the first page, so a refused export writes nothing.
 async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
   let header = "coupon_id,code\n";
   for await (const page of pages) {

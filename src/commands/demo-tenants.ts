@@ -24,8 +24,8 @@ export async function readDemoSecrets(dataDir: string): Promise<DemoSecrets | nu
 }
 
 /**
- * Loads the demo tenants into a database without tenants. Returns whether it did. The file is written first: after a
- * kill in between, the next start applies the same secrets.
+ * Loads the demo tenants into a database without tenants. Returns whether it did. Writes the file first, so that after
+ * a kill in between, the next start applies the same secrets.
  */
 export async function loadDemoTenants(database: Database, keys: MasterKeys, dataDir: string): Promise<boolean> {
   const [state] = await database.rows<{ has_tenants: boolean }>("select admin.has_tenants() as has_tenants", []);

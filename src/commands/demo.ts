@@ -12,7 +12,7 @@ import { exportCodes } from "./codes.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
 type Body = Record<string, unknown>;
-// Who acts in one variant, and with what.
+// The data of the demo in one variant.
 type Cast = { maker: Client; pos: Client; template: string; merchant: string; place: Body; afterReversal: string };
 type Codes = [string, string, string];
 type Expected = { status: number; code?: string; isReplay?: boolean };

@@ -46,7 +46,7 @@ export function configureLey(args: string[]): LeyConfig {
 
 function readCommand(args: string[]): { command: string; subject: string } {
   const text = { type: "string" } as const;
-  // Declared as in ley, so that the value of an option is not mistaken for the command.
+  // The same options as ley's, so that the value of an option is not mistaken for the command.
   const options = {
     cwd: { ...text, short: "C" },
     dir: { ...text, short: "d" },

@@ -1,5 +1,5 @@
-// npm run webhooks -- COMMAND: shows deliveries and lets an operator act on them. Each change is a function of schema
-// admin, which psql can call as well, and is recorded in the audit table with its reason.
+// npm run webhooks -- COMMAND: shows deliveries and lets an operator act on them. Each change calls a function of
+// schema admin, which you can also call in psql, and is recorded in the audit table with its reason.
 import { parseArgs } from "node:util";
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
@@ -130,7 +130,7 @@ function readTime(text: string): string {
   return text;
 }
 
-// A plain table. Cells may quote a receiver, so control characters are replaced: a terminal might obey them.
+// A plain table. Cells may quote a receiver, so control characters are replaced: a terminal might execute them.
 function table(rows: Record<string, unknown>[]): string {
   if (rows.length === 0) return "none";
   const cells = [Object.keys(rows[0]!), ...rows.map((row) => Object.values(row).map(show))];

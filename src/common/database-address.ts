@@ -1,7 +1,7 @@
 // How to reach a database, and the one place that reads and writes connection URLs. It is in common, because the
 // settings refuse a bad DATABASE_URL before anything starts.
 
-/** `host` is a host name or the folder of a unix socket. What is undefined is left to the driver's defaults. */
+/** `host` is a host name or the folder of a unix socket. For undefined fields the driver's defaults apply. */
 export interface Address {
   host: string;
   port: number;
@@ -14,8 +14,9 @@ export interface Address {
 
 /**
  * Reads postgres://user:password@host:port/database?name=value. Returns null if `text` has another form. A host or port
- * among the parameters wins; that is how a URL names a unix socket (postgres://user@/database?host=/run/postgresql).
- * The login ends at the last @ before the parameters, so a password may hold / and # as they are.
+ * among the parameters takes precedence; a URL names a unix socket that way
+ * (postgres://user@/database?host=/run/postgresql). The login ends at the last @ before the parameters, so a password
+ * may contain an unescaped / or #.
  */
 export function parseUrl(text: string): Address | null {
   const parts = /^postgres(?:ql)?:\/\/(?:([^?]*)@)?(\[[^\]/?]*\]|[^:/?]*)(?::(\d*))?(?:\/([^?]*))?(?:\?(.*))?$/s.exec(

@@ -1,4 +1,4 @@
-// The log: one JSON line per request, and the few other events that an operator must know. It never contains a body,
+// The log: one JSON line per request, and a few other events that an operator must know. It never contains a body,
 // code, nonce, signature or request target.
 import { pino, type DestinationStream, type Logger } from "pino";
 

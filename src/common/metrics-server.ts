@@ -9,8 +9,8 @@ import { beforeDeadline } from "./deadline.ts";
 import type { Logger } from "./log.ts";
 
 /**
- * `ask` reads metrics from the database and sets them. `hide` removes them if that fails, so that no
- * alert mistakes a stale value for a current one.
+ * `ask` reads metrics from the database and sets them. `hide` removes them if that fails: a stale 0 would look as if
+ * nothing waited.
  */
 export type Source = { program: "serve" | "work"; ask: () => Promise<void>; hide?: () => void };
 export type Metrics = {
@@ -21,7 +21,7 @@ export type Metrics = {
   stop(): Promise<void>;
 };
 
-// Scrapes ask the database at most once per interval, and wait for it only this long.
+// Scrapes query the database at most once per `freshForMs` and wait for it at most `askWithinMs`.
 const freshForMs = 5_000;
 const askWithinMs = 2_500;
 

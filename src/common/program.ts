@@ -1,4 +1,4 @@
-// What all programs share: the check of the Node version, the stop on a signal, the report of a fatal error.
+// Shared by all programs: the check of the Node version, the stop on a signal, the report of a fatal error.
 //
 // Node prints an uncaught error with all its properties. Errors of the driver hold values of statements and rows, so
 // fatal errors go through the serializer of the log to standard error.
@@ -14,7 +14,7 @@ if (isNodeTooOld) {
   process.exit(1);
 }
 
-/** The longest time of an orderly stop. The documents promise 10 s. */
+/** The longest time of an orderly stop. docs/operate.md promises 10 s. */
 const stopDeadlineMs = 9_000;
 
 /** Ctrl-C under npm arrives twice: from the terminal and from npm. */
@@ -28,7 +28,7 @@ export function onStop(handler: () => Promise<void>): void {
   let firstAt: number | null = null;
   const stop = (): void => {
     if (firstAt !== null) {
-      // A signal after a second is a second request to stop.
+      // A signal more than a second later is a second request to stop.
       if (Date.now() - firstAt > repeatedSignalMs) process.exit(0);
       return;
     }

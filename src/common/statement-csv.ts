@@ -66,7 +66,7 @@ export async function* renderFile(kind: Kind, readPage: ReadPage): AsyncGenerato
     next = lines.length < linesPerPage ? null : readPage(lines.at(-1)!.number, linesPerPage);
     // An error of this read is thrown when the loop awaits it.
     next?.catch(() => {});
-    // The driver needs two turns of the event loop to send that read. Then the database works while we write lines.
+    // The driver needs two turns of the event loop to send that query. Then the database works while we format lines.
     await setImmediate();
     await setImmediate();
     for (const { fields } of lines) text += toRecord(kind === "detail" ? toDetail(fields) : fields);

@@ -4,9 +4,9 @@
 //                2-12   body, 55 bits: truncated HMAC(batch key, attempt and coupon number)
 //                13-16  tag, 20 bits: truncated HMAC(tag key, version and body), the offline signature
 //
-// The tag shows a mistyped or invented code without asking the database. The database knows only the keyed lookup hash
+// The tag reveals a mistyped or invented code without asking the database. The database has only the keyed lookup hash
 // of a code. With 55 bits, two coupon numbers can get the same code. The lookup hash is unique, so minting notices and
-// makes another code for that number with the next attempt.
+// derives another code with the next attempt.
 import { createHmac, type KeyObject } from "node:crypto";
 import { deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
 import { crockfordAlphabet, crockfordPairs } from "../common/crockford.ts";
@@ -20,7 +20,7 @@ const bodyEnd = 12;
  */
 export function normalizeCode(text: string): string | null {
   if (codePattern.test(text)) return text;
-  // A code with a separator after each character has less than 64 characters.
+  // Accepts up to 64 characters, so even a separator after each character is fine.
   if (text.length < 16 || text.length > 64) return null;
   const code = likeCode(text);
   return codePattern.test(code) ? code : null;
@@ -31,7 +31,7 @@ export function spells(text: string, code: string): boolean {
   return text.length >= 16 && likeCode(text).includes(code);
 }
 
-// Reads any text by the rules of normalizeCode. It uses a table, because it runs for every free text of a request.
+// Normalizes any text by the rules of normalizeCode. Uses a table, because it runs for every free text of a request.
 function likeCode(text: string): string {
   let read = "";
   for (let index = 0; index < text.length; index += 1) read += readAs[text.charCodeAt(index)] ?? text[index]!;
@@ -57,7 +57,7 @@ export function checkCode(keys: MasterKeys, code: string): boolean {
   return difference === 0;
 }
 
-/** Returns what the database knows of a code: 128 bits of a keyed hash, written as a UUID. */
+/** Returns what the database stores for a code: 128 bits of a keyed hash, written as a UUID. */
 export function lookupHash(keys: MasterKeys, code: string): string {
   const hex = createHmac("sha256", subKeysOf(keys, code[0]!).lookup).update(code).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
@@ -73,7 +73,7 @@ export function makeCode(keys: MasterKeys, version: string, key: KeyObject, numb
   counter.writeUInt32BE(attempt, 0);
   counter.writeUInt32BE(number, 4);
   const digest = createHmac("sha256", key).update(counter).digest("binary");
-  // Takes the first 55 bits in two steps, because bit operations have 32: 30 bits for 6 characters, 25 for 5.
+  // Takes the 55 bits in two steps, because bit operations are limited to 32: 30 bits are 6 characters, 25 bits 5.
   const left = bitsAt(digest, 0);
   const right = (left << 30) | (bitsAt(digest, 4) >>> 2);
   const head =
@@ -95,7 +95,7 @@ function makeTag(key: KeyObject, head: string): string {
   return pair(bits, 22) + pair(bits, 12);
 }
 
-// A digest as text costs half as much as a digest as a buffer, and minting makes three per coupon.
+// A digest as text costs half as much as one as a buffer, and minting makes three per coupon.
 function bitsAt(digest: string, at: number): number {
   return (
     (digest.charCodeAt(at) << 24) |

@@ -16,8 +16,8 @@ export type SubKeys = { master: KeyObject; tag: KeyObject; lookup: KeyObject; se
 export type MasterKeys = {
   current: string;
   /**
-   * The version that hashes request bodies and secrets. It is the oldest, so that the retry of an earlier request has
-   * the same hash after a change of the current key.
+   * The version that hashes request bodies and secrets. It is the oldest, so that a retry has the same hash as the
+   * original request even if the current key has changed in between.
    */
   oldest: string;
   versions: ReadonlyMap<string, SubKeys>;
@@ -86,8 +86,8 @@ function decodeKey(text: string): Buffer {
   return bytes;
 }
 
-// Writes a draft and links it into place. If several processes start at once, one wins and the others read its key. A
-// crash never leaves half a key.
+// Writes a temporary file and links it into place. If several processes start at once, one wins and the others read its
+// key. A crash never leaves half a key.
 function readOrMakeKeyFile(dataDir: string): string {
   const path = join(dataDir, "master.key");
   try {

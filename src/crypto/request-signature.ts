@@ -1,7 +1,7 @@
 // The signature of a request: HMAC-SHA256 over five lines, keyed with the caller's secret.
 //
-// The target is the bytes of the request line. A router resolves dots and decodes escapes, and the caller did not sign
-// that.
+// The target is the bytes from the request line. A router resolves dots and decodes escapes, so its path is not what
+// the caller signed.
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
 const windowSeconds = 300;

@@ -2,7 +2,7 @@
 //
 //     key version (1 byte) · nonce (12) · AES-256-GCM ciphertext · tag (16)
 //
-// The seal covers the purpose, so the sealed secret of one credential does not open in another row.
+// The seal covers the purpose, so a sealed secret that is copied to the row of another credential does not open.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { subKeysOf, type MasterKeys } from "./keys.ts";
 

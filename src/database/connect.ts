@@ -1,6 +1,6 @@
 // The only file that knows the driver (postgres.js). It works around the driver's surprises:
 // - By default it sends the next statement before the last one is answered. We send one at a time (max_pipeline 0), so
-//   no call waits behind another call's row lock, and a stray BEGIN fails at once.
+//   that no call waits behind another call's row lock, and a stray BEGIN fails at once.
 // - Its pool rotates through the connections. We give each connection a driver instance and pool them in pool.ts.
 // - It has no query deadline. statement_timeout bounds the server; callers bound the rest.
 // - Its end() may never return, so ours has a deadline.
@@ -103,7 +103,7 @@ function wrap(sql: postgres.Sql): Database {
     },
     async end() {
       const ending = sql.end({ timeout: endDeadlineMs / 1_000 });
-      // Nobody can do anything about connections that do not end, so that is no error.
+      // Connections that do not close are not an error: the caller could do nothing about it.
       await beforeDeadline(ending, performance.now() + endDeadlineMs + 500).catch(() => {});
     },
   };

@@ -1,4 +1,4 @@
-// What a database is to the rest of the service, whichever driver is behind it.
+// The interface of a database for the rest of the service, independent of the driver.
 
 export interface Options {
   /** Shown in pg_stat_activity. */

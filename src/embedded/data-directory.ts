@@ -1,4 +1,4 @@
-// The folders and the user of the embedded server: who runs it, where its data is, where its binaries are.
+// The folders and the user of the embedded server: which user runs it, and where its data and binaries are.
 //
 // PostgreSQL refuses to run as root, so for root another user runs it. That user often cannot enter the folder of the
 // project (/root has mode 0700). Then the server's folder moves to a place that the user can enter, and
@@ -62,7 +62,7 @@ export function findHome(dataDir: string): Home | null {
 export function makeHome(dataDir: string): Home {
   if (!existsSync(dataDir)) {
     mkdirSync(dataDir, { recursive: true });
-    // The server's user must be able to pass through; the modes of the files protect them.
+    // The server's user must be able to enter; the files are protected by their own modes.
     chmodSync(dataDir, isRoot ? 0o711 : 0o700);
   }
   const found = findHome(dataDir);
@@ -168,7 +168,7 @@ function linkLibraries(native: string): void {
     try {
       symlinkSync(path.basename(source), path.join(native, target.replace(/^native\//, "")));
     } catch {
-      // The link exists, or we may not write here. The trial run decides.
+      // The link exists, or we may not write here. The test run shows whether the binaries work.
     }
   }
 }
@@ -182,7 +182,7 @@ const canEnter = (home: Home, folder: string): boolean => tryRun(home, "/bin/sh"
 const canWrite = (home: Home, folder: string): boolean =>
   tryRun(home, "/bin/sh", ["-c", 'cd "$1" && test -w .', "sh", folder]);
 
-/** Tries it as that user, so that modes, ACLs and mount options all count. */
+/** Runs it as that user, so that modes, ACLs and mount options are all tested. */
 function tryRun(home: Home, program: string, args: string[]): boolean {
   return spawnSync(program, args, { ...home.user, cwd: "/", env: serverEnv, stdio: "ignore" }).status === 0;
 }

@@ -5,7 +5,7 @@ import path from "node:path";
 import { EmbeddedError, type Home, dataFolder, serverEnv } from "./data-directory.ts";
 import { inspectProcess } from "./postmaster.ts";
 
-/** Renames the data directory into place when it is complete, so an interrupted start leaves no half. */
+/** Renames the data directory into place once it is complete, so an interrupted start leaves no partial one. */
 export async function makeCluster(home: Home, binaries: string): Promise<void> {
   const data = dataFolder(home);
   if (existsSync(path.join(data, "PG_VERSION"))) {
@@ -45,7 +45,7 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
   try {
     renameSync(unfinished, data);
   } catch (error) {
-    // Another process was faster. Its data is as good as ours.
+    // Another process was faster: use its directory.
     rmSync(unfinished, { recursive: true, force: true });
     if (!existsSync(path.join(data, "PG_VERSION"))) throw error;
   }

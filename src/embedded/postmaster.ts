@@ -1,6 +1,5 @@
-// Finds a running PostgreSQL server from outside: reads its postmaster.pid and checks that the process is still that
-// server. A pid alone proves nothing. After a crash or a reboot another program may have it; in a container that is
-// almost certain.
+// Finds a running PostgreSQL server: reads its postmaster.pid and checks that the process is still that server. The pid
+// alone proves nothing: after a crash or a reboot another program may have it; in a container that is almost certain.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -65,7 +64,7 @@ export function isStaleLock(lockFile: string, dataFolder: string): boolean {
   return Number.isNaN(pid) || (isTaken(pid) && !isServerOf(pid, dataFolder));
 }
 
-/** Asks as PostgreSQL does: a zombie counts too. */
+/** Checks as PostgreSQL does: a zombie counts as alive. */
 function isTaken(pid: number): boolean {
   try {
     return process.kill(pid, 0);

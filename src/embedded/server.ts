@@ -33,7 +33,7 @@ export interface Embedded {
   stop(): Promise<void>;
 }
 
-/** The name of the shell among the processes, by which a later start recognizes it. */
+/** The shell's name in the process list, by which a later start recognizes it. */
 const supervisorName = "coupon-postgres";
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3.
@@ -51,8 +51,8 @@ const supervisor = `
 `;
 
 /**
- * shared_buffers: a quarter of the memory that we may use, as PostgreSQL's manual advises. The server allocates it as
- * it reads data, except 2 % for bookkeeping at the start. Because of that, the limit is 8 GB.
+ * shared_buffers: a quarter of the memory that we may use, as PostgreSQL's manual advises. PostgreSQL uses the memory
+ * only as it reads data, but takes 2 % at once for bookkeeping, so we cap it at 8 GB.
  */
 function computeSharedBuffers(): string {
   const mebibytes = Math.min(totalmem(), process.constrainedMemory() || Infinity) / 2 ** 20;
@@ -64,12 +64,12 @@ const settings: Record<string, string> = {
   unix_socket_permissions: "0700",
   max_connections: "100",
   shared_buffers: computeSharedBuffers(),
-  // For fewer checkpoints: after each one, the first change of a page writes the whole page to the log.
+  // Fewer checkpoints: after each one, the first change of a page writes the whole page to the write-ahead log.
   max_wal_size: "4GB",
   timezone: "UTC",
   log_timezone: "UTC",
   log_checkpoints: "off",
-  // The log must contain no values: no statements, no parameters, no "failing row contains".
+  // The server's log must contain no values: no statements, no parameters, no "failing row contains".
   log_statement: "none",
   log_min_error_statement: "panic",
   log_parameter_max_length: "0",
@@ -179,7 +179,7 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     if (hasEnded) break;
     const postmaster = findPostmaster(dataFolder(home));
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
-      // Neither the shell nor its pipes may keep this process alive, because our end is the signal to the shell.
+      // The shell and its pipes must not keep this process alive: the end of this process is the signal to the shell.
       shell.unref();
       for (const stream of [shell.stdin, shell.stdout]) (stream as unknown as { unref(): void }).unref();
       return shell;

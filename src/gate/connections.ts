@@ -1,5 +1,5 @@
-// The gate's connections to the database, divided into three lanes. Calls that wait for each other, or for a DBA who
-// holds a row, fill only the patient lane.
+// The gate's connections to the database, divided into three lanes. Calls that wait for each other's locks, or for a
+// DBA's, can only fill the patient lane.
 //   quick: groups of calls. SQL never waits for a lock here.
 //   patient: one call at a time, which may wait for locks.
 //   bulk: pages of downloads. They take longer than calls, and calls must not queue behind them.
@@ -68,7 +68,7 @@ function mayWorkLater(error: unknown): boolean {
   return isConnectionError(error) || /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "");
 }
 
-/** Whether the server undid a statement because of what it does, and not because the server is away or full. */
+/** Whether a statement itself caused its error, and not a server that is away or overloaded. */
 export function isCausedByStatement(error: unknown): boolean {
   const state = sqlState(error instanceof Unavailable ? error.cause : error);
   return state !== null && !/^(08|53|57P|25006)/.test(state);

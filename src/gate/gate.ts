@@ -1,7 +1,7 @@
-// The way to the database: a request is one SQL statement, and the body of its answer passes through unread.
+// The gate to the database: each request is one SQL statement, and the body of its answer passes through unread.
 //
-// A call first runs in the quick lane, in a group with other calls of its tenant, where SQL never waits for a lock. A
-// call that would have to wait is handed back, and runs again in the patient lane, alone, where it may wait.
+// A call first runs in the quick lane, in a group with other calls of its tenant. SQL never waits for a lock there: a
+// call that would have to wait is handed back. It then runs again, alone, in the patient lane, where it may wait.
 import type { Database } from "../database/types.ts";
 import { isCausedByStatement, openConnections } from "./connections.ts";
 import { createGroups } from "./groups.ts";
@@ -18,7 +18,7 @@ export type CredentialRow = {
   amount_unit: string;
   sealed_secret: Uint8Array;
 };
-// nonce null: it has been spent. body_hash null: the call is a read.
+// nonce null: already spent. body_hash null: the call is a read.
 export type Call = {
   credential_id: number;
   nonce: string | null;
@@ -37,7 +37,7 @@ export type Outcome = {
   isReplay: boolean;
 };
 export type Version = { migration: string; code: string };
-// The answer of get_reconciliation: which file the caller asks for, and its measures from when its day was closed.
+// The answer of get_reconciliation: the file to send, with the size and hash recorded when it became ready.
 export type StatementFile = {
   tenant_id: number;
   distributor_id: number;
@@ -70,8 +70,8 @@ export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
 
 const largestGroup = 64;
 const maxWaiting = 1_000;
-// Longer than the statement_timeout plus a slow network: a connection that takes longer is dead. Not much longer: when
-// a network drops all connections silently, this is how long no call is served.
+// Longer than the statement_timeout plus a slow network, so a connection that takes longer is dead. Not much longer: if
+// the network silently drops all connections, no call is served for this time.
 const defaultHungAfterMs = 4_500;
 
 // http_status null: the call is handed back.

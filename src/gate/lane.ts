@@ -1,4 +1,4 @@
-// A lane runs a bounded number of pieces of work at a time. The rest wait in a queue, none past its deadline. The
+// A lane runs a limited number of tasks at a time. The others wait in a queue, none of them past its deadline. The
 // driver has neither a queue limit nor deadlines, and its promises may never settle.
 import { beforeDeadline, msUntil } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
@@ -26,7 +26,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
 
   function leave(): void {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      // The place passes to the next in the queue, so `busy` stays as it is.
+      // The next one in the queue takes the place, so `busy` does not change.
       if (!next.isGone) return next.begin();
     }
     busy -= 1;

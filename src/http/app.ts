@@ -1,5 +1,5 @@
-// Every request goes through here, in this order: route, size, type, then the operation. h3 carries requests and
-// answers; the raw target and the raw bytes come from node.
+// Handles every request, in this order: route, size, content type, operation. h3 carries requests and answers; the raw
+// target and the raw bytes come from node.
 import { H3, HTTPResponse } from "h3";
 import type { IncomingMessage } from "node:http";
 import { isJson, readBody } from "./body.ts";
@@ -29,7 +29,7 @@ export type AppParts = {
   readiness: Readiness;
 };
 
-// Requests in progress. The app counts them; the program shows the count as a metric.
+// The number of requests in progress, also shown as a metric.
 export type AppLoad = { openRequests: number };
 
 export function createApp(parts: AppParts): H3 {
@@ -39,7 +39,7 @@ export function createApp(parts: AppParts): H3 {
   const match = createMatcher<Route | Probe>([...routes, ...probes]);
 
   async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
-    // RFC 9112 asks for a 400 here. Node would send one without a body.
+    // RFC 9112 requires a 400 here. Node would send it without a body.
     if (request.headers.host === undefined && request.httpVersion === "1.1")
       throw invalid([{ path: "host", message: "the header is required" }]);
     const { route, segments } = match(request.method!, request.url!.split("?", 1)[0]!);
@@ -80,7 +80,7 @@ export function createApp(parts: AppParts): H3 {
       reason = problem.reason;
     }
     const durationMs = performance.now() - startedAt;
-    // Health checks come every few seconds, so their successes are logged at debug level only.
+    // Health checks arrive every few seconds, so successful ones are logged only at debug level.
     const isNews = found.status !== 200 || probes.every(({ operation }) => operation !== exchange.operation);
     log[isNews ? "info" : "debug"]({ ...describe(exchange, found, durationMs), reason });
     observer?.answered(exchange.operation, found.status, found.code, durationMs / 1_000);
@@ -99,7 +99,7 @@ export function createApp(parts: AppParts): H3 {
 
 const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
 
-// A header is ASCII, without spaces at its ends: all other characters are percent-encoded.
+// Header values are printable ASCII without spaces at the ends, so other characters are percent-encoded.
 function toHeader(text: string): string {
   return text.replace(/[^ -~]|^ +| +$/gu, encodeURIComponent);
 }

@@ -1,6 +1,6 @@
-// Finds out who sent a request. A missing or malformed header, an unknown key and a wrong signature all get the same
-// answer in about the same time: an unknown key is verified too, against a secret that nobody has, and a wrong
-// signature costs a database lookup just as an unknown key does.
+// Authenticates a request. A missing or malformed header, an unknown key and a wrong signature all get the same answer,
+// and the last two take about the same time: an unknown key is verified against a random secret, and a wrong signature
+// costs a database lookup, as an unknown key does.
 import { randomBytes } from "node:crypto";
 import type { Gate, Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -23,7 +23,7 @@ export type Received = {
 };
 export type Caller = { credential: Credential; nonce: string };
 
-// The database refuses a revoked credential at once, whatever is remembered here. The limit is for changed secrets.
+// How long a replaced secret still works. A revoked credential stops working at once: the database checks each call.
 const rememberMs = 3_000;
 const maxRemembered = 10_000;
 
@@ -59,7 +59,7 @@ export function createAuthenticator({
       variant: row.variant,
       secret,
     };
-    // Forget the oldest: a map keeps its entries in the order of insertion.
+    // Drops the oldest entry: a map keeps its entries in the order of insertion.
     if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!);
     remembered.set(accessKey, { credential, until: now() + rememberMs });
     return credential;
@@ -88,7 +88,7 @@ export function createAuthenticator({
       const isSame = stale !== null && stale.secret === credential?.secret;
       if (isSame || !verify(credential?.secret ?? nobody, signed, auth.signature)) throw new Problem("UNAUTHENTICATED");
     }
-    // Unreachable in practice: it takes a signature with the secret that nobody has.
+    // Unreachable in practice: unknown keys were verified against a random secret.
     if (credential === null) throw new Problem("UNAUTHENTICATED");
     if (!isInWindow(auth.timestamp, now()))
       throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });

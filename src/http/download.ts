@@ -1,5 +1,5 @@
-// Streams a statement's file, page by page as the caller reads. Each page is an SQL statement of its own, so a slow
-// reader holds no database connection and at most one page of memory.
+// Streams a file of a daily statement. Each page is a separate SQL query, so a slow reader holds no database connection
+// and only one page of memory.
 import { createHash } from "node:crypto";
 import type { Gate, StatementFile } from "../gate/gate.ts";
 import type { Logger } from "../common/log.ts";
@@ -38,7 +38,7 @@ export async function openDownload(
       for (let next = first; next.done !== true; next = await pieces.next()) {
         bytes += next.value.bytes.length;
         hash.update(next.value.bytes);
-        // The last piece is sent only if the whole file matches the measures from when the day was closed.
+        // Sends the last piece only if the whole file has the size and hash that were recorded when it became ready.
         const isWhole = bytes < file.bytes || (bytes === file.bytes && hash.digest("hex") === file.sha256);
         if (!isWhole)
           throw new Error("the file differs from the one that was closed; run: npm run statements -- verify");
@@ -63,7 +63,7 @@ export async function openDownload(
   };
 }
 
-// Weak and strong tags compare alike: our tag is a hash of the bytes.
+// Treats weak and strong tags alike, because our tag is a hash of the bytes.
 function matches(ifNoneMatch: string | undefined, sha256: string): boolean {
   const tags = (ifNoneMatch ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   return tags.includes("*") || tags.includes(`"${sha256}"`);

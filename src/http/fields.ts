@@ -12,7 +12,7 @@ export const externalId = printable(64);
 export const text = (max: number) =>
   z.string().refine((value) => [...value].length <= max, `must be at most ${max} characters`);
 
-// Store and terminal in Variant A: recorded as given; only their length is checked. A blank one counts as absent.
+// Store and terminal in Variant A: recorded unchanged, only their length is checked. Blank counts as absent.
 export const label = z
   .string()
   .transform((value) => value.trim().normalize("NFC"))

@@ -1,5 +1,5 @@
-// Builds details.issues of a 400: the field and the problem, never the value. It could be a code in the wrong field,
-// which must not be echoed.
+// Builds details.issues of a 400: the field and the problem, never the value. The value could be a code in the wrong
+// field, and codes must not be echoed.
 import type { z } from "zod";
 import type { Issue } from "./problem.ts";
 
@@ -21,8 +21,8 @@ function describe(issue: z.core.$ZodIssue, value: unknown): string {
   return /^[aeiou]/.test(issue.expected) ? `must be an ${issue.expected}` : `must be a ${issue.expected}`;
 }
 
-// The name of an unknown field is the caller's text too. It is shown only if it looks like a field name and not like a
-// code.
+// The name of an unknown field is also text from the caller. It is shown only if it looks like a field name and not
+// like a code.
 export function safeName(name: string): string {
   return /^[a-z][a-z0-9_-]{0,39}$/i.test(name) && !/[a-z0-9-]{16}/i.test(name) ? name : "(unknown)";
 }

@@ -1,4 +1,4 @@
-// The node server under the app: limits on what it reads, answers to input that is not HTTP, and an orderly shutdown.
+// The node server under the app: limits on input, answers to input that is not HTTP, and an orderly shutdown.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Config, Limits } from "../common/config.ts";
@@ -15,9 +15,10 @@ export type ListenParts = Pick<Config, "host" | "port"> & {
   onDropped?: () => void;
 };
 
-// At shutdown, open requests have as long as an answer may take. Then their connections are cut.
+// At shutdown, open requests get the time that an answer may take. Then their connections are cut.
 const drainMs = 4_000;
-// How often node looks for late heads and bodies. Its default of 30 s would let a head take four times its limit.
+// How often node checks for late headers and bodies. With its default of 30 s, headers could take four times their
+// limit.
 const checkLateEveryMs = 1_000;
 // A connection is cut if a request or an answer on it makes no progress for this long.
 const stalledAfterMs = 60_000;
@@ -44,7 +45,7 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
     requestTimeout: limits.requestTimeoutSeconds * 1_000,
     keepAliveTimeout: limits.keepAliveTimeoutSeconds * 1_000,
     connectionsCheckingInterval: checkLateEveryMs,
-    // The handler refuses a request without a host, with a body of the usual shape.
+    // Not here: the handler refuses a request without a host, so that the answer has the usual body.
     requireHostHeader: false,
   };
   const latest = new WeakMap<Socket, ServerResponse>();
@@ -56,7 +57,7 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   server.maxConnections = limits.connections;
   server.timeout = stalledAfterMs;
   if (onDropped !== undefined) server.on("drop", onDropped);
-  // A client that asks before it sends a body that is too large gets its 413 at once.
+  // A client that sends `Expect: 100-continue` before a body that is too large gets its 413 at once.
   server.on("checkContinue", (request, response) => {
     if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
     handle(request, response);
@@ -76,8 +77,8 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   return server;
 }
 
-// Whether unreadable input may be answered now. A client that still waits for the answer to a complete request would
-// take a 400 for that answer, and believe that nothing was done.
+// Whether unreadable input may be answered now. Not while a complete request is unanswered: the client would take this
+// refusal for the answer to that request, and believe that nothing was done.
 function isTurnOfUnreadable(latest: ServerResponse | undefined): boolean {
   if (latest === undefined || latest.writableFinished) return true;
   return latest.socket !== null && !latest.req.complete;

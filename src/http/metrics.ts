@@ -47,10 +47,10 @@ function createObserver(registers: Registries): Observer {
     labelNames: ["limit"],
     registers,
   });
-  // A limit shows 0 before its first refusal, so that the first one is an increase.
+  // Limits start at 0, so that alerts see the first refusal as an increase.
   for (const limit of ["requests", "unknown_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
 
-  // Children are bound once: looking up the labels for each answer would be most of the cost.
+  // Labels are resolved once: doing it for each answer would be most of the cost.
   const counters = new Map<string, Counter.Internal>();
   const timers = new Map<string, Histogram.Internal<string>>();
 

@@ -16,7 +16,7 @@ const answerWithinMs = 3_500;
 
 export type OperationParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter };
 export type Received = { route: Route; segments: Record<string, string>; body: Buffer };
-// What is known about a request so far: its log line and the headers of its answer need it, whatever fails.
+// What is known about a request so far, for its log line and the headers of its answer, even after a failure.
 export type Exchange = {
   requestId: string | null;
   operation: string | null;
@@ -28,8 +28,8 @@ type Signed = Received & { caller: Caller; requestId: string; input: Input };
 export function createOperator({ gate, keys, log, limiter }: OperationParts) {
   const authenticate = createAuthenticator({ gate, keys });
 
-  // Checks everything that needs no database. A refused request spends its nonce too, and a used nonce comes before
-  // these refusals in the order of errors, so it replaces them.
+  // Makes all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
+  // NONCE_REUSED replaces the refusal, because it comes first in the order of errors.
   async function read(
     request: IncomingMessage,
     { route, segments, body, caller, requestId, input }: Signed,

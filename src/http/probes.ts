@@ -1,5 +1,5 @@
-// Health checks, which need no signature. healthz: the process runs. readyz: the database answers and has the version
-// that this program needs.
+// Health checks; they need no signature. healthz: the process runs. readyz: the database answers, and its version fits
+// this program.
 import { beforeDeadline } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import type { Answer } from "./problem.ts";

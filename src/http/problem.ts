@@ -1,5 +1,5 @@
-// The errors that the HTTP layer itself returns, in the order in which it decides. The database decides the others and
-// returns bodies of the same shape, which pass through unread.
+// The errors that the HTTP layer itself returns, in order of precedence. All other errors come from the database, with
+// bodies of the same shape, and pass through unread.
 import { Unavailable } from "../common/unavailable.ts";
 
 const problems = {
@@ -7,7 +7,7 @@ const problems = {
   METHOD_NOT_ALLOWED: [405, "This path does not allow this method; see the Allow header."],
   PAYLOAD_TOO_LARGE: [413, "The request is too large."],
   UNSUPPORTED_MEDIA_TYPE: [415, "The body must be uncompressed application/json in UTF-8."],
-  // The same message for every reason: it must not tell which access keys exist.
+  // One message for all reasons, so that it does not reveal which access keys exist.
   UNAUTHENTICATED: [401, "The request is not signed by a known credential."],
   TIMESTAMP_OUT_OF_WINDOW: [401, "x-svc-timestamp is more than 300 seconds off; compare details.server_time."],
   RATE_LIMITED: [429, "Too many requests; try again later."],
@@ -55,7 +55,7 @@ export function invalid(issues: Issue[]): Problem {
   return new Problem("INVALID_REQUEST", { issues });
 }
 
-/** Any error that the HTTP layer does not know is a bug. Its text goes to the log only. */
+/** Any other error is a bug. Its text goes only to the log. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   // The messages of the driver and the server hold no values for these errors.

@@ -1,10 +1,11 @@
 // Limits per credential: requests a second, and unknown coupon codes, so that nobody finds codes by trying.
 //
-// A credential that has used up its budget of unknown codes gets no more codes judged: operations whose answer tells
-// whether a code exists are refused before their input is read. A till must still be able to end its own locks, so
-// confirm and cancel are performed, but their answer is sent only if it does not depend on whether a code exists.
+// A credential that has used up its budget of unknown codes must learn nothing more about codes. So operations whose
+// answer reveals whether a code exists are refused before their input is read. A till must still be able to end its own
+// locks, so confirm and cancel are performed, but their answer is sent only if it does not reveal whether a code
+// exists.
 //
-// A refusal here is never recorded. What the database has decided stays final under its request_id.
+// These refusals are never recorded. An answer that the database has recorded stays final for its request_id.
 import type { Limits } from "../common/config.ts";
 import { Problem } from "./problem.ts";
 import type { Reveals } from "./route.ts";
@@ -14,7 +15,7 @@ export type LimitName = "requests" | "unknown_codes";
 export type Limiter = {
   /** Counts a correctly signed request, or throws its 429. Returns whether the budget of unknown codes is used up. */
   admit(accessKey: string, reveals: Reveals): boolean;
-  /** Counts an unknown code. Throws a 429 in place of an answer that must not be sent once the budget is used up. */
+  /** Counts an unknown code. Throws a 429 if the budget is used up and the answer would reveal if a code exists. */
   review(accessKey: string, reveals: Reveals, isOverBudget: boolean, reply: Reply): void;
   /** The rate limit headers of an answer, if there are any. */
   fields(accessKey: string): Record<string, string> | null;
@@ -24,8 +25,8 @@ export type Reply = { code: string | null; resource?: string | null };
 
 type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };
 
-// Errors of confirm and cancel that do not depend on whether a code exists: the request itself is wrong, or the error
-// is about the caller's own lock or its own earlier request.
+// Errors of confirm and cancel that do not reveal whether a code exists. They are about the request itself, or about
+// the caller's own lock or earlier request.
 const independentOfCodes: ReadonlySet<string> = new Set([
   "UNAUTHENTICATED",
   "NONCE_REUSED",
@@ -94,7 +95,7 @@ function openLimit(name: LimitName, quota: Quota): Limit {
   };
 }
 
-// r: what is left. t: seconds until the next one if none is left, otherwise until all are back.
+// r: the remaining tokens. t: seconds until the next token if none remains, otherwise until the bucket is full.
 function describe({ name, buckets }: Limit, accessKey: string): string {
   const left = Math.max(0, Math.floor(buckets.left(accessKey)));
   const seconds = left === 0 ? buckets.secondsToNext(accessKey) : buckets.secondsToFull(accessKey);

@@ -1,5 +1,5 @@
 // Turns a signed request into a call for the database: checks its shape, then its code. A refusal here is a 400 or a
-// 422 COUPON_CODE_INVALID and leaves no trace but the spent nonce.
+// 422 COUPON_CODE_INVALID. It is not recorded; only the nonce is spent.
 import { hashBody } from "../crypto/body-hash.ts";
 import { checkCode, lookupHash, normalizeCode, spells } from "../crypto/coupon-code.ts";
 import { requestId } from "./fields.ts";
@@ -55,7 +55,7 @@ function valuesOf(input: Input): Values {
   return input.values;
 }
 
-// The other fields are stored and logged, where no code may appear.
+// The other fields are stored and logged, so they must not contain the code.
 function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: string | null): void {
   if (typeof coupon !== "string") return;
   const isCode = (value: unknown): boolean =>
@@ -95,13 +95,13 @@ function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
   return null;
 }
 
-// The caller's request_id, for an answer that does not depend on the rest of the body. Null: there is no usable one.
+// The caller's request_id, which an error answer repeats even if the rest of the body is invalid. Null: not usable.
 export function findRequestId(input: Input): string | null {
   if ("error" in input) return null;
   const { request_id, coupon } = input.values;
   const found = requestId.safeParse(request_id);
   if (!found.success) return null;
-  // It is logged, so it must not be the code.
+  // It is logged, so it must not contain the code.
   const code = typeof coupon === "string" ? normalizeCode(coupon) : null;
   return code !== null && spells(found.data, code) ? null : found.data;
 }

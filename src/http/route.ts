@@ -6,7 +6,7 @@ import type { MasterKeys } from "../crypto/keys.ts";
 
 export type Values = Record<string, unknown>;
 
-// What an answer can tell about coupon codes; rate-limiter.ts acts on it.
+// What an answer can reveal about coupon codes; used by rate-limiter.ts.
 //   any code: whether a code exists and in which state its coupon is.
 //   own lock: the call names a code, but only to end a lock that the caller holds.
 //   nothing: the call names no code.
@@ -15,13 +15,13 @@ export type Reveals = "any code" | "own lock" | "nothing";
 export type Route = {
   operation: string;
   method: "GET" | "POST";
-  // Matched against the raw request target; `{name}` is one segment, not decoded.
+  // Compared with the raw request target; `{name}` matches one segment, which is not decoded.
   path: string;
   // Names of the query parameters. Together with the path's segments they are the input of a GET.
   query?: readonly string[];
   // Writes need a request_id; their answers are recorded and replayed.
   isWrite: boolean;
-  // The call shares no transaction with other calls: it may take long or return much, and tills must not wait for it.
+  // The call shares no transaction with other calls: it may take long or return much, and tills should not wait for it.
   hasOwnTransaction?: true;
   reveals: Reveals;
   // The database answers with the description of a file, and download.ts sends the file.

@@ -16,7 +16,7 @@ export function createMatcher<R extends Matched>(table: readonly R[]): (method: 
     else patterns.push({ ...compile(path), routes: group });
   }
 
-  // A fixed path hides a pattern that would match too: GET /v1/batches/allocate is 405.
+  // A fixed path takes precedence over a pattern, so GET /v1/batches/allocate is a 405.
   return (method, path) => {
     const group = fixed.get(path);
     if (group !== undefined) return { route: choose(group, method), segments: {} };

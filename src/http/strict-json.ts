@@ -29,9 +29,9 @@ function parse(bytes: Uint8Array): unknown {
   return value;
 }
 
-// Finds what JSON.parse accepts but others read differently or cannot store. JSON.parse has accepted the text, so no
-// grammar is needed: strings and brackets are enough. The stack holds the field names of each open object, and null for
-// an array.
+// Finds input that JSON.parse accepts but other readers understand differently or cannot store. The text is valid JSON,
+// so it is enough to look at strings and brackets. The stack holds the field names of each open object, and null for
+// each open array.
 export function findAmbiguity(text: string): string | null {
   const open: (Set<string> | null)[] = [];
   for (let at = 0; at < text.length; at += 1) {

@@ -1,9 +1,9 @@
-// Token buckets, one for each key: a key may take `burst` tokens at once and `perSecond` in the long run. They live in
-// the memory of this process, at most maxKept of them.
+// Token buckets, one per key: a key may take `burst` tokens at once and `perSecond` on average. They are in the memory
+// of this process, at most maxKept of them.
 
 export type Quota = { perSecond: number; burst: number };
 export type Buckets = {
-  /** Negative if concurrent calls took tokens in advance; the bucket first has to refill past zero. */
+  /** Negative if concurrent calls took more tokens than there were; the bucket first refills to zero. */
   left(key: string): number;
   take(key: string): void;
   /** Seconds until a token can be taken, and until the bucket is full; 0 if that is so now. */
@@ -29,8 +29,7 @@ export function createBuckets(
     left,
     take(key) {
       const entry = { left: left(key) - 1, at: now() };
-      // The map is ordered by the last take. Its first entry has refilled longest, so forgetting that one matters
-      // least.
+      // The map is in the order of the last take. The first bucket has refilled longest, so dropping it matters least.
       taken.delete(key);
       if (taken.size >= most) taken.delete(taken.keys().next().value!);
       taken.set(key, entry);

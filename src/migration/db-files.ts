@@ -5,7 +5,7 @@ import path from "node:path";
 
 export const databaseFolder = path.resolve(import.meta.dirname, "../../db");
 
-/** Each schema may use those before it. */
+/** A schema may use the schemas before it. */
 export const codeSchemas = ["rules", "api", "gate", "jobs", "admin", "report"];
 
 export interface CodeFile {
@@ -30,7 +30,7 @@ export function listMigrations(): string[] {
 export function listCode(): CodeFile[] {
   return codeSchemas.flatMap((schema) => {
     const folder = path.join(databaseFolder, "code", schema);
-    // git keeps no empty folders, so a schema may have none yet.
+    // A schema without files has no folder, because git keeps no empty folders.
     if (!existsSync(folder)) return [];
     return readdirSync(folder, { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".sql"))

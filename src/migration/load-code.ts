@@ -1,6 +1,6 @@
-// Loads db/code inside the transaction of a migrate, so the functions in place are always those of one checkout, and
-// drops what the repository no longer has. It never uses cascade: if somebody else built on one of our functions, the
-// load stops and nothing vanishes.
+// Loads db/code inside the transaction of a migrate, so that all functions are always from one checkout. Drops the
+// functions and views that the repository no longer has, never with cascade: if someone else's object depends on one,
+// the load fails and nothing is dropped.
 import { sqlDetail, sqlPlace, sqlState } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
 import { type CodeFile, codeSchemas, listCode } from "./db-files.ts";
@@ -22,7 +22,7 @@ export interface Loaded {
   count: number;
   /** Views and functions that the repository no longer has. */
   dropped: string[];
-  /** The functions among them. Calls that are running may still need these: use dropRoutines after those calls. */
+  /** The functions among them. Running calls may still need these, so drop them later with dropRoutines. */
   unusedRoutines: string[];
   /** Functions that stay for one more version, because the programs of the previous version call them. */
   retired: string[];
@@ -32,7 +32,7 @@ export interface Loaded {
 export async function loadCode(session: Session): Promise<Loaded> {
   const files = listCode();
   const before = await listObjects(session);
-  // A file may use a function whose file comes later. So load what can be loaded, again and again.
+  // A file may use a function from a later file. So load what can be loaded, and repeat.
   for (let pending = files; pending.length > 0;) {
     const failed: { file: CodeFile; error: unknown }[] = [];
     for (const file of pending) {
@@ -48,7 +48,7 @@ export async function loadCode(session: Session): Promise<Loaded> {
 const missingObject = ["42883", "42P01", "42704", "42703", "3F000"];
 const changedShape = ["42P13", "42P16"];
 
-/** Returns null after loading, or the error if the file uses something that is not there yet. Throws other errors. */
+/** Returns null after loading, or the error if the file uses an object that does not exist yet. Throws other errors. */
 async function tryFile(session: Session, file: CodeFile): Promise<unknown> {
   await session.run("savepoint file");
   try {
@@ -102,11 +102,10 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
 }
 
 /**
- * Drops every view and function that was there before and that no file replaced, with two exceptions. The schemas that
- * programs call keep a function for one version, because programs of the previous version still call it (unless a file
- * makes another function of that name). And calls that are running, perhaps blocked by our locks, still look for their
- * functions by name: so functions are dropped later. A trial here shows whether they can be dropped; if not, the whole
- * migrate is undone.
+ * Drops views and functions without a file. Functions that programs call (gate, jobs, admin) stay for one version,
+ * unless a file makes another function of that name. Other functions are dropped after the calls now running have
+ * ended, because those still look them up by name. A trial drop in a savepoint shows now whether that will work; if
+ * not, the migrate is undone.
  */
 async function sweep(session: Session, before: DatabaseObject[]): Promise<Omit<Loaded, "count">> {
   const now = new Set((await listObjects(session)).map(({ version }) => version));

@@ -1,10 +1,10 @@
-// Brings a database to this version of the source. Safe at any time and any number of times at once: a session lock
-// lets one migrate run after the other, and everything happens in one transaction, so the database is at one version
-// or the other and never between. (A migration with `isOnline` is a step before that, see run-migrations.ts.)
+// Brings a database to this version of the source. Safe to run at any time and several times at once: a session lock
+// lets only one migrate run at a time. Everything happens in one transaction, so the database is at the old version or
+// the new one and never in between. (A migration with `isOnline` is a separate step before that, see
+// run-migrations.ts.)
 //
-// Calls go on meanwhile. A migrate that waits for a table's lock makes everybody else wait behind it. So it waits
-// only for a moment for a lock that a psql session or a report holds; then it undoes everything and tries again a
-// little later.
+// The service keeps running. A migrate that waits for a table's lock makes all calls wait behind it. So if a psql
+// session or a report holds the lock, a migrate waits only briefly, undoes everything and tries again a little later.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../common/database-address.ts";
 import { openSession, sqlState } from "../database/connect.ts";
@@ -19,7 +19,7 @@ export type Log = (line: string) => void;
 /** "coupon" in ASCII: the advisory lock of every program that changes the schema. */
 const lockKey = "109324429684590";
 
-/** After that an operator has to find out who holds the lock. */
+/** After this time, migrate gives up: an operator has to find the session that holds the lock. */
 const giveUpAfterMs = 60_000;
 
 export async function migrate(address: Address, log: Log = () => {}): Promise<void> {
@@ -115,7 +115,7 @@ function refuseNewer(applied: string[]): void {
 const roleClash = ["42710", "23505", "XX000"];
 
 /**
- * Roles belong to the cluster: a migrate of another of its databases may be creating them at this moment. A dry run
+ * Roles belong to the whole cluster, so a migrate of another database may be creating them at the same time. A dry run
  * begins its transaction here.
  */
 async function makeRoles(session: Session, { isDryRun = false } = {}): Promise<void> {
@@ -160,7 +160,7 @@ interface Changed {
   loaded: Loaded;
 }
 
-/** What a migrate does inside its transaction. */
+/** The part of a migrate inside its transaction. */
 async function change(
   session: Session,
   applied: string[],
@@ -175,8 +175,8 @@ async function change(
 }
 
 /**
- * Drops them once the calls that began before the change are over, or after 5 s: a call may run for 3 s. If a migrate
- * is killed before that, the next one drops them.
+ * Drops the unused functions once all calls that began before the change have ended, at most 5 s later: a call may run
+ * for 3 s. If a migrate is killed before that, the next one drops them.
  */
 async function dropWhenUnused(session: Session, routines: string[]): Promise<void> {
   if (routines.length === 0) return;
@@ -191,7 +191,7 @@ async function dropWhenUnused(session: Session, routines: string[]): Promise<voi
   await session.run("commit");
 }
 
-/** Keeps the previous version beside the new one. Going back to the previous version leaves only that. */
+/** Keeps the previous version beside the new one. After a return to the previous version, only that one remains. */
 async function recordCode(session: Session, codeHash: string): Promise<void> {
   const isBack = (await session.rows("select from core.code_version where sha256 = $1", [codeHash])).length > 0;
   await session.rows("delete from core.code_version where $1 or not is_current", [isBack]);

@@ -6,7 +6,7 @@ import type { Session } from "../database/types.ts";
 import { runScript } from "./load-code.ts";
 import type { Migration, MigrationClient } from "./sql-migration.ts";
 
-/** How long calls may have to wait behind a lock that a migrate waits for. */
+/** How long a migrate waits for a lock, and calls wait behind it. */
 const lockTimeoutMs = 200;
 export const lockTimeout = `set local lock_timeout = ${lockTimeoutMs}`;
 export const transactionSettings = `
@@ -23,9 +23,9 @@ export interface RunMigration {
 }
 
 /**
- * Runs the migrations that are not in `applied`, inside the caller's transaction. An online migration runs outside:
- * what was done before it is committed, and a new transaction begins after it. If a migrate is killed there, simply run
- * it again. A dry run leaves online migrations out.
+ * Runs the migrations that are not in `applied`, inside the caller's transaction. An online migration runs outside it:
+ * this commits the earlier work, runs the migration, and begins a new transaction. If migrate is killed there, run it
+ * again. A dry run skips online migrations.
  */
 export async function runMigrations(
   session: Session,
@@ -36,7 +36,7 @@ export async function runMigrations(
     run: (text, name) => runScript(session, text, `db/migrations/${name}`),
   };
   const done: RunMigration[] = [];
-  // Our driver only lists and runs, because the lock and the transaction are the caller's.
+  // This ley driver only lists and runs, because the caller holds the lock and the transaction.
   const driver = {
     connect: () => session,
     setup: async () => applied.map((name) => ({ name: `${name}.ts` })),

@@ -2,9 +2,9 @@
 // this rule, anyone who may set a webhook could reach our neighbours, from loopback to the cloud's metadata service.
 //
 // The rule checks addresses in the lookup of the connection itself, so no second lookup can return other addresses.
-// One refused address of a host refuses the host.
+// A host is refused if any of its addresses is refused.
 //
-// All addresses are numbers in one 128-bit space, IPv4 at ::ffff:0:0/96, so no notation needs its own rule.
+// Addresses are compared as numbers in one 128-bit space, IPv4 at ::ffff:0:0/96, so different notations need no rules.
 import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP, type LookupFunction } from "node:net";
@@ -16,10 +16,10 @@ export type Resolve = (hostname: string) => Promise<string[]>;
 type Block = { first: bigint; bits: number };
 
 const ipv4 = block("::ffff:0:0/96");
-// IPv4 addresses as seen from a network without IPv4 (RFC 6052). The IPv4 address inside is checked.
+// IPv4 addresses in networks that have only IPv6 (RFC 6052). The embedded IPv4 address is checked.
 const nat64 = block("64:ff9b::/96");
 
-// Only public IPv6 is allowed, so ranges without a meaning today are refused as well. This refuses ::, ::1,
+// Only public IPv6 is allowed, so unassigned ranges are refused as well. This refuses ::, ::1,
 // IPv4-compatible addresses, 64:ff9b:1::/48, fc00::/7, fe80::/10, fec0::/10 and ff00::/8.
 const publicIpv6 = block("2000::/3");
 

@@ -29,16 +29,16 @@ export async function startGraphileRunner({
     connectionString,
     maxPoolSize: 4,
     logger: forwardTo(log),
-    // With a delay, a job that ends during stop() stays locked for 4 hours and then runs again.
+    // No delay: otherwise a job that ends during stop() stays locked for 4 hours and then runs again.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   };
   await deleteFailedJobs(shared);
-  // New jobs are announced by notify. Polling finds the jobs whose announcement was lost.
+  // New jobs are announced by notify. Polling finds jobs whose notification was lost.
   return run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
 }
 
-// Jobs of killed workers, which graphile-worker unlocks after 4 hours. They have no key any more: the job that replaced
-// them took it.
+// Jobs of killed workers, which graphile-worker unlocks after 4 hours. They no longer have a key: the job that replaced
+// each of them took it.
 async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
   const utils = await makeWorkerUtils(shared);
   try {

@@ -1,7 +1,6 @@
-// A job queue that keeps working for months. A runner of graphile-worker alone may be lost for good: after jobs whose
-// end it could not record, it shuts down and may hang doing so; on connections that vanished silently, it waits
-// forever. So this module replaces a runner that stops or goes silent. The current runner is always in one of these
-// modes:
+// A job queue that keeps working for months. A runner of graphile-worker can fail permanently: if it cannot record the
+// end of jobs, it shuts down and may hang while doing so; if its connections vanish silently, it waits forever. So this
+// module replaces a runner that stops or goes silent. The current runner is always in one of these modes:
 //
 //   none      nothing started yet, or the last runner stopped or failed. The next call starts one.
 //   starting  connecting. Every caller waits for the same start.
@@ -11,7 +10,7 @@ import type { Runner, TaskSpec } from "graphile-worker";
 import { beforeDeadline } from "../common/deadline.ts";
 import type { Logger } from "../common/log.ts";
 
-/** Both calls fail when the database does not answer in time. A later call gets a new runner if that is needed. */
+/** Both calls fail if the database does not answer in time. A later call starts a new runner if necessary. */
 export type JobRunner = {
   addJob(task: string, payload: object, spec: TaskSpec): Promise<void>;
   keepAlive(): Promise<void>;
@@ -20,7 +19,7 @@ export type JobRunner = {
 type Parts = { start: () => Promise<Runner>; onJobEnded: () => void; log: Logger; limits?: Limits };
 type Limits = { answerWithinMs: number; deadAfterMs: number };
 
-// Workers ask for jobs every 5 s, and jobs are short: some worker asks within half a minute even under full load.
+// Workers poll for jobs every 5 s, and jobs are short: even under full load, some worker polls within half a minute.
 const usualLimits: Limits = { answerWithinMs: 10_000, deadAfterMs: 30_000 };
 
 // aliveAt: when the runner last heard from the database, or when its start began.
@@ -38,7 +37,7 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
   async function get(): Promise<Runner> {
     if (current !== undefined && performance.now() - current.aliveAt > limits.deadAfterMs) {
       log.warn("the job runner shows no sign of life; starting another one");
-      // Kill it even if its start completes late. Jobs it is still running go on; running them again is safe.
+      // Kills it even if its start completes late. Its running jobs continue; running them again is safe.
       current.runner.then((runner) => runner.kill()).catch(() => {});
       current = undefined;
     }

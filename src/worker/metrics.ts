@@ -1,10 +1,10 @@
-// The metrics of the background work: the state of the database, which one cheap function reads (jobs.read_metrics),
-// and what this process did: webhook attempts and the last self-check.
+// The metrics of the background work. jobs.read_metrics reads the state of the database; this process counts its
+// webhook attempts and remembers its last self-check.
 import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../common/metrics-server.ts";
 import type { ReconnectingDatabase } from "../database/reconnecting.ts";
 
-/** What jobs.record_deliveries makes of an attempt to deliver an event to a webhook. */
+/** The outcome that jobs.record_deliveries returns for an attempt to deliver an event. */
 export type AttemptOutcome = (typeof attemptOutcomes)[number];
 const attemptOutcomes = ["taken", "failed", "parked", "gone"] as const;
 

@@ -1,10 +1,10 @@
-// Calls a function repeatedly: `everyMs` after its last end, or at once after wake(). Two calls never overlap.
-// A failure is logged once, and once more when it is over: a database outage of an hour writes two lines.
+// Calls a function repeatedly: `everyMs` after the last call ended, or at once after wake(). Two calls never overlap.
+// Logs the first of several failures, and the recovery: a database outage of an hour writes two lines.
 // A ticker is always in one of these modes:
 //
 //   waiting  the timer is set. wake() starts a call now, unless the last call failed.
-//   running  a call is under way. wake() makes the next call follow at once, unless this one fails.
-//   stopped  stop() was called. It waits for the call under way; nothing starts another one.
+//   running  a call is running. wake() makes the next call follow at once, unless this one fails.
+//   stopped  stop() was called. It waits for the running call; no other call starts.
 import type { Logger } from "../common/log.ts";
 
 export type Ticker = { wake(): void; stop(): Promise<void> };
@@ -28,7 +28,7 @@ export function startTicker({ name, everyMs, tick, log }: Parts): Ticker {
       isFailing = true;
     }
     running = undefined;
-    // After a failure the pause is kept, however often the ticker is woken.
+    // After a failure, wake() does not shorten the pause.
     schedule(isWoken && !isFailing ? 0 : typeof everyMs === "number" ? everyMs : everyMs());
   }
 

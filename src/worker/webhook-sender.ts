@@ -1,6 +1,6 @@
-// Sends one webhook once, signed according to Standard Webhooks, and returns the outcome. Sending never throws: any
-// response, and a missing one, is a value. Connections are not kept, so each one resolves its host anew. Proxies
-// from the environment are ignored: they would connect on our behalf and bypass the check of the address.
+// Sends one webhook once, signed according to Standard Webhooks, and returns the outcome. Sending never throws: even a
+// missing response is a value. Connections are not reused, so each one resolves its host again. Proxies from the
+// environment are ignored: they would connect on our behalf and bypass the check of the address.
 import { request as requestHttp, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as requestHttps, type RequestOptions } from "node:https";
 import type { LookupFunction, TcpNetConnectOpts } from "node:net";
@@ -20,7 +20,7 @@ export type Outcome = {
 /** Returns null if `cut` ended the exchange because the program stops: the outcome is unknown. */
 export type Send = (webhook: Webhook, cut?: AbortSignal) => Promise<Outcome | null>;
 
-/** `timeoutMs` covers the whole exchange: name, connection, TLS, response, body. */
+/** `timeoutMs` covers the whole exchange: DNS, connection, TLS, response, body. */
 export type SenderOptions = { mayConnect: AddressRule; resolve?: Resolve; timeoutMs?: number };
 
 type Response = { status: number; retryAfter: string | undefined };
@@ -104,7 +104,7 @@ function exchange(request: ClientRequest, body: string, { timeoutMs, cut }: Exch
   });
 }
 
-// The body of a response is not used. It is read up to the limit, so that the subscriber can finish sending.
+// Reads the response body up to a limit and ignores it, so that the subscriber can finish sending.
 function drain(response: IncomingMessage, done: () => void, fail: (error: Error) => void): void {
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {

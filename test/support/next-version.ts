@@ -1,6 +1,6 @@
-// The next version, written by the rules for schema changes: a copy of the checkout with three more migrations, the
-// second of them online, and changed functions. One building block gets another argument, and one function that the
-// worker calls gets another name.
+// Makes a next version that follows docs/database.md, "Change the schema": a copy of the checkout with three more
+// migrations, the second of them online, and changed functions. One function of schema rules gets another argument, and
+// one function that the worker calls gets another name.
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { change, copyCheckout } from "./copy.ts";

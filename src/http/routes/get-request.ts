@@ -2,7 +2,7 @@ import { z } from "zod";
 import { requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-// A request_id may contain any printable character, so this segment, and no other, is percent-decoded.
+// A request_id may contain any printable character, so this segment is percent-decoded. No other segment is.
 const segment = z
   .string()
   .transform((value, context) => {

@@ -1,12 +1,12 @@
-// The nightly self-check: asks the database which of its invariants are violated. None ever should be. A violation
-// needs an operator, so each one is an error in the log, with its number of rows and an example.
+// The nightly self-check: asks the database which of its invariants are violated. None ever should be. An operator has
+// to handle a violation, so each one is an error in the log, with its number of rows and an example.
 import type { Address } from "../../common/database-address.ts";
 import type { Logger } from "../../common/log.ts";
 import { connect } from "../../database/connect.ts";
 import { openReconnecting } from "../../database/reconnecting.ts";
 import type { WorkObserver } from "../metrics.ts";
 
-// It reads all tables, at night. No statement of the service waits for it.
+// Long, because the check reads all tables. No statement of the service waits for it.
 const timeoutMs = 3 * 3_600_000;
 
 type Violation = { law: string; count: string; example: string };
@@ -26,7 +26,7 @@ export function createChecker({ address, role, log, stopping, onChecked }: Check
     const giveUp = () => void database.end();
     stopping.addEventListener("abort", giveUp);
     try {
-      // Lets the server notice when nobody waits for the answer any more.
+      // Lets the server cancel the query when the connection is gone.
       await database.rows("select set_config('client_connection_check_interval', '10s', false)");
       const violations = await database.rows<Violation>("select law, count, example from jobs.check_invariants()");
       for (const { law, count, example } of violations)

@@ -1,19 +1,19 @@
-// Closes business days and finishes their statements. Closing is one short step of the sequencer, in SQL. Finishing
-// sums up the day and reads the lines of both files once to measure rows, bytes and sha256. That makes the statement
-// visible and notifies its distributor.
+// Closes business days and finishes their statements. Closing is one short SQL transaction under the sequencer's lock.
+// Finishing summarizes the day, reads the lines of both files once to measure rows, bytes and sha256, makes the
+// statement visible and writes the event for its distributor.
 //
-// No worker claims a statement. A closed day never changes, so a killed worker leaves nothing behind, a second worker
-// measures the same bytes, and jobs.finish_statement accepts only the first result. Workers draw at random from the
-// due statements, so that they rarely pick the same one.
+// Statements have no leases. A closed day never changes, so a killed worker leaves nothing to clean up, a second worker
+// measures the same bytes, and jobs.finish_statement accepts only the first result. Workers pick due statements at
+// random, so they rarely pick the same one.
 import type { Logger } from "../../common/log.ts";
 import { measureFile, type Kind, type Line } from "../../common/statement-csv.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
-// Days closed in one transaction, so without a step of the sequencer between them.
+// Days closed in one transaction. The sequencer waits meanwhile.
 const daysPerStep = 50;
-// Enough that two workers rarely draw the same statement.
+// Enough statements that two workers rarely pick the same one.
 const drawSize = 8;
-// A statement that failed is left alone for this long, so that it does not hold up others.
+// The pause before a failed statement is tried again, so that it does not delay others.
 const restMs = 60_000;
 
 type Due = { tenant_id: number; distributor_id: number; business_date: string };

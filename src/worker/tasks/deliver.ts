@@ -1,12 +1,12 @@
 // Delivers events to webhooks.
 //
-// The tables hold the truth: which deliveries wait and until when, and which worker has the lease of a subscriber
-// (60 s). A job is only a wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit
-// of concurrent requests holds across all workers. The lease of a killed worker runs out; deliveries that it sent but
-// did not record are sent again with the same webhook-id.
+// The tables record which deliveries wait, until when, and which worker holds the lease of a subscriber (60 s). A job
+// is only a wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit of concurrent
+// requests holds across all workers. The lease of a killed worker expires; deliveries that it sent but did not record
+// are sent again with the same webhook-id.
 //
-// A round: claim what is due, send it, record the outcomes in one statement. Rounds follow each other for one time
-// slice. Then the subscriber gives up its place, so that slow receivers do not delay the others.
+// A round claims the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
+// slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
@@ -16,13 +16,13 @@ import type { Outcome, Send } from "../webhook-sender.ts";
 
 /** Subscribers that one process serves at once. They wait for their receivers and cost almost nothing. */
 export const maxSubscribersAtOnce = 32;
-// To one subscriber.
+// Concurrent requests to one subscriber.
 const maxRequestsAtOnce = 4;
-// A kill repeats at most this many deliveries.
+// Deliveries per round. After a kill, at most this many are sent again.
 const roundSize = 32;
 // No request starts after the slice. With 15 s for an exchange, that leaves most of the lease unused.
 const sliceMs = 2_000;
-// How long running requests may take to end after the signal to stop.
+// How long running requests may continue after the signal to stop.
 const graceMs = 2_000;
 
 export type Subscriber = { tenant_id: number; party_id: number };
@@ -35,7 +35,7 @@ type Delivery = {
   url: string;
   sealed_secret: Uint8Array;
   sealed_previous_secret: Uint8Array | null;
-  // External ids. The secrets are sealed for this pair.
+  // External IDs of tenant and party. The secrets are sealed for this pair.
   tenant: string;
   party: string;
 };
@@ -70,7 +70,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
     ]);
   }
 
-  // On an error the lease is kept on purpose: it is the pause before the next attempt.
+  // After an error the lease is kept on purpose: nobody tries again until it expires.
   async function deliver(subscriber: Subscriber): Promise<void> {
     // Jobs that other processes added arrive here too. Without a free place, drop this one: it will be added again.
     if (running >= maxSubscribersAtOnce || stopping.aborted) return;
@@ -91,7 +91,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
     }
   }
 
-  // Deliveries that are not sent in time stay due as they were.
+  // Deliveries that are not sent in this slice stay due.
   async function sendRound(deliveries: Delivery[], isOver: () => boolean): Promise<Result[]> {
     const secrets = openSecrets(keys, deliveries[0]!);
     const results: Result[] = [];

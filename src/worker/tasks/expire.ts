@@ -1,5 +1,5 @@
-// Marks locks past their end as lapsed and coupons past valid_to as expired, and writes an event for each released
-// coupon that expired. Both are over at that moment for everyone; this task only brings the rows up to date.
+// Marks expired locks as LAPSED and coupons past valid_to as EXPIRED, and writes an event for each released coupon that
+// expired. Answers already treat both as ended; this task only updates the rows.
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
 

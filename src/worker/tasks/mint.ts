@@ -1,9 +1,9 @@
 // Mints the coupons of PENDING batches, numbers 1 to total_count of each.
 //
-// The batch's row holds the truth: its progress, and which worker has its lease (30 s). A job is only a wake-up call
-// that names a batch. The lease of a killed worker runs out, and the next wake-up continues after the last committed
-// chunk, so the count is exact in every case. A chunk that arrives late or twice changes nothing: jobs.mint_chunk
-// compares its first number with the batch's progress.
+// The batch's row records its progress, and which worker holds its lease (30 s). A job is only a wake-up call that
+// names a batch. The lease of a killed worker expires, and the next wake-up continues after the last committed chunk,
+// so the count is always exact. A chunk that arrives late or twice changes nothing: jobs.mint_chunk compares its first
+// number with the batch's progress.
 //
 // Codes exist only between makeCode and lookupHash below. The database gets the keyed hash.
 import { randomUUID } from "node:crypto";
@@ -12,18 +12,18 @@ import { batchKey, lookupHash, makeCode } from "../../crypto/coupon-code.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
-// Coupons per transaction. A large chunk takes 40 ms, and requests that arrive meanwhile share the machine with it. So
-// while events are being written, usually by tills, chunks are small and each is followed by a pause of
-// `pausePerBusyChunk` times its duration.
+// Coupons per transaction. A large chunk takes 40 ms and slows down requests that arrive meanwhile. So while events are
+// being written, usually by tills, chunks are small, and after each one comes a pause of `pausePerBusyChunk` times its
+// duration.
 const chunkSize = { quiet: 2_000, busy: 250 };
 const pausePerBusyChunk = 3;
-// Numbers per claim: more than one slice mints.
+// Numbers per claim: more than a slice can mint.
 const claimSize = 1_000_000;
 // About 5 ms of work: under `npm start` the API answers on the same thread.
 const hashesPerTurn = 500;
-// Then a batch gives up its place, so that small batches do not wait for a large one.
+// The time slice of a batch. Then the next one gets the place, so that small batches do not wait for a large one.
 const sliceMs = 2_000;
-// Batches that one process mints at once: a small one need not wait for the slice of a large one to end.
+// Batches that one process mints at once, so that a small one does not wait for the slice of a large one.
 const maxBatchesAtOnce = 2;
 
 export type DueBatch = { tenant_id: number; batch_id: number };
@@ -46,7 +46,7 @@ export function createMinter({ database, keys, stopping }: Parts) {
     ]);
   }
 
-  // On an error the lease is kept on purpose: it is the pause before the next attempt.
+  // After an error the lease is kept on purpose: nobody tries again until it expires.
   async function mint({ tenant_id, batch_id }: DueBatch): Promise<void> {
     running += 1;
     try {

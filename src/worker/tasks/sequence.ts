@@ -1,12 +1,12 @@
-// The sequencer: gives committed events their positions in the feeds, and ledger entries their business days.
+// The sequencer: assigns committed events their positions in the feeds, and ledger entries their business days.
 //
-// Any number of processes may run it. The database lets one take a step at a time; the others find the place taken and
-// come back later. A step is one transaction, so an interrupted step has no effect.
+// Any number of processes may run it. Only one at a time gets the database's lock and takes a step; the others try
+// again later. A step is one transaction, so an interrupted step has no effect.
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
 // At most a tenth of a second of work: closing days waits for a step to end.
 const stepSize = 1_000;
-// The longest time that a committed event waits to be found. A service that was idle for a minute looks less often.
+// The pause between steps: how long a committed event may wait. After a minute without events it is longer.
 const busyPauseMs = 100;
 const idlePauseMs = 250;
 const idleAfterMs = 60_000;
@@ -17,7 +17,7 @@ export function createSequencer({ database, stopping }: { database: Reconnecting
   let lastFoundAt = performance.now();
 
   /**
-   * Takes steps until no committed event is left or another worker has the place. Returns how many events got a
+   * Takes steps until no committed event is left or another worker has the lock. Returns how many events got a
    * position.
    */
   async function sequence(): Promise<number> {
@@ -32,7 +32,7 @@ export function createSequencer({ database, stopping }: { database: Reconnecting
     }
   }
 
-  /** The pause before the next look. */
+  /** The pause before the next step. */
   const pauseMs = () => (performance.now() - lastFoundAt < idleAfterMs ? busyPauseMs : idlePauseMs);
 
   return { sequence, pauseMs };
