@@ -66,6 +66,7 @@ function printReport(report: Report, seed: number): void {
       resumed.filter((one) => one.work === work).map(({ afterMs }) => afterMs),
       1,
     );
+  const resumes = ["mint", "deliver", "sequence"].map((kind) => `${kind} ${pauseOf(kind)}`);
   const lines = {
     calls: `${calls}: ok ${checked.ok}, refused ${checked.refused}, unprocessed ${checked.unprocessed}`,
     answers: Object.entries(answers)
@@ -76,7 +77,7 @@ function printReport(report: Report, seed: number): void {
       `the client itself paused for up to ${seconds(ownPauseMs)}`,
     "served after an API fault": `at most ${servedAfter(2_000)}`,
     "served after a database fault": `at most ${servedAfter(5_000)}`,
-    "worker resumes": `mint ${pauseOf("mint")}, deliver ${pauseOf("deliver")}, sequence ${pauseOf("sequence")}, at most`,
+    "worker resumes": `${resumes.join(", ")}, at most`,
     findings:
       `lost ${lost.length}, phantom ${phantom.length}, contradictions ${contradictions.length}, ` +
       `broken invariants ${invariants.length}, corruption ${corruption.length}, deadlocks ${deadlocks}`,

@@ -53,7 +53,8 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/jobs/claim_batch.sql",
-        "and (b.mint_lease_until is null\n         or b.mint_lease_until <= clock_timestamp()\n         or b.mint_holder = p_holder)",
+        "and (b.mint_lease_until is null\n         or b.mint_lease_until <= clock_timestamp()\n" +
+          "         or b.mint_holder = p_holder)",
         "",
       ),
     ],

@@ -68,7 +68,8 @@ export function cutAnswers(
       const signature = sign(target.secret, { method: "GET", target: path, timestamp, nonce, body: Buffer.alloc(0) });
       socket.write(
         `GET ${path} HTTP/1.1\r\nhost: x\r\nx-svc-access-key: ${target.accessKey}\r\n` +
-          `x-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\nconnection: close\r\n\r\n`,
+          `x-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\n` +
+          "connection: close\r\n\r\n",
       );
       if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
       else if (number % 3 === 0) await sleep(number % 5);

@@ -27,8 +27,8 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
             discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at)
          select tenant_id, redemption_id, coupon_id, merchant_id, 0, 'r-' || number,
                 case when reversal_id is null then 'REDEEMED' else 'REVERSED' end, currency, discount_minor,
-                discount_minor + number, 'store ' || number % 7, '=till("' || number % 3 || '")', 'order, ' || number, at,
-                at, case when reversal_id is not null then at end
+                discount_minor + number, 'store ' || number % 7, '=till("' || number % 3 || '")',
+                'order, ' || number, at, at, case when reversal_id is not null then at end
          from chosen),
        reversal as (
          insert into core.reversal (tenant_id, reversal_id, redemption_id, caller_id, reversed_at)
