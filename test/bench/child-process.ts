@@ -1,4 +1,4 @@
-// Child processes that work for a benchmark: each prepares a job, reports that it is ready, and starts when told to.
+// Child processes of a benchmark: each prepares a job, reports that it is ready, and waits for the signal to start.
 // They live through all rounds, so every measured round runs warm code.
 import { fork } from "node:child_process";
 import path from "node:path";

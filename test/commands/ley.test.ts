@@ -147,7 +147,7 @@ t.test("ley new refuses names and flags that do not fit our form, and creates no
   t.strictSame(readdirSync(migrations), before);
 });
 
-t.test("a Node that cannot run TypeScript is told in one sentence", async (t) => {
+t.test("a Node that cannot run TypeScript gets a message of one sentence", async (t) => {
   const old = 'Object.defineProperty(process,"versions",{value:{node:"20.0.0"}})';
   const flags = ["--import", `data:text/javascript,${encodeURIComponent(old)}`];
   t.match(await ley(["status"], { flags }), {

@@ -23,7 +23,7 @@ t.test("docs/operate.md lists every setting that src/common/config.ts reads, and
   t.strictSame(firstCells(between(read("docs/operate.md"), "settings")).sort(), [...new Set(settings)].sort());
 });
 
-t.test("docs/operate.md gives the default of each numeric setting", async (t) => {
+t.test("docs/operate.md states the default of each numeric setting", async (t) => {
   const source = read("src/common/config.ts");
   const table = between(read("docs/operate.md"), "settings");
   for (const [, name = "", usual = ""] of source.matchAll(/\bcount\("([A-Z_]+)", ([\d_]+),/g)) {

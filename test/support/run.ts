@@ -52,7 +52,7 @@ async function runTap(run: { prefix: string; template: string; server: Address }
     `--output-file=${results}`,
     "--timeout=180",
     `--jobs=${Math.min(availableParallelism(), 4)}`,
-    // A folder stands for its test files.
+    // A folder means its test files.
     ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
   ];
   const tap = spawn(bin("tap"), args, {

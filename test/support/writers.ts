@@ -38,7 +38,7 @@ export async function makeStock(service: Running, { again, once }: { again: numb
   return { again: coupons.slice(0, again), once: coupons.slice(again) };
 }
 
-// A connection like those of the service, which commits only when told to.
+// A connection like those of the service, which commits only when a test says so.
 export async function openTill(service: Running) {
   const session = openSession(service.address, { name: "coupon test writer", role: "coupon_api" });
   const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(

@@ -95,7 +95,7 @@ t.test("at most 16 KiB of a 1 GB body are read, and nothing waits for the rest",
   t.match(await sendTo(wide), { httpStatus: null, error: /Header overflow/ });
 });
 
-t.test("a connection that breaks anywhere in the exchange gives no status", async (t) => {
+t.test("a connection that breaks anywhere in the exchange results in no status", async (t) => {
   const receivers: Record<string, (socket: Socket) => void> = {
     "at once": (socket) => void socket.resetAndDestroy(),
     "after the request": (socket) => void socket.once("data", () => socket.resetAndDestroy()),

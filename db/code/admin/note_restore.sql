@@ -1,6 +1,6 @@
 -- Call this once after a restore to an earlier moment. Feed readers may hold cursors from after
--- that moment. Those positions would be reused for other events, and the readers would silently
--- miss them. So every feed, including future ones, continues above all earlier positions: at the
+-- that moment. Those positions would be reused for other events, which the readers would silently
+-- miss. So every feed, including future ones, continues above all earlier positions: at the
 -- number of microseconds since 1970, which no feed reaches by counting events. Old cursors then
 -- return everything since the restore.
 create or replace function admin.note_restore(p_reason text) returns void

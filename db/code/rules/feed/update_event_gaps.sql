@@ -1,6 +1,6 @@
--- Updates the list of missing event numbers. Removes the numbers found now, and those whose
--- possible transactions have all ended: they were rolled back. Adds the numbers missing between the
--- old and the new highest number.
+-- Updates the list of missing event numbers. Removes the numbers found now, and those that were
+-- rolled back: every transaction that may have drawn them has ended. Adds the numbers missing
+-- between the old and the new highest number.
 --
 -- Any transaction that drew a missing number had its ID before this step's snapshot. We take our
 -- own ID here, after the snapshot, so ours is higher. The snapshot's xmax will not do: running

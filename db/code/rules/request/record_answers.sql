@@ -1,6 +1,6 @@
--- Records final answers, so that a retry gets the same bytes, and returns all outcomes. Three
--- answers are not final and not recorded: a call that is handed back, invalid input, and a
--- create_batch that reuses the key of an earlier one.
+-- Records final answers, so that a retry gets the same bytes, and returns all outcomes. Not final,
+-- so not recorded: a call that is handed back, invalid input, and a create_batch that reuses the
+-- key of an earlier one.
 create or replace function rules.record_answers(
   p_calls core.call[], p_outcomes core.outcome[])
 returns core.outcome[]
