@@ -324,7 +324,7 @@ create table core.feed_event (
 CREATE INDEX feed_event_by_age ON core.feed_event USING brin (sequenced_at);
 CREATE TRIGGER event_is_of_its_feed AFTER INSERT ON core.feed_event REFERENCING NEW TABLE AS new_feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_feed_events();
 CREATE TRIGGER feed_event_is_immutable BEFORE UPDATE OR TRUNCATE ON core.feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.feed_event is 'Positions are 1 to N in each feed, without gaps. Old events are pruned; the others never change.';
+comment on table core.feed_event is 'Positions start at 1 in each feed and have no gaps, except those that admin.note_restore skipped (core.feed.skipped_count). Old events are pruned; the others never change.';
 comment on column core.feed_event.body is 'The event as JSON, the same in feed pages and webhooks.';
 
 create table core.ledger_book (

@@ -28,8 +28,8 @@ create table core.feed_event (
   constraint position_is_positive check (position > 0)
 );
 comment on table core.feed_event is
-  'Positions are 1 to N in each feed, without gaps. Old events are pruned; the others never '
-  'change.';
+  'Positions start at 1 in each feed and have no gaps, except those that admin.note_restore '
+  'skipped (core.feed.skipped_count). Old events are pruned; the others never change.';
 comment on column core.feed_event.body is 'The event as JSON, the same in feed pages and webhooks.';
 create index feed_event_by_age on core.feed_event using brin (sequenced_at);
 

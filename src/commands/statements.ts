@@ -1,6 +1,7 @@
 // npm run statements -- verify
-// Rebuilds the files of every ready statement from the ledger. Compares rows, bytes and sha256 with the stored values,
-// and each summary with the sum of its details. Prints the differences; the exit code is 1 if there are any.
+// Renders the files of every ready statement again, detail from the ledger and summary from its stored lines. Compares
+// rows, bytes and sha256 with the stored values, and each summary with the sum of its details. Prints the differences;
+// the exit code is 1 if there are any.
 import { readConfig } from "../common/config.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";

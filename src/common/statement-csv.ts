@@ -1,4 +1,4 @@
-// The two CSV files of a statement. The worker measures them when a day closes, the API streams them, and
+// The two CSV files of a statement. The worker measures them after the day has closed, the API streams them, and
 // `npm run statements -- verify` measures them again. All three use renderFile, so the bytes agree.
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";

@@ -11,7 +11,10 @@ import { crockfordAlphabet } from "../common/crockford.ts";
 import { ConfigError } from "../common/config.ts";
 import type { Address } from "../common/database-address.ts";
 
-/** One key per purpose, so that a leak of one key reveals nothing about the others. */
+/**
+ * One derived key per purpose, so that a leak of one of them reveals nothing about the others. `master` is the master
+ * key itself, from which the keys of batches are derived.
+ */
 export type SubKeys = { master: KeyObject; tag: KeyObject; lookup: KeyObject; seal: KeyObject; request: KeyObject };
 export type MasterKeys = {
   current: string;

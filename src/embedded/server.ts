@@ -179,7 +179,7 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     if (hasEnded) break;
     const postmaster = findPostmaster(dataFolder(home));
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
-      // The shell and its pipes must not keep this process alive: the end of this process is the signal to the shell.
+      // The shell and its pipes must not keep this process alive: the shell stops the server when this process ends.
       shell.unref();
       for (const stream of [shell.stdin, shell.stdout]) (stream as unknown as { unref(): void }).unref();
       return shell;

@@ -37,8 +37,8 @@ export async function startGraphileRunner({
   return run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
 }
 
-// Jobs of killed workers, which graphile-worker unlocks after 4 hours. They no longer have a key: the job that replaced
-// each of them took it.
+// Deletes jobs that have failed for good: those of killed workers, once graphile-worker has unlocked them after 4 h.
+// Such a job has no key any more, because the job that replaced it took the key.
 async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
   const utils = await makeWorkerUtils(shared);
   try {

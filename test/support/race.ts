@@ -19,8 +19,8 @@ export async function sendInTurn(service: Running, couponId: string, calls: Call
   return Promise.all(answers);
 }
 
-// Sends all calls at once, and releases the row when four of them are blocked. The service sends no more at a time to
-// the database; the others queue in front of it.
+// Sends all calls at once, and releases the row when four of them are blocked. The service lets at most six
+// calls wait in the database (the patient lane); the others queue in front of it.
 export async function sendTogether(service: Running, release: Release, calls: Call[]): Promise<Reply[]> {
   const answers = calls.map((call) => call());
   await releaseAfter(release, () => untilBlocked(service, 4));

@@ -141,7 +141,8 @@ export async function listAttempts({ service }: Subscribed) {
   return rows.map((row) => ({ ...row }));
 }
 
-// Time passes: waiting deliveries become due, and pauses and leases end.
+// Time passes: waiting deliveries become due, and pauses end, except for a subscriber whose lease a worker still holds.
+// A live lease does not end.
 export async function passTime({ service }: Subscribed): Promise<void> {
   await service.owner.rows("update core.delivery set next_attempt_at = clock_timestamp() where parked_at is null");
   await service.owner.rows(

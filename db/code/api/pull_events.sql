@@ -1,5 +1,6 @@
 -- A page of the caller's feed. One writer assigns positions in order, so no event is ever added
--- before a cursor, and a page never changes. Cursors are encoded positions, so that clients do not
+-- before a cursor, and a full page never changes while its events are kept. A page shorter than its
+-- limit can still grow. Cursors are encoded positions, so that clients do not
 -- calculate with them.
 create or replace function api.pull_events(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$

@@ -2,9 +2,9 @@
 -- them: the whole chunk or nothing. Locks the batch's row, so the count is exact. A chunk that is
 -- not the next one changes nothing and returns the current count.
 --
--- Codes have 55 random bits. In about one of ten batches of ten million, two coupons of a tenant
--- get the same code. Then nothing is written and collided returns their numbers. The worker derives
--- new codes for them and calls again with higher p_attempts.
+-- Codes have 55 random bits, so two coupons of a tenant can get the same code: in ten batches of
+-- ten million, 0.14 such pairs are expected. Then nothing is written and collided returns their
+-- numbers. The worker derives new codes for them and calls again with higher p_attempts.
 --
 -- Only the commit of the last chunk waits for the disk. The write-ahead log is written in order, so
 -- after any crash a batch that was reported complete has all its coupons. A crash that loses a

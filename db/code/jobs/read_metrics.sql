@@ -1,6 +1,7 @@
 -- The state of background work for the worker's metrics, in one row. Cheap even with a large
--- backlog: counts stop at 10,000, and each age comes from the first row of an index. Lags are in
--- seconds; 0: nothing waits.
+-- backlog: the counts of new events, deliveries and statements stop at 10,000, that of late events
+-- at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an index.
+-- Pending batches, webhooks and ledger books are read whole. Lags are in seconds; 0: nothing waits.
 create or replace function jobs.read_metrics(
   out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,
   out webhook_disabled int, out mint_batches int, out mint_coupons bigint, out mint_lag float8,

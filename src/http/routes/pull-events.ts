@@ -2,7 +2,8 @@ import { z } from "zod";
 import { limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-// The database decides whether a cursor belongs to the caller's feed.
+// The database checks the cursor's form and refuses one beyond the end of the caller's feed. It cannot recognise a
+// cursor of another feed.
 const input = z.strictObject({ cursor: printable(64).optional(), limit: limit.optional() });
 
 export const pullEvents: Route = {

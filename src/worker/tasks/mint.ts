@@ -17,7 +17,7 @@ import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 // duration.
 const chunkSize = { quiet: 2_000, busy: 250 };
 const pausePerBusyChunk = 3;
-// Numbers per claim: more than a slice can mint.
+// Coupon numbers per claim. Higher than the number that a slice can mint, so each slice claims only once.
 const claimSize = 1_000_000;
 // About 5 ms of work: under `npm start` the API answers on the same thread.
 const hashesPerTurn = 500;

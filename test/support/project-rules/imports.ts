@@ -69,8 +69,8 @@ function findFloor(name: string): { folder: string; floor: number } | null {
 }
 
 /**
- * Another file of `all` imports every function, class and constant that `files` export. Types are exempt: a signature
- * reads better when the names of its types are exported with it.
+ * Every function, class and constant that one of `files` exports is imported by at least one other file of `all`. Types
+ * are exempt: a signature reads better when the names of its types are exported with it.
  */
 export function checkExports(files: SourceFile[], all: SourceFile[]): Breach[] {
   const used = new Map<string, Set<string> | null>();

@@ -1,9 +1,10 @@
 -- The external form of a key (a TypeID): prefix, underscore, 26 characters of lower-case Crockford
 -- Base32. They hold 130 bits for the 128 of a UUID, so the first character holds only three.
 --
--- Formats two characters (10 bits) at a time: first 8 bits, then three times 40. a holds the 1,024
--- possible pairs, two bytes each. So the offset of a pair is twice its number: each shift is one
--- bit less. The plan keeps a as a constant.
+-- Formats two characters (10 bits) at a time: first the leading 8 bits as one pair, then three
+-- blocks of 40 bits as four pairs each. The constant `a` holds all 1,024 pairs, two bytes each, so
+-- the offset of a pair is twice its number. That is why each shift is one bit less than the place
+-- of the pair. The plan keeps `a` as a constant.
 --
 -- The loop is on purpose. Unrolled, many IDs take a sixth less time, but a single one, as in each
 -- answer, takes twice as long: PostgreSQL sets up every function call of an expression.

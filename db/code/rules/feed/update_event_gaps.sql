@@ -2,9 +2,9 @@
 -- rolled back: every transaction that may have drawn them has ended. Adds the numbers missing
 -- between the old and the new highest number.
 --
--- Any transaction that drew a missing number had its ID before this step's snapshot. We take our
--- own ID here, after the snapshot, so ours is higher. The snapshot's xmax will not do: running
--- transactions may have higher IDs.
+-- A transaction that drew a missing number got its ID before this step's snapshot. This step gets
+-- its own ID here, after the snapshot, so its ID is higher than theirs. The snapshot's xmax is not
+-- a safe bound: transactions that were running at the snapshot may have higher IDs.
 create or replace function rules.update_event_gaps(
   p_old_high bigint, p_new_high bigint, p_found bigint[], p_oldest_running xid8)
 returns void
