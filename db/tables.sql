@@ -537,6 +537,7 @@ create table core.statement (
   distributor_id integer not null,
   business_date date not null,
   entry_count integer not null,
+  is_one_of_several boolean not null,
   closed_at timestamp with time zone not null,
   ready_at timestamp with time zone,
   detail_bytes bigint,
@@ -552,6 +553,7 @@ CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, di
 CREATE TRIGGER ready_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
 CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.statement is 'A closed business day. Closing fixes its entries. ready_at: when its files were rendered and measured.';
+comment on column core.statement.is_one_of_several is 'Whether several parties of the tenant had a ledger book when the day was closed. In Variant A, a download then names its distributor. Never changes, so that no address changes its meaning.';
 
 create table core.statement_line (
   tenant_id integer not null,

@@ -12,17 +12,18 @@ comment on table core.ledger_book is
 comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
 
 create table core.statement (
-  tenant_id       int          not null,
-  distributor_id  int          not null,
-  business_date   date         not null,
-  entry_count     int          not null,
-  closed_at       timestamptz  not null,
-  ready_at        timestamptz,
-  detail_bytes    bigint,
-  detail_sha256   text,
-  summary_rows    int,
-  summary_bytes   bigint,
-  summary_sha256  text,
+  tenant_id          int          not null,
+  distributor_id     int          not null,
+  business_date      date         not null,
+  entry_count        int          not null,
+  is_one_of_several  boolean      not null,
+  closed_at          timestamptz  not null,
+  ready_at           timestamptz,
+  detail_bytes       bigint,
+  detail_sha256      text,
+  summary_rows       int,
+  summary_bytes      bigint,
+  summary_sha256     text,
   primary key (tenant_id, distributor_id, business_date),
   foreign key (tenant_id, distributor_id) references core.ledger_book,
   constraint files_are_described_when_ready check (
@@ -32,6 +33,9 @@ create table core.statement (
 comment on table core.statement is
   'A closed business day. Closing fixes its entries. ready_at: when its files were rendered and '
   'measured.';
+comment on column core.statement.is_one_of_several is
+  'Whether several parties of the tenant had a ledger book when the day was closed. In Variant A, '
+  'a download then names its distributor. Never changes, so that no address changes its meaning.';
 create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date)
 where ready_at is null;
 
@@ -93,9 +97,11 @@ create function core.check_statement_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if old.ready_at is not null
-     or (new.tenant_id, new.distributor_id, new.business_date, new.entry_count, new.closed_at)
+     or (new.tenant_id, new.distributor_id, new.business_date, new.entry_count,
+         new.is_one_of_several, new.closed_at)
         is distinct from
-        (old.tenant_id, old.distributor_id, old.business_date, old.entry_count, old.closed_at)
+        (old.tenant_id, old.distributor_id, old.business_date, old.entry_count,
+         old.is_one_of_several, old.closed_at)
   then
     raise exception 'statement of %: only its files can be added, once', old.business_date
       using errcode = 'check_violation', constraint = 'ready_statement_never_changes';

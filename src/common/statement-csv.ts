@@ -34,6 +34,7 @@ export const columns: Record<Kind, readonly string[]> = {
     "currency",
     "occurred_at",
     "recorded_at",
+    "distributor_id",
   ],
   summary: [
     "business_date",
@@ -45,6 +46,7 @@ export const columns: Record<Kind, readonly string[]> = {
     "reversal_count",
     "reversal_amount",
     "net_amount",
+    "distributor_id",
   ],
 };
 

@@ -41,6 +41,8 @@ export type Version = { migration: string; code: string };
 export type StatementFile = {
   tenant_id: number;
   distributor_id: number;
+  /** External ID of the distributor. */
+  distributor: string;
   business_date: string;
   kind: Kind;
   rows: number;

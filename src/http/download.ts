@@ -58,7 +58,7 @@ export async function openDownload(
     headers: {
       ...headers,
       "content-length": String(file.bytes),
-      "content-disposition": `attachment; filename="${file.kind}-${file.business_date}.csv"`,
+      "content-disposition": `attachment; filename="${file.kind}-${file.business_date}-${file.distributor}.csv"`,
     },
   };
 }

@@ -12,12 +12,12 @@ import { waitUntil } from "../support/wait-until.ts";
 const target = "/v1/reconciliations/2026-01-31/detail";
 const lineOf = (number: number): Line => ({
   number,
-  fields: Array.from({ length: 17 }, (_, field) => {
+  fields: Array.from({ length: 18 }, (_, field) => {
     if (field === 0) return "2026-01-31";
     // IDs of rows.
     if (field === 1 || (field >= 3 && field <= 5)) return `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`;
     // Times.
-    if (field >= 15) return String(1_767_225_600_000_000 + number);
+    if (field === 15 || field === 16) return String(1_767_225_600_000_000 + number);
     return `field ${field} of ${number}`;
   }),
 });
@@ -37,6 +37,7 @@ async function stubFile(
   const file: StatementFile = {
     tenant_id: 7,
     distributor_id: 1,
+    distributor: "pty_a",
     business_date: "2026-01-31",
     kind: "detail",
     ...measured,

@@ -118,12 +118,13 @@ async function checkFile(t: Test, a: Client, { date }: Day, { kind, href, ...lis
       "content-type": "text/csv; charset=utf-8",
       "content-length": String(listed.bytes),
       etag,
-      "content-disposition": `attachment; filename="${kind}-${date}.csv"`,
+      "content-disposition": `attachment; filename="${kind}-${date}-pty_a.csv"`,
       "x-request-id": /^req_/,
     },
   });
   t.strictSame([Buffer.byteLength(file.text), sha256(file.text)], [listed.bytes, listed.sha256], kind);
   t.equal(parseCsv(file.text)[0]!.join(), columns[kind].join());
+  t.equal(columns[kind].at(-1), "distributor_id");
   t.equal((await a.get(href)).text, file.text, "a second download has the same bytes");
   for (const tag of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
     const unchanged = await a.get(href, { headers: { "if-none-match": tag } });
@@ -140,7 +141,13 @@ async function checkFile(t: Test, a: Client, { date }: Day, { kind, href, ...lis
 
 function checkDetail(t: Test, { date, batch, couponIds, redemptions, reversal }: Day, text: string): void {
   const detail = readCsv(text);
-  const common = { business_date: date, batch_id: batch, template_id: "tpl_fixed", currency: "EUR" };
+  const common = {
+    business_date: date,
+    batch_id: batch,
+    template_id: "tpl_fixed",
+    currency: "EUR",
+    distributor_id: "pty_a",
+  };
   t.strictSame(
     detail.map(({ entry_id: _, occurred_at: __, recorded_at: ___, ...rest }) => rest),
     [
@@ -201,6 +208,7 @@ function checkSummary(t: Test, { date }: Day, text: string): void {
     reversal_count: "1",
     reversal_amount: "-5.00",
     net_amount: `${(places.length - 1) * 5}.00`,
+    distributor_id: "pty_a",
   });
   t.match(second, {
     merchant_id: "mch_a2",
@@ -208,5 +216,6 @@ function checkSummary(t: Test, { date }: Day, text: string): void {
     reversal_count: "0",
     reversal_amount: "0.00",
     net_amount: "5.00",
+    distributor_id: "pty_a",
   });
 }

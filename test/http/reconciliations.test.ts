@@ -14,6 +14,7 @@ import { findBrokenInvariants } from "../support/inspect.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
 
+const ambiguous = { status: 422, json: { code: "AMBIGUOUS_DISTRIBUTOR", details: null } };
 const notFound = { status: 404, json: { code: "NOT_FOUND", details: { resource: "reconciliation" } } };
 const post = (by: Client, path: string, body: object) => postOk(by, path, { request_id: newRequestId(), ...body });
 const dateAt = (offset: number) => new Date(Date.now() + offset * 1000).toISOString().slice(0, 10);
@@ -26,7 +27,7 @@ t.test("Days are listed in order, page by page; the files of a day without entri
   const books = await keepBusinessDays(t, service);
   await service.makeBatch(a, "tpl_fixed", 1);
   const nothing = await a.get("/v1/reconciliations");
-  t.match(nothing.json, { reconciliations: [], next_cursor: /^\d{4}-\d\d-\d\d$/ });
+  t.strictSame(nothing.json, { reconciliations: [], next_cursor: "1970-01-01" });
   await books.sequence();
   await setZone(service, "pty_a", zoneOf(offset + 5 * daySeconds));
   await books.close();
@@ -139,11 +140,11 @@ t.test("Variant A, several distributors: the list ends with the last date that a
   await setZone(service, "pty_d1", zoneOf(offset + 2 * daySeconds));
   await books.close();
   t.strictSame(await listed(), [], "two of three distributors have not closed that day");
-  t.equal(
-    (await by.get(`/v1/reconciliations/${first}/detail`)).status,
-    200,
-    "while only one distributor has the date, its file needs no name",
-  );
+  const detail = (date: string, distributor?: string) =>
+    by.get(`/v1/reconciliations/${date}/detail${distributor === undefined ? "" : `?distributor=${distributor}`}`);
+  t.match(await detail(first), ambiguous, "a name is needed even while only one distributor has closed the date");
+  t.equal((await detail(first, "pty_d1")).status, 200);
+  t.match(await detail(first, "pty_d0"), notFound);
   for (const party of ["pty_d0", "pty_d2"]) await setZone(service, party, zoneOf(offset + daySeconds));
   await books.close();
   t.strictSame(
@@ -161,12 +162,11 @@ t.test("Variant A, several distributors: the list ends with the last date that a
   const { files } = (await by.get("/v1/reconciliations")).json.reconciliations[2];
   t.equal(files[0].href, `/v1/reconciliations/${first}/detail?distributor=pty_d2`);
   t.equal((await by.get(files[0].href)).headers["etag"], `"${files[0].sha256}"`);
-  t.match(await by.get(`/v1/reconciliations/${first}/detail`), {
-    status: 422,
-    json: { code: "AMBIGUOUS_DISTRIBUTOR" },
-  });
-  t.match(await by.get(`/v1/reconciliations/${first}/detail?distributor=pty_a`), notFound, "another tenant's party");
-  t.equal((await by.get(`/v1/reconciliations/${second}/detail`)).status, 200);
+  for (const date of [first, second, dateAt(offset + 9 * daySeconds), "1999-12-31"])
+    t.match(await detail(date), ambiguous, `${date}, whoever has closed it`);
+  t.match(await detail("2026-02-30"), notFound, "an impossible date is no statement of anyone");
+  t.match(await detail(first, "pty_a"), notFound, "another tenant's party");
+  t.equal((await detail(second, "pty_d1")).status, 200);
 
   for (const party of ["pty_d0", "pty_d2"]) await setZone(service, party, zoneOf(offset + 2 * daySeconds));
   await books.close();
@@ -197,7 +197,8 @@ t.test("Variant B: each distributor sees its own files only", async (t) => {
     own.map(({ files }: any) => files[0].rows),
     [1],
   );
-  t.notOk("distributor_party_id" in own[0]);
+  t.equal(own[0].distributor_party_id, "pty_dist");
+  t.equal(own[0].files[0].href, `/v1/reconciliations/${date}/detail`, "the caller is the distributor");
   t.match((await dist.get(own[0].files[0].href)).text, /,S1,T1,/);
   t.strictSame(
     (await maker.get("/v1/reconciliations")).json.reconciliations.map(({ files }: any) => files[0].rows),

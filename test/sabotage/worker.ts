@@ -48,6 +48,35 @@ export const workerGuards: Sabotage[] = [
     tests: ["test/worker/tasks/business-days.test.ts", "test/worker/tasks/close.test.ts"],
   },
   {
+    name: "a download names one of several distributors",
+    edits: [
+      edit(
+        "db/code/api/get_reconciliation.sql",
+        "and rules.has_several_distributors(p_call.tenant_id, v_date)",
+        "and false",
+      ),
+    ],
+    tests: ["test/http/reconciliations.test.ts", "test/worker/tasks/several-distributors.test.ts"],
+  },
+  {
+    name: "the address of a closed statement stays when a distributor joins",
+    edits: [
+      edit(
+        "db/code/rules/statement/has_several_distributors.sql",
+        "coalesce(bool_or(s.is_one_of_several), count(*) > 1)",
+        "count(*) > 1",
+      ),
+    ],
+    tests: ["test/worker/tasks/several-distributors.test.ts"],
+  },
+  {
+    name: "a distributor that joins starts after the closed dates",
+    edits: [
+      edit("db/code/rules/statement/open_books.sql", "(select max(s.business_date) + 1\n", "(select null::date\n"),
+    ],
+    tests: ["test/worker/tasks/several-distributors.test.ts"],
+  },
+  {
     name: "lease of a batch",
     behind: "mint_chunk, which takes the next numbers only",
     edits: [

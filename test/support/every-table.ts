@@ -128,9 +128,10 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
   );
   const day = [ids["ten_a"], ids["distributor"], closed];
   await session.rows(
-    `insert into core.statement (tenant_id, distributor_id, business_date, entry_count, closed_at)
+    `insert into core.statement
+       (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
      select $1, $2, $3::date - n,
-            case n when 0 then (select count(*) from core.posting where tenant_id = $1) else 0 end, now()
+            case n when 0 then (select count(*) from core.posting where tenant_id = $1) else 0 end, false, now()
      from generate_series(0, 1) n`,
     day,
   );

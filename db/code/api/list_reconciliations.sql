@@ -1,5 +1,7 @@
 -- Closed business days in ascending order. limit counts statements. The cursor is a date, so a date
--- is never split across pages, even if several distributors have a statement of it (Variant A).
+-- is never split across pages, even if several distributors have a statement of it (Variant A). An
+-- empty page returns the given cursor. Without one it returns 1970-01-01, because the interface
+-- requires a date.
 create or replace function api.list_reconciliations(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -9,7 +11,7 @@ declare
 begin
   with visible as (
     select s.*, p.external_id as distributor,
-           count(*) over (partition by s.business_date) > 1 as is_shared,
+           p_call.variant = 'A' and s.is_one_of_several as must_name,
            row_number() over (order by s.business_date, p.external_id) as row_in_list
     from rules.list_visible_statements(p_call) s
     join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
@@ -20,12 +22,12 @@ begin
     where v.business_date <= (
       select max(x.business_date) from visible x where x.row_in_list <= v_limit))
   select '[' || coalesce(string_agg(
-           rules.render_statement(p_call, g.distributor, g.business_date, g.closed_at, array[
+           rules.render_statement(g.distributor, g.business_date, g.closed_at, array[
              rules.render_file(
-               g.business_date, 'detail', g.distributor, g.is_shared,
+               g.business_date, 'detail', g.distributor, g.must_name,
                g.entry_count, g.detail_bytes, g.detail_sha256),
              rules.render_file(
-               g.business_date, 'summary', g.distributor, g.is_shared,
+               g.business_date, 'summary', g.distributor, g.must_name,
                g.summary_rows, g.summary_bytes, g.summary_sha256)]),
            ',' order by g.row_in_list), '') || ']' as entries,
          max(g.business_date) as last

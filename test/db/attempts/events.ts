@@ -86,6 +86,7 @@ export const statementAttempts: Attempts = {
   },
   ready_statement_never_changes: {
     "another number of entries": update("statement", "entry_count = 99"),
+    "another address of its files": update("statement", "is_one_of_several = true"),
     "other files than before": update("statement", "detail_sha256 = 'x'", "ready_at is not null"),
   },
   files_are_described_when_ready: {

@@ -22,7 +22,7 @@ begin
     when 'NOT_FOUND' then v_status := 404;
       v_message := 'There is no such ' || (p_details ->> 'resource') || '.';
     when 'AMBIGUOUS_DISTRIBUTOR' then v_status := 422;
-      v_message := 'Several distributors have this date; name one with ?distributor=.';
+      v_message := 'This tenant has several distributors; name one with ?distributor=.';
     when 'MERCHANT_NOT_IN_SCOPE' then v_status := 422;
       v_message := 'The coupon is not for this merchant.';
     when 'LOCK_NOT_FOUND' then v_status := 409;

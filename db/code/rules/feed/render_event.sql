@@ -26,9 +26,14 @@ begin
       rules.format_time(p_event.occurred_at));
   end if;
   return format(
-    '{"event_id":"%s","event_type":"%s","business_date":"%s","occurred_at":"%s"}',
+    '{"event_id":"%s","event_type":"%s","business_date":"%s","distributor_party_id":"%s",'
+    '"occurred_at":"%s"}',
     rules.format_id('evt', p_event.event_id), p_event.event_type,
-    to_char(p_event.business_date, 'YYYY-MM-DD'), rules.format_time(p_event.occurred_at));
+    to_char(p_event.business_date, 'YYYY-MM-DD'),
+    (select d.external_id
+     from core.party d
+     where d.tenant_id = p_event.tenant_id and d.party_id = p_event.party_id),
+    rules.format_time(p_event.occurred_at));
 end
 $$;
 comment on function rules.render_event(core.event) is 'An event as JSON.';

@@ -13,8 +13,9 @@ begin atomic
     l.store, l.terminal, l.order_id, rules.format_amount(l.order_minor, u.decimals, 'major')::text,
     rules.format_amount(l.amount_minor, u.decimals, 'major')::text, l.currency,
     (date_part('epoch', l.occurred_at) * 1000000)::bigint::text,
-    (date_part('epoch', l.recorded_at) * 1000000)::bigint::text]
+    (date_part('epoch', l.recorded_at) * 1000000)::bigint::text, d.external_id]
   from core.posting p
+  join core.party d on d.tenant_id = p.tenant_id and d.party_id = p.distributor_id
   join rules.ledger_entry_detail l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
   join core.currency u on u.currency = l.currency
   join core.coupon c on c.tenant_id = l.tenant_id and c.coupon_id = l.coupon_id

@@ -9,8 +9,10 @@ begin atomic
     to_char(l.business_date, 'YYYY-MM-DD'), m.external_id, t.external_id, l.currency,
     l.redemption_count::text, rules.format_amount(l.redemption_minor, u.decimals, 'major')::text,
     l.reversal_count::text, rules.format_amount(l.reversal_minor, u.decimals, 'major')::text,
-    rules.format_amount(l.redemption_minor + l.reversal_minor, u.decimals, 'major')::text]
+    rules.format_amount(l.redemption_minor + l.reversal_minor, u.decimals, 'major')::text,
+    d.external_id]
   from core.statement_line l
+  join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
   join core.currency u on u.currency = l.currency
   join core.merchant m on m.tenant_id = l.tenant_id and m.merchant_id = l.merchant_id
   join core.template t on t.tenant_id = l.tenant_id and t.template_id = l.template_id

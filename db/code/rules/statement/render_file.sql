@@ -1,12 +1,12 @@
 create or replace function rules.render_file(
-  p_business_date date, p_kind text, p_distributor text, p_is_shared boolean,
+  p_business_date date, p_kind text, p_distributor text, p_must_name boolean,
   p_rows int, p_bytes bigint, p_sha256 text)
 returns text
 language sql stable
 return format(
   '{"kind":"%s","href":"/v1/reconciliations/%s/%s%s","rows":%s,"bytes":%s,"sha256":"%s"}',
   p_kind, to_char(p_business_date, 'YYYY-MM-DD'), p_kind,
-  case when p_is_shared then '?distributor=' || p_distributor else '' end,
+  case when p_must_name then '?distributor=' || p_distributor else '' end,
   p_rows, p_bytes, p_sha256);
 comment on function rules.render_file(date, text, text, boolean, int, bigint, text) is
-  'A file of a statement as JSON.';
+  'A file of a statement as JSON. p_must_name: its address names the distributor.';
