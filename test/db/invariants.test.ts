@@ -25,10 +25,7 @@ const redeem = (coupon: string) => must("ak_a", "/v1/coupons/redeem", { coupon, 
 t.before(async () => {
   const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
   tenantA.parties[0].webhook = { url: "https://example.com/hook" };
-  tenantA.templates.push(
-    { ...tenantA.templates[0], id: "tpl_past", valid_to: "2021-01-01T00:00:00Z" },
-    { ...tenantA.templates[0], id: "tpl_again", after_reversal: "reissued" },
-  );
+  tenantA.templates.push({ ...tenantA.templates[0], id: "tpl_again", after_reversal: "reissued" });
   service = await startService(t, { tenants: [tenantA, tenantB] }, { mayBreakInvariants: true });
   await makeCoupons();
   await workOneDay();
@@ -48,7 +45,7 @@ async function makeCoupons(): Promise<void> {
   const reissued = await service.makeBatch(a, "tpl_again", 1);
   const { redemption } = await redeem(reissued.codes[0]!);
   await must("ak_a", "/v1/redemptions/reverse", { redemption });
-  await service.makeBatch(a, "tpl_past", 2);
+  await service.makeBatch(a, "tpl_fixed", 2, { isOver: true });
   await service.makeBatch(a, "tpl_percent", 2, { isReleased: false });
   const b = await service.makeBatch(service.as("ak_maker"), "tpl_b", 2);
   await must("ak_pos", "/v1/coupons/redeem", { coupon: b.codes[0], merchant: "mch_b" });

@@ -113,4 +113,9 @@ export const couponGuards: Sabotage[] = [
     ],
     tests: ["test/db/tables.test.ts"],
   },
+  {
+    name: "no batch of a template that is over",
+    edits: [edit("db/code/api/create_batch.sql", "if v_template.valid_to <= clock_timestamp() then", "if false then")],
+    tests: ["test/db/api/expired-template.test.ts"],
+  },
 ];

@@ -18,6 +18,7 @@ const codes: Record<number, string[]> = {
     "COUPON_LOCKED",
     "COUPON_NOT_RELEASED",
     "COUPON_NOT_YET_VALID",
+    "TEMPLATE_EXPIRED",
     "COUPON_NOT_VOIDABLE",
     "REDEMPTION_NOT_REVERSIBLE",
     "REDEMPTION_REVERSED",

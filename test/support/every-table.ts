@@ -16,10 +16,7 @@ type Made = { batches: Batches; codes: Record<string, string>; couponIds: Record
 export async function fillEveryTable(t: Test): Promise<EveryTable> {
   const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
   const [template] = tenantA.templates;
-  tenantA.templates.push(
-    { ...template, id: "tpl_unused", name: "without a batch" },
-    { ...template, id: "tpl_past", valid_to: "2020-01-02T00:00:00Z" },
-  );
+  tenantA.templates.push({ ...template, id: "tpl_unused", name: "without a batch" });
   tenantA.parties[0].webhook = { url: "https://example.com/hook" };
   const service = await startService(t, { tenants: [tenantA, tenantB] });
   const made = await makeBatches(service);
@@ -50,7 +47,7 @@ async function makeBatches(service: Running): Promise<Made> {
   const a = service.as("ak_a");
   const allocated = await service.makeBatch(a, "tpl_fixed", states.length);
   const completed = await service.makeBatch(a, "tpl_scoped", 1, { isReleased: false });
-  const past = await service.makeBatch(a, "tpl_past", 1);
+  const past = await service.makeBatch(a, "tpl_fixed", 1, { isOver: true });
   const { batch } = await must(service, "/v1/batches", { template: "tpl_fixed", total_count: 3 }, "two");
   return {
     batches: { allocated: allocated.id, completed: completed.id, past: past.id, pending: batch.external_id },

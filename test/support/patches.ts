@@ -2,7 +2,7 @@
 import type { Test } from "tap";
 import { connect, sqlState } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
-import { newRequestId, startService, type Running } from "./service.ts";
+import { newRequestId, startService, type BatchOptions, type Running } from "./service.ts";
 import { readState } from "./state.ts";
 
 export type Audit = { action: string; target: string; reason: string | null; tenant: string };
@@ -20,7 +20,7 @@ export type Patches = {
   isRefused(t: Test, by: string, name: string, ...args: unknown[]): Promise<void>;
   /** Refuses each bad reason, and each unknown value of an argument by its index. The last argument is the reason. */
   refusesBadArguments(t: Test, name: string, args: string[], unknown: Record<number, string[]>): Promise<void>;
-  makeCoupon(template?: string, options?: { isReleased?: boolean }): Promise<Coupon>;
+  makeCoupon(template?: string, options?: BatchOptions): Promise<Coupon>;
   /** A POST of ten_a at mch_a. */
   post(path: string, body: object): ReturnType<ReturnType<Running["as"]>["post"]>;
 };

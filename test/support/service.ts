@@ -5,7 +5,7 @@ import type { Test } from "tap";
 import { apply } from "../../src/commands/apply.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { defaultLimits, type Limits } from "../../src/common/config.ts";
-import { connect } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
@@ -32,8 +32,10 @@ export type Running = {
   // Mints what is due, as the worker does.
   mint(): Promise<void>;
   // Makes a minted batch, which is released by default, and returns its codes.
-  makeBatch(by: Client, template: string, count: number, options?: { isReleased?: boolean }): Promise<Batch>;
+  makeBatch(by: Client, template: string, count: number, options?: BatchOptions): Promise<Batch>;
 };
+// isOver: the validity ended years ago.
+export type BatchOptions = { isReleased?: boolean; isOver?: boolean };
 export type Batch = { id: string; codes: string[]; couponIds: string[] };
 // Of a test, or of a program that tidies up at its end.
 export type Teardown = Pick<Test, "teardown">;
@@ -83,19 +85,6 @@ export async function startService(
       await Promise.all(due.map((batch) => minter.mint(batch)));
   }
 
-  async function makeBatch(by: Client, template: string, count: number, { isReleased = true } = {}): Promise<Batch> {
-    const created = await by.post("/v1/batches", { request_id: newRequestId(), template, total_count: count });
-    if (created.status !== 200) throw new Error(`no batch: ${created.text}`);
-    const id = created.json.batch.external_id as string;
-    await mint();
-    const coupons = (await Array.fromAsync(exportCodes(admin, keys, id, true))).flat();
-    if (isReleased) {
-      const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
-      if (released.status !== 200) throw new Error(`not released: ${released.text}`);
-    }
-    return { id, codes: coupons.map(({ code }) => code), couponIds: coupons.map(({ coupon_id }) => coupon_id) };
-  }
-
   const as = (accessKey: string) => client({ url: service.url, accessKey, secret: secretOf(accessKey) });
   return {
     url: service.url,
@@ -108,6 +97,38 @@ export async function startService(
     as,
     apply: (other) => apply(admin, keys, other),
     mint,
-    makeBatch,
+    makeBatch: createBatchMaker({ address, admin, keys, mint }),
   };
+}
+
+function createBatchMaker({ address, admin, keys, mint }: Pick<Running, "address" | "admin" | "keys" | "mint">) {
+  return async function makeBatch(
+    by: Client,
+    template: string,
+    count: number,
+    { isReleased = true, isOver = false }: BatchOptions = {},
+  ): Promise<Batch> {
+    const created = await by.post("/v1/batches", { request_id: newRequestId(), template, total_count: count });
+    if (created.status !== 200) throw new Error(`no batch: ${created.text}`);
+    const id = created.json.batch.external_id as string;
+    if (isOver) await endValidity(address, id);
+    await mint();
+    const coupons = (await Array.fromAsync(exportCodes(admin, keys, id, true))).flat();
+    if (isReleased) {
+      const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
+      if (released.status !== 200) throw new Error(`not released: ${released.text}`);
+    }
+    return { id, codes: coupons.map(({ code }) => code), couponIds: coupons.map(({ coupon_id }) => coupon_id) };
+  };
+}
+
+// Ends the validity of a batch before it is minted. The service refuses to make a batch from a template that is over.
+async function endValidity(address: Address, batch: string): Promise<void> {
+  const psql = openSession(address, { name: "psql" });
+  try {
+    await psql.run("set session_replication_role = replica");
+    await psql.rows("update core.batch set valid_to = '2020-01-02' where external_id = $1", [batch]);
+  } finally {
+    await psql.end();
+  }
 }

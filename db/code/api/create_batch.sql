@@ -45,6 +45,9 @@ begin
       else rules.refuse(p_call, 'IDEMPOTENCY_KEY_REUSED')
     end;
   end if;
+  if v_template.valid_to <= clock_timestamp() then
+    return rules.refuse(p_call, 'TEMPLATE_EXPIRED');
+  end if;
 
   -- write
   insert into core.batch

@@ -8,10 +8,7 @@ import { holdCoupon } from "../../support/sessions.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
 const [template] = tenantA.templates;
-tenantA.templates.push(
-  { ...template, id: "tpl_short", lock_ttl_seconds: 1 },
-  { ...template, id: "tpl_past", valid_to: "2020-01-02T00:00:00Z" },
-);
+tenantA.templates.push({ ...template, id: "tpl_short", lock_ttl_seconds: 1 });
 
 let patches: Patches;
 let service: Running;
@@ -70,13 +67,17 @@ t.test("void_batch voids the unused coupons of a batch, released or not, and ski
     t.match(await readCouponHistory(service.owner, redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
     t.match(await readCouponHistory(service.owner, locked), { status: isReleased ? "LOCKED" : "VOIDED" });
   }
-  const past = await service.makeBatch(service.as("ak_a"), "tpl_past", 2);
+  const past = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 2, { isOver: true });
   t.equal(await patch("void_batch", "ten_a", past.id, "over"), 0, "expired coupons are skipped");
 });
 
 t.test("void_coupon refuses a locked, a redeemed and an expired coupon", async (t) => {
   const { makeCoupon, post, isRefused } = patches;
-  const [locked, redeemed, past] = [await makeCoupon(), await makeCoupon(), await makeCoupon("tpl_past")];
+  const [locked, redeemed, past] = [
+    await makeCoupon(),
+    await makeCoupon(),
+    await makeCoupon("tpl_fixed", { isOver: true }),
+  ];
   await post("/v1/coupons/lock", { coupon: locked.code });
   await post("/v1/coupons/redeem", { coupon: redeemed.code });
   for (const { id } of [locked, redeemed, past]) await isRefused(t, "CP409", "void_coupon", "ten_a", id, "why");
@@ -142,7 +143,7 @@ t.test(
   "extend_coupon revives an expired coupon, and refuses an end that is missing, too early or infinite",
   async (t) => {
     const { patch, isRefused } = patches;
-    const { code, id } = await patches.makeCoupon("tpl_past");
+    const { code, id } = await patches.makeCoupon("tpl_fixed", { isOver: true });
     const expire = async () =>
       (await service.owner.rows<{ seen: number }>("select jobs.expire_coupons(1000) as seen"))[0]!.seen;
     while ((await expire()) > 0);

@@ -3,12 +3,9 @@ import t from "tap";
 import { tenants } from "../../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
-import { template } from "../../support/tenant-document.ts";
 import { variants } from "./variant-callers.ts";
 
 const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
-tenantA.templates.push(template("tpl_past", "pty_a", { valid_to: "2020-01-02T00:00:00Z" }));
-tenantB.templates.push(template("tpl_past", "pty_maker", { valid_to: "2020-01-02T00:00:00Z" }));
 
 let service: Running;
 t.before(async () => {
@@ -103,9 +100,9 @@ t.test("A query returns the fields of its variant, and in A also the live or las
 });
 
 t.test("Past valid_to a coupon shows as EXPIRED in both variants, released or not", async (t) => {
-  for (const { makerKey, shopKey, merchant } of variants) {
+  for (const { makerKey, shopKey, template, merchant } of variants) {
     for (const isReleased of [true, false]) {
-      const { codes } = await service.makeBatch(service.as(makerKey), "tpl_past", 1, { isReleased });
+      const { codes } = await service.makeBatch(service.as(makerKey), template, 1, { isReleased, isOver: true });
       const shop = service.as(shopKey);
       t.equal((await shop.post("/v1/coupons/query", { coupon: codes[0], merchant })).json.coupon.status, "EXPIRED");
       t.match(await shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant }), {

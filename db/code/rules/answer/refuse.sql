@@ -45,6 +45,8 @@ begin
       v_message := 'The coupon''s batch is not released yet.';
     when 'COUPON_NOT_YET_VALID' then v_status := 409;
       v_message := 'The coupon is not valid yet.';
+    when 'TEMPLATE_EXPIRED' then v_status := 409;
+      v_message := 'The validity of the template has ended.';
     when 'COUPON_NOT_VOIDABLE' then v_status := 409;
       v_message := 'A coupon in this state cannot be voided.';
     when 'REDEMPTION_NOT_REVERSIBLE' then v_status := 409;
