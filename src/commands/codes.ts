@@ -1,4 +1,5 @@
-// npm run codes -- bat_… [--unreleased] [--destroy]
+// npm run codes -- bat_… [--unreleased]
+// npm run codes -- bat_… --destroy --reason WHY
 // Streams the codes of a batch as CSV (coupon_id,code) to standard output, and nowhere else. The database has no codes:
 // this program derives them again from the master key, the batch's salt and the coupons' numbers. Before the first line
 // is written, the database records who exports the batch. --destroy deletes the salt instead: after that, no one can
@@ -15,7 +16,7 @@ import { findAddress } from "../embedded/find-address.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 
 const pageSize = 5_000;
-const usage = "usage: npm run --silent codes -- BATCH [--unreleased] [--destroy]";
+const usage = "usage: npm run --silent codes -- BATCH [--unreleased | --destroy --reason WHY]";
 
 type Export = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
 type Row = { number: number; code_attempt: number; lookup_hash: string; coupon_id: string };
@@ -77,12 +78,13 @@ if (isProgram(import.meta)) {
     const { values, positionals } = readArguments();
     const [batch, ...rest] = positionals;
     if (batch === undefined || rest.length > 0 || (values.destroy && values.unreleased)) throw new Error(usage);
+    if (values.destroy !== (values.reason !== undefined)) throw new Error(usage);
     const config = readConfig();
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
     await withAdminDatabase(address, "coupon codes", async (database) => {
       if (values.destroy) {
-        await database.rows("select admin.destroy_codes($1)", [batch]);
+        await database.rows("select admin.destroy_codes($1, $2)", [batch, values.reason]);
         console.error(`${batch}: salt deleted; its codes cannot be derived again`);
       } else {
         await writeCsv(exportCodes(database, keys, batch, values.unreleased));
@@ -95,7 +97,11 @@ function readArguments() {
   try {
     return parseArgs({
       allowPositionals: true,
-      options: { unreleased: { type: "boolean", default: false }, destroy: { type: "boolean", default: false } },
+      options: {
+        unreleased: { type: "boolean", default: false },
+        destroy: { type: "boolean", default: false },
+        reason: { type: "string" },
+      },
     });
   } catch {
     throw new Error(usage);

@@ -63,7 +63,18 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   const service = await startService(t);
   const a = service.as("ak_a");
   const { id, codes } = await service.makeBatch(a, "tpl_fixed", 1);
-  t.match(await runProgram(service, "codes", [id, "--destroy"]), { code: 0, stdout: "" });
+  for (const args of [["--destroy"], ["--reason", "printed"], ["--destroy", "--reason"]])
+    t.match(await runProgram(service, "codes", [id, ...args]), { stdout: "", stderr: /^usage: [^\n]+\n$/ });
+  t.match(await runProgram(service, "codes", [id, "--destroy", "--reason", " "]), {
+    code: 1,
+    stderr: "a patch needs a reason\n",
+  });
+  t.match(await service.owner.rows("select salt is null as is_destroyed from core.batch"), [{ is_destroyed: false }]);
+  const why = ["--destroy", "--reason", "codes are printed"];
+  t.match(await runProgram(service, "codes", [id, ...why]), { code: 0, stdout: "" });
+  t.match(await service.owner.rows("select action, target, reason from core.audit order by audit_id desc limit 1"), [
+    { action: "destroy_codes", target: id, reason: "codes are printed" },
+  ]);
   t.match(await runProgram(service, "codes", [id]), { code: 1, stdout: "", stderr: /destroyed/ });
   const [batch] = await service.owner.rows("select salt from core.batch where external_id = $1", [id]);
   t.match(batch, { salt: null });

@@ -1,4 +1,4 @@
-// Guards of upgrades and restores.
+// Guards of upgrades, restores and patches.
 import { edit, type Sabotage } from "./sabotage.ts";
 
 export const operationGuards: Sabotage[] = [
@@ -29,5 +29,21 @@ export const operationGuards: Sabotage[] = [
     name: "feed positions after a restore",
     edits: [edit("db/code/admin/note_restore.sql", "where f.last_position < s.feed_base;", "where false;")],
     tests: ["test/db/admin/feeds.test.ts", "test/operations/restore.test.ts"],
+  },
+  {
+    name: "a retention is at least a day",
+    edits: [edit("db/code/rules/admin/check_retention.sql", "if coalesce(p_days, 0) < 1 then", "if false then")],
+    tests: ["test/worker/tasks/prune.test.ts"],
+  },
+  {
+    name: "an extension ends after it begins",
+    behind: "coupon_validity_is_forward, which shows the row",
+    edits: [edit("db/code/admin/extend_coupon.sql", "p_valid_to <= v_coupon.valid_from then", "false then")],
+    tests: ["test/db/admin/coupons.test.ts"],
+  },
+  {
+    name: "the reason of destroyed codes",
+    edits: [edit("db/code/admin/destroy_codes.sql", "rules.check_reason(p_reason)", "p_reason")],
+    tests: ["test/db/admin/access.test.ts", "test/commands/codes.test.ts"],
   },
 ];

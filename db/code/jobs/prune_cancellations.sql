@@ -3,6 +3,7 @@
 create or replace function jobs.prune_cancellations(p_days int, p_limit int) returns int
 language sql volatile security definer set enable_seqscan = off
 begin atomic
+  select rules.check_retention(p_days);
   with removed as (
     delete from core.lock_cancellation r
     where r.ctid = any (array(

@@ -5,6 +5,7 @@
 create or replace function jobs.prune_feed(p_days int, p_limit int) returns int
 language sql volatile security definer
 begin atomic
+  select rules.check_retention(p_days);
   with heads as (
     select f.tenant_id, f.party_id, h.position
     from core.feed f

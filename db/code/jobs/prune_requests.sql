@@ -3,6 +3,7 @@
 create or replace function jobs.prune_requests(p_days int, p_limit int) returns int
 language sql volatile security definer set enable_seqscan = off
 begin atomic
+  select rules.check_retention(p_days);
   with removed as (
     delete from core.request r
     where r.ctid = any (array(

@@ -61,7 +61,7 @@ t.test(
     const { json } = await patches.post("/v1/batches", { merchant: undefined, template: "tpl_fixed", total_count: 5 });
     const pending = json.batch.external_id as string;
     for (const name of ["open_export", "destroy_codes"]) {
-      const rest = name === "open_export" ? [true] : [];
+      const rest = name === "open_export" ? [true] : ["why"];
       await isRefused(t, "CP404", name, "bat_none", ...rest);
       await isRefused(t, "CP409", name, pending, ...rest);
     }
@@ -93,9 +93,10 @@ t.test(
     t.strictSame(await page(tenant_id, 5), []);
     t.strictSame(await page(tenant_id + 1, 0), []);
 
-    const at = await patch<Date>("destroy_codes", pending);
-    await isAudited(t, { action: "destroy_codes", target: pending, reason: null, tenant: "ten_a" });
-    t.strictSame(await patch("destroy_codes", pending), at, "a second call changes nothing");
+    await patches.refusesBadArguments(t, "destroy_codes", [pending], { 0: ["bat_none", ""] });
+    const at = await patch<Date>("destroy_codes", pending, "printed");
+    await isAudited(t, { action: "destroy_codes", target: pending, reason: "printed", tenant: "ten_a" });
+    t.strictSame(await patch("destroy_codes", pending, "again"), at, "a second call changes nothing");
     t.equal((await service.owner.rows("select from core.audit where action = 'destroy_codes'")).length, 1);
     await isRefused(t, "CP409", "open_export", pending, true);
   },

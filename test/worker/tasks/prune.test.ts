@@ -87,6 +87,39 @@ t.test("events are deleted from the front of a feed; an older cursor continues a
   );
 });
 
+t.test("the prune functions refuse less than one day, and then delete nothing", async (t) => {
+  const { service, worker, psql } = await open(t);
+  await fillFeed(service, 3);
+  await psql.rows("update core.feed_event set sequenced_at = now() - interval '2 days'");
+  await psql.rows("update core.request set recorded_at = now() - interval '2 days'");
+  await psql.rows(
+    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
+     values (1, 1, gen_random_uuid(), 1, 1, now() - interval '2 days')`,
+  );
+  await psql.rows(
+    `insert into core.lock_cancellation (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
+     values (1, 0, gen_random_uuid(), 'late', now() - interval '2 days')`,
+  );
+  const functions: Record<string, string> = {
+    prune_requests: "request",
+    prune_cancellations: "lock_cancellation",
+    prune_attempts: "delivery_attempt",
+    prune_feed: "feed_event",
+  };
+  for (const [name, table] of Object.entries(functions)) {
+    const count = async () => (await list(service, `select count(*)::text as it from core.${table}`))[0]!;
+    const before = Number(await count());
+    t.ok(before > 0, `${before} rows of ${table}`);
+    for (const days of [0, -1, null]) {
+      const error = await worker.rows(`select jobs.${name}($1, 100)`, [days]).catch((reason: unknown) => reason);
+      t.match(error, { code: "CP400", message: `a retention is at least 1 day, not ${days}` }, `${name} ${days}`);
+    }
+    t.equal(Number(await count()), before);
+    const [row] = await worker.rows<{ removed: number }>(`select jobs.${name}(1, 100) as removed`);
+    t.equal(row!.removed, before, "one day is accepted");
+  }
+});
+
 t.test("the retention settings are numbers of days", async (t) => {
   t.match(readConfig({}), retention);
   t.match(readConfig({ REQUEST_RETENTION_DAYS: "365", DELIVERY_LOG_RETENTION_DAYS: "7", FEED_RETENTION_DAYS: "800" }), {
