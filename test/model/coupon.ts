@@ -94,7 +94,7 @@ export const patches = {
   },
   extend(coupon: Coupon, to: keyof typeof validTo): string | null {
     if (["REDEEMED", "VOIDED"].includes(statusOf(coupon))) return "CP409";
-    if (validTo[to] <= coupon.validFrom) return "23514";
+    if (validTo[to] <= coupon.validFrom) return "CP400";
     const isBack = validTo[to] !== validTo.past;
     if (isBack && isExpiryDue(coupon)) addEvent(coupon, "expired", null, false);
     if (isBack) coupon.hasExpiryEvent = false;

@@ -11,14 +11,14 @@ declare
 begin
   if p_valid_to is null then
     raise exception 'an extension needs a valid_to' using errcode = 'CP400';
+  elsif v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
+    raise exception 'coupon % is % and cannot be extended', p_coupon, v_coupon.status
+      using errcode = 'CP409';
   elsif p_valid_to <= v_coupon.valid_from then
     raise exception 'valid_to must be later than the coupon''s valid_from, %',
       rules.format_time(v_coupon.valid_from) using errcode = 'CP400';
   elsif p_valid_to >= '10000-01-01 00:00+00' then
     raise exception 'valid_to must be before the year 10000' using errcode = 'CP400';
-  elsif v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
-    raise exception 'coupon % is % and cannot be extended', p_coupon, v_coupon.status
-      using errcode = 'CP409';
   end if;
   update core.coupon c
   set valid_to = p_valid_to,
