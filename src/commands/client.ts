@@ -1,6 +1,7 @@
 // The signing client: the minimum that a partner has to write. Used by `npm run demo` and by the tests.
 import { randomBytes } from "node:crypto";
-import { request as send } from "node:http";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
 import { sign } from "../crypto/request-signature.ts";
 
 export type ClientOptions = { url: string; accessKey: string; secret: string };
@@ -53,7 +54,12 @@ function toBytes(body: unknown): Uint8Array {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-/** Uses node:http because fetch rewrites the target (dots, escapes), and the signature covers the target as sent. */
+const senders: Record<string, typeof requestHttp> = { "http:": requestHttp, "https:": requestHttps };
+
+/**
+ * Uses node:http and node:https because fetch rewrites the target (dots, escapes), and the signature covers the
+ * target as sent.
+ */
 export function exchange(
   url: string,
   method: string,
@@ -61,7 +67,10 @@ export function exchange(
   body: Uint8Array,
   headers: Record<string, string>,
 ): Promise<Reply> {
-  const { hostname, port } = new URL(url);
+  const { protocol, hostname, port } = new URL(url);
+  const send = senders[protocol];
+  if (send === undefined)
+    return Promise.reject(new Error(`the URL must begin with http:// or https://, not ${protocol}`));
   return new Promise((resolve, reject) => {
     const host = hostname.replace(/^\[|\]$/g, "");
     const length = body.length > 0 || method === "POST" ? { "content-length": String(body.length) } : {};

@@ -48,10 +48,14 @@ async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
   }
 }
 
+// It advises as many connections as jobs. Our jobs use its connections for a moment only, at their start and end: their
+// work goes over connections of our own. So 4 are enough, and the advice is no warning to the operator.
+const isPoolAdvice = (message: string) => message.includes("maxPoolSize");
+
 function forwardTo(log: Logger): GraphileLogger {
   return new GraphileLogger(() => (level, message) => {
     if (level === "error") log.error({ from: "graphile-worker" }, message);
-    else if (level === "warning") log.warn({ from: "graphile-worker" }, message);
+    else if (level === "warning" && !isPoolAdvice(message)) log.warn({ from: "graphile-worker" }, message);
     else log.debug({ from: "graphile-worker" }, message);
   });
 }

@@ -48,6 +48,21 @@ function startWork(t: Test, service: Running) {
   return started;
 }
 
+t.test("a healthy start and stop logs no warning and no error", async (t) => {
+  const service = await startService(t);
+  const lines: { level: number; msg?: string }[] = [];
+  const output = { write: (line: string) => void lines.push(JSON.parse(line) as { level: number }) };
+  const config = readConfig({});
+  const worker = await work({ address: service.address, keys: service.keys, config, log: createLog("debug", output) });
+  await waitFor(service, await submit(service, 1), ({ status }) => status === "COMPLETED");
+  await worker.stop();
+  t.ok(lines.length > 0);
+  t.strictSame(
+    lines.filter(({ level }) => level >= 40),
+    [],
+  );
+});
+
 t.test("a batch submitted over HTTP is minted, and no job is left behind", async (t) => {
   const service = await startService(t);
   const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log });
