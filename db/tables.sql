@@ -116,6 +116,7 @@ create table core.batch (
   constraint batch_create_runs_once UNIQUE (tenant_id, caller_id, request_id),
   constraint batch_create_runs_once_a_key UNIQUE (tenant_id, caller_id, idempotency_key),
   constraint batch_external_id_key UNIQUE (external_id),
+  constraint batch_key_version_fkey FOREIGN KEY (key_version) REFERENCES core.master_key(version),
   constraint batch_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
   constraint batch_tenant_id_maker_id_fkey FOREIGN KEY (tenant_id, maker_id) REFERENCES core.party(tenant_id, party_id),
   constraint batch_tenant_id_template_id_fkey FOREIGN KEY (tenant_id, template_id) REFERENCES core.template(tenant_id, template_id),
@@ -366,6 +367,19 @@ create table core.lock_cancellation (
   constraint lock_cancellation_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
 comment on table core.lock_cancellation is 'Cancels that arrived before their lock. The late lock is refused.';
+
+create table core.master_key (
+  version text not null,
+  fingerprint bytea not null,
+  registered_at timestamp with time zone not null default clock_timestamp(),
+  constraint master_key_pkey PRIMARY KEY (version),
+  constraint fingerprint_has_16_bytes CHECK ((length(fingerprint) = 16)),
+  constraint key_version_is_one_character CHECK ((version ~ '^[0-9A-HJKMNP-TV-Z]$'::text))
+);
+CREATE TRIGGER master_key_is_immutable BEFORE UPDATE OR TRUNCATE ON core.master_key FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.master_key is 'The versions of the master key that programs use with this database. A program with another key refuses to start.';
+comment on column core.master_key.version is 'The first character of each code.';
+comment on column core.master_key.fingerprint is 'Keyed with the master key itself. Shows whether a program has the same key, and does not help to find it.';
 
 create table core.merchant (
   tenant_id integer not null,

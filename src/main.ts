@@ -1,12 +1,12 @@
 // npm start: the whole service in one process, with an embedded PostgreSQL unless DATABASE_URL is set.
-import { withAdminDatabase } from "./commands/admin-database.ts";
+import { checkKeys, withAdminDatabase } from "./commands/admin-database.ts";
 import { loadDemoTenants } from "./commands/demo-tenants.ts";
 import { formatGreeting } from "./commands/greeting.ts";
 import { readConfig } from "./common/config.ts";
 import { createLog } from "./common/log.ts";
 import { startMetrics } from "./common/metrics-server.ts";
 import { onStop, runProgram } from "./common/program.ts";
-import { loadMasterKeys } from "./crypto/keys.ts";
+import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
 import { migrate } from "./migration/migrate.ts";
 import { serve } from "./serve.ts";
@@ -15,7 +15,7 @@ import { work } from "./work.ts";
 await runProgram(async () => {
   const config = readConfig();
   const log = createLog(config.logLevel);
-  const keys = loadMasterKeys(config);
+  const keys = loadOrMakeMasterKeys(config);
 
   // A signal stops the parts that have started, in reverse order.
   const running: { stop(): Promise<void> }[] = [];
@@ -30,7 +30,10 @@ await runProgram(async () => {
     address = embedded.address;
   }
   await migrate(address, (line) => log.info(line));
-  await withAdminDatabase(address, "coupon demo tenants", (admin) => loadDemoTenants(admin, keys, config.dataDir));
+  await withAdminDatabase(address, "coupon demo tenants", async (admin) => {
+    await checkKeys(admin, keys);
+    await loadDemoTenants(admin, keys, config.dataDir);
+  });
   const metrics = await startMetrics(config, log);
   if (metrics !== null) running.push(metrics);
   running.push(await work({ address, keys, config, log, metrics }));

@@ -2,21 +2,31 @@
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
-import { defaultLimits, readConfig, type Config } from "./common/config.ts";
+import { ConfigError, defaultLimits, readConfig, type Config } from "./common/config.ts";
 import { connect } from "./database/connect.ts";
 import type { Address } from "./common/database-address.ts";
 import { findAddress } from "./embedded/find-address.ts";
+import { loadMasterKeys } from "./embedded/load-keys.ts";
 import { connectionCount } from "./gate/connections.ts";
-import { createGate } from "./gate/gate.ts";
-import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
+import { createGate, type Gate } from "./gate/gate.ts";
+import { fingerprintKeys, refuseWrongKeys } from "./crypto/key-fingerprint.ts";
+import type { MasterKeys } from "./crypto/keys.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
 import { isProgram, onStop, runProgram } from "./common/program.ts";
+import type { Readiness } from "./http/probes.ts";
 import { listen, type Handler, type Listening, type Refused } from "./http/listener.ts";
 
 const askWithinMs = 2_000;
+const connectionOptions = {
+  role: "coupon_api",
+  name: "coupon serve",
+  max: connectionCount,
+  statementTimeoutMs: 3_000,
+  lockTimeoutMs: 2_000,
+};
 
 export type Service = { url: string; stop(): Promise<void> };
 export type ServeParts = {
@@ -33,22 +43,18 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
   const gate = createGate({
     log,
     ...(observer !== undefined && { onGroup: observer.grouped }),
-    connect: () =>
-      connect(address, {
-        role: "coupon_api",
-        name: "coupon serve",
-        max: connectionCount,
-        statementTimeoutMs: 3_000,
-        lockTimeoutMs: 2_000,
-      }),
+    connect: () => connect(address, connectionOptions),
   });
-  const expected = expectedVersion();
-  // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
-  // "Change the schema"). An older database is not.
-  const readiness = async (deadline: number) => {
-    const { migration, code } = await gate.readVersion(deadline);
-    return migration >= expected.migration && code.split(" ").includes(expected.code);
-  };
+  const checkKeys = createKeyCheck(gate, keys);
+  try {
+    await checkKeys(performance.now() + askWithinMs);
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      await gate.end();
+      throw error;
+    }
+    log.warn({ err: error }, "the database cannot be asked for its master keys yet; /readyz asks again");
+  }
   const { host, port, limits = defaultLimits } = config;
   const load = { openRequests: 0 };
   const app = createApp({
@@ -58,7 +64,7 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
     log,
     limits,
     load,
-    readiness,
+    readiness: createReadiness(gate, checkKeys),
     ...(observer !== undefined && { observer }),
   });
   const onRefused = (refused: Refused) => {
@@ -89,12 +95,34 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
   };
 }
 
+type KeyCheck = ReturnType<typeof createKeyCheck>;
+
+// Rejects with a ConfigError if the database was used with other keys.
+function createKeyCheck(gate: Gate, keys: MasterKeys) {
+  const fingerprints = fingerprintKeys(keys);
+  return async (deadline: number, options?: { mayLack: boolean }): Promise<void> =>
+    refuseWrongKeys(keys, await gate.registerKeys(fingerprints, deadline), options);
+}
+
+// A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
+// "Change the schema"). An older database is not, nor is one with other keys, which replaced ours while we run.
+function createReadiness(gate: Gate, checkKeys: KeyCheck): Readiness {
+  const expected = expectedVersion();
+  return async (deadline) => {
+    const { migration, code } = await gate.readVersion(deadline);
+    const isCurrent = migration >= expected.migration && code.split(" ").includes(expected.code);
+    if (isCurrent) await checkKeys(deadline, { mayLack: true });
+    return isCurrent;
+  };
+}
+
 async function main(): Promise<void> {
   const config = readConfig();
+  const address = findAddress(config);
   const keys = loadMasterKeys(config);
   const log = createLog(config.logLevel);
   const metrics = await startMetrics(config, log);
-  const service = await serve({ address: findAddress(config), keys, config, log, metrics });
+  const service = await serve({ address, keys, config, log, metrics });
   onStop(async () => {
     await service.stop();
     await metrics?.stop();

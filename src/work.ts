@@ -5,16 +5,18 @@
 // lease in our table has expired, the ticker adds the job again, and graphile-worker takes the key from the locked job.
 // Work resumes after at most one lease (60 s) and one tick.
 import type { Runner, TaskList } from "graphile-worker";
-import { readConfig, type Config } from "./common/config.ts";
+import { ConfigError, readConfig, type Config } from "./common/config.ts";
 import type { Address } from "./common/database-address.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { isProgram, onStop, runProgram } from "./common/program.ts";
-import { loadMasterKeys, type MasterKeys } from "./crypto/keys.ts";
+import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
+import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl } from "./database/connect.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
+import { loadMasterKeys } from "./embedded/load-keys.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
@@ -46,6 +48,16 @@ type Tasks = ReturnType<typeof createTasks>;
 export async function work({ address, keys, config, log, metrics = null }: WorkParts) {
   const stopping = new AbortController();
   const databases = openDatabases(address, metrics !== null);
+  const checkKeys = createKeyCheck(databases, keys);
+  try {
+    await checkKeys();
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      await endAll(databases);
+      throw error;
+    }
+    log.warn({ err: error }, "the database cannot be asked for its master keys yet");
+  }
   const tasks = createTasks({ address, keys, config, log, metrics }, databases, stopping.signal);
   const runner = createJobRunner({
     start: () => startRunner(address, tasks, log),
@@ -54,14 +66,16 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
     log,
   });
   const dueWork = startTicker({ name: "due work", everyMs: 250, log, tick: () => addDueJobs(runner, tasks) });
-  const tickers = [dueWork, ...startStepTickers(tasks, databases, dueWork, log)];
+  // A database may be restored or replaced while this program runs.
+  const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: () => checkKeys({ mayLack: true }) });
+  const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, databases, dueWork, log)];
 
   return {
     async stop(): Promise<void> {
       stopping.abort();
       await Promise.all(tickers.map((ticker) => ticker.stop()));
       await runner.stop();
-      await Promise.all(Object.values(databases).map((database) => database?.end()));
+      await endAll(databases);
     },
   };
 }
@@ -79,6 +93,16 @@ function openDatabases(address: Address, hasMetrics: boolean) {
     // Summing up a day of millions of entries is one statement.
     statements: open({ name: "coupon statements", max: 2, statementTimeoutMs: 600_000 }, 610_000),
     metrics: hasMetrics ? open({ name: "coupon metrics", max: 1, statementTimeoutMs: 2_000 }, 3_000) : null,
+  };
+}
+
+const endAll = (databases: Databases) => Promise.all(Object.values(databases).map((database) => database?.end()));
+
+function createKeyCheck({ jobs }: Databases, keys: MasterKeys) {
+  const fingerprints = fingerprintKeys(keys);
+  return async (options?: { mayLack: boolean }): Promise<void> => {
+    const text = "select version, problem from jobs.register_keys($1::text::jsonb)";
+    refuseWrongKeys(keys, await jobs.rows<KeyProblem>(text, [fingerprints]), options);
   };
 }
 
@@ -161,8 +185,9 @@ if (isProgram(import.meta)) {
     const config = readConfig();
     const log = createLog(config.logLevel);
     const address = findAddress(config);
+    const keys = loadMasterKeys(config);
     const metrics = await startMetrics(config, log);
-    const worker = await work({ address, keys: loadMasterKeys(config), config, log, metrics });
+    const worker = await work({ address, keys, config, log, metrics });
     onStop(async () => {
       await worker.stop();
       await metrics?.stop();

@@ -60,6 +60,23 @@ create table core.template_merchant (
 comment on table core.template_merchant is
   'The merchants of a template that is not for all merchants.';
 
+create table core.master_key (
+  version        text         primary key,
+  fingerprint    bytea        not null,
+  registered_at  timestamptz  not null default clock_timestamp(),
+  constraint key_version_is_one_character check (version ~ '^[0-9A-HJKMNP-TV-Z]$'),
+  constraint fingerprint_has_16_bytes check (length(fingerprint) = 16)
+);
+comment on table core.master_key is
+  'The versions of the master key that programs use with this database. A program with another '
+  'key refuses to start.';
+comment on column core.master_key.version is 'The first character of each code.';
+comment on column core.master_key.fingerprint is
+  'Keyed with the master key itself. Shows whether a program has the same key, and does not help '
+  'to find it.';
+create trigger master_key_is_immutable before update or truncate on core.master_key
+for each statement execute function core.refuse_change();
+
 create table core.batch (
   tenant_id         int          not null,
   batch_id          int          generated always as identity,
@@ -72,7 +89,7 @@ create table core.batch (
   minted_count      int          not null default 0,
   valid_from        core.finite_time not null,
   valid_to          core.finite_time not null,
-  key_version       text         not null,
+  key_version       text         not null references core.master_key,
   salt              bytea,
   caller_id         int          not null,
   request_id        core.client_key not null,

@@ -2,6 +2,8 @@
 import type { Address } from "../common/database-address.ts";
 import { connect } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
+import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "../crypto/key-fingerprint.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
 
 /** `name` is shown in pg_stat_activity. */
 export async function withAdminDatabase<T>(
@@ -15,4 +17,10 @@ export async function withAdminDatabase<T>(
   } finally {
     await database.end();
   }
+}
+
+/** Refuses keys that the database was not used with. A command calls this before it uses keys. */
+export async function checkKeys(database: Database, keys: MasterKeys): Promise<void> {
+  const text = "select version, problem from admin.register_keys($1::text::jsonb)";
+  refuseWrongKeys(keys, await database.rows<KeyProblem>(text, [fingerprintKeys(keys)]));
 }

@@ -7,16 +7,17 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { readConfig } from "../common/config.ts";
 import { isProgram, messageOf, runProgram } from "../common/program.ts";
-import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 import { sqlDetail, sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
+import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { listIssues } from "../http/issues.ts";
 import type { Issue } from "../http/problem.ts";
 import { findAmbiguity } from "../http/strict-json.ts";
-import { withAdminDatabase } from "./admin-database.ts";
+import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
 
 export type Applied = {
@@ -133,7 +134,10 @@ if (isProgram(import.meta)) {
     const document = await readDocument(file);
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
-    const applied = await withAdminDatabase(address, "coupon apply", (database) => apply(database, keys, document));
+    const applied = await withAdminDatabase(address, "coupon apply", async (database) => {
+      await checkKeys(database, keys);
+      return apply(database, keys, document);
+    });
     process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);
   });
 }

@@ -10,10 +10,11 @@ import { stringify } from "csv-stringify/sync";
 import { readConfig } from "../common/config.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
-import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
-import { withAdminDatabase } from "./admin-database.ts";
+import { loadMasterKeys } from "../embedded/load-keys.ts";
+import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 
 const pageSize = 5_000;
 const usage = "usage: npm run --silent codes -- BATCH [--unreleased | --destroy --reason WHY]";
@@ -83,6 +84,7 @@ if (isProgram(import.meta)) {
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
     await withAdminDatabase(address, "coupon codes", async (database) => {
+      await checkKeys(database, keys);
       if (values.destroy) {
         await database.rows("select admin.destroy_codes($1, $2)", [batch, values.reason]);
         console.error(`${batch}: salt deleted; its codes cannot be derived again`);

@@ -3,10 +3,11 @@
 import { parseArgs } from "node:util";
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
-import { withAdminDatabase } from "./admin-database.ts";
+import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
-import { loadMasterKeys, type MasterKeys } from "../crypto/keys.ts";
+import { loadMasterKeys } from "../embedded/load-keys.ts";
+import type { MasterKeys } from "../crypto/keys.ts";
 import { isProgram, runProgram } from "../common/program.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
@@ -23,7 +24,7 @@ const usage = `usage: npm run --silent webhooks -- COMMAND
   disable TENANT PARTY --reason WHY           stop delivering and park waiting deliveries`;
 
 type Flags = { reason: string; isParked: boolean; limit: number };
-type Context = { database: Database; keys: () => MasterKeys };
+type Context = { database: Database; keys: MasterKeys };
 type Command = (context: Context, names: string[], flags: Flags) => Promise<string>;
 
 const commands: Record<string, Command> = {
@@ -91,12 +92,12 @@ const commands: Record<string, Command> = {
   async rotate({ database, keys }, names, { reason }) {
     const [tenant, party] = take(names, 2, 2) as [string, string];
     const secret = newWebhookSecret();
-    const sealed = seal(keys(), webhookPurpose(tenant, party), secret).toString("hex");
+    const sealed = seal(keys, webhookPurpose(tenant, party), secret).toString("hex");
     await database.rows("select admin.set_webhook_secret($1, $2, decode($3, 'hex'), decode($4, 'hex'), $5)", [
       tenant,
       party,
       sealed,
-      hashSecret(keys(), secret),
+      hashSecret(keys, secret),
       reason,
     ]);
     return secret;
@@ -173,10 +174,12 @@ function readArguments(args: string[]) {
 if (isProgram(import.meta)) {
   await runProgram(async () => {
     const config = readConfig();
-    const keys = () => loadMasterKeys(config);
-    const output = await withAdminDatabase(findAddress(config), "coupon webhooks", (database) =>
-      runCommand({ database, keys }, process.argv.slice(2)),
-    );
+    const address = findAddress(config);
+    const keys = loadMasterKeys(config);
+    const output = await withAdminDatabase(address, "coupon webhooks", async (database) => {
+      await checkKeys(database, keys);
+      return runCommand({ database, keys }, process.argv.slice(2));
+    });
     console.log(output);
   });
 }

@@ -3,12 +3,13 @@
 // A call first runs in the quick lane, in a group with other calls of its tenant. SQL never waits for a lock there: a
 // call that would have to wait is handed back. It then runs again, alone, in the patient lane, where it may wait.
 import type { Database } from "../database/types.ts";
-import { isCausedByStatement, openConnections } from "./connections.ts";
+import { isCausedByStatement, openConnections, type Connections } from "./connections.ts";
 import { createGroups } from "./groups.ts";
 import type { LaneLoad } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
 import type { Kind, Line } from "../common/statement-csv.ts";
 import { Unavailable } from "../common/unavailable.ts";
+import type { KeyProblem } from "../crypto/key-fingerprint.ts";
 
 export type Variant = "A" | "B";
 export type CredentialRow = {
@@ -64,6 +65,8 @@ export type Gate = {
   /** Lines of a statement's file after a line number. */
   statementPage(file: StatementFile, after: number, limit: number, deadline: number): Promise<Line[]>;
   readVersion(deadline: number): Promise<Version>;
+  /** Registers new versions of the master key. `fingerprints` is what fingerprintKeys returns. */
+  registerKeys(fingerprints: string, deadline: number): Promise<KeyProblem[]>;
   end(): Promise<void>;
 };
 
@@ -147,14 +150,25 @@ export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
         [file.tenant_id, file.distributor_id, file.business_date, file.kind, after, limit],
       );
     },
+    ...createStateReader(connections),
+    end: connections.end,
+    load: () => ({ waiting: groups.waiting(), lanes: connections.load() }),
+  };
+}
+
+// What is true of the whole database, for /readyz.
+function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys"> {
+  return {
     async readVersion(deadline) {
       const text = "select migration, code from gate.read_version()";
       const [row] = await connections.rows<Version>("quick", deadline, text, []);
       if (row === undefined) throw new Error("gate.read_version returned no row");
       return row;
     },
-    end: connections.end,
-    load: () => ({ waiting: groups.waiting(), lanes: connections.load() }),
+    registerKeys(fingerprints, deadline) {
+      const text = "select version, problem from gate.register_keys($1::text::jsonb)";
+      return connections.rows<KeyProblem>("quick", deadline, text, [fingerprints]);
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { dataFolder, findHome } from "../../src/embedded/data-directory.ts";
-import { loadMasterKeys } from "../../src/crypto/keys.ts";
+import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
 import { findPostmaster } from "../../src/embedded/postmaster.ts";
 import { createHttp } from "./contenders.ts";
 import { median, type Report } from "./results.ts";

@@ -12,7 +12,7 @@ import {
   type Subscribed,
 } from "../support/subscribers.ts";
 
-const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys: () => service.keys });
+const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys: service.keys });
 
 t.test("status, log and parked show deliveries; replay sends them again", async (t) => {
   const receiver = await startReceiver(t, status(500));

@@ -1,9 +1,8 @@
-// Master keys: the setting, the key file beside the embedded server, and the sealing of secrets.
-import { mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
+// Master keys: the setting, and the sealing of secrets.
+import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import t from "tap";
-import { loadMasterKeys, parseMasterKeys } from "../../src/crypto/keys.ts";
+import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../../src/crypto/seal.ts";
 
 const one = randomBytes(32).toString("base64");
@@ -41,23 +40,23 @@ t.test("a wrong setting is refused without showing it", async (t) => {
   }
 });
 
-t.test("beside the embedded server a key is made once, readable by its owner only", async (t) => {
-  const dataDir = join(mkdtempSync(join(t.testdir(), "data-")), "new");
-  const config = { masterKeyText: null, address: null, dataDir };
-  const made = loadMasterKeys(config);
-  const path = join(dataDir, "master.key");
-  t.equal(statSync(path).mode & 0o777, 0o600);
-  t.strictSame(readdirSync(dataDir), ["master.key"]);
-  const text = readFileSync(path, "utf8");
-  t.equal(hashSecret(loadMasterKeys(config), "x"), hashSecret(made, "x"));
-  t.equal(readFileSync(path, "utf8"), text);
+t.test("a fingerprint tells keys and versions apart, and never contains a part of the key", async (t) => {
+  const fingerprints = (text: string): Record<string, string> => JSON.parse(fingerprintKeys(parseMasterKeys(text)));
+  const list = fingerprints(`2:${two},1:${one}`);
+  t.strictSame(Object.keys(list).sort(), ["1", "2"]);
+  for (const fingerprint of Object.values(list)) t.match(fingerprint, /^[0-9a-f]{32}$/);
+  t.equal(list["1"], fingerprints(one)["1"], "the same key has the same fingerprint in every list");
+  t.not(list["1"], fingerprints(two)["1"]);
+  t.not(list["1"], fingerprints(`2:${one}`)["2"], "the version counts");
+  const bytes = Buffer.from(one, "base64").toString("hex");
+  t.notOk(bytes.includes(list["1"]!.slice(0, 8)));
 });
 
-t.test("with DATABASE_URL the key must be set", async (t) => {
-  t.throws(
-    () => loadMasterKeys({ masterKeyText: null, address: { host: "x", port: 5432 }, dataDir: "/nowhere" }),
-    /COUPON_MASTER_KEY is required/,
-  );
+t.test("a fingerprint is the HMAC of the version under a key derived for this purpose alone", async (t) => {
+  const master = Buffer.alloc(32, 7);
+  const derived = Buffer.from(hkdfSync("sha256", master, Buffer.alloc(0), "coupon/fingerprint", 32));
+  const expected = createHmac("sha256", derived).update("1").digest("hex").slice(0, 32);
+  t.equal(fingerprintKeys(parseMasterKeys(master.toString("base64"))), JSON.stringify({ 1: expected }));
 });
 
 t.test("a sealed secret opens for its purpose only, and every sealing looks different", async (t) => {

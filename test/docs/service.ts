@@ -4,7 +4,7 @@ import path from "node:path";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { readDemoSecrets } from "../../src/commands/demo-tenants.ts";
 import { readConfig } from "../../src/common/config.ts";
-import { loadMasterKeys } from "../../src/crypto/keys.ts";
+import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
 import { root } from "../support/copy.ts";

@@ -71,4 +71,76 @@ export const accessGuards: Sabotage[] = [
     ],
     tests: ["test/db/roles.test.ts"],
   },
+  {
+    name: "a program with another master key",
+    edits: [
+      edit(
+        "db/code/rules/master_key/find_key_problems.sql",
+        "m.fingerprint <> decode(p_keys ->> m.version, 'hex')",
+        "false",
+      ),
+    ],
+    tests: ["test/db/admin/keys.test.ts", "test/operations/master-keys.test.ts"],
+  },
+  {
+    name: "a master key in use that a program lacks",
+    edits: [
+      edit("db/code/rules/master_key/find_key_problems.sql", "else rules.is_key_in_use(m.version)", "else false"),
+    ],
+    tests: ["test/db/admin/keys.test.ts", "test/operations/master-keys.test.ts"],
+  },
+  {
+    name: "the second of two different keys that are registered at once",
+    edits: [
+      edit(
+        "db/code/rules/master_key/register_keys.sql",
+        "return query select f.version, f.problem from rules.find_key_problems(p_keys) f;",
+        "null;",
+      ),
+    ],
+    tests: ["test/db/admin/keys.test.ts"],
+  },
+  {
+    name: "master keys at the start of the HTTP side",
+    edits: [edit("src/serve.ts", "if (error instanceof ConfigError) {", "if (!error) {")],
+    tests: ["test/operations/master-keys.test.ts"],
+  },
+  {
+    name: "master keys at the start of the worker",
+    behind: "jobs.list_due_batches, which lists no batch of another key",
+    edits: [edit("src/work.ts", "if (error instanceof ConfigError) {", "if (!error) {")],
+    tests: ["test/operations/master-keys.test.ts"],
+  },
+  {
+    name: "master keys of a running program",
+    edits: [edit("src/serve.ts", "if (isCurrent) await checkKeys(deadline, { mayLack: true });", "")],
+    tests: ["test/operations/master-keys.test.ts"],
+  },
+  {
+    name: "no new master key beside a database",
+    edits: [edit("src/embedded/load-keys.ts", " && !hasDatabase(dataDir)", "")],
+    tests: ["test/embedded/load-keys.test.ts", "test/operations/master-keys.test.ts"],
+  },
+  {
+    name: "a batch waits for a worker with its key",
+    behind: "jobs.claim_batch, which gives no batch to a worker with another key",
+    edits: [edit("db/code/jobs/list_due_batches.sql", "    and rules.has_key(p_keys, b.key_version)\n", "")],
+    tests: ["test/worker/tasks/mint.test.ts"],
+  },
+  {
+    name: "a worker claims only batches whose key it has",
+    edits: [edit("db/code/jobs/claim_batch.sql", "\n    and rules.has_key(p_keys, b.key_version)", "")],
+    tests: ["test/worker/tasks/mint.test.ts"],
+  },
+  {
+    name: "a key with codes or secrets stays registered",
+    edits: [
+      edit(
+        "db/code/admin/forget_key.sql",
+        "if exists (select from core.batch b where b.key_version = p_version)\n     or rules.is_key_in_use(p_version)",
+        "if false",
+      ),
+    ],
+    tests: ["test/db/admin/keys.test.ts"],
+  },
 ];

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
 import { readConfig } from "../../src/common/config.ts";
+import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { connect, formatRoleUrl } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createNoncePruner } from "../../src/worker/tasks/prune.ts";
@@ -102,7 +103,8 @@ t.test("a job that a killed worker left locked blocks no one", async (t) => {
   await runMigrations({ connectionString: formatRoleUrl(service.address, "coupon_worker") });
   await login.rows(
     `select graphile_worker.add_job('mint', payload => '{}', job_key => format('mint:%s:%s', tenant_id, batch_id))
-     from jobs.list_due_batches(1)`,
+     from jobs.list_due_batches(1, $1::text::jsonb)`,
+    [fingerprintKeys(service.keys)],
   );
   await login.rows("update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), attempts = 1");
   await startWork(t, service);

@@ -1,7 +1,7 @@
 -- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. No row: the
--- batch is complete, or another worker holds the lease.
+-- batch is complete, another worker holds the lease, or this worker lacks the batch's key.
 create or replace function jobs.claim_batch(
-  p_tenant_id int, p_batch_id int, p_holder uuid, p_chunk int,
+  p_tenant_id int, p_batch_id int, p_holder uuid, p_chunk int, p_keys jsonb,
   out salt bytea, out key_version text, out first_number int, out last_number int)
 returns setof record
 language sql volatile security definer
@@ -14,8 +14,9 @@ begin atomic
     and (b.mint_lease_until is null
          or b.mint_lease_until <= clock_timestamp()
          or b.mint_holder = p_holder)
+    and rules.has_key(p_keys, b.key_version)
   returning b.salt, b.key_version, b.minted_count + 1,
             least(b.minted_count + p_chunk, b.total_count);
 end;
-comment on function jobs.claim_batch(int, int, uuid, int) is
+comment on function jobs.claim_batch(int, int, uuid, int, jsonb) is
   'Takes the lease of a batch and returns its next numbers.';

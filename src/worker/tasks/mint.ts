@@ -9,6 +9,7 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { batchKey, lookupHash, makeCode } from "../../crypto/coupon-code.ts";
+import { fingerprintKeys } from "../../crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 
@@ -37,12 +38,14 @@ type Parts = { database: ReconnectingDatabase; keys: MasterKeys; stopping: Abort
 
 export function createMinter({ database, keys, stopping }: Parts) {
   let running = 0;
+  const fingerprints = fingerprintKeys(keys);
 
   /** Due batches, those with the fewest missing coupons first, as many as this process has free places. */
   async function listDue(): Promise<DueBatch[]> {
     if (running >= maxBatchesAtOnce) return [];
-    return database.rows<DueBatch>("select tenant_id, batch_id from jobs.list_due_batches($1)", [
+    return database.rows<DueBatch>("select tenant_id, batch_id from jobs.list_due_batches($1, $2::text::jsonb)", [
       maxBatchesAtOnce - running,
+      fingerprints,
     ]);
   }
 
@@ -52,10 +55,11 @@ export function createMinter({ database, keys, stopping }: Parts) {
     try {
       const lease: Lease = { tenant_id, batch_id, holder: randomUUID() };
       const [claim] = await database.rows<Claim>(
-        "select salt, key_version, first_number, last_number from jobs.claim_batch($1, $2, $3, $4)",
-        [tenant_id, batch_id, lease.holder, claimSize],
+        `select salt, key_version, first_number, last_number
+         from jobs.claim_batch($1, $2, $3, $4, $5::text::jsonb)`,
+        [tenant_id, batch_id, lease.holder, claimSize, fingerprints],
       );
-      if (claim === undefined) return; // complete, or another worker holds the lease
+      if (claim === undefined) return; // complete, leased to another worker, or made with a key that this worker lacks
       if (await mintSlice(lease, claim)) return;
       await database.rows("select jobs.end_batch_lease($1, $2, $3)", [tenant_id, batch_id, lease.holder]);
     } finally {

@@ -1,5 +1,5 @@
 // Everything that a superuser in psql attempts against the tables, with the rule that must refuse it.
-import { batchAttempts, templateAttempts } from "./batches.ts";
+import { batchAttempts, keyAttempts, templateAttempts } from "./batches.ts";
 import { couponAttempts } from "./coupons.ts";
 import { eventAttempts, feedAttempts, statementAttempts } from "./events.ts";
 import { credentialAttempts, identityAttempts, recordAttempts } from "./identities.ts";
@@ -12,6 +12,7 @@ export const attempts: Attempt[] = [
   redemptionAttempts,
   ledgerAttempts,
   batchAttempts,
+  keyAttempts,
   templateAttempts,
   eventAttempts,
   feedAttempts,

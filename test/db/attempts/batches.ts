@@ -5,6 +5,23 @@ const updateUnused = (change: string) => update("template", change, "external_id
 const updateUsed = (change: string) => update("template", change, "external_id = 'tpl_fixed'");
 const insertTemplate = (changes: Record<string, string>) => insertCopy("template", "true", changes);
 
+export const keyAttempts: Attempts = {
+  key_version_is_one_character: {
+    "a version of two characters": insertCopy("master_key", "true", { version: "'12'" }),
+    "a version that no code can begin with": insertCopy("master_key", "true", { version: "'O'" }),
+  },
+  fingerprint_has_16_bytes: {
+    "a whole key as the fingerprint": insertCopy("master_key", "true", {
+      version: "'9'",
+      fingerprint: "'\\x' || repeat('00', 32)",
+    }),
+  },
+  master_key_is_immutable: {
+    "another fingerprint for a key": update("master_key", "fingerprint = decode(repeat('00', 16), 'hex')"),
+    "all keys truncated": "truncate core.master_key cascade",
+  },
+};
+
 export const batchAttempts: Attempts = {
   batch_is_fixed_at_submission: {
     "another distributor": updateBatch("allocated", "distributor_id = 0"),

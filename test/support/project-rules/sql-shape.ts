@@ -6,10 +6,10 @@ const mostLines = 70;
 /** The first words of function names. is_, has_ and may_ begin the name of a predicate. Add a verb when you need it. */
 const verbs = new Set(
   `add allocate analyze append apply build cancel check claim close compute confirm count create decide delete
-  derive describe destroy disable enable end expire extend find finish format free get hand has hold identify insert is
-  join keep lapse list lock make mark may mint move note open parse perform post prune pull query read record
-  redeem refuse release remove render replay require restore reverse revoke run sequence set spend split succeed
-  summarize try update use validate void write`
+  derive describe destroy disable enable end expire extend find finish forget format free get hand has hold
+  identify insert is join keep lapse list lock make mark may mint move note open parse perform post prune pull
+  query read record redeem refuse register release remove render replay require restore reverse revoke run
+  sequence set spend split succeed summarize try update use validate void write`
     .trim()
     .split(/\s+/),
 );

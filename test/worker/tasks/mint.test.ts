@@ -2,6 +2,8 @@
 import { randomUUID } from "node:crypto";
 import t, { type Test } from "tap";
 import { batchKey, lookupHash, makeCode } from "../../../src/crypto/coupon-code.ts";
+import { fingerprintKeys } from "../../../src/crypto/key-fingerprint.ts";
+import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { createMinter, type DueBatch } from "../../../src/worker/tasks/mint.ts";
@@ -87,11 +89,13 @@ t.test("a lease keeps other workers away until it ends; then they continue after
   const id = await submit(service, 20_000);
   const { tenant_id, batch_id } = await find(service, id);
   const worker = openWorker(t, service);
-  const dead = randomUUID();
-  const claim = "select first_number, last_number from jobs.claim_batch($1, $2, $3, 10000)";
-  t.match(await worker.rows(claim, [tenant_id, batch_id, dead]), [{ first_number: 1, last_number: 10_000 }]);
-  t.equal((await worker.rows("select from jobs.list_due_batches(10)")).length, 0);
-  t.equal((await worker.rows(claim, [tenant_id, batch_id, randomUUID()])).length, 0);
+  const [dead, fingerprints] = [randomUUID(), fingerprintKeys(service.keys)];
+  const claim = "select first_number, last_number from jobs.claim_batch($1, $2, $3, 10000, $4::text::jsonb)";
+  t.match(await worker.rows(claim, [tenant_id, batch_id, dead, fingerprints]), [
+    { first_number: 1, last_number: 10_000 },
+  ]);
+  t.equal((await worker.rows("select from jobs.list_due_batches(10, $1::text::jsonb)", [fingerprints])).length, 0);
+  t.equal((await worker.rows(claim, [tenant_id, batch_id, randomUUID(), fingerprints])).length, 0);
   await service.mint();
   t.match(await find(service, id), { status: "PENDING", minted_count: 0 });
   await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where batch_id = $1", [
@@ -196,11 +200,23 @@ t.test("chunks are small while other calls write events, and large otherwise", a
   }
 });
 
+t.test("a worker with another key, or without the batch's key, leaves the batch to the others", async (t) => {
+  const service = await startService(t);
+  const batch = await find(service, await submit(service, 10));
+  for (const keys of ["1", "2"].map((version) => parseMasterKeys(`${version}:${"0".repeat(43)}=`))) {
+    const minter = createMinter({ database: openWorker(t, service), keys, stopping: never });
+    t.equal((await minter.listDue()).length, 0);
+    await minter.mint(batch);
+    t.match(await find(service, batch.external_id), { minted_count: 0, is_leased: false });
+  }
+});
+
 t.test("small batches come before large ones", async (t) => {
   const service = await startService(t);
   await submit(service, 1_000_000);
   const small = await find(service, await submit(service, 10));
-  const [first] = await openWorker(t, service).rows("select batch_id from jobs.list_due_batches(1)");
+  const list = "select batch_id from jobs.list_due_batches(1, $1::text::jsonb)";
+  const [first] = await openWorker(t, service).rows(list, [fingerprintKeys(service.keys)]);
   t.match(first, { batch_id: small.batch_id });
 });
 

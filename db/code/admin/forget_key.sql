@@ -1,0 +1,22 @@
+-- Removes a version of the master key that nothing was ever made with, such as a mistyped key on a
+-- new database. Codes and secrets keep their key registered.
+create or replace function admin.forget_key(p_version text, p_reason text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_reason  text := rules.check_reason(p_reason);
+begin
+  if exists (select from core.batch b where b.key_version = p_version)
+     or rules.is_key_in_use(p_version)
+  then
+    raise exception 'codes or secrets were made with key %, so it stays registered', p_version
+      using errcode = 'CP409';
+  end if;
+  delete from core.master_key m where m.version = p_version;
+  if not found then
+    raise exception 'no key %', p_version using errcode = 'CP404';
+  end if;
+  perform rules.write_audit(null, 'forget_key', p_version, v_reason);
+end
+$$;
+comment on function admin.forget_key(text, text) is
+  'Removes a version of the master key that no code and no secret was made with.';

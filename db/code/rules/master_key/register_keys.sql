@@ -1,0 +1,18 @@
+-- Registers the versions of the master key that a program has and that are new to this database,
+-- unless there is a problem with any version. Returns the problems; none: the program may start.
+create or replace function rules.register_keys(p_keys jsonb, out version text, out problem text)
+returns setof record
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into core.master_key (version, fingerprint)
+  select k.key, decode(k.value, 'hex')
+  from jsonb_each_text(p_keys) k
+  where not exists (select from core.master_key m where m.version = k.key)
+    and not exists (select from rules.find_key_problems(p_keys))
+  on conflict do nothing;
+  -- Read after the write: a program with another key may have been faster.
+  return query select f.version, f.problem from rules.find_key_problems(p_keys) f;
+end
+$$;
+comment on function rules.register_keys(jsonb) is
+  'Registers new versions of the master key and returns the problems of a program''s keys.';
