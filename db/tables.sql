@@ -411,11 +411,13 @@ comment on table core.merchant_delegate is 'Parties that may act for a merchant 
 create table core.migration (
   "position" integer not null generated always as identity,
   name text not null,
+  sha256 text not null,
   applied_at timestamp with time zone not null default clock_timestamp(),
   constraint migration_pkey PRIMARY KEY ("position"),
   constraint migration_name_key UNIQUE (name)
 );
 comment on table core.migration is 'The files of db/migrations that were applied, in order.';
+comment on column core.migration.sha256 is 'Of the .sql file that ran. migrate refuses a file with another one.';
 
 create unlogged table core.nonce (
   tenant_id integer not null,

@@ -27,6 +27,12 @@ export function listMigrations(): string[] {
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
+/** The sha256 of a migration's SQL. */
+export const hashMigration = (name: string): string =>
+  createHash("sha256")
+    .update(readScript(`migrations/${name}.sql`))
+    .digest("hex");
+
 export function listCode(): CodeFile[] {
   return codeSchemas.flatMap((schema) => {
     const folder = path.join(databaseFolder, "code", schema);

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../common/database-address.ts";
 import { openSession, sqlState } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
-import { readApplied } from "./applied.ts";
+import { readApplied, refuseOtherText } from "./applied.ts";
 import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
 import { type Loaded, dropRoutines, loadCode, runScript } from "./load-code.ts";
 import { type RunMigration, begin, lockTimeout, runMigrations, transactionSettings } from "./run-migrations.ts";
@@ -75,11 +75,12 @@ async function withOutdatedDatabase(
   try {
     await checkServer(session);
     await takeLock(session, log);
-    const { migrations, code } = await readApplied(session);
-    const names = migrations.map(({ name }) => name);
+    const applied = await readApplied(session);
+    const names = applied.migrations.map(({ name }) => name);
     refuseNewer(names);
+    refuseOtherText(applied);
     const expected = expectedVersion();
-    if (names.at(-1) === expected.migration && code === expected.code) log("database is up to date");
+    if (names.at(-1) === expected.migration && applied.code === expected.code) log("database is up to date");
     else await act(session, expected.code);
   } finally {
     await session.end();

@@ -1,7 +1,7 @@
 // Runs the files of db/migrations in order, inside the transaction of a migrate.
 import { pathToFileURL } from "node:url";
 import ley from "ley";
-import { databaseFolder } from "./db-files.ts";
+import { databaseFolder, hashMigration } from "./db-files.ts";
 import type { Session } from "../database/types.ts";
 import { runScript } from "./load-code.ts";
 import type { Migration, MigrationClient } from "./sql-migration.ts";
@@ -53,7 +53,7 @@ export async function runMigrations(
         }
         // Only the first migration finds this table missing, because that migration creates the schema.
         await session.run(migrationTable);
-        await session.rows("insert into core.migration (name) values ($1)", [name]);
+        await session.rows("insert into core.migration (name, sha256) values ($1, $2)", [name, hashMigration(name)]);
         done.push({ name, isOnline });
       }
     },
@@ -67,6 +67,8 @@ const migrationTable = `
   create table if not exists core.migration (
     position    int          primary key generated always as identity,
     name        text         not null unique,
+    sha256      text         not null,
     applied_at  timestamptz  not null default clock_timestamp()
   );
-  comment on table core.migration is 'The files of db/migrations that were applied, in order.'`;
+  comment on table core.migration is 'The files of db/migrations that were applied, in order.';
+  comment on column core.migration.sha256 is 'Of the .sql file that ran. migrate refuses a file with another one.'`;

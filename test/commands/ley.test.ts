@@ -1,6 +1,6 @@
 // `npx ley` in this project: the real program, as npx starts it.
 import { spawn } from "node:child_process";
-import { readFileSync, readdirSync, rmSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import t from "tap";
@@ -63,6 +63,19 @@ t.test(
     t.match(await ley(["status"], { env: reach(address) }), { code: 1, output: "Error: the database is newer" });
   },
 );
+
+t.test("ley status refuses a database made by other text of a migration", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const folder = copyCheckout();
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const last = listMigrations().at(-1)!;
+  writeFileSync(path.join(folder, `db/migrations/${last}.sql`), "-- changed\n");
+  t.match(await ley(["status"], { env: reach(address), folder }), {
+    code: 1,
+    output: `Error: this database was made by other SQL than this checkout has in db/migrations/${last}.sql`,
+  });
+});
 
 t.test("ley status reads the embedded server of DATA_DIR, which may be relative", async (t) => {
   const server = await startTemporaryServer("coupon-ley-");

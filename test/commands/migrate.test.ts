@@ -1,4 +1,5 @@
 // The flags of `npm run migrate`: what they print, and that they change nothing.
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import t from "tap";
@@ -6,6 +7,7 @@ import { type Address, formatUrl } from "../../src/common/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { listCode, listMigrations } from "../../src/migration/db-files.ts";
 import { readCatalog } from "../support/catalog.ts";
+import { change, copyCheckout } from "../support/copy.ts";
 import { createDatabase, createEmptyDatabase } from "../support/database.ts";
 import { makeNextVersion } from "../support/next-version.ts";
 import { exitCodeOf, spawnProgram, type Result } from "../support/program.ts";
@@ -59,7 +61,7 @@ t.test("--status names the migrations of a database that is newer than the check
   const { address, drop } = await createDatabase();
   t.teardown(drop);
   const owner = openSession(address, { name: "coupon test", role: "coupon_owner" });
-  await owner.run("insert into core.migration (name) values ('999-future')");
+  await owner.run("insert into core.migration (name, sha256) values ('999-future', '')");
   await owner.end();
   const { code, stdout } = await run(["--status"], { env: reach(address) });
   t.equal(code, 0);
@@ -95,6 +97,44 @@ dry run: nothing was changed
   t.strictSame(await readCatalog(address), before);
 
   t.match(await run([], options), { code: 0, stdout: /^migrated: 3 migrations/ });
+});
+
+t.test("a database made by other text of a migration is refused, and the sentence names the migration", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const folder = copyCheckout();
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const [name] = listMigrations().slice(-2);
+  const file = path.join(folder, `db/migrations/${name}.sql`);
+  const before = await readCatalog(address);
+  // Only a comment differs, and the code is another version, so that a migrate has something to do.
+  writeFileSync(file, `${readFileSync(file, "utf8")}-- changed\n`);
+  change(folder, [{ file: "db/grants.sql", find: "-- The rights", replace: "-- All rights" }]);
+  const options = { folder, env: reach(address) };
+  const sentence = (others: string) =>
+    `this database was made by other SQL than this checkout has in db/migrations/${others}: ` +
+    "use the checkout that made it, or a new database\n";
+  for (const args of [[], ["--dry-run"], ["--status"]])
+    t.strictSame(await run(args, options), { code: 1, stdout: "", stderr: sentence(`${name}.sql`) }, args.join());
+
+  writeFileSync(path.join(folder, "db/migrations/001-schemas.sql"), "");
+  t.match(await run(["--status"], options), { code: 1, stderr: sentence("001-schemas.sql and 1 more") });
+  t.strictSame(await readCatalog(address), before);
+  t.match(await run([], { env: reach(address) }), { code: 0, stdout: "database is up to date\n" });
+});
+
+t.test("a database that recorded no text is refused too", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const owner = openSession(address, { name: "coupon test", role: "coupon_owner" });
+  await owner.run("alter table core.migration drop column sha256");
+  await owner.end();
+  const refusal = {
+    code: 1,
+    stdout: "",
+    stderr: /^this database was made by other SQL .*001-schemas\.sql and \d+ more/,
+  };
+  for (const args of [[], ["--status"]]) t.match(await run(args, { env: reach(address) }), refusal);
 });
 
 t.test("--dry-run reports the error that a migrate would meet, and changes nothing", async (t) => {

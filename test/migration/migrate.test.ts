@@ -55,7 +55,7 @@ t.test("The database reports its version, which is that of this checkout", async
 t.test("A database newer than the checkout is refused and left unchanged", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);
-  await asOwner(address, "insert into core.migration (name) values ('999-future')");
+  await asOwner(address, "insert into core.migration (name, sha256) values ('999-future', '')");
   await asOwner(address, "update core.code_version set sha256 = 'another'");
   await t.rejects(migrate(address), { message: /newer than this checkout.*999-future/ });
   t.strictSame([...(await asOwner(address, "select sha256 from core.code_version"))], [{ sha256: "another" }]);
