@@ -16,6 +16,7 @@ export type Client = {
   /** Sends a string or bytes unchanged, anything else as JSON. */
   post(target: string, body: unknown, options?: CallOptions): Promise<Reply>;
   get(target: string, options?: CallOptions): Promise<Reply>;
+  head(target: string, options?: CallOptions): Promise<Reply>;
 };
 
 export function createClient({ url, accessKey, secret }: ClientOptions): Client {
@@ -46,6 +47,7 @@ export function createClient({ url, accessKey, secret }: ClientOptions): Client 
   return {
     post: (target, body, options) => call("POST", target, toBytes(body), options),
     get: (target, options) => call("GET", target, Buffer.alloc(0), options),
+    head: (target, options) => call("HEAD", target, Buffer.alloc(0), options),
   };
 }
 

@@ -16,7 +16,7 @@ import { invalid, Problem, toAnswer, toProblem, type Answer } from "./problem.ts
 import { createLimiter } from "./rate-limiter.ts";
 import { findRequestId, parseInput } from "./read-call.ts";
 import type { Route } from "./route.ts";
-import { createMatcher } from "./router.ts";
+import { createMatcher, splitTarget } from "./router.ts";
 
 export type AppParts = {
   routes: readonly Route[];
@@ -42,7 +42,7 @@ export function createApp(parts: AppParts): H3 {
     // RFC 9112 requires a 400 here. Node would send it without a body.
     if (request.headers.host === undefined && request.httpVersion === "1.1")
       throw invalid([{ path: "host", message: "the header is required" }]);
-    const { route, segments } = match(request.method!, request.url!.split("?", 1)[0]!);
+    const { route, segments } = match(request.method!, splitTarget(request.url!).path);
     exchange.operation = route.operation;
     if (!("schema" in route)) return answerProbe(route, readiness);
 
@@ -87,7 +87,13 @@ export function createApp(parts: AppParts): H3 {
     const limitFields = exchange.caller === null ? null : limiter.fields(exchange.caller.credential.accessKey);
     return new HTTPResponse(found.body, {
       status: found.status,
-      headers: { ...baseHeaders, "x-request-id": toHeader(exchange.requestId), ...limitFields, ...found.headers },
+      headers: {
+        ...baseHeaders,
+        ...(request.method === "HEAD" && lengthOf(found.body)),
+        "x-request-id": toHeader(exchange.requestId),
+        ...limitFields,
+        ...found.headers,
+      },
     });
   }
 
@@ -98,6 +104,11 @@ export function createApp(parts: AppParts): H3 {
 }
 
 const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
+
+// The answer to a HEAD has the length of the body that it leaves out.
+function lengthOf(body: Answer["body"]): Record<string, string> {
+  return typeof body === "string" && body !== "" ? { "content-length": String(Buffer.byteLength(body)) } : {};
+}
 
 // Header values are printable ASCII without spaces at the ends, so other characters are percent-encoded.
 function toHeader(text: string): string {

@@ -7,21 +7,27 @@ import type { Answer } from "./problem.ts";
 import { renderFile } from "../common/statement-csv.ts";
 
 export type DownloadParts = { gate: Pick<Gate, "statementPage">; log: Logger; requestId: string };
-type Opened = { ifNoneMatch: string | undefined; deadline: number; pageWithinMs: number };
+type Opened = { ifNoneMatch: string | undefined; isHead: boolean; deadline: number; pageWithinMs: number };
 
 // Fetches the first page before anything is sent, so that a failing database results in a 503 instead of an empty file.
 // A later error cuts the connection before content-length is reached.
 export async function openDownload(
   { gate, log, requestId }: DownloadParts,
   file: StatementFile,
-  { ifNoneMatch, deadline, pageWithinMs }: Opened,
+  { ifNoneMatch, isHead, deadline, pageWithinMs }: Opened,
 ): Promise<Answer> {
-  const headers = {
+  const same = {
     "content-type": "text/csv; charset=utf-8",
     "cache-control": "private, no-cache",
     etag: `"${file.sha256}"`,
   };
-  if (matches(ifNoneMatch, file.sha256)) return { status: 304, code: null, body: "", headers };
+  if (matches(ifNoneMatch, file.sha256)) return { status: 304, code: null, body: "", headers: same };
+  const headers = {
+    ...same,
+    "content-length": String(file.bytes),
+    "content-disposition": `attachment; filename="${file.kind}-${file.business_date}-${file.distributor}.csv"`,
+  };
+  if (isHead) return { status: 200, code: null, body: "", headers };
 
   let isFirst = true;
   const pieces = renderFile(file.kind, (after, limit) => {
@@ -51,16 +57,7 @@ export async function openDownload(
     }
   }
 
-  return {
-    status: 200,
-    code: null,
-    body: ReadableStream.from(stream()),
-    headers: {
-      ...headers,
-      "content-length": String(file.bytes),
-      "content-disposition": `attachment; filename="${file.kind}-${file.business_date}-${file.distributor}.csv"`,
-    },
-  };
+  return { status: 200, code: null, body: ReadableStream.from(stream()), headers };
 }
 
 // Treats weak and strong tags alike, because our tag is a hash of the bytes.

@@ -10,6 +10,7 @@ import { Problem, type Answer } from "./problem.ts";
 import type { Limiter } from "./rate-limiter.ts";
 import { findRequestId, parseInput, readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
+import { splitTarget } from "./router.ts";
 
 // Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
 const answerWithinMs = 3_500;
@@ -39,8 +40,7 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     let isOverBudget = false;
     try {
       isOverBudget = limiter.admit(accessKey, route.reveals);
-      const target = request.url!;
-      const query = target.slice(target.split("?", 1)[0]!.length);
+      const { query } = splitTarget(request.url!);
       const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
       return {
         reading: readCall(route, variant, { query, segments, idempotencyKeys, body, input }, keys),
@@ -74,7 +74,8 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     limiter.review(accessKey, route.reveals, judged.isOverBudget, outcome);
     if (!route.isDownload || outcome.status !== 200) return toAnswer(outcome);
     const file = JSON.parse(outcome.body) as StatementFile;
-    const opened = { ifNoneMatch: request.headers["if-none-match"], deadline, pageWithinMs: answerWithinMs };
+    const isHead = request.method === "HEAD";
+    const opened = { ifNoneMatch: request.headers["if-none-match"], isHead, deadline, pageWithinMs: answerWithinMs };
     return openDownload({ gate, log, requestId }, file, opened);
   };
 }

@@ -4,6 +4,16 @@
 // match no route. h3's own router treats them as `/v1/batches`, so h3 carries requests here but does not route them.
 import { Problem } from "./problem.ts";
 
+/**
+ * Splits a request target into its path, and its query with the question mark. A target in absolute form, as RFC 9112
+ * requires servers to accept, also has scheme and host; they do not matter here.
+ */
+export function splitTarget(target: string): { path: string; query: string } {
+  const relative = target.replace(/^https?:\/\/[^/?]*/i, "");
+  const [path = ""] = relative.split("?", 1);
+  return { path, query: relative.slice(path.length) };
+}
+
 export type Match<R> = { route: R; segments: Record<string, string> };
 type Matched = { path: string; method: string };
 type Pattern<R> = { expression: RegExp; names: string[]; routes: R[] };
@@ -33,10 +43,12 @@ export function createMatcher<R extends Matched>(table: readonly R[]): (method: 
 }
 
 function choose<R extends Matched>(group: R[], method: string): R {
-  const route = group.find((candidate) => candidate.method === method);
+  // HEAD is a GET whose answer has no body.
+  const wanted = method === "HEAD" ? "GET" : method;
+  const route = group.find((candidate) => candidate.method === wanted);
   if (route === undefined)
     throw new Problem("METHOD_NOT_ALLOWED", null, {
-      headers: { allow: group.map((candidate) => candidate.method).join(", ") },
+      headers: { allow: group.map(({ method: allowed }) => (allowed === "GET" ? "GET, HEAD" : allowed)).join(", ") },
     });
   return route;
 }

@@ -1,7 +1,8 @@
 // Paths, methods and request IDs: what every request gets before its body is read.
 import t, { type Test } from "tap";
 import { sendBytes, sendPlain, type Reply } from "../support/client.ts";
-import { bodies, code, startStub } from "../support/stub.ts";
+import { sign } from "../../src/crypto/request-signature.ts";
+import { bodies, code, secret, startStub } from "../support/stub.ts";
 
 const json = { "content-type": "application/json" };
 const lockPath = "/v1/coupons/lock";
@@ -28,7 +29,10 @@ t.test("An unknown path is 404, signed or not and whatever the body", async (t) 
     "/v1/batches/a/b",
     "/v1/requests/",
     "/healthz/",
-    "http://other.example/v1/coupons/lock",
+    "http://other.example",
+    "http://other.example/v1/coupons/lock/",
+    "ftp://other.example/v1/coupons/lock",
+    "/http://other.example/v1/coupons/lock",
     "//v1/coupons/lock",
   ];
   for (const path of paths) {
@@ -53,12 +57,12 @@ t.test("A wrong method is 405, and the answer names the right one", async (t) =>
     ["PUT", lockPath, "POST"],
     ["OPTIONS", lockPath, "POST"],
     ["HEAD", lockPath, "POST"],
-    ["DELETE", "/v1/batches/bat_1", "GET"],
-    ["POST", "/v1/batches/bat_1", "GET"],
-    ["HEAD", "/v1/batches/bat_1", "GET"],
+    ["HEAD", "http://other.example/v1/coupons/lock", "POST"],
+    ["DELETE", "/v1/batches/bat_1", "GET, HEAD"],
+    ["POST", "/v1/batches/bat_1", "GET, HEAD"],
     ["GET", "/v1/batches/allocate", "POST"],
     ["GET", "/v1/batches", "POST"],
-    ["POST", "/healthz", "GET"],
+    ["POST", "/healthz", "GET, HEAD"],
   ];
   for (const [method, path, allow] of wrong) {
     const answer = await sendPlain(url, method, path);
@@ -66,6 +70,34 @@ t.test("A wrong method is 405, and the answer names the right one", async (t) =>
     if (method !== "HEAD") t.equal(answer.json.code, "METHOD_NOT_ALLOWED");
     else t.equal(answer.text, "");
   }
+});
+
+t.test("A target in absolute form is served as its path and query, and signed as it is sent", async (t) => {
+  const { url, asA, calls } = await startStub(t);
+  for (const host of ["http://any.example", "HTTPS://any.example:8443", "http://[::1]:80"]) {
+    t.equal((await asA.get(`${host}/v1/events?limit=7`)).status, 200, host);
+    t.match(calls.pop(), { operation: "pull_events", args: { limit: 7 } });
+    t.equal((await asA.post(`${host}${lockPath}`, lockBody)).status, 200);
+    t.equal(calls.pop()!.operation, "lock");
+    is(t, await asA.get(`${host}/v1/events?cursor=`), 400, "INVALID_REQUEST", "the query counts");
+    t.equal((await sendPlain(url, "GET", `${host}/healthz`)).status, 200);
+  }
+  const target = "/v1/batches/bat_1";
+  const signed = { method: "GET", target, timestamp: String(Math.floor(Date.now() / 1000)), body: Buffer.alloc(0) };
+  const headersFor = (nonce: string) => ({
+    "x-svc-access-key": "ak_a",
+    "x-svc-timestamp": signed.timestamp,
+    "x-svc-nonce": nonce,
+    "x-svc-signature": sign(secret, { ...signed, nonce }),
+  });
+  is(
+    t,
+    await sendPlain(url, "GET", `http://any.example${target}`, headersFor("0123456789abcdef")),
+    401,
+    "UNAUTHENTICATED",
+    "the path alone is signed",
+  );
+  t.equal((await sendPlain(url, "GET", target, headersFor("0123456789abcdef"))).status, 200);
 });
 
 t.test("The request_id in header, body and log is the caller's, or generated", async (t) => {
