@@ -19,6 +19,8 @@ export function hashBody(keys: MasterKeys, values: Record<string, unknown>): str
 /** Writes the fields of objects in order and without white space. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  // JSON.stringify turns a number beyond the range of a double into null.
+  if (typeof value === "number") return String(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const fields = Object.entries(value)
     .filter(([, field]) => field !== undefined)

@@ -1,7 +1,9 @@
 // Parses the JSON of a request body more strictly than JSON.parse. Refuses invalid UTF-8, duplicate keys (readers
-// disagree about which one counts), and characters that PostgreSQL cannot store.
+// disagree about which one counts), deep nesting, and characters that PostgreSQL cannot store.
 import { invalid } from "./problem.ts";
 
+// Other functions visit a value by recursion.
+const maxDepth = 32;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function parseObject(bytes: Uint8Array): Record<string, unknown> {
@@ -35,6 +37,7 @@ function parse(bytes: Uint8Array): unknown {
 export function findAmbiguity(text: string): string | null {
   const open: (Set<string> | null)[] = [];
   for (let at = 0; at < text.length; at += 1) {
+    if (open.length > maxDepth) return `is nested more than ${maxDepth} levels deep`;
     const character = text.charCodeAt(at);
     if (character === 0x7b) open.push(new Set());
     else if (character === 0x5b) open.push(null);

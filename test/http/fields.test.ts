@@ -135,10 +135,14 @@ t.test("Variant A: store and terminal are free texts, and redemption_context is 
   t.equal((await lock({ redemption_context: { items } })).status, 200);
   t.strictSame(calls.pop()!.args["items"], items);
   t.equal((await lock({ redemption_context: {} })).status, 200);
+  calls.length = 0;
+  const further = { basket: { id: 7, tags: ["a", null, 1.5] }, 'it"em': true };
+  t.equal((await lock({ redemption_context: { items, ...further } })).status, 200, "further fields");
+  t.strictSame(JSON.parse(JSON.stringify(calls[0]!.args)).items, items);
+  t.notMatch(JSON.stringify(calls[0]!.args), "basket", "they have no effect");
   for (const context of [
     null,
     [],
-    { other: 1 },
     { items: {} },
     { items: [{ sku: 1 }] },
     { items: [{ amount: -1 }] },

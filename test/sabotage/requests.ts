@@ -23,6 +23,16 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/fuzz/body.test.ts"],
   },
   {
+    name: "depth of a body",
+    edits: [edit("src/http/strict-json.ts", "const maxDepth = 32", "const maxDepth = 32_000")],
+    tests: ["test/http/strict-json.test.ts"],
+  },
+  {
+    name: "further fields in the comparison of retries",
+    edits: [edit("src/http/routes/redemption-input.ts", "z.looseObject({ items", "z.object({ items")],
+    tests: ["test/db/api/idempotency.test.ts"],
+  },
+  {
     name: "timestamp window",
     edits: [edit("src/crypto/request-signature.ts", "windowSeconds = 300;", "windowSeconds = 300_000;")],
     tests: ["test/crypto/request-signature.test.ts", "test/http/precedence.test.ts"],

@@ -19,11 +19,12 @@ const item = z.strictObject({
   amount: amount.optional(),
 });
 
+// Further fields of redemption_context have no effect, but a retry must repeat them.
 const inVariantA = z.strictObject({
   ...common,
   store: label.optional(),
   terminal: label.optional(),
-  redemption_context: z.strictObject({ items: z.array(item).optional() }).optional(),
+  redemption_context: z.looseObject({ items: z.array(item).optional() }).optional(),
 });
 
 const inVariantB = z

@@ -85,7 +85,7 @@ t.test("A refusal is final too: it is repeated even when its reason is gone", as
 t.test("Bodies are compared by value, not byte by byte", async (t) => {
   const [code] = (await makeCoupons(1)) as [string];
   const request_id = newRequestId();
-  const context = { items: [{ sku: "Ä", quantity: 1, amount: 10 }] };
+  const context = { items: [{ sku: "Ä", quantity: 1, amount: 10 }], till: { no: 3 } };
   const first = await a.post(redeemPath, {
     request_id,
     coupon: code,
@@ -96,18 +96,18 @@ t.test("Bodies are compared by value, not byte by byte", async (t) => {
   });
   t.equal(first.status, 200);
   const inGroups = code.toLowerCase().replace(/(.{4})(?=.)/g, "$1-");
-  const items = `{"items":[{"amount":10,"quantity":1,"sku":"Ä"}]}`;
+  const items = `{"till":{"no":3.0},"items":[{"amount":10,"quantity":1,"sku":"Ä"}]}`;
   const sameValues = [
     // Other order of keys.
     `{"redemption_context":${items},"store":"S 1","order_amount":20.5,` +
       `"merchant":"mch_a","coupon":"${code}","request_id":"${request_id}"}`,
     // Code in groups and lower case, escaped characters, other spellings of numbers, spaces around the store.
     `{"request_id":"${request_id}","coupon":"${inGroups}","merchant":"mch_\\u0061","order_amount":2.050e1,` +
-      `"store":" S 1 ","redemption_context":{"items":[{"sku":"\\u00c4","quantity":1.0,"amount":1e1}]}}`,
+      `"store":" S 1 ","redemption_context":{"items":[{"sku":"\\u00c4","quantity":1.0,"amount":1e1}],"till":{"no":3}}}`,
     // White space, letters o and l for digits 0 and 1.
     `\n{ "request_id" : "${request_id}" , "coupon" : "${code.replaceAll("0", "o").replaceAll("1", "L")}", ` +
       `"merchant":"mch_a", "order_amount":20.50,"store":"S 1", ` +
-      `"redemption_context":{"items":[{"sku":"Ä","quantity":1,"amount":10.00}]}}`,
+      `"redemption_context":{"items":[{"sku":"Ä","quantity":1,"amount":10.00}],"till":{"no":30e-1}}}`,
   ];
   for (const text of sameValues) await isReplayOf(t, first, a.post(redeemPath, text), text.replace(code, "…"));
 });
@@ -138,6 +138,7 @@ t.test("Another body or operation under a used ID is refused, and the first answ
     { ...body, currency: "EUR" },
     { ...body, redemption_context: { items: body.redemption_context.items.toReversed() } },
     { ...body, redemption_context: {} },
+    { ...body, redemption_context: { ...body.redemption_context, till: 1 } },
   ];
   for (const changed of others) await isReused(t, a.post(redeemPath, changed), JSON.stringify(Object.keys(changed)));
   await isReused(t, a.post("/v1/coupons/lock", body), "another operation");
