@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { readConfig } from "../common/config.ts";
 import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { createCodeFinder } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
@@ -14,6 +15,7 @@ import { sqlDetail, sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
+import { listCodes } from "../http/code-places.ts";
 import { listIssues } from "../http/issues.ts";
 import type { Issue } from "../http/problem.ts";
 import { findAmbiguity } from "../http/strict-json.ts";
@@ -41,6 +43,7 @@ export class ApplyError extends Error {
 export async function apply(database: Database, keys: MasterKeys, file: unknown): Promise<Applied> {
   const parsed = provisioning.safeParse(file);
   if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
+  refuseCodes(keys, file);
   const { document, generated } = sealSecrets(keys, parsed.data);
   const stored = await store(database, document);
   // If the credential already exists, its old secret stays and the generated one is dropped.
@@ -67,6 +70,14 @@ type Stored = {
   credentials_kept_generated: string[];
   webhooks_kept_generated: { tenant: string; party: string }[];
 };
+
+// Requests must not contain a code, so an ID that looks like one could never be used. Other texts would store the code.
+// A secret is stored sealed only.
+function refuseCodes(keys: MasterKeys, file: unknown): void {
+  const isSecret = (path: string) => path.endsWith(".secret");
+  const issues = listCodes(createCodeFinder(keys, Infinity), [{ path: "", value: file }], isSecret);
+  if (issues.length > 0) throw new ApplyError(issues);
+}
 
 async function store(database: Database, document: unknown): Promise<Stored> {
   try {

@@ -31,7 +31,7 @@ export function createClient({ url, accessKey, secret }: ClientOptions): Client 
       target,
       body,
       timestamp: timestamp ?? String(Math.floor(Date.now() / 1000)),
-      nonce: nonce ?? randomBytes(12).toString("base64url"),
+      nonce: nonce ?? newNonce(),
     };
     return exchange(url, method, target, body, {
       "x-svc-access-key": accessKey,
@@ -49,6 +49,12 @@ export function createClient({ url, accessKey, secret }: ClientOptions): Client 
     get: (target, options) => call("GET", target, Buffer.alloc(0), options),
     head: (target, options) => call("HEAD", target, Buffer.alloc(0), options),
   };
+}
+
+// 90 random bits. The service refuses texts with a coupon code, and no code has the letter u, so a nonce is never
+// refused by chance.
+export function newNonce(): string {
+  return `u${randomBytes(12).toString("base64url").slice(1)}`;
 }
 
 function toBytes(body: unknown): Uint8Array {

@@ -26,12 +26,7 @@ export function normalizeCode(text: string): string | null {
   return codePattern.test(code) ? code : null;
 }
 
-/** Whether a text contains this code in any spelling, such as "lock-…". Takes a normalized code. */
-export function spells(text: string, code: string): boolean {
-  return text.length >= 16 && likeCode(text).includes(code);
-}
-
-// Normalizes any text by the rules of normalizeCode. Uses a table, because it runs for every free text of a request.
+// Normalizes any text. Uses a table, because it runs for every request.
 function likeCode(text: string): string {
   let read = "";
   for (let index = 0; index < text.length; index += 1) read += readAs[text.charCodeAt(index)] ?? text[index]!;

@@ -72,7 +72,7 @@ export function createApp(parts: AppParts): H3 {
       found = await answer(request, exchange);
       exchange.requestId ??= newId("req");
     } catch (error) {
-      exchange.requestId ??= (exchange.body === null ? null : findRequestId(parseInput(exchange.body))) ?? newId("req");
+      exchange.requestId ??= nameRequest(exchange.body, keys);
       const problem = toProblem(error);
       if (problem.code === "INTERNAL_ERROR")
         log.error({ request_id: exchange.requestId, err: error }, "request failed");
@@ -104,6 +104,11 @@ export function createApp(parts: AppParts): H3 {
 }
 
 const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
+
+// The request_id of an answer that comes before the body is parsed.
+function nameRequest(body: Uint8Array | null, keys: MasterKeys): string {
+  return (body === null ? null : findRequestId(parseInput(body), keys)) ?? newId("req");
+}
 
 // The answer to a HEAD has the length of the body that it leaves out.
 function lengthOf(body: Answer["body"]): Record<string, string> {

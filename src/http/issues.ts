@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import type { Issue } from "./problem.ts";
 
-const maxIssues = 20;
+export const maxIssues = 20;
 
 export function listIssues(error: z.ZodError, input: unknown): Issue[] {
   const issues = error.issues.flatMap((issue) => {
@@ -22,7 +22,7 @@ function describe(issue: z.core.$ZodIssue, value: unknown): string {
 }
 
 // The name of an unknown field is also text from the caller. It is shown only if it looks like a field name and not
-// like a code.
+// like a mistyped code.
 export function safeName(name: string): string {
   return /^[a-z][a-z0-9_-]{0,39}$/i.test(name) && !/[a-z0-9-]{16}/i.test(name) ? name : "(unknown)";
 }

@@ -1,12 +1,14 @@
 // Performs the operation of a route, in this order: signature, limits of the credential, shape, code, database.
 import type { IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
+import { codeIssue } from "./code-places.ts";
 import { newId } from "../common/id.ts";
 import type { Logger } from "../common/log.ts";
+import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
 import { openDownload } from "./download.ts";
-import { Problem, type Answer } from "./problem.ts";
+import { invalid, Problem, type Answer } from "./problem.ts";
 import type { Limiter } from "./rate-limiter.ts";
 import { findRequestId, parseInput, readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
@@ -37,9 +39,11 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     deadline: number,
   ): Promise<{ reading: Reading; isOverBudget: boolean } | { nonceRefusal: Outcome }> {
     const { accessKey, tenantId, credentialId, variant } = caller.credential;
+    const isNonceCode = containsCode(keys, caller.nonce);
     let isOverBudget = false;
     try {
       isOverBudget = limiter.admit(accessKey, route.reveals);
+      if (isNonceCode) throw invalid([codeIssue("x-svc-nonce")]);
       const { query } = splitTarget(request.url!);
       const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
       return {
@@ -47,7 +51,8 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
         isOverBudget,
       };
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
+      // A spent nonce is stored, and no code may be stored.
+      if (!(error instanceof Problem) || isNonceCode) throw error;
       const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId };
       const nonceRefusal = await gate.spendNonce(tenantId, call, deadline);
       if (nonceRefusal !== null) return { nonceRefusal };
@@ -64,7 +69,7 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     exchange.caller = caller;
     const { accessKey, tenantId, credentialId } = caller.credential;
     const input = parseInput(body);
-    const requestId = (route.method === "POST" ? findRequestId(input) : null) ?? newId("req");
+    const requestId = (route.method === "POST" ? findRequestId(input, keys) : null) ?? newId("req");
     exchange.requestId = requestId;
 
     const judged = await read(request, { ...received, caller, requestId, input }, deadline);

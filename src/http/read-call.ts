@@ -1,7 +1,9 @@
 // Turns a signed request into a call for the database: checks its shape, then its code. A refusal here is a 400 or a
 // 422 COUPON_CODE_INVALID. It is not recorded; only the nonce is spent.
 import { hashBody } from "../crypto/body-hash.ts";
-import { checkCode, lookupHash, normalizeCode, spells } from "../crypto/coupon-code.ts";
+import { checkCode, lookupHash } from "../crypto/coupon-code.ts";
+import { containsCode, createCodeFinder } from "../crypto/find-code.ts";
+import { refuseCodes, type Place } from "./code-places.ts";
 import { requestId } from "./fields.ts";
 import type { Call, Variant } from "../gate/gate.ts";
 import { listIssues, safeName } from "./issues.ts";
@@ -22,6 +24,7 @@ export type Request = {
 export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args">;
 
 export function readCall(route: Route, variant: Variant, request: Request, keys: MasterKeys): Reading {
+  refuseCodes(createCodeFinder(keys), listPlaces(route, request));
   const issues: Issue[] = [];
   const parameters = readQuery(request.query, route.query ?? [], issues);
   const idempotencyKey = route.isWrite ? readIdempotencyKey(request.idempotencyKeys, issues) : null;
@@ -33,7 +36,6 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
   if (!parsed.success || issues.length > 0) throw invalid(issues);
 
   const values = parsed.data;
-  refuseCodeElsewhere(values, idempotencyKey);
   return {
     operation: route.operation,
     idempotency_key: idempotencyKey,
@@ -55,15 +57,31 @@ function valuesOf(input: Input): Values {
   return input.values;
 }
 
-// The other fields are stored and logged, so they must not contain the code.
-function refuseCodeElsewhere({ coupon, ...others }: Values, idempotencyKey: string | null): void {
-  if (typeof coupon !== "string") return;
-  const isCode = (value: unknown): boolean =>
-    typeof value === "string"
-      ? spells(value, coupon)
-      : typeof value === "object" && value !== null && Object.values(value).some(isCode);
-  const found = Object.entries({ ...others, "idempotency-key": idempotencyKey }).find(([, value]) => isCode(value));
-  if (found !== undefined) throw invalid([{ path: found[0], message: "must not contain the coupon's code" }]);
+// All texts of a request but the coupon's code, decoded.
+function listPlaces(route: Route, { query, segments, idempotencyKeys, input }: Request): Place[] {
+  const { coupon: _, ...fields } = route.method === "POST" ? valuesOf(input) : {};
+  const decoded = Object.entries(segments).map(([name, segment]) => [name, decode(segment)]);
+  // Each parameter is an object, because a name may occur twice.
+  const parameters = [...new URLSearchParams(query)].map(([name, value]) => ({ path: "", value: { [name]: value } }));
+  return [
+    { path: "", value: fields },
+    { path: "", value: Object.fromEntries(decoded) },
+    ...parameters,
+    ...idempotencyKeys.map((key) => ({ path: "idempotency-key", value: decodeHeader(key) })),
+  ];
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+// Node decodes header bytes as Latin-1, but a caller sends text beyond ASCII as UTF-8.
+function decodeHeader(value: string): string {
+  return Buffer.from(value, "latin1").toString("utf8");
 }
 
 function readArgs(route: Route, values: Values, keys: MasterKeys): Values {
@@ -86,22 +104,18 @@ function readQuery(query: string, known: readonly string[], issues: Issue[]): Va
   return values;
 }
 
-// Node decodes header bytes as Latin-1, but a caller sends a key beyond ASCII as UTF-8.
 function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
   if (given.length === 0) return null;
-  const key = Buffer.from(given[0]!, "latin1").toString("utf8");
+  const key = decodeHeader(given[0]!);
   if (given.length === 1 && !key.includes("\ufffd") && requestId.safeParse(key).success) return key;
   issues.push({ path: "idempotency-key", message: "the header must be 1 to 128 printable characters" });
   return null;
 }
 
 // The caller's request_id, which an error answer repeats even if the rest of the body is invalid. Null: not usable.
-export function findRequestId(input: Input): string | null {
+// It is logged, so it must not contain a code.
+export function findRequestId(input: Input, keys: MasterKeys): string | null {
   if ("error" in input) return null;
-  const { request_id, coupon } = input.values;
-  const found = requestId.safeParse(request_id);
-  if (!found.success) return null;
-  // It is logged, so it must not contain the code.
-  const code = typeof coupon === "string" ? normalizeCode(coupon) : null;
-  return code !== null && spells(found.data, code) ? null : found.data;
+  const { success, data } = requestId.safeParse(input.values["request_id"]);
+  return success && !containsCode(keys, data) ? data : null;
 }

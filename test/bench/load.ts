@@ -1,7 +1,7 @@
 // The load generator, a child process: it signs its requests, sends them over kept-alive connections and checks each
 // answer. Closed loop: each connection sends its next request when it has its answer. Open loop (perSecond): each
 // request is due at a fixed time, and its latency counts from that time even when no connection is free.
-import { randomBytes } from "node:crypto";
+import { newNonce } from "../../src/commands/client.ts";
 import { sign } from "../../src/crypto/request-signature.ts";
 import { openConnection, type Connection } from "./connection.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
@@ -154,7 +154,7 @@ async function runOpenLoop(
 function signRequest({ url, accessKey, secret }: LoadJob, { method, target, body, expected }: Request): SignedRequest {
   const bytes = Buffer.from(body);
   const timestamp = String(Math.floor(Date.now() / 1_000));
-  const nonce = randomBytes(12).toString("base64url");
+  const nonce = newNonce();
   const signature = sign(secret, { method, target, timestamp, nonce, body: bytes });
   const content = method === "POST" ? `content-type: application/json\r\ncontent-length: ${bytes.length}\r\n` : "";
   const head =

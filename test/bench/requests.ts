@@ -9,10 +9,13 @@ import { merchants } from "./tenant.ts";
 export type Coupon = { number: number; code: string; lookup: string };
 type Body = { request_id: string; coupon: string } & Record<string, unknown>;
 
+// As long as a UUID. By chance, one UUID in a million looks like a code. The letter u, which no code has, prevents it.
+const newRequestId = (): string => randomUUID().replaceAll("-", "u");
+
 // All fields that a till sends.
 function redeemBody({ code, number }: Coupon): Body {
   return {
-    request_id: randomUUID(),
+    request_id: newRequestId(),
     coupon: code,
     merchant: merchants[number % merchants.length]!,
     store: `store ${number % 900}`,
@@ -36,7 +39,7 @@ export function queryRequest({ code, number }: Coupon): Request {
 export function lockAndConfirm(coupon: Coupon): Request[] {
   const lock = redeemBody(coupon);
   const confirm = {
-    request_id: randomUUID(),
+    request_id: newRequestId(),
     lock_request_id: lock.request_id,
     coupon: lock.coupon,
     merchant: lock["merchant"],

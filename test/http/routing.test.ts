@@ -118,7 +118,7 @@ t.test("The request_id in header, body and log is the caller's, or generated", a
   check(holding, generated);
   t.match(holding, {
     status: 400,
-    json: { details: { issues: [{ path: "request_id", message: "must not contain the coupon's code" }] } },
+    json: { details: { issues: [{ path: "request_id", message: "must not contain a coupon code" }] } },
   });
   check(await asA.get("/v1/batches/bat_1"), generated);
   const answer = await asA.post(lockPath, { ...lockBody, request_id: "größe-返品" });

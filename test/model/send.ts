@@ -67,7 +67,7 @@ async function sendToGate(
   const route = routes.find(({ operation }) => operation === call.operation)!;
   const bytes = Buffer.from(reads.includes(call.operation) ? "" : body);
   const input = parseInput(bytes);
-  const requestId = (route.method === "POST" ? findRequestId(input) : null) ?? newId("req");
+  const requestId = (route.method === "POST" ? findRequestId(input, keys) : null) ?? newId("req");
   // As the path contains them.
   const segments = Object.fromEntries(
     Object.entries(call.values).map(([name, value]) => [name, encodeURIComponent(value as string)]),

@@ -11,6 +11,9 @@ import { environmentOf, exitCodeOf, runProgram, spawnProgram } from "../support/
 import { searchFor, type Search } from "../support/search.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
+import { fieldsOf } from "../support/fields-of.ts";
+import { inGroups, spellings } from "../support/spellings.ts";
+import { bodies } from "../support/stub.ts";
 import { secretOf } from "../support/tenant-document.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -149,8 +152,6 @@ async function exportBatch(service: Running, a: Client, send: Send, output: Cana
   return rows;
 }
 
-const inGroups = (code: string): string => code.toLowerCase().replace(/(.{4})(?=.)/g, "$1-");
-
 async function callOnce(
   send: Send,
   a: Client,
@@ -158,9 +159,14 @@ async function callOnce(
 ): Promise<void> {
   const lock = { request_id: newRequestId(), coupon: locked, merchant, order_id: marker, store: marker };
   await send(a, "/v1/coupons/lock", lock, 200, { idempotencyKey: newRequestId() });
-  await send(a, "/v1/coupons/lock", { coupon: inGroups(locked), merchant }, 409);
+  await send(a, "/v1/coupons/lock", { coupon: inGroups(locked).toLowerCase(), merchant }, 409);
   await send(a, "/v1/coupons/confirm", { coupon: locked, merchant, lock_request_id: lock.request_id }, 200);
-  const { redemption } = await send(a, "/v1/coupons/redeem", { coupon: inGroups(redeemed), merchant }, 200);
+  const { redemption } = await send(
+    a,
+    "/v1/coupons/redeem",
+    { coupon: inGroups(redeemed).toLowerCase(), merchant },
+    200,
+  );
   await send(a, "/v1/coupons/redeem", { coupon: redeemed, merchant }, 409);
   await send(a, "/v1/redemptions/reverse", { redemption, reason: marker }, 200);
   await send(a, "/v1/coupons/cancel", { coupon: redeemed, lock_request_id: "none" }, 409);
@@ -180,15 +186,21 @@ async function mistype(send: Send, a: Client, code: string): Promise<string[]> {
 // Sends a code in wrong places, so that an error message that repeats its input would leak the code.
 async function misplace(send: Send, a: Client, code: string, coupon: string): Promise<void> {
   const redeem = "/v1/coupons/redeem";
-  await send(a, redeem, { coupon: "none", merchant: code }, 400);
-  await send(a, "/v1/coupons/void", { coupon, merchant: code }, 404);
-  await send(a, "/v1/redemptions/reverse", { redemption: code }, 404);
-  await send(a, "/v1/batches", { template: code, total_count: 1 }, 404);
+  for (const [path, body] of Object.entries(bodies))
+    for (const field of fieldsOf(path, "A"))
+      // The code of the same body, and another coupon's.
+      for (const text of [code, coupon].flatMap(spellings))
+        await send(a, path, { ...body, ...("coupon" in body && { coupon: code }), [field]: text }, 400);
+  for (const text of [code, coupon].flatMap(spellings)) {
+    const body = { coupon: code, merchant };
+    await send(a, redeem, { ...body, redemption_context: { items: [{ sku: text }] } }, 400);
+    await send(a, redeem, { ...body, redemption_context: { note: [text] } }, 400);
+    const idempotencyKey = Buffer.from(text).toString("latin1");
+    await send(a, redeem, body, 400, { idempotencyKey });
+  }
+  await send(a, redeem, { coupon, merchant }, 400, { nonce: code });
   await send(a, redeem, { [code]: 1, coupon, merchant }, 400);
   await send(a, redeem, `{"coupon":"${code}"`, 400);
-  await send(a, redeem, { request_id: `redeem-${inGroups(code)}`, coupon: code, merchant }, 400);
-  await send(a, redeem, { order_id: `${code}/1`, coupon: code, merchant }, 400);
-  await send(a, "/v1/coupons/void", { reason: `sheet ${code} is torn`, coupon: code, merchant }, 400);
   await send(a, `/v1/coupons/${code}`, {}, 404);
   await send(a, `${redeem}?coupon=${code}`, { coupon, merchant }, 400);
 }

@@ -23,6 +23,41 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/fuzz/body.test.ts"],
   },
   {
+    name: "search for codes in other texts than coupon",
+    edits: [edit("src/http/read-call.ts", "  refuseCodes(createCodeFinder(keys), listPlaces(route, request));\n", "")],
+    tests: ["test/http/code-places.test.ts", "test/operations/canary.test.ts"],
+  },
+  {
+    name: "search for codes in a request_id that an error repeats",
+    edits: [edit("src/http/read-call.ts", "success && !containsCode(keys, data)", "success")],
+    tests: ["test/http/code-places.test.ts"],
+  },
+  {
+    name: "search for codes in a nonce",
+    edits: [edit("src/http/operation.ts", "containsCode(keys, caller.nonce)", "false")],
+    tests: ["test/http/code-places.test.ts"],
+  },
+  {
+    name: "a nonce with a code is not stored",
+    edits: [edit("src/http/operation.ts", " || isNonceCode) throw", ") throw")],
+    tests: ["test/http/code-places.test.ts"],
+  },
+  {
+    name: "search for codes in field names",
+    edits: [edit("src/http/code-places.ts", "if (containsCode(name))", "if (false)")],
+    tests: ["test/http/code-places.test.ts"],
+  },
+  {
+    name: "limit of candidates for a code",
+    edits: [edit("src/crypto/find-code.ts", "candidates > mostCandidates || ", "")],
+    tests: ["test/crypto/find-code.test.ts"],
+  },
+  {
+    name: "search for codes in a provisioning file",
+    edits: [edit("src/commands/apply.ts", "  refuseCodes(keys, file);\n", "")],
+    tests: ["test/commands/apply-codes.test.ts"],
+  },
+  {
     name: "depth of a body",
     edits: [edit("src/http/strict-json.ts", "const maxDepth = 32", "const maxDepth = 32_000")],
     tests: ["test/http/strict-json.test.ts"],

@@ -1,0 +1,54 @@
+// Finds the places of a request, or of a provisioning file, that contain a coupon code. A code may be sent in the field
+// `coupon` only: other texts are stored, logged and written into statements.
+import type { FindsCode } from "../crypto/find-code.ts";
+import { maxIssues, safeName } from "./issues.ts";
+import { invalid, type Issue } from "./problem.ts";
+
+// isExempt: whether a text is not searched.
+export type Place = { path: string; value: unknown };
+type Exempt = (path: string, text: string) => boolean;
+
+/** Throws the 400 of a request with a code in a wrong place. Its issues name the places, and never repeat the text. */
+export function refuseCodes(containsCode: FindsCode, places: Iterable<Place>): void {
+  const issues = listCodes(containsCode, places, isIdOfService);
+  if (issues.length > 0) throw invalid(issues);
+}
+
+export function codeIssue(path: string): Issue {
+  return { path, message: "must not contain a coupon code" };
+}
+
+/** Searches all texts and field names of the places, at any depth. */
+export function listCodes(containsCode: FindsCode, places: Iterable<Place>, isExempt: Exempt): Issue[] {
+  const issues: Issue[] = [];
+  function visit(path: string, value: unknown): void {
+    if (typeof value === "string") {
+      if (!isExempt(path, value) && containsCode(value)) issues.push(codeIssue(path));
+    } else if (Array.isArray(value)) {
+      value.forEach((element, index) => visit(join(path, String(index)), element));
+    } else if (typeof value === "object" && value !== null) {
+      for (const [name, field] of Object.entries(value)) {
+        if (containsCode(name)) issues.push(codeIssue(join(path, "(unknown)")));
+        visit(join(path, safeName(name)), field);
+      }
+    }
+  }
+
+  for (const { path, value } of places) visit(path, value);
+  return issues.slice(0, maxIssues);
+}
+
+const join = (path: string, name: string) => (path === "" ? name : `${path}.${name}`);
+
+// An ID that the service made looks like a code once in a million, and the caller cannot choose another one. It is only
+// looked up and never stored, so it is not searched. The pattern is a UUIDv7 of the years 2004 to 2109.
+const digit = "[0-9a-hjkmnp-tv-z]";
+const uuid = `0[1-3]${digit}{8}[ef]${digit}{2}[89abrstv]${digit}{12}`;
+const idOfService: Record<string, RegExp> = {
+  batch: new RegExp(`^bat_${uuid}$`),
+  redemption: new RegExp(`^red_${uuid}$`),
+};
+
+function isIdOfService(path: string, text: string): boolean {
+  return idOfService[path]?.test(text) ?? false;
+}

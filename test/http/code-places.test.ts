@@ -1,0 +1,170 @@
+// A code may be sent in the field `coupon` only. In any other text of any operation it is 400, and it is repeated
+// nowhere: not in a header, a body or the log, and nothing reaches the database.
+import t, { type Test } from "tap";
+import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
+import { containsCode } from "../../src/crypto/find-code.ts";
+import { sendPlain, type Reply } from "../support/client.ts";
+import { fieldsOf } from "../support/fields-of.ts";
+import { searchFor } from "../support/search.ts";
+import { spellings } from "../support/spellings.ts";
+import { bodies, code, keys, startStub, type Stub } from "../support/stub.ts";
+
+const other = makeCode(keys, "1", batchKey(keys, "1", Buffer.alloc(16, 1)), 2);
+const texts = [...spellings(code), ...spellings(other)];
+const context = { items: [{ sku: "A1", amount: 1 }] };
+const search = searchFor([code, other]);
+const generated = /^req_[0-9a-z]{26}$/;
+
+type World = Stub & { stored: unknown[] };
+
+async function start(t: Test): Promise<World> {
+  const stored: unknown[] = [];
+  const stub = await startStub(t, {
+    async spendNonce(_, call) {
+      stored.push(call);
+      return null;
+    },
+  });
+  return { ...stub, stored };
+}
+
+// Looks at everything that left the service, and forgets it.
+function checkRefused(t: Test, world: World, reply: Reply, path: string | RegExp, what: string): void {
+  const { status, json, headers, text } = reply;
+  const lines = world.log.splice(0);
+  const isRight =
+    status === 400 &&
+    json.code === "INVALID_REQUEST" &&
+    json.details.issues[0].message === "must not contain a coupon code" &&
+    (typeof path === "string" ? json.details.issues[0].path === path : path.test(json.details.issues[0].path)) &&
+    headers["x-request-id"] === json.request_id &&
+    lines.length === 1 &&
+    lines[0]!["request_id"] === json.request_id;
+  if (!isRight) t.fail(`${what}: ${status} ${text}`);
+  const left = [text, headers, lines, world.calls.splice(0), world.stored.splice(0)];
+  if (left.some((each) => hasCode(typeof each === "string" ? each : JSON.stringify(each))))
+    t.fail(`${what}: the code is repeated`);
+}
+
+// Finds a code in any spelling: the letters and digits only, as a code has them.
+const hasCode = (text: string): boolean => {
+  const read = text.normalize("NFKC").toUpperCase().replaceAll("O", "0").replace(/[IL]/g, "1");
+  return search.inBytes(Buffer.from(read.replace(/[^0-9A-Z]/g, ""))).length > 0;
+};
+
+t.test("A code is refused in every field of every operation", async (t) => {
+  const world = await start(t);
+  let count = 0;
+  for (const [variant, by] of [
+    ["A", world.asA],
+    ["B", world.asB],
+  ] as const) {
+    for (const [path, body] of Object.entries(bodies)) {
+      for (const field of fieldsOf(path, variant)) {
+        for (const text of texts) {
+          const reply = await by.post(path, { ...body, [field]: text });
+          checkRefused(t, world, reply, field, `${variant} ${path} ${field}`);
+          if (field === "request_id" && !generated.test(reply.json.request_id)) t.fail("the request_id is repeated");
+          count += 1;
+        }
+      }
+    }
+  }
+  t.ok(count > 2_000, `${count} requests`);
+});
+
+t.test("A code is refused in a field that the operation does not know, and in the name of a field", async (t) => {
+  const world = await start(t);
+  for (const [path, body] of Object.entries(bodies)) {
+    for (const text of texts) {
+      checkRefused(t, world, await world.asA.post(path, { ...body, more: text }), "more", `${path} unknown`);
+      checkRefused(t, world, await world.asA.post(path, { ...body, [text]: 1 }), "(unknown)", `${path} name`);
+    }
+  }
+});
+
+t.test("A code is refused at any depth of redemption_context", async (t) => {
+  const world = await start(t);
+  const post = (redemption_context: unknown) =>
+    world.asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], redemption_context });
+  for (const text of texts) {
+    const items = [{ sku: "A1" }, { sku: text }];
+    checkRefused(t, world, await post({ items }), "redemption_context.items.1.sku", "sku");
+    checkRefused(t, world, await post({ ...context, note: text }), "redemption_context.note", "further field");
+    const deep = { a: [{ b: [text] }] };
+    checkRefused(t, world, await post(deep), "redemption_context.a.0.b.0", "nested further field");
+    checkRefused(t, world, await post({ a: { [text]: 1 } }), "redemption_context.a.(unknown)", "nested name");
+  }
+});
+
+t.test("A code is refused in idempotency-key, nonce, path and query", async (t) => {
+  const world = await start(t);
+  const { asA } = world;
+  for (const text of texts) {
+    const idempotencyKey = Buffer.from(text).toString("latin1");
+    // A header value has no blanks at its ends, and the body is the same for all.
+    const lock = bodies["/v1/coupons/lock"];
+    const reply = await asA.post("/v1/coupons/lock", lock, { idempotencyKey });
+    checkRefused(t, world, reply, "idempotency-key", "idempotency-key");
+
+    const inPath = encodeURIComponent(text);
+    checkRefused(t, world, await asA.get(`/v1/batches/${inPath}`), "batch", "a batch");
+    checkRefused(t, world, await asA.get(`/v1/requests/${inPath}`), "request_id", "a request");
+    checkRefused(t, world, await asA.get(`/v1/reconciliations/${inPath}/detail`), "date", "a date");
+    checkRefused(t, world, await asA.get(`/v1/reconciliations/2026-01-31/${inPath}`), "kind", "a kind");
+    for (const target of [
+      "/v1/events?limit=1&cursor=",
+      "/v1/reconciliations?cursor=",
+      "/v1/reconciliations/2026-01-31/detail?distributor=",
+    ])
+      checkRefused(t, world, await asA.get(target + inPath), /^(cursor|distributor)$/, target);
+    checkRefused(t, world, await asA.get(`/v1/events?limit=${inPath}&limit=1`), "limit", "the first of two");
+    checkRefused(t, world, await asA.get(`/v1/events?${inPath}=1`), "(unknown)", "the name of a parameter");
+    checkRefused(t, world, await asA.post(`/v1/coupons/lock?x=${inPath}`, lock), "x", "the query of a POST");
+  }
+  const nonces = texts.filter((text) => /^[A-Za-z0-9_-]{16,64}$/.test(text));
+  t.ok(nonces.length >= 10);
+  for (const nonce of nonces)
+    checkRefused(t, world, await asA.get("/v1/batches/bat_1", { nonce }), "x-svc-nonce", "a nonce");
+});
+
+t.test(
+  "A code is not repeated from a raw path or from a request that is refused for another reason before",
+  async (t) => {
+    const world = await start(t);
+    checkRefused(t, world, await world.asA.get(`/v1/batches/${code}%`), "batch", "a malformed escape");
+    const json = { "content-type": "application/json" };
+    const refused: [Promise<Reply>, number][] = [
+      [sendPlain(world.url, "POST", "/v1/coupons/lock", json, JSON.stringify({ request_id: `r ${code}` })), 401],
+      [sendPlain(world.url, "POST", "/v1/coupons/lock", {}, JSON.stringify({ request_id: code })), 415],
+      [world.asA.get(`/v1/coupons/${code}`), 404],
+      [world.asA.post("/v1/coupons/lock", `{"request_id":"${code}"`), 400],
+    ];
+    for (const [reply, status] of refused) {
+      const { text, headers, json: body, status: given } = await reply;
+      t.equal(given, status);
+      t.match(body.request_id, generated);
+      t.notOk(hasCode(text + JSON.stringify(headers) + JSON.stringify(world.log)));
+    }
+  },
+);
+
+t.test("An ID that the service made is never taken for a code", async (t) => {
+  const { asA, calls } = await start(t);
+  // Found by half a million tries: with the keys of the stub, its last letters look like a code.
+  const uuid = "01kdve561fem2t2sh71jpyfqxh";
+  t.ok(containsCode(keys, uuid));
+  const [batch, redemption] = [`bat_${uuid}`, `red_${uuid}`];
+  t.equal((await asA.post("/v1/batches/allocate", { request_id: "r-1", batch })).status, 200);
+  t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-2", redemption })).status, 200);
+  t.equal((await asA.get(`/v1/batches/${batch}`)).status, 200);
+  t.equal(calls.length, 3);
+  const body = { ...bodies["/v1/coupons/lock"], order_id: batch };
+  t.match(
+    await asA.post("/v1/coupons/lock", body, { idempotencyKey: batch }),
+    { json: { details: { issues: [{ path: "order_id" }, { path: "idempotency-key" }] } } },
+    "a text that is stored is searched, even if it looks like an ID",
+  );
+  for (const field of [`bat_${uuid}`, uuid, `red_${uuid}x`, `red_7${uuid.slice(1)}`])
+    t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-3", redemption: field })).status, 400, field);
+});

@@ -1,0 +1,30 @@
+// The ways in which people and programs write a coupon code.
+
+export const inGroups = (code: string): string => code.replace(/(.{4})(?=.)/g, "$1-");
+
+/** Every text contains the code and nothing else that matters. */
+export function spellings(code: string): string[] {
+  const grouped = inGroups(code);
+  const [a, b] = [code.slice(0, 7), code.slice(7)];
+  return [
+    code,
+    code.toLowerCase(),
+    grouped,
+    grouped.toLowerCase(),
+    grouped.replaceAll("-", " "),
+    grouped.replaceAll("-", "_"),
+    grouped.replaceAll("-", "."),
+    grouped.replaceAll("-", "\u2013"),
+    [...code].join(" "),
+    code.replaceAll("0", "O").replaceAll("1", "I"),
+    code.replaceAll("0", "o").replaceAll("1", "l"),
+    // Full-width letters and digits.
+    code.replace(/./g, (character) => String.fromCharCode(character.charCodeAt(0) + 0xfee0)),
+    `${a}\u200b${b}`,
+    `${a}/${b}`,
+    `lock-${grouped.toLowerCase()}`,
+    `x${code.toLowerCase()}y`,
+    `(${code})`,
+    `code ${grouped} of Mr Müller`,
+  ];
+}
