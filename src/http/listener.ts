@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import type { Config, Limits } from "../common/config.ts";
 import { newId } from "../common/id.ts";
+import { createDrain, type Drain } from "./drain.ts";
 import { toAnswer, invalid, Problem } from "./problem.ts";
 
 export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
@@ -15,8 +16,6 @@ export type ListenParts = Pick<Config, "host" | "port"> & {
   onDropped?: () => void;
 };
 
-// At shutdown, open requests get the time that an answer may take. Then their connections are cut.
-const drainMs = 4_000;
 // How often node checks for late headers and bodies. With its default of 30 s, headers could take four times their
 // limit.
 const checkLateEveryMs = 1_000;
@@ -24,7 +23,7 @@ const checkLateEveryMs = 1_000;
 const stalledAfterMs = 60_000;
 
 export function listen(handler: Handler, parts: ListenParts): Promise<Listening> {
-  const server = createHttpServer(handler, parts);
+  const { server, drain } = createHttpServer(handler, parts);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(parts.port, parts.host, () => {
@@ -33,12 +32,14 @@ export function listen(handler: Handler, parts: ListenParts): Promise<Listening>
         new Promise<number>((count, fail) =>
           server.getConnections((error, found) => (error === null ? count(found) : fail(error))),
         );
-      resolve({ url: urlOf(server), connections, stop: () => close(server) });
+      resolve({ url: urlOf(server), connections, stop: drain.stop });
     });
   });
 }
 
-function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: ListenParts): Server {
+type Drained = { server: Server; drain: Drain };
+
+function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: ListenParts): Drained {
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutSeconds * 1_000,
@@ -48,12 +49,12 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
     // Not here: the handler refuses a request without a host, so that the answer has the usual body.
     requireHostHeader: false,
   };
-  const latest = new WeakMap<Socket, ServerResponse>();
-  const handle: Handler = (request, response) => {
-    latest.set(request.socket, response);
-    return handler(request, response);
+  const server = createServer(options);
+  const drain = createDrain(server);
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
+    if (drain.admit(request, response)) void handler(request, response);
   };
-  const server = createServer(options, handle);
+  server.on("request", handle);
   server.maxConnections = limits.connections;
   server.timeout = stalledAfterMs;
   if (onDropped !== undefined) server.on("drop", onDropped);
@@ -70,17 +71,17 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
     (socket as Socket).destroySoon();
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(latest.get(socket)))
+    if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(drain.latest(socket)))
       return void socket.destroy();
     onRefused(refuseUnreadable(error, socket));
   });
-  return server;
+  return { server, drain };
 }
 
 // Whether unreadable input may be answered now. Not while a complete request is unanswered: the client would take this
 // refusal for the answer to that request, and believe that nothing was done.
-function isTurnOfUnreadable(latest: ServerResponse | undefined): boolean {
-  if (latest === undefined || latest.writableFinished) return true;
+function isTurnOfUnreadable(latest: ServerResponse | null): boolean {
+  if (latest === null || latest.writableFinished) return true;
   return latest.socket !== null && !latest.req.complete;
 }
 
@@ -106,15 +107,4 @@ function answerOn(socket: Socket, status: string, problem: Problem): Refused {
 function urlOf(server: Server): string {
   const { address, family, port } = server.address() as AddressInfo;
   return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
-}
-
-// Refuses new connections at once. A kept-alive connection is idle only between two requests, so idle connections are
-// closed repeatedly until all are gone.
-async function close(server: Server): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const idle = setInterval(() => server.closeIdleConnections(), 50);
-  const cut = setTimeout(() => server.closeAllConnections(), drainMs);
-  await closed;
-  clearInterval(idle);
-  clearTimeout(cut);
 }

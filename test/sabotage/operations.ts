@@ -3,6 +3,37 @@ import { edit, type Sabotage } from "./sabotage.ts";
 
 export const operationGuards: Sabotage[] = [
   {
+    name: "at a stop, an answer says that it is the last of its connection",
+    edits: [edit("src/http/drain.ts", '  connection.latest!.setHeader("Connection", "close");\n', "")],
+    tests: ["test/http/drain.test.ts", "test/operations/drain.test.ts"],
+  },
+  {
+    name: "at a stop, connections in use stay open until their next answer",
+    edits: [
+      edit(
+        "src/http/drain.ts",
+        "TcpServer.prototype.close.call(server, () => resolve())",
+        "server.close(() => resolve())",
+      ),
+    ],
+    tests: ["test/http/drain.test.ts", "test/operations/drain.test.ts"],
+  },
+  {
+    name: "at a stop, only unused connections are closed without an answer",
+    edits: [edit("src/http/drain.ts", "const idleAfterMs = 1_000", "const idleAfterMs = 0")],
+    tests: ["test/http/drain.test.ts", "test/operations/drain.test.ts"],
+  },
+  {
+    name: "at a stop, requests behind the last answer are not handled",
+    edits: [edit("src/http/drain.ts", "if (connection.isEnding) return false;", "")],
+    tests: ["test/http/drain.test.ts"],
+  },
+  {
+    name: "at a stop, a connection is not reset after its last answer",
+    edits: [edit("src/http/drain.ts", "  socket.destroySoon = () => endSide(socket);\n", "")],
+    tests: ["test/http/drain.test.ts"],
+  },
+  {
     name: "migrate waits only briefly for locks",
     edits: [edit("src/migration/run-migrations.ts", "const lockTimeoutMs = 200", "const lockTimeoutMs = 10_000")],
     tests: ["test/migration/migrate.test.ts"],

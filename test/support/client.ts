@@ -1,5 +1,5 @@
 // How tests send requests: the signing client of src, and unsigned or malformed requests that the service must refuse.
-import { request as send, type IncomingMessage } from "node:http";
+import { globalAgent, request as send, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { createClient, exchange, type Client, type ClientOptions, type Reply } from "../../src/commands/client.ts";
@@ -8,6 +8,11 @@ export type { Client, Reply };
 
 export function client(options: ClientOptions): Client {
   return createClient(options);
+}
+
+// A server that stops waits for the next request of a connection that was used a moment ago.
+export function closeIdleConnections(): void {
+  for (const socket of Object.values(globalAgent.freeSockets).flat()) socket?.destroy();
 }
 
 // Returns the body of a 200, and throws on any other status.

@@ -12,7 +12,7 @@ import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
-import { client, type Client } from "./client.ts";
+import { client, closeIdleConnections, type Client } from "./client.ts";
 import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
 
@@ -74,6 +74,7 @@ export async function startService(
     log: createLog("info", lines),
   });
   t.teardown(async () => {
+    closeIdleConnections();
     await service.stop();
     await Promise.all([owner.end(), admin.end(), worker.end()]);
     await drop();

@@ -11,7 +11,7 @@ import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
 import { listen, type Handler } from "../../src/http/listener.ts";
-import { client, type Client } from "./client.ts";
+import { client, closeIdleConnections, type Client } from "./client.ts";
 
 export const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
 export const secret = "test_secret_0123456789abcdefghijklmnop";
@@ -26,6 +26,7 @@ export type Stub = {
   asA: Client;
   asB: Client;
   gate: Gate;
+  stop(): Promise<void>;
 };
 
 const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
@@ -44,9 +45,12 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
     limits,
     onRefused: (refused) => logger.info(refused),
   });
-  t.teardown(stop);
+  t.teardown(() => {
+    closeIdleConnections();
+    return stop();
+  });
   const as = (accessKey: string) => client({ url, accessKey, secret });
-  return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate };
+  return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate, stop };
 }
 
 function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" | "lookups"> {

@@ -1,0 +1,122 @@
+// How the server stops: each connection ends with an answer that says so, and none is reset.
+import { connect, type Socket } from "node:net";
+import t, { type Test } from "tap";
+import type { Outcome } from "../../src/gate/gate.ts";
+import { bodies, startStub } from "../support/stub.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+
+// A connection, and everything that arrives on it. It stays open when the server ends its side.
+async function open(t: Test, url: string): Promise<{ socket: Socket; received: () => string; events: string[] }> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+  t.teardown(() => socket.destroy());
+  let received = "";
+  const events: string[] = [];
+  socket.on("data", (chunk) => (received += chunk));
+  for (const event of ["end", "error", "close"]) socket.on(event, () => events.push(event));
+  await new Promise<void>((resolve) => socket.once("connect", resolve));
+  return { socket, received: () => received, events };
+}
+
+const timed = async (stopping: Promise<void>): Promise<number> => {
+  const startedAt = performance.now();
+  await stopping;
+  return performance.now() - startedAt;
+};
+
+t.test("A connection in use ends with its next answer, which says so", async (t) => {
+  const { url, stop } = await startStub(t);
+  const [first, second] = [await open(t, url), await open(t, url)];
+  for (const { socket, received } of [first, second]) {
+    socket.write(health);
+    await waitUntil("an answer", () => received().includes("{"));
+    t.match(received(), /^Connection: keep-alive\r\n/m);
+  }
+  const stopping = stop();
+  const { hostname, port } = new URL(url);
+  const refused = connect(Number(port), hostname);
+  const [error] = await new Promise<[NodeJS.ErrnoException]>((resolve) => refused.once("error", (e) => resolve([e])));
+  t.equal(error.code, "ECONNREFUSED", "no new connections");
+
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  t.strictSame(first.events, [], "an idle connection stays open for a moment");
+  first.socket.write(health);
+  await waitUntil("the end", () => first.events.includes("end"));
+  const last = first.received().slice(first.received().lastIndexOf("HTTP/1.1"));
+  t.match(last, /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
+  t.strictSame(first.events, ["end"]);
+
+  await waitUntil("the end", () => second.events.includes("end"));
+  t.strictSame(second.events, ["end"], "an idle connection is ended, not reset");
+  for (const { socket } of [first, second]) socket.end();
+  const ms = await timed(stopping);
+  t.ok(ms < 1_000, `${ms} ms after the clients ended their sides`);
+  for (const { events } of [first, second]) {
+    await waitUntil("the close", () => events.includes("close"));
+    t.strictSame(events, ["end", "close"]);
+  }
+});
+
+t.test("An answer under way when the server stops is sent whole and is the last of its connection", async (t) => {
+  const finish: (() => void)[] = [];
+  const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
+  const perform = () => new Promise<Outcome>((resolve) => finish.push(() => resolve(done)));
+  const { asA, stop } = await startStub(t, { perform });
+  const answer = asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
+  await waitUntil("the call", () => finish.length === 1);
+  const stopping = stop();
+  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  finish[0]!();
+  t.match(await answer, { status: 200, json: { ok: true }, headers: { connection: "close" } });
+  t.ok((await timed(stopping)) < 1_000);
+});
+
+t.test("A request behind the last answer of a connection is not handled", async (t) => {
+  const { url, stop, log } = await startStub(t);
+  const { socket, received, events } = await open(t, url);
+  socket.write(health);
+  await waitUntil("an answer", () => received().includes("{"));
+  const stopping = stop();
+  socket.write(health + health + health);
+  await waitUntil("the end", () => events.includes("end"));
+  t.equal(received().match(/HTTP\/1.1 200/g)!.length, 2);
+  t.equal(log.length, 2);
+  t.strictSame(events, ["end"], "and the connection is not reset because of it");
+  socket.end();
+  await stopping;
+});
+
+t.test("A client that still sends a body can read the answer that refuses it, even late", async (t) => {
+  const { url, stop } = await startStub(t);
+  const { socket, received, events } = await open(t, url);
+  socket.write(health);
+  await waitUntil("an answer", () => received().includes("{"));
+  socket.pause();
+  const stopping = stop();
+  const head = "POST /v1/coupons/lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+  socket.write(`${head}content-length: 20000000\r\n\r\n`);
+  for (let sent = 0; sent < 20; sent += 1) {
+    socket.write(Buffer.alloc(1_000_000, 32));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  socket.resume();
+  await waitUntil("the end", () => events.length > 0);
+  t.match(received(), /HTTP\/1.1 413 [^]*PAYLOAD_TOO_LARGE/);
+  t.strictSame(events, ["end"]);
+  socket.end();
+  await stopping;
+});
+
+t.test("Clients that never end their side are cut, and the server stops all the same", async (t) => {
+  const { url, stop } = await startStub(t);
+  const idle = await open(t, url);
+  const answered = await open(t, url);
+  const stopping = stop();
+  answered.socket.write(health);
+  const ms = await timed(stopping);
+  t.ok(ms > 1_000 && ms < 3_000, `${ms} ms`);
+  t.match(answered.received(), /"ok":true/);
+  await waitUntil("the end", () => idle.events.includes("end"));
+});

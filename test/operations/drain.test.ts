@@ -1,0 +1,75 @@
+// Tills keep their connections and keep calling while `serve` is stopped and started again. No connection is reset, and
+// every call that reached the service gets its answer.
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import t from "tap";
+import { client } from "../support/client.ts";
+import { findFreePort } from "../support/listen.ts";
+import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
+import { startService, type Running } from "../support/service.ts";
+import { secretOf } from "../support/tenant-document.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const clientCount = 48;
+const stopCount = 4;
+// A till pauses between calls, so that some connections are idle when the signal comes.
+const longestPauseMs = 40;
+const unknownRedemption = `red_${"0".repeat(26)}`;
+
+type Tally = { answers: number; lastAnswers: number; failures: string[]; isOver: boolean };
+
+async function startServe(service: Running, port: number): Promise<ChildProcessWithoutNullStreams> {
+  const env = { ...environmentOf(service), PORT: String(port) };
+  const program = spawnProgram("serve", { env }) as ChildProcessWithoutNullStreams;
+  t.teardown(() => program.kill("SIGKILL"));
+  await untilPrinted(program, /"url":"http/);
+  return program;
+}
+
+// The client's connections are kept alive: it opens a new one only when the last was closed.
+async function keepCalling(url: string, name: string, tally: Tally): Promise<void> {
+  const till = client({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  for (let number = 1; !tally.isOver; number += 1) {
+    const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
+    try {
+      const { status, headers } = await till.post("/v1/redemptions/reverse", body);
+      if (status !== 404) tally.failures.push(String(status));
+      tally.answers += 1;
+      if (headers["connection"] === "close") tally.lastAnswers += 1;
+      await sleep(Math.random() * longestPauseMs);
+    } catch (error) {
+      const { code = "unknown" } = error as NodeJS.ErrnoException;
+      // Nobody listens, so the call was not sent.
+      if (code === "ECONNREFUSED") await sleep(20);
+      else tally.failures.push(code);
+    }
+  }
+}
+
+t.test(`${clientCount} clients that keep sending notice no reset while serve stops ${stopCount} times`, async (t) => {
+  const service = await startService(t);
+  const port = await findFreePort();
+  const tally: Tally = { answers: 0, lastAnswers: 0, failures: [], isOver: false };
+  let serve = await startServe(service, port);
+  const url = `http://127.0.0.1:${port}`;
+  const clients = Array.from({ length: clientCount }, (_, index) => keepCalling(url, String(index), tally));
+  for (let stop = 1; stop <= stopCount; stop += 1) {
+    const before = { ...tally };
+    await waitUntil("the clients", () => tally.answers - before.answers > clientCount * 5);
+    const startedAt = performance.now();
+    serve.kill("SIGTERM");
+    t.equal(await exitCodeOf(serve), 0);
+    const ms = performance.now() - startedAt;
+    t.ok(ms < 5_000, `stopped in ${Math.round(ms)} ms`);
+    // All 48, unless this machine keeps a client from calling for a second.
+    t.ok(tally.lastAnswers - before.lastAnswers > clientCount / 2, "the last answer of a connection says so");
+    if (stop < stopCount) serve = await startServe(service, port);
+  }
+  tally.isOver = true;
+  await Promise.all(clients);
+  t.strictSame(tally.failures, []);
+  const [row] = await service.owner.rows<{ count: string }>(
+    "select count(*)::text as count from core.request where request_id like 'drain-%'",
+  );
+  t.equal(Number(row!.count), tally.answers, "every call that was performed has its answer");
+});
