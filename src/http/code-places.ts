@@ -44,11 +44,11 @@ const join = (path: string, name: string) => (path === "" ? name : `${path}.${na
 // looked up and never stored, so it is not searched. The pattern is a UUIDv7 of the years 2004 to 2109.
 const digit = "[0-9a-hjkmnp-tv-z]";
 const uuid = `0[1-3]${digit}{8}[ef]${digit}{2}[89abrstv]${digit}{12}`;
-const idOfService: Record<string, RegExp> = {
-  batch: new RegExp(`^bat_${uuid}$`),
-  redemption: new RegExp(`^red_${uuid}$`),
-};
+const idOfService = new Map([
+  ["batch", new RegExp(`^bat_${uuid}$`)],
+  ["redemption", new RegExp(`^red_${uuid}$`)],
+]);
 
 function isIdOfService(path: string, text: string): boolean {
-  return idOfService[path]?.test(text) ?? false;
+  return idOfService.get(path)?.test(text) ?? false;
 }

@@ -168,3 +168,11 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
   for (const field of [`bat_${uuid}`, uuid, `red_${uuid}x`, `red_7${uuid.slice(1)}`])
     t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-3", redemption: field })).status, 400, field);
 });
+
+t.test("Names that every JavaScript object has are field names like any other", async (t) => {
+  const { asA } = await start(t);
+  for (const name of ["toString", "constructor", "hasOwnProperty", "__proto__"]) {
+    const body = JSON.stringify(bodies["/v1/coupons/lock"]).replace("{", `{"${name}":"x",`);
+    t.match(await asA.post("/v1/coupons/lock", body), { status: 400, json: { code: "INVALID_REQUEST" } }, name);
+  }
+});

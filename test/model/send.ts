@@ -70,7 +70,10 @@ async function sendToGate(
   const requestId = (route.method === "POST" ? findRequestId(input, keys) : null) ?? newId("req");
   // As the path contains them.
   const segments = Object.fromEntries(
-    Object.entries(call.values).map(([name, value]) => [name, encodeURIComponent(value as string)]),
+    [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [
+      name,
+      encodeURIComponent(call.values[name] as string),
+    ]),
   );
   const idempotencyKeys = call.key === null ? [] : [call.key];
   try {
