@@ -28,38 +28,43 @@ export interface Loaded {
   retired: string[];
 }
 
-/** Loads every file. */
+/** Loads every file, after the files that it uses: a failed attempt would be an ERROR in the server's log. */
 export async function loadCode(session: Session): Promise<Loaded> {
-  const files = listCode();
+  const files = orderByUse(listCode());
   const before = await listObjects(session);
-  // A file may use a function from a later file. So load what can be loaded, and repeat.
-  for (let pending = files; pending.length > 0;) {
-    const failed: { file: CodeFile; error: unknown }[] = [];
-    for (const file of pending) {
-      const error = await tryFile(session, file);
-      if (error !== null) failed.push({ file, error });
-    }
-    if (failed.length === pending.length) throw failed[0]!.error;
-    pending = failed.map(({ file }) => file);
-  }
+  for (const file of files) await loadFile(session, file);
   return { count: files.length, ...(await sweep(session, before)) };
 }
 
-const missingObject = ["42883", "42P01", "42704", "42703", "3F000"];
+/** Puts each file after the files whose names it contains. */
+function orderByUse(files: CodeFile[]): CodeFile[] {
+  const byName = new Map(files.map((file) => [`${file.schema}.${file.name}`, file]));
+  const ordered = new Set<CodeFile>();
+  const visited = new Set<CodeFile>();
+  const visit = (file: CodeFile): void => {
+    if (visited.has(file)) return;
+    visited.add(file);
+    const withoutComments = file.text.replace(/--.*$/gm, "");
+    for (const [name] of withoutComments.matchAll(/\b\w+\.\w+\b/g)) {
+      const used = byName.get(name);
+      if (used !== undefined) visit(used);
+    }
+    ordered.add(file);
+  };
+  files.forEach(visit);
+  return [...ordered];
+}
+
 const changedShape = ["42P13", "42P16"];
 
-/** Returns null after loading, or the error if the file uses an object that does not exist yet. Throws other errors. */
-async function tryFile(session: Session, file: CodeFile): Promise<unknown> {
+async function loadFile(session: Session, file: CodeFile): Promise<void> {
   await session.run("savepoint file");
   try {
     await session.run(file.text);
   } catch (error) {
     await session.run("rollback to savepoint file");
-    const state = sqlState(error) ?? "";
-    const located = locate(error, file.text, file.path);
-    if (missingObject.includes(state)) return located;
     // `or replace` cannot change a result type or column names: drop it and create it again.
-    if (!changedShape.includes(state)) throw located;
+    if (!changedShape.includes(sqlState(error) ?? "")) throw locate(error, file.text, file.path);
     const changed = (await listObjects(session)).filter(
       ({ schema, name }) => schema === file.schema && name === file.name,
     );
@@ -67,7 +72,6 @@ async function tryFile(session: Session, file: CodeFile): Promise<unknown> {
     await runScript(session, file.text, file.path);
   }
   await session.run("release savepoint file");
-  return null;
 }
 
 interface DatabaseObject {
