@@ -5,9 +5,10 @@ import { formatGreeting } from "./commands/greeting.ts";
 import { readConfig } from "./common/config.ts";
 import { createLog } from "./common/log.ts";
 import { startMetrics } from "./common/metrics-server.ts";
-import { onStop, runProgram } from "./common/program.ts";
+import { runProgram, stopOnSignal } from "./common/program.ts";
 import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
+import { listen } from "./http/listener.ts";
 import { migrate } from "./migration/migrate.ts";
 import { serve } from "./serve.ts";
 import { work } from "./work.ts";
@@ -15,14 +16,13 @@ import { work } from "./work.ts";
 await runProgram(async () => {
   const config = readConfig();
   const log = createLog(config.logLevel);
+  const running = stopOnSignal(log);
+  // Both ports come first, so a start that finds one of them taken makes no database and changes none.
+  const listening = await listen(config, log);
+  const metrics = await startMetrics(config, log);
+  if (metrics !== null) running.push(metrics);
+
   const keys = loadOrMakeMasterKeys(config);
-
-  // A signal stops the parts that have started, in reverse order.
-  const running: { stop(): Promise<void> }[] = [];
-  onStop(async () => {
-    for (const part of running.reverse()) await part.stop();
-  });
-
   let { address } = config;
   if (address === null) {
     const embedded = await startEmbedded(config.dataDir);
@@ -34,10 +34,8 @@ await runProgram(async () => {
     await checkKeys(admin, keys);
     await loadDemoTenants(admin, keys, config.dataDir);
   });
-  const metrics = await startMetrics(config, log);
-  if (metrics !== null) running.push(metrics);
   running.push(await work({ address, keys, config, log, metrics }));
-  const service = await serve({ address, keys, config, log, metrics });
-  running.push(service);
-  console.log(await formatGreeting(service.url, config.dataDir));
+  running.push(await serve({ address, keys, limits: config.limits, listening, log, metrics }));
+  log.info({ url: listening.url, metrics_url: metrics?.url }, "serving and working");
+  console.log(await formatGreeting(listening.url, config.dataDir));
 });

@@ -2,7 +2,7 @@
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
-import { ConfigError, defaultLimits, readConfig, type Config } from "./common/config.ts";
+import { ConfigError, readConfig, type Limits } from "./common/config.ts";
 import { connect } from "./database/connect.ts";
 import type { Address } from "./common/database-address.ts";
 import { findAddress } from "./embedded/find-address.ts";
@@ -15,9 +15,9 @@ import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
-import { isProgram, onStop, runProgram } from "./common/program.ts";
+import { isProgram, runProgram, stopOnSignal } from "./common/program.ts";
 import type { Readiness } from "./http/probes.ts";
-import { listen, type Handler, type Listening, type Refused } from "./http/listener.ts";
+import { listen, type Handler, type Listening } from "./http/listener.ts";
 
 const askWithinMs = 2_000;
 const connectionOptions = {
@@ -33,11 +33,13 @@ export type ServeParts = {
   metrics?: Metrics | null;
   address: Address;
   keys: MasterKeys;
-  config: Pick<Config, "host" | "port"> & Partial<Pick<Config, "limits">>;
+  limits: Limits;
+  /** Open already, because a program opens its port before it does anything else. */
+  listening: Listening;
   log: Logger;
 };
 
-export async function serve({ address, keys, config, log, metrics = null }: ServeParts): Promise<Service> {
+export async function serve({ address, keys, limits, listening, log, metrics = null }: ServeParts): Promise<Service> {
   const observed = metrics === null ? null : observeServe(metrics);
   const observer = observed?.observer;
   const gate = createGate({
@@ -55,7 +57,6 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
     }
     log.warn({ err: error }, "the database cannot be asked for its master keys yet; /readyz asks again");
   }
-  const { host, port, limits = defaultLimits } = config;
   const load = { openRequests: 0 };
   const app = createApp({
     routes,
@@ -67,23 +68,11 @@ export async function serve({ address, keys, config, log, metrics = null }: Serv
     readiness: createReadiness(gate, checkKeys),
     ...(observer !== undefined && { observer }),
   });
-  const onRefused = (refused: Refused) => {
-    log.info(refused);
-    observer?.answered(null, refused.status, refused.code, 0);
-  };
-  let listening: Listening;
-  try {
-    listening = await listen(toNodeHandler(app) as Handler, {
-      host,
-      port,
-      limits,
-      onRefused,
-      onDropped: () => observer?.refused("connections"),
-    });
-  } catch (error) {
-    await gate.end();
-    throw error;
-  }
+  listening.serve({
+    handler: toNodeHandler(app) as Handler,
+    onRefused: ({ status, code }) => observer?.answered(null, status, code, 0),
+    onDropped: () => observer?.refused("connections"),
+  });
   observed?.show({ openRequests: () => load.openRequests, connections: listening.connections, gate: gate.load });
   metrics?.watch({ program: "serve", ask: async () => void (await gate.readVersion(performance.now() + askWithinMs)) });
   return {
@@ -121,13 +110,12 @@ async function main(): Promise<void> {
   const address = findAddress(config);
   const keys = loadMasterKeys(config);
   const log = createLog(config.logLevel);
+  const running = stopOnSignal(log);
+  const listening = await listen(config, log);
   const metrics = await startMetrics(config, log);
-  const service = await serve({ address, keys, config, log, metrics });
-  onStop(async () => {
-    await service.stop();
-    await metrics?.stop();
-  });
-  log.info({ url: service.url }, "serving");
+  if (metrics !== null) running.push(metrics);
+  running.push(await serve({ address, keys, limits: config.limits, listening, log, metrics }));
+  log.info({ url: listening.url, metrics_url: metrics?.url }, "serving");
 }
 
 if (isProgram(import.meta)) await runProgram(main);

@@ -9,7 +9,7 @@ import { ConfigError, readConfig, type Config } from "./common/config.ts";
 import type { Address } from "./common/database-address.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
-import { isProgram, onStop, runProgram } from "./common/program.ts";
+import { isProgram, runProgram, stopOnSignal } from "./common/program.ts";
 import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl } from "./database/connect.ts";
@@ -186,12 +186,10 @@ if (isProgram(import.meta)) {
     const log = createLog(config.logLevel);
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
+    const running = stopOnSignal(log);
     const metrics = await startMetrics(config, log);
-    const worker = await work({ address, keys, config, log, metrics });
-    onStop(async () => {
-      await worker.stop();
-      await metrics?.stop();
-    });
-    log.info("working");
+    if (metrics !== null) running.push(metrics);
+    running.push(await work({ address, keys, config, log, metrics }));
+    log.info({ metrics_url: metrics?.url }, "working");
   });
 }

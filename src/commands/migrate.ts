@@ -48,6 +48,7 @@ if (isProgram(import.meta)) {
     if (help) return console.log(usage);
     const address = findAddress(readConfig());
     if (status) return console.log(formatStatus(await readStatus(address)));
-    await (isDryRun ? dryRun : migrate)(address, console.log);
+    const wasOutdated = await (isDryRun ? dryRun : migrate)(address, console.log);
+    if (!wasOutdated) console.log("database is up to date");
   });
 }

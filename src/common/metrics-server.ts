@@ -2,11 +2,11 @@
 // parts of the program register their metrics here, with names that begin with coupon_. No label contains an ID, an
 // access key or any other data of a caller.
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Config } from "./config.ts";
 import { beforeDeadline } from "./deadline.ts";
 import type { Logger } from "./log.ts";
+import { openPort } from "./open-port.ts";
 
 /**
  * `ask` reads metrics from the database and sets them. `hide` removes them if that fails: a stale 0 would look as if
@@ -57,13 +57,11 @@ export async function startMetrics(
     },
   );
   server.maxConnections = 50;
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(metricsPort, metricsHost, resolve));
-  const { address, family, port } = server.address() as AddressInfo;
-  const url = `http://${family === "IPv6" ? `[${address}]` : address}:${port}/metrics`;
-  log.info({ metrics_url: url }, "metrics");
+  const settings = { host: "METRICS_HOST", port: "METRICS_PORT" };
+  const origin = await openPort(server, { host: metricsHost, port: metricsPort, settings });
 
   return {
-    url,
+    url: `${origin}/metrics`,
     registry,
     watch({ program, ask, hide }) {
       let askedAt = -Infinity;

@@ -3,7 +3,7 @@
 // Node prints an uncaught error with all its properties. Errors of the driver hold values of statements and rows, so
 // fatal errors go through the serializer of the log to standard error.
 import { writeSync } from "node:fs";
-import { createLog } from "./log.ts";
+import { createLog, type Logger } from "./log.ts";
 
 const isNodeTooOld = Number(process.versions.node.split(".")[0]) < 24;
 if (isNodeTooOld) {
@@ -20,23 +20,45 @@ const stopDeadlineMs = 9_000;
 /** Ctrl-C under npm arrives twice: from the terminal and from npm. */
 const repeatedSignalMs = 1_000;
 
+export type Part = { stop(): Promise<void> };
+let isStopping = false;
+
+/**
+ * Returns an empty list, to which a program adds its parts as they start. A signal stops them, the last one first, and
+ * the log says so in one line.
+ */
+export function stopOnSignal(log: Logger): Part[] {
+  const running: Part[] = [];
+  onStop(async () => {
+    for (const part of running.toReversed()) await part.stop();
+  }, log);
+  return running;
+}
+
 /**
  * Runs `handler` once on SIGTERM or SIGINT, then ends the process with exit code 0. The process also ends if the
  * handler fails or hangs. That is safe at any moment, because everything that matters is in committed transactions.
  */
-export function onStop(handler: () => Promise<void>): void {
-  let firstAt: number | null = null;
-  const stop = (): void => {
-    if (firstAt !== null) {
+export function onStop(handler: () => Promise<void>, log?: Logger): void {
+  let firstAt = 0;
+  const end = (level: "info" | "warn", fields: { signal: string; err?: unknown }, text: string): void => {
+    log?.[level]({ ...fields, duration_ms: Math.round(performance.now() - firstAt) }, text);
+    process.exit(0);
+  };
+  const stop = (signal: NodeJS.Signals): void => {
+    if (isStopping) {
       // A signal more than a second later is a second request to stop.
-      if (Date.now() - firstAt > repeatedSignalMs) process.exit(0);
+      if (performance.now() - firstAt > repeatedSignalMs)
+        end("warn", { signal }, "stopped at once, by a second signal");
       return;
     }
-    firstAt = Date.now();
-    setTimeout(() => process.exit(0), stopDeadlineMs).unref();
-    handler()
-      .catch((error: unknown) => console.error(`while stopping: ${messageOf(error)}`))
-      .finally(() => process.exit(0));
+    isStopping = true;
+    firstAt = performance.now();
+    setTimeout(() => end("warn", { signal }, "stopped before everything had ended"), stopDeadlineMs).unref();
+    handler().then(
+      () => end("info", { signal }, "stopped"),
+      (err: unknown) => end("warn", { signal, err }, "stopped, but not in order"),
+    );
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
@@ -53,6 +75,8 @@ export async function runProgram(program: () => Promise<void>): Promise<void> {
   try {
     await program();
   } catch (error) {
+    // A program that is stopped while it starts fails, because its parts end. That is no failure.
+    if (isStopping) return;
     if (isBug(error)) die(error, "the program failed");
     console.error(messageOf(error));
     process.exit(1);

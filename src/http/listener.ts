@@ -1,20 +1,33 @@
 // The node server under the app: limits on input, answers to input that is not HTTP, and an orderly shutdown.
+//
+// The port is opened before anything else, so a program whose port is taken changes nothing. The server is in one of
+// two modes:
+//
+//   starting  GET /healthz is 200, because the process runs. Every other request gets 503.
+//   serving   the handler answers.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
+import { promisify } from "node:util";
 import type { Config, Limits } from "../common/config.ts";
 import { newId } from "../common/id.ts";
+import type { Logger } from "../common/log.ts";
+import { openPort } from "../common/open-port.ts";
+import { Unavailable } from "../common/unavailable.ts";
 import { createDrain, type Drain } from "./drain.ts";
-import { toAnswer, invalid, Problem } from "./problem.ts";
+import { toAnswer, invalid, Problem, toProblem } from "./problem.ts";
+import { splitTarget } from "./router.ts";
 
-export type Listening = { url: string; connections(): Promise<number>; stop(): Promise<void> };
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 // An answer that was sent here, without the handler.
 export type Refused = { request_id: string; status: number; code: string };
-export type ListenParts = Pick<Config, "host" | "port"> & {
-  limits: Limits;
-  onRefused: (refused: Refused) => void;
-  onDropped?: () => void;
+export type Service = { handler: Handler; onRefused?: (refused: Refused) => void; onDropped?: () => void };
+export type Listening = {
+  url: string;
+  connections(): Promise<number>;
+  serve(service: Service): void;
+  stop(): Promise<void>;
 };
+export type ListenConfig = Pick<Config, "host" | "port" | "limits">;
 
 // How often node checks for late headers and bodies. With its default of 30 s, headers could take four times their
 // limit.
@@ -22,24 +35,28 @@ const checkLateEveryMs = 1_000;
 // A connection is cut if a request or an answer on it makes no progress for this long.
 const stalledAfterMs = 60_000;
 
-export function listen(handler: Handler, parts: ListenParts): Promise<Listening> {
-  const { server, drain } = createHttpServer(handler, parts);
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(parts.port, parts.host, () => {
-      server.off("error", reject);
-      const connections = () =>
-        new Promise<number>((count, fail) =>
-          server.getConnections((error, found) => (error === null ? count(found) : fail(error))),
-        );
-      resolve({ url: urlOf(server), connections, stop: drain.stop });
-    });
-  });
+export async function listen({ host, port, limits }: ListenConfig, log: Logger): Promise<Listening> {
+  const refuse = (refused: Refused) => {
+    log.info(refused);
+    service.onRefused?.(refused);
+  };
+  let service: Service = { handler: (request, response) => answerWhileStarting(request, response, refuse) };
+  const { server, drain } = createHttpServer((request, response) => service.handler(request, response), limits, refuse);
+  server.on("drop", () => service.onDropped?.());
+  const url = await openPort(server, { host, port, settings: { host: "HOST", port: "PORT" } });
+  return {
+    url,
+    connections: promisify(server.getConnections.bind(server)),
+    serve(started) {
+      service = started;
+    },
+    stop: drain.stop,
+  };
 }
 
 type Drained = { server: Server; drain: Drain };
 
-function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: ListenParts): Drained {
+function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Refused) => void): Drained {
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutSeconds * 1_000,
@@ -57,7 +74,6 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   server.on("request", handle);
   server.maxConnections = limits.connections;
   server.timeout = stalledAfterMs;
-  if (onDropped !== undefined) server.on("drop", onDropped);
   // A client that sends `Expect: 100-continue` before a body that is too large gets its 413 at once.
   server.on("checkContinue", (request, response) => {
     if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
@@ -67,15 +83,30 @@ function createHttpServer(handler: Handler, { limits, onRefused, onDropped }: Li
   server.on("checkExpectation", handle);
   server.on("connect", (_, socket) => {
     socket.on("error", () => socket.destroy());
-    onRefused(answerOn(socket as Socket, "404 Not Found", new Problem("ROUTE_NOT_FOUND")));
+    refuse(answerOn(socket as Socket, "404 Not Found", new Problem("ROUTE_NOT_FOUND")));
     (socket as Socket).destroySoon();
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(drain.latest(socket)))
       return void socket.destroy();
-    onRefused(refuseUnreadable(error, socket));
+    refuse(refuseUnreadable(error, socket));
   });
   return { server, drain };
+}
+
+function answerWhileStarting(
+  request: IncomingMessage,
+  response: ServerResponse,
+  refuse: (refused: Refused) => void,
+): void {
+  const headers = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
+  // Node discards what still arrives of a body.
+  request.resume();
+  if (splitTarget(request.url!).path === "/healthz") return void response.writeHead(200, headers).end('{"ok":true}');
+  const requestId = newId("req");
+  const answer = toAnswer(toProblem(new Unavailable("starting")), requestId);
+  refuse({ request_id: requestId, status: answer.status, code: answer.code! });
+  response.writeHead(answer.status, { ...headers, "x-request-id": requestId, ...answer.headers }).end(answer.body);
 }
 
 // Whether unreadable input may be answered now. Not while a complete request is unanswered: the client would take this
@@ -102,9 +133,4 @@ function answerOn(socket: Socket, status: string, problem: Problem): Refused {
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   return { request_id: requestId, status: parseInt(status, 10), code: problem.code };
-}
-
-function urlOf(server: Server): string {
-  const { address, family, port } = server.address() as AddressInfo;
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }

@@ -22,8 +22,9 @@ const lockKey = "109324429684590";
 /** After this time, migrate gives up: an operator has to find the session that holds the lock. */
 const giveUpAfterMs = 60_000;
 
-export async function migrate(address: Address, log: Log = () => {}): Promise<void> {
-  await withOutdatedDatabase(address, log, async (session, codeHash) => {
+/** Returns false if the database was up to date already. */
+export async function migrate(address: Address, log: Log = () => {}): Promise<boolean> {
+  return withOutdatedDatabase(address, log, async (session, codeHash) => {
     await makeRoles(session);
     await runScript(session, readScript("worker.sql"), "db/worker.sql");
     const { migrations, loaded } = await retryWhileLocked(session, log, async (applied) => {
@@ -42,8 +43,8 @@ export async function migrate(address: Address, log: Log = () => {}): Promise<vo
 }
 
 /** Does what `migrate` does in one transaction, rolls it back, and logs what a migrate would do. */
-export async function dryRun(address: Address, log: Log): Promise<void> {
-  await withOutdatedDatabase(address, log, async (session, codeHash) => {
+export async function dryRun(address: Address, log: Log): Promise<boolean> {
+  return withOutdatedDatabase(address, log, async (session, codeHash) => {
     const rolesBefore = await listRoles(session);
     const { migrations, loaded, newRoles } = await retryWhileLocked(session, log, async (applied) => {
       await makeRoles(session, { isDryRun: true });
@@ -65,12 +66,12 @@ export async function dryRun(address: Address, log: Log): Promise<void> {
   });
 }
 
-/** Calls `act` under the lock of all migrates, unless the database is up to date. */
+/** Calls `act` under the lock of all migrates and returns true, unless the database is up to date. */
 async function withOutdatedDatabase(
   address: Address,
   log: Log,
   act: (session: Session, codeHash: string) => Promise<void>,
-): Promise<void> {
+): Promise<boolean> {
   const session = openSession(address, { name: "coupon migrate" });
   try {
     await checkServer(session);
@@ -80,8 +81,9 @@ async function withOutdatedDatabase(
     refuseNewer(names);
     refuseOtherText(applied);
     const expected = expectedVersion();
-    if (names.at(-1) === expected.migration && applied.code === expected.code) log("database is up to date");
-    else await act(session, expected.code);
+    if (names.at(-1) === expected.migration && applied.code === expected.code) return false;
+    await act(session, expected.code);
+    return true;
   } finally {
     await session.end();
   }

@@ -1,10 +1,12 @@
 // The limits of the Node server under the app, and its answers to bytes that never become a request.
 import { connect, type Socket } from "node:net";
+import { defaultLimits } from "../../src/common/config.ts";
 import type { Outcome } from "../../src/gate/gate.ts";
+import { listen } from "../../src/http/listener.ts";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { sendBytes, sendPlain } from "../support/client.ts";
-import { bodies, startStub } from "../support/stub.ts";
+import { bodies, createStubLog, startStub } from "../support/stub.ts";
 
 const lockPath = "/v1/coupons/lock";
 const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
@@ -145,4 +147,23 @@ t.test("A successful health check is logged at debug level, a failed one at info
   t.strictSame(await level("/readyz"), [200, 20]);
   isReady = false;
   t.strictSame(await level("/readyz"), [503, 30]);
+});
+
+t.test("While the program starts, /healthz is 200, and every other request gets a 503 that is logged", async (t) => {
+  const { logger, log } = createStubLog();
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, logger);
+  t.teardown(() => listening.stop());
+  const send = (method: string, target: string) => sendPlain(listening.url, method, target);
+  t.match(await send("GET", "/healthz"), { status: 200, text: '{"ok":true}' });
+  for (const [method, target] of [
+    ["GET", "/readyz"],
+    ["POST", lockPath],
+  ] as const) {
+    const { status, headers, json } = await send(method, target);
+    t.match({ status, headers, json }, { status: 503, headers: { "retry-after": "1" }, json: { code: "UNAVAILABLE" } });
+    t.equal(headers["x-request-id"], json.request_id);
+    t.match(log.at(-1), { request_id: json.request_id, status: 503, code: "UNAVAILABLE" });
+  }
+  listening.serve({ handler: (_, response) => response.writeHead(204).end() });
+  t.equal((await send("GET", "/readyz")).status, 204);
 });

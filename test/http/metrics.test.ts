@@ -7,6 +7,7 @@ import type { Address } from "../../src/common/database-address.ts";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
 import { routes } from "../../src/http/routes/table.ts";
+import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
 import { work } from "../../src/work.ts";
@@ -25,13 +26,9 @@ async function serveBeside(
   metrics: Metrics,
   limits = defaultLimits,
 ) {
-  const { url, stop } = await serve({
-    address: service.address,
-    keys: service.keys,
-    config: { host: "127.0.0.1", port: 0, limits },
-    log,
-    metrics,
-  });
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, log);
+  const { address, keys } = service;
+  const { url, stop } = await serve({ address, keys, limits, listening, log, metrics });
   t.teardown(stop);
   return { url, as: (accessKey: string) => createClient({ url, accessKey, secret: secretOf(accessKey) }) };
 }

@@ -52,14 +52,14 @@ export async function releaseCanaries(): Promise<Canaries> {
   const output: Canaries["output"] = new Map();
   const programs = { serve: startVerbose(service, "serve"), work: startVerbose(service, "work") };
   for (const [name, { read }] of Object.entries(programs)) output.set(name, read);
-  const [url, ...metricsUrls] = await Promise.all([
+  const [served, worked] = await Promise.all([
     untilLogged(programs.serve.program, "serving"),
-    untilLogged(programs.serve.program, "metrics"),
-    untilLogged(programs.work.program, "metrics"),
+    untilLogged(programs.work.program, "working"),
   ]);
+  const { url, metrics_url: serveMetrics } = served;
   const as = (accessKey: string) => client({ url, accessKey, secret: secretOf(accessKey) });
   const codes = await useCodes(service, as("ak_a"), as("ak_a_stranger"), answers, output);
-  for (const metricsUrl of metricsUrls) {
+  for (const metricsUrl of [serveMetrics, worked.metrics_url]) {
     const { text } = await sendPlain(metricsUrl, "GET", "/metrics");
     output.set(`metrics at ${metricsUrl}`, () => Buffer.from(text));
   }
@@ -79,12 +79,13 @@ function startVerbose(service: Running, name: string): { program: ChildProcessWi
   return { program, read: () => Buffer.concat(chunks) };
 }
 
-// Returns the URL of the log line.
-function untilLogged(program: ChildProcessWithoutNullStreams, message: string): Promise<string> {
+type StartLine = { msg: string; url: string; metrics_url: string };
+
+function untilLogged(program: ChildProcessWithoutNullStreams, message: string): Promise<StartLine> {
   return new Promise((resolve) =>
     createInterface(program.stdout).on("line", (line) => {
-      const { msg, url, metrics_url } = JSON.parse(line) as { msg?: string; url?: string; metrics_url?: string };
-      if (msg === message) resolve((url ?? metrics_url)!);
+      const found = JSON.parse(line) as StartLine;
+      if (found.msg === message) resolve(found);
     }),
   );
 }

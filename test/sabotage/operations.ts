@@ -78,6 +78,19 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/db/admin/access.test.ts", "test/commands/codes.test.ts"],
   },
   {
+    name: "ports come before the database",
+    edits: [
+      edit("src/main.ts", "  const listening = await listen(config, log);\n", ""),
+      edit("src/main.ts", "  await migrate(", "  const listening = await listen(config, log);\n  await migrate("),
+    ],
+    tests: ["test/operations/start.test.ts"],
+  },
+  {
+    name: "a stop during the start is no failure",
+    edits: [edit("src/common/program.ts", "if (isStopping) return;", "")],
+    tests: ["test/operations/start.test.ts"],
+  },
+  {
     name: "a database made by other text of a migration",
     edits: [edit("src/migration/applied.ts", "if (others.length === 0) return;", "if (others.length >= 0) return;")],
     tests: ["test/commands/migrate.test.ts", "test/commands/ley.test.ts"],

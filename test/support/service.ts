@@ -10,6 +10,7 @@ import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
+import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
 import { client, closeIdleConnections, type Client } from "./client.ts";
@@ -67,12 +68,10 @@ export async function startService(
     },
   });
   if (file !== null) await apply(admin, keys, file);
-  const service = await serve({
-    address,
-    keys,
-    config: { host: "127.0.0.1", port: 0, limits: { ...defaultLimits, ...limited } },
-    log: createLog("info", lines),
-  });
+  const serveLog = createLog("info", lines);
+  const limits = { ...defaultLimits, ...limited };
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, serveLog);
+  const service = await serve({ address, keys, limits, listening, log: serveLog });
   t.teardown(async () => {
     closeIdleConnections();
     await service.stop();

@@ -39,12 +39,9 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
   const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
   const limits = { ...defaultLimits, ...limited };
   const app = createApp({ routes, gate, keys, log: logger, limits, readiness });
-  const { url, stop } = await listen(toNodeHandler(app) as Handler, {
-    host: "127.0.0.1",
-    port: 0,
-    limits,
-    onRefused: (refused) => logger.info(refused),
-  });
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
+  listening.serve({ handler: toNodeHandler(app) as Handler });
+  const { url, stop } = listening;
   t.teardown(() => {
     closeIdleConnections();
     return stop();
@@ -92,7 +89,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" |
   return { gate, calls, lookups };
 }
 
-function createStubLog() {
+export function createStubLog() {
   const log: Stub["log"] = [];
   const lines = new Writable({
     write(chunk, _, next) {

@@ -1,0 +1,35 @@
+// Opens the port of a server. If that fails, the message tells the operator which setting to change.
+import type { AddressInfo, Server } from "node:net";
+import { ConfigError } from "./config.ts";
+
+/** `settings` name the settings that `host` and `port` come from. */
+export type Place = { host: string; port: number; settings: { host: string; port: string } };
+
+/** Returns the origin of the server's URLs. */
+export async function openPort(server: Server, place: Place): Promise<string> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(place.port, place.host, () => {
+        server.off("error", reject);
+        resolve();
+      });
+    });
+  } catch (error) {
+    throw explain(error as NodeJS.ErrnoException, place);
+  }
+  const { address, family, port } = server.address() as AddressInfo;
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+function explain(error: NodeJS.ErrnoException, { host, port, settings }: Place): Error {
+  const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const reasons: Record<string, string> = {
+    EADDRINUSE: `${settings.port}: ${address} is in use: stop the program that listens there, or set another port`,
+    EACCES: `${settings.port}: this user may not listen on ${address}: set a port of 1024 or more`,
+    EADDRNOTAVAIL: `${settings.host}: ${host} is not an address of this machine`,
+    ENOTFOUND: `${settings.host}: ${host} is not an address and no known name`,
+  };
+  const reason = reasons[error.code ?? ""];
+  return reason === undefined ? error : new ConfigError(reason);
+}
