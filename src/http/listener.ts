@@ -3,12 +3,13 @@
 // The port is opened before anything else, so a program whose port is taken changes nothing. The server is in one of
 // two modes:
 //
-//   starting  GET /healthz is 200, because the process runs. Every other request gets 503.
-//   serving   the handler answers.
+//   starting  GET /healthz is 200, because the process runs. Every other request waits a little, and then gets 503.
+//   serving   the handler answers, first the requests that wait.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { promisify } from "node:util";
 import type { Config, Limits } from "../common/config.ts";
+import { beforeDeadline } from "../common/deadline.ts";
 import { newId } from "../common/id.ts";
 import type { Logger } from "../common/log.ts";
 import { openPort } from "../common/open-port.ts";
@@ -34,21 +35,29 @@ export type ListenConfig = Pick<Config, "host" | "port" | "limits">;
 const checkLateEveryMs = 1_000;
 // A connection is cut if a request or an answer on it makes no progress for this long.
 const stalledAfterMs = 60_000;
+// The start of `serve` takes less, so its restart costs no client an answer. Every answer is promised within 4 s.
+const waitForStartMs = 1_000;
 
 export async function listen({ host, port, limits }: ListenConfig, log: Logger): Promise<Listening> {
   const refuse = (refused: Refused) => {
     log.info(refused);
-    service.onRefused?.(refused);
+    service?.onRefused?.(refused);
   };
-  let service: Service = { handler: (request, response) => answerWhileStarting(request, response, refuse) };
-  const { server, drain } = createHttpServer((request, response) => service.handler(request, response), limits, refuse);
-  server.on("drop", () => service.onDropped?.());
+  let service: Service | null = null;
+  const started = Promise.withResolvers<Service>();
+  const handle: Handler = (request, response) =>
+    service === null
+      ? answerWhileStarting(request, response, { started: started.promise, refuse })
+      : service.handler(request, response);
+  const { server, drain } = createHttpServer(handle, limits, refuse);
+  server.on("drop", () => service?.onDropped?.());
   const url = await openPort(server, { host, port, settings: { host: "HOST", port: "PORT" } });
   return {
     url,
     connections: promisify(server.getConnections.bind(server)),
-    serve(started) {
-      service = started;
+    serve(ready) {
+      service = ready;
+      started.resolve(ready);
     },
     stop: drain.stop,
   };
@@ -94,19 +103,25 @@ function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Re
   return { server, drain };
 }
 
-function answerWhileStarting(
+type Starting = { started: Promise<Service>; refuse: (refused: Refused) => void };
+
+async function answerWhileStarting(
   request: IncomingMessage,
   response: ServerResponse,
-  refuse: (refused: Refused) => void,
-): void {
+  { started, refuse }: Starting,
+): Promise<void> {
   const headers = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
-  // Node discards what still arrives of a body.
-  request.resume();
   if (splitTarget(request.url!).path === "/healthz") return void response.writeHead(200, headers).end('{"ok":true}');
+  const service = await beforeDeadline(started, performance.now() + waitForStartMs).catch(() => null);
+  // The client may be gone.
+  if (response.destroyed) return;
+  if (service !== null) return void service.handler(request, response);
   const requestId = newId("req");
   const answer = toAnswer(toProblem(new Unavailable("starting")), requestId);
   refuse({ request_id: requestId, status: answer.status, code: answer.code! });
   response.writeHead(answer.status, { ...headers, "x-request-id": requestId, ...answer.headers }).end(answer.body);
+  // Node discards what still arrives of the body.
+  request.resume();
 }
 
 // Whether unreadable input may be answered now. Not while a complete request is unanswered: the client would take this
