@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import type { History } from "./history.ts";
-import { fillDisk, listBackends, readWritten, untilDatabaseAnswers } from "./probes.ts";
-import { canMount } from "./server.ts";
+import { listBackends, readWritten, untilDatabaseAnswers } from "./probes.ts";
+import { canMount, fillDisk } from "../support/small-disk.ts";
 import { createRandom, type Random } from "./random.ts";
 import type { Environment } from "./environment.ts";
 

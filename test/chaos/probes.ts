@@ -1,5 +1,4 @@
 // What faults inspect and do apart from signals and proxies.
-import { closeSync, openSync, writeSync } from "node:fs";
 import { openSession } from "../../src/database/connect.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import type { Environment } from "./environment.ts";
@@ -33,20 +32,4 @@ export async function readWritten({ owner }: Environment): Promise<string> {
     "select concat((select count(*) from core.request), ' ', (select max(n.seen_at) from core.nonce n)) as written",
   );
   return row!.written;
-}
-
-// Writes until the disk has no room for another page.
-export function fillDisk(file: string): void {
-  const descriptor = openSync(file, "w");
-  for (const size of [2 ** 20, 2 ** 12]) while (tryWrite(descriptor, size));
-  closeSync(descriptor);
-}
-
-function tryWrite(descriptor: number, size: number): boolean {
-  try {
-    return writeSync(descriptor, Buffer.alloc(size)) === size;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOSPC") return false;
-    throw error;
-  }
 }

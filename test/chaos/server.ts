@@ -1,8 +1,7 @@
 // A PostgreSQL server that faults may stop and kill. It runs with fsync on, on a TCP port of the loopback address, and
 // stays down until it is started again. It ends when our process ends, however that happens.
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { makeCluster } from "../../src/embedded/initdb.ts";
 import {
@@ -16,6 +15,7 @@ import {
 } from "../../src/embedded/data-directory.ts";
 import { findPostmaster } from "../../src/embedded/postmaster.ts";
 import { findFreePort } from "../support/listen.ts";
+import { mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { waitAtMost, waitUntil } from "../support/wait-until.ts";
 
@@ -70,7 +70,7 @@ export async function makeServer(): Promise<DatabaseServer> {
   const binaries = findBinaries(home);
   await makeCluster(home, binaries);
   const port = await findFreePort();
-  const smallDisk = mountSmallDisk(path.join(folder, "small"), home.user);
+  const smallDisk = home.user ? mountSmallDisk(path.join(folder, "small"), smallDiskBytes, home.user) : null;
   const all = { ...settings, port: String(port), unix_socket_directories: makeSocketFolder(home) };
   const args = ["-D", dataFolder(home), ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])];
   let shell: ChildProcess | null = null;
@@ -131,25 +131,4 @@ export async function makeServer(): Promise<DatabaseServer> {
       removeFolder(folder);
     },
   };
-}
-
-function unmount(folder: string): void {
-  spawnSync("umount", [folder]);
-}
-
-function mountSmallDisk(folder: string, user: { uid: number; gid: number } | undefined): string | null {
-  if (user === undefined) return null;
-  mkdirSync(folder, { recursive: true });
-  const options = `size=${smallDiskBytes},mode=700,uid=${user.uid},gid=${user.gid}`;
-  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "coupon-chaos", folder]).status === 0 ? folder : null;
-}
-
-// Tries it, because root in a container often may not mount.
-export function canMount(): boolean {
-  if (process.getuid?.() !== 0) return false;
-  const folder = mkdtempSync(path.join(tmpdir(), `${prefix}mount-`));
-  const isMounted = mountSmallDisk(folder, { uid: 0, gid: 0 }) !== null;
-  if (isMounted) unmount(folder);
-  removeFolder(folder);
-  return isMounted;
 }

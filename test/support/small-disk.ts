@@ -1,0 +1,45 @@
+// Disks of a few megabytes, which tests fill up: file systems in memory. Only root may mount them.
+import { spawnSync } from "node:child_process";
+import { closeSync, mkdirSync, mkdtempSync, openSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { removeFolder } from "./temporary-folder.ts";
+
+type User = { uid: number; gid: number };
+
+// Other users may pass through, as in a folder of makeTemporaryFolder. Returns null if the system does not allow it.
+export function mountSmallDisk(folder: string, bytes: number, { uid, gid }: User = { uid: 0, gid: 0 }): string | null {
+  mkdirSync(folder, { recursive: true });
+  const options = `size=${bytes},mode=711,uid=${uid},gid=${gid}`;
+  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "coupon-test", folder]).status === 0 ? folder : null;
+}
+
+export function unmount(folder: string): void {
+  spawnSync("umount", [folder]);
+}
+
+// Tries it, because root in a container often may not mount.
+export function canMount(): boolean {
+  if (process.getuid?.() !== 0) return false;
+  const folder = mkdtempSync(path.join(tmpdir(), "coupon-mount-"));
+  const isMounted = mountSmallDisk(folder, 2 ** 20) !== null;
+  if (isMounted) unmount(folder);
+  removeFolder(folder);
+  return isMounted;
+}
+
+// Writes until the disk has no room for another page.
+export function fillDisk(file: string): void {
+  const descriptor = openSync(file, "w");
+  for (const size of [2 ** 20, 2 ** 12]) while (tryWrite(descriptor, size));
+  closeSync(descriptor);
+}
+
+function tryWrite(descriptor: number, size: number): boolean {
+  try {
+    return writeSync(descriptor, Buffer.alloc(size)) === size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOSPC") return false;
+    throw error;
+  }
+}
