@@ -14,12 +14,25 @@ export function createLog(level: string, destination?: DestinationStream): Logge
   return pino(options, destination ?? openOutput());
 }
 
+// Begins with a line break, because the last line may be cut.
+const describeLoss = () =>
+  `\n{"level":40,"time":"${new Date().toISOString()}","msg":"lines of the log are missing here: its disk was full"}\n`;
+
+// The log may be a file on the disk that is full. Losing lines is better than ending the program.
 function openOutput(): DestinationStream {
   let lines = "";
+  let hasLost = false;
   const flush = () => {
-    if (lines !== "") process.stdout.write(lines);
+    if (lines === "") return;
+    const written = hasLost ? describeLoss() + lines : lines;
+    hasLost = false;
     lines = "";
+    process.stdout.write(written);
   };
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOSPC") throw error;
+    hasLost = true;
+  });
   setInterval(flush, flushEveryMs).unref();
   process.once("exit", flush);
   return {

@@ -1,0 +1,52 @@
+// The log of a program whose standard output is a file.
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import t from "tap";
+import { hasEnded } from "../support/program.ts";
+import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const skip = canMount() ? false : "only root may mount a small disk";
+
+t.test("a program outlives a full disk of its log, and the log says where lines are missing", { skip }, async (t) => {
+  const folder = makeTemporaryFolder("coupon-log-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const disk = mountSmallDisk(path.join(folder, "disk"), 2 ** 20)!;
+  const file = path.join(disk, "program.log");
+  const descriptor = openSync(file, "a");
+  const program = spawn(process.execPath, [path.resolve(import.meta.dirname, "../support/chatter.ts")], {
+    stdio: ["ignore", descriptor, "inherit"],
+  });
+  closeSync(descriptor);
+  t.teardown(async () => {
+    program.kill("SIGKILL");
+    await waitUntil("the end of the program", () => hasEnded(program));
+    unmount(disk);
+    removeFolder(folder);
+  });
+  const read = () => readFileSync(file, "utf8");
+  const lastNumber = () => Number(/.*"number":(\d+)/s.exec(read())?.[1] ?? 0);
+  await waitUntil("the first lines", () => lastNumber() > 10, { withinMs: 10_000 });
+  fillDisk(path.join(disk, "filler"));
+  const sizes = [0];
+  await waitUntil("a full log", () => sizes.push(read().length) > 20 && sizes.at(-1) === sizes.at(-10), {
+    withinMs: 10_000,
+  });
+  const full = read();
+  const before = lastNumber();
+  t.equal(hasEnded(program), false);
+
+  rmSync(path.join(disk, "filler"));
+  await waitUntil("lines after the loss", () => hasEnded(program) || lastNumber() > before + 20, { withinMs: 10_000 });
+  t.equal(hasEnded(program), false);
+  const [gap, ...next] = read().slice(full.length).trimStart().split("\n");
+  t.match(JSON.parse(gap!), { level: 40, msg: "lines of the log are missing here: its disk was full" });
+  const numbers = next.slice(0, 5).map((line) => (JSON.parse(line) as { number: number }).number);
+  t.strictSame(
+    numbers,
+    numbers.map((_, index) => numbers[0]! + index),
+    "the lines after it are whole and in order",
+  );
+  t.ok(numbers[0]! > before);
+});
