@@ -25,7 +25,7 @@ await runProgram(async () => {
   const keys = loadOrMakeMasterKeys(config);
   let { address } = config;
   if (address === null) {
-    const embedded = await startEmbedded(config.dataDir);
+    const embedded = await startEmbedded(config.dataDir, {}, log);
     running.push(embedded);
     address = embedded.address;
   }

@@ -16,6 +16,7 @@ import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
 import { isProgram, runProgram, stopOnSignal } from "./common/program.ts";
+import { Unavailable } from "./common/unavailable.ts";
 import type { Readiness } from "./http/probes.ts";
 import { listen, type Handler, type Listening } from "./http/listener.ts";
 
@@ -94,13 +95,15 @@ function createKeyCheck(gate: Gate, keys: MasterKeys) {
 }
 
 // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
-// "Change the schema"). An older database is not, nor is one with other keys, which replaced ours while we run.
+// "Change the schema"). An older database is not, nor is one with other keys, which replaced ours while we run, nor one
+// on a full disk, where nearly every call is refused.
 function createReadiness(gate: Gate, checkKeys: KeyCheck): Readiness {
   const expected = expectedVersion();
   return async (deadline) => {
     const { migration, code } = await gate.readVersion(deadline);
     const isCurrent = migration >= expected.migration && code.split(" ").includes(expected.code);
     if (isCurrent) await checkKeys(deadline, { mayLack: true });
+    if (gate.isDiskFull()) throw new Unavailable("the disk of the database is full");
     return isCurrent;
   };
 }

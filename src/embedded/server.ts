@@ -10,7 +10,9 @@ import { totalmem } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../common/database-address.ts";
+import type { Logger } from "../common/log.ts";
 import { embeddedAddress } from "./find-address.ts";
+import { describeFullDisk, hasSpace, waitForSpace } from "./disk-space.ts";
 import { makeCluster } from "./initdb.ts";
 import {
   EmbeddedError,
@@ -32,6 +34,9 @@ export interface Embedded {
   folder: string;
   stop(): Promise<void>;
 }
+
+/** A server that ran for longer has started well. */
+const settledAfterMs = 10_000;
 
 /** The shell's name in the process list, by which a later start recognizes it. */
 const supervisorName = "coupon-postgres";
@@ -81,7 +86,11 @@ const settings: Record<string, string> = {
  * Starts the server of a DATA_DIR and restarts it when it dies. The first start creates the database. `more` adds or
  * replaces settings of the server.
  */
-export async function startEmbedded(dataDir: string, more: Record<string, string> = {}): Promise<Embedded> {
+export async function startEmbedded(
+  dataDir: string,
+  more: Record<string, string> = {},
+  log?: Logger,
+): Promise<Embedded> {
   let home = makeHome(dataDir);
   await waitForOldServer(home);
   home = makeEnterable(home, dataDir);
@@ -104,23 +113,37 @@ export async function startEmbedded(dataDir: string, more: Record<string, string
     },
   };
 
+  // While servers do not start, or end soon after, the pauses grow.
   async function keepRunning(): Promise<void> {
-    for (let pause = 250; ; pause = Math.min(pause * 2, 5_000)) {
+    let hasRun = true;
+    for (let pause = 0; ;) {
+      const startedAt = performance.now();
       await exitOf(shell);
       if (isStopping) return;
-      await sleep(pause);
+      if (performance.now() - startedAt > settledAfterMs) pause = 0;
+      if (hasRun) log?.error(describeEnd(home));
+      hasRun = false;
+      pause = Math.min(Math.max(pause * 2, 250), hasSpace(home.folder) ? 5_000 : 60_000);
+      await waitForSpace(home.folder, pause, () => isStopping);
       if (isStopping) return;
       try {
         await waitForOldServer(home);
         shell = await launchServer();
         // stop() was called during the launch.
-        if (isStopping) await stopShell(shell);
-        else pause = 250;
+        if (isStopping) return await stopShell(shell);
+        hasRun = true;
+        log?.info("the database server runs again");
       } catch {
         // The reason is in the log of the server. The next round tries again.
       }
     }
   }
+}
+
+function describeEnd(home: Home): string {
+  return hasSpace(home.folder)
+    ? `the database server has ended, and is started again; ${logFile(home)} has the reason`
+    : `${describeFullDisk(home.folder)}: the database server has ended, and starts again when there is space`;
 }
 
 /**
@@ -186,7 +209,10 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     }
   }
   if (findPostmaster(dataFolder(home)) !== null) await waitForOldServer(home);
-  throw new EmbeddedError(`the database server did not start. The last lines of ${logFile(home)}:\n${lastLines(home)}`);
+  const reason = hasSpace(home.folder) ? "" : `${describeFullDisk(home.folder)}: `;
+  throw new EmbeddedError(
+    `${reason}the database server did not start. The last lines of ${logFile(home)}:\n${lastLines(home)}`,
+  );
 }
 
 async function stopShell(shell: ChildProcess): Promise<void> {

@@ -68,6 +68,11 @@ function mayWorkLater(error: unknown): boolean {
   return isConnectionError(error) || /^(08|40|53|57P|57014|55P03|25006)/.test(sqlState(error) ?? "");
 }
 
+/** Whether a statement failed because the disk of the database is full. */
+export function isDiskFull(error: unknown): boolean {
+  return sqlState(error instanceof Unavailable ? error.cause : error) === "53100";
+}
+
 /** Whether a statement itself caused its error, and not a server that is away or overloaded. */
 export function isCausedByStatement(error: unknown): boolean {
   const state = sqlState(error instanceof Unavailable ? error.cause : error);

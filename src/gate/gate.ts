@@ -3,7 +3,8 @@
 // A call first runs in the quick lane, in a group with other calls of its tenant. SQL never waits for a lock there: a
 // call that would have to wait is handed back. It then runs again, alone, in the patient lane, where it may wait.
 import type { Database } from "../database/types.ts";
-import { isCausedByStatement, openConnections, type Connections } from "./connections.ts";
+import { isCausedByStatement, isDiskFull, openConnections, type Connections } from "./connections.ts";
+import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
 import type { LaneLoad } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
@@ -65,6 +66,8 @@ export type Gate = {
   /** Lines of a statement's file after a line number. */
   statementPage(file: StatementFile, after: number, limit: number, deadline: number): Promise<Line[]>;
   readVersion(deadline: number): Promise<Version>;
+  /** Whether the disk of the database was full a moment ago. */
+  isDiskFull(): boolean;
   /** Registers new versions of the master key. `fingerprints` is what fingerprintKeys returns. */
   registerKeys(fingerprints: string, deadline: number): Promise<KeyProblem[]>;
   end(): Promise<void>;
@@ -96,6 +99,7 @@ type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; o
 export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
   const { connect, log, hungAfterMs = defaultHungAfterMs, onGroup } = parts;
   const connections = openConnections({ connect, log, maxWaiting, hungAfterMs });
+  const disk = createDiskWatch({ isDiskFull, log });
   const groups = createGroups({
     send: sendGroup,
     isCausedByCall: isCausedByStatement,
@@ -104,11 +108,13 @@ export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
   });
 
   async function send(lane: "quick" | "patient", tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
-    const rows = await connections.rows<OutcomeRow>(
-      lane,
-      deadline,
-      "select ordinal, http_status, code, resource, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
-      [tenantId, JSON.stringify(calls), lane === "patient"],
+    const rows = await disk.observe(
+      connections.rows<OutcomeRow>(
+        lane,
+        deadline,
+        "select ordinal, http_status, code, resource, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
+        [tenantId, JSON.stringify(calls), lane === "patient"],
+      ),
     );
     if (rows.length !== calls.length)
       throw new Error(`gate.perform returned ${rows.length} answers for ${calls.length} calls`);
@@ -151,6 +157,7 @@ export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
       );
     },
     ...createStateReader(connections),
+    isDiskFull: disk.isFull,
     end: connections.end,
     load: () => ({ waiting: groups.waiting(), lanes: connections.load() }),
   };

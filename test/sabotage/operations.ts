@@ -3,6 +3,41 @@ import { edit, type Sabotage } from "./sabotage.ts";
 
 export const operationGuards: Sabotage[] = [
   {
+    name: "a program outlives a full disk of its log",
+    edits: [edit("src/common/log.ts", 'if (error.code !== "ENOSPC") throw error;', "throw error;")],
+    tests: ["test/common/log.test.ts"],
+  },
+  {
+    name: "the log says where lines are missing",
+    edits: [edit("src/common/log.ts", "hasLost = true;", "hasLost = false;")],
+    tests: ["test/common/log.test.ts"],
+  },
+  {
+    name: "readyz reports a full disk",
+    edits: [edit("src/serve.ts", "if (gate.isDiskFull())", "if (false)")],
+    tests: ["test/operations/full-disk.test.ts"],
+  },
+  {
+    name: "a full disk is one line of the log",
+    edits: [edit("src/gate/disk-watch.ts", "if (failedAt === null)", "if (true)")],
+    tests: ["test/gate/disk-watch.test.ts", "test/operations/full-disk.test.ts"],
+  },
+  {
+    name: "a full disk is over after a quiet time",
+    edits: [edit("src/gate/disk-watch.ts", "failedAt !== null && isQuiet()", "failedAt !== null")],
+    tests: ["test/gate/disk-watch.test.ts"],
+  },
+  {
+    name: "the embedded server starts as soon as its disk has space",
+    edits: [edit("src/embedded/disk-space.ts", "!(wasFull && hasSpace(folder))", "true")],
+    tests: ["test/embedded/disk-space.test.ts"],
+  },
+  {
+    name: "the end of the embedded server is logged once",
+    edits: [edit("src/embedded/server.ts", "      hasRun = false;\n", "")],
+    tests: ["test/operations/full-disk.test.ts"],
+  },
+  {
     name: "at a stop, an answer says that it is the last of its connection",
     edits: [edit("src/http/drain.ts", '  connection.latest!.setHeader("Connection", "close");\n', "")],
     tests: ["test/http/drain.test.ts", "test/operations/drain.test.ts"],

@@ -81,6 +81,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" |
     },
     spendNonce: async (_, call) => spend(call),
     statementPage: async () => [],
+    isDiskFull: () => false,
     readVersion: async () => ({ migration: "1", code: "1" }),
     registerKeys: async () => [],
     async end() {},

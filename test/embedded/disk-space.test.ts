@@ -1,0 +1,36 @@
+// The embedded server is started again as soon as its disk has space.
+import { rmSync } from "node:fs";
+import path from "node:path";
+import t from "tap";
+import { hasSpace, waitForSpace } from "../../src/embedded/disk-space.ts";
+import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+
+const skip = canMount() ? false : "only root may mount a small disk";
+const longMs = 3_600_000;
+
+t.test("a pause on a full disk ends when there is space, or when nobody waits any more", { skip }, async (t) => {
+  const folder = makeTemporaryFolder("coupon-space-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const disk = mountSmallDisk(path.join(folder, "disk"), 64 * 2 ** 20)!;
+  t.teardown(() => {
+    unmount(disk);
+    removeFolder(folder);
+  });
+  const filler = path.join(disk, "filler");
+  t.equal(hasSpace(disk), true);
+  fillDisk(filler);
+  t.equal(hasSpace(disk), false);
+  let looks = 0;
+  await waitForSpace(disk, longMs, () => {
+    looks += 1;
+    if (looks === 3) rmSync(filler);
+    return false;
+  });
+  t.equal(looks, 3);
+  t.equal(hasSpace(disk), true);
+  await waitForSpace(disk, longMs, () => true);
+});
+
+t.test("a folder that is gone is no full disk", async (t) => {
+  t.equal(hasSpace(path.join(t.testdir({}), "gone")), true);
+});

@@ -1,0 +1,205 @@
+// `npm start` on a disk that gets full: first its tables cannot grow, then PostgreSQL ends because it cannot write its
+// log. Tills keep calling, and the service works again by itself once there is space. Nothing was lost or done twice.
+import type { ChildProcess } from "node:child_process";
+import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import t, { type Test } from "tap";
+import { openSession, sqlState } from "../../src/database/connect.ts";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
+import { findEmbedded } from "../../src/embedded/find-address.ts";
+import { client, sendPlain, type Client } from "../support/client.ts";
+import { findBrokenInvariants } from "../support/inspect.ts";
+import { findFreePort } from "../support/listen.ts";
+import { exitCodeOf, hasEnded, spawnProgram } from "../support/program.ts";
+import { secretOf, tenants } from "../support/provisioning.ts";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { newRequestId, startService, type Running } from "../support/service.ts";
+import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { party } from "../support/tenant-document.ts";
+import { startTills, type Tills } from "../support/tills.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const diskBytes = 256 * 2 ** 20;
+const within = { withinMs: 30_000 };
+const ended = "is full: the database server has ended, and starts again when there is space";
+const skip = canMount() ? false : "only root may mount a small disk";
+
+type Started = { program: ChildProcess; log: () => string };
+type Site = { folder: string; disk: string; url: string; env: Record<string, string>; running: Started };
+
+function start(folder: string, env: Record<string, string>): Started {
+  const file = path.join(folder, `start-${Date.now()}.log`);
+  const descriptor = openSync(file, "a");
+  const program = spawnProgram("start", { env, stdio: ["ignore", descriptor, descriptor] });
+  closeSync(descriptor);
+  return { program, log: () => readFileSync(file, "utf8") };
+}
+
+async function untilListening({ program, log }: Started): Promise<void> {
+  await waitUntil("the service", () => hasEnded(program) || log().includes("Listening on"));
+  if (hasEnded(program)) throw new Error(log());
+}
+
+async function startSite(t: Test): Promise<Site> {
+  const folder = makeTemporaryFolder("coupon-full-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const disk = mountSmallDisk(path.join(folder, "disk"), diskBytes)!;
+  const port = await findFreePort();
+  const env = { DATA_DIR: path.join(disk, "data"), PORT: String(port), WEBHOOK_ALLOW: "127.0.0.0/8" };
+  const site = { folder, disk, url: `http://127.0.0.1:${port}`, env, running: start(folder, env) };
+  t.teardown(async () => {
+    site.running.program.kill("SIGTERM");
+    await exitCodeOf(site.running.program);
+    // The database server ends after the program.
+    await waitUntil("the end of the server", () => findEmbedded(env.DATA_DIR) === null, within);
+    unmount(disk);
+    removeFolder(folder);
+  });
+  await untilListening(site.running);
+  return site;
+}
+
+async function provision(t: Test, { env }: Site, receiver: Receiver): Promise<Running> {
+  const webhook = { url: receiver.url, secret: newWebhookSecret() };
+  const document = { tenants: [{ ...tenants[0], parties: [party("pty_a", { webhook })] }] };
+  const masterKeyText = readFileSync(path.join(env["DATA_DIR"]!, "master.key"), "utf8").trim();
+  return startService(t, document, { on: { address: findEmbedded(env["DATA_DIR"]!)!, masterKeyText } });
+}
+
+const fillerOf = ({ disk }: Site) => path.join(disk, "filler");
+const readyOf = async ({ url }: Site) => (await sendPlain(url, "GET", "/readyz")).status;
+const count = (text: string, sentence: string) => text.split(sentence).length - 1;
+
+// Waits until calls are refused, and until nothing says that the service is ready.
+async function untilRefused(site: Site, tills: Tills): Promise<void> {
+  const before = tills.calls.length;
+  const refused = () => tills.calls.slice(before).filter(({ status }) => status === 503).length;
+  await waitUntil("refused calls", async () => refused() > 20 && (await readyOf(site)) === 503, within);
+}
+
+async function untilServed(site: Site, tills: Tills): Promise<void> {
+  const before = tills.calls.length;
+  const served = () => tills.calls.slice(before).filter(({ status }) => status === 200).length;
+  await waitUntil("calls to be served", async () => served() > 50 && (await readyOf(site)) === 200, within);
+}
+
+// Fills segment after segment of the write-ahead log, until PostgreSQL ends because it cannot make another one.
+async function exhaustLog({ address }: Running): Promise<void> {
+  await waitUntil(
+    "the end of the server",
+    async () => {
+      const session = openSession(address, { name: "coupon test" });
+      try {
+        await session.rows("select pg_switch_wal() from pg_logical_emit_message(false, 'test', repeat('-', 100000))");
+        return false;
+      } catch (error) {
+        return sqlState(error) === null || sqlState(error) === "57P03" || sqlState(error) === "53100";
+      } finally {
+        await session.end();
+      }
+    },
+    within,
+  );
+}
+
+// A worker that could not record what it did keeps its leases on purpose. They run out after up to 60 s.
+async function passLeases({ owner }: Running): Promise<void> {
+  await owner.rows("update core.webhook set lease_until = clock_timestamp() where lease_until is not null");
+  await owner.rows("update core.batch set mint_lease_until = clock_timestamp() where mint_lease_until is not null");
+}
+
+async function checkBooks(t: Test, { owner }: Running, tills: Tills, batches: string[], receiver: Receiver) {
+  const redeems = tills.calls.filter(({ path, status }) => /redeem|confirm/.test(path) && status === 200);
+  t.equal(redeems.length, tills.used.length, "every coupon was redeemed once");
+  const [found] = await owner.rows<object>(
+    `select (select count(*)::int from core.request
+             where http_status = 200 and request_id = any ($1::text[])) as recorded,
+            (select count(*)::int from report.redemption where status = 'REDEEMED') as redemptions,
+            (select count(*)::int from report.ledger) as entries`,
+    [redeems.map(({ body }) => body["request_id"])],
+  );
+  const expected = { recorded: redeems.length, redemptions: redeems.length, entries: redeems.length };
+  t.strictSame({ ...found }, expected, "every 200 is in the database, and nothing else is");
+  await passLeases({ owner } as Running);
+  const isMinted = async () => {
+    const [row] = await owner.rows<{ minted: number }>(
+      `select count(*)::int as minted from report.batch
+       where batch = any ($1::text[]) and status = 'COMPLETED' and minted_count = 3000`,
+      [batches],
+    );
+    return row!.minted === batches.length;
+  };
+  await waitUntil("the batches to be minted", isMinted, within);
+  const delivered = () =>
+    new Set(receiver.received.filter(({ body }) => body.includes("coupon.redeemed")).map(({ id }) => id));
+  await waitUntil("the deliveries", () => delivered().size >= redeems.length, within);
+  t.equal(delivered().size, redeems.length, "every event was delivered");
+  t.strictSame(await findBrokenInvariants(owner), []);
+}
+
+// A batch that is submitted again until it is accepted.
+async function submit(by: Client): Promise<string> {
+  const body = { request_id: newRequestId(), template: "tpl_fixed", total_count: 3_000 };
+  return waitUntil(
+    "an accepted batch",
+    async () => {
+      const { status, json } = await by.post("/v1/batches", body);
+      return status === 200 && (json.batch.external_id as string);
+    },
+    { everyMs: 200, ...within },
+  );
+}
+
+// Stops the program while PostgreSQL is down, and starts it again before and after there is space.
+async function stopAndStart(t: Test, site: Site, service: Running): Promise<void> {
+  const { program, log } = site.running;
+  const ends = count(log(), ended);
+  fillDisk(fillerOf(site));
+  await exhaustLog(service);
+  await waitUntil("the end of the server in the log", () => count(log(), ended) > ends, within);
+  program.kill("SIGTERM");
+  t.equal(await exitCodeOf(program), 0);
+  const tooEarly = start(site.folder, site.env);
+  t.equal(await exitCodeOf(tooEarly.program), 1);
+  t.match(tooEarly.log(), /^the disk of \S+ is full: the database server did not start/m);
+  rmSync(fillerOf(site));
+  site.running = start(site.folder, site.env);
+  await untilListening(site.running);
+}
+
+t.test("a full disk: calls are refused, nothing is lost, and the service returns by itself", { skip }, async (t) => {
+  const site = await startSite(t);
+  const receiver = await startReceiver(t);
+  const service = await provision(t, site, receiver);
+  const by = client({ url: site.url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 6_000);
+  const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [site.url], count: 4, pauseMs: 20 });
+  await tills.until(100);
+  const { log } = site.running;
+
+  fillDisk(fillerOf(site));
+  const batches = [submit(by)];
+  await untilRefused(site, tills);
+  const refused = await by.post("/v1/coupons/query", { coupon: codes[0], merchant: "mch_a" });
+  if (refused.status === 503) t.equal(refused.headers["retry-after"], "1");
+  const full = "the disk of the database is full: calls get 503 until there is space again";
+  t.equal(count(log(), full), 1, "the log says it once");
+  rmSync(fillerOf(site));
+  await untilServed(site, tills);
+  await waitUntil("the end of it in the log", () => log().includes("the disk of the database has space again"), within);
+
+  fillDisk(fillerOf(site));
+  batches.push(submit(by));
+  await exhaustLog(service);
+  await waitUntil("the end of the server in the log", () => log().includes(ended), within);
+  await untilRefused(site, tills);
+  rmSync(fillerOf(site));
+  await untilServed(site, tills);
+  t.equal(count(log(), ended), 1, "the log says it once");
+  t.equal(hasEnded(site.running.program), false);
+
+  await tills.stop();
+  t.strictSame([...new Set(tills.calls.map(({ status }) => status))].sort(), [200, 503]);
+  await stopAndStart(t, site, service);
+  await checkBooks(t, service, tills, await Promise.all(batches), receiver);
+});
