@@ -1,7 +1,8 @@
 // How to reach a database, and the one place that reads and writes connection URLs. It is in common, because the
 // settings refuse a bad DATABASE_URL before anything starts.
+import { isIPv6 } from "node:net";
 
-/** `host` is a host name or the folder of a unix socket. For undefined fields the driver's defaults apply. */
+/** `host` is a host name, an IP address or the folder of a socket. For undefined fields the driver's defaults apply. */
 export interface Address {
   host: string;
   port: number;
@@ -29,7 +30,7 @@ export function parseUrl(text: string): Address | null {
   try {
     const { host, port, ...parameters } = Object.fromEntries(new URLSearchParams(query));
     const address = {
-      host: host || decodeURIComponent(hostName) || "localhost",
+      host: host || decodeURIComponent(hostName).replace(/^\[(.*)\]$/, "$1") || "localhost",
       port: Number(port || portText || 5432),
       ...(user && { user: decodeURIComponent(user) }),
       ...(password && { password: decodeURIComponent(password) }),
@@ -44,10 +45,11 @@ export function parseUrl(text: string): Address | null {
 
 /** Writes the URL of `address`, which libpq, psql and every driver read alike. */
 export function formatUrl({ host, port, user, password, database = "", parameters = {} }: Address): string {
-  const isSocket = isSocketFolder(host);
+  // The drivers disagree about brackets around an IPv6 address.
+  const isInQuery = isSocketFolder(host) || isIPv6(host);
   const login = [user ?? "", ...(password === undefined ? [] : [password])].map(encode).join(":");
-  const place = isSocket ? "" : `${host}:${port}`;
-  const query = Object.entries({ ...(isSocket && { host, port: String(port) }), ...parameters })
+  const place = isInQuery ? "" : `${host}:${port}`;
+  const query = Object.entries({ ...(isInQuery && { host, port: String(port) }), ...parameters })
     .map(([name, value]) => `${encode(name)}=${encode(value)}`)
     .join("&");
   return `postgres://${login && `${login}@`}${place}/${encode(database)}${query && `?${query}`}`;

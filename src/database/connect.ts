@@ -6,6 +6,7 @@
 // - Its end() may never return, so ours has a deadline.
 // - At each connect it runs a query to learn the array types. If the server goes away at that moment, nothing catches
 //   the error and the process ends. So fetch_types is off, and this file writes and reads arrays.
+import { isIPv6 } from "node:net";
 import postgres from "postgres";
 import { type Address, formatUrl, isSocketFolder } from "../common/database-address.ts";
 import { beforeDeadline } from "../common/deadline.ts";
@@ -133,12 +134,15 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     },
     ...more,
   };
-  // The driver takes sslmode and similar parameters only from a URL. It cannot read a URL with a socket, and it does
-  // not decode the name of the database.
+  // The driver takes sslmode and similar parameters only from a URL. It cannot read a URL with a socket or an IPv6
+  // address, and it does not decode the name of the database.
   const { host, port, database } = address;
-  if (!isSocketFolder(host)) return postgres(formatUrl(address), { ...all, database } as postgres.Options<{}>);
+  if (!isSocketFolder(host) && !isIPv6(host))
+    return postgres(formatUrl(address), { ...all, database } as postgres.Options<{}>);
   const url = formatUrl({ ...address, host: "localhost" });
-  return postgres(url, { ...all, host, port, database, ssl: false } as postgres.Options<{}>);
+  // The driver cuts a host at its first colon, but not a host in a list.
+  const place = isIPv6(host) ? { host: [host], port: [port] } : { host, port, ssl: false };
+  return postgres(url, { ...all, ...place, database } as postgres.Options<{}>);
 }
 
 /** By type OID: int2[] and int4[] as numbers; int8[], numeric[], text[], varchar[], name[] and uuid[] as strings. */

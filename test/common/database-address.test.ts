@@ -1,9 +1,11 @@
 // Connection URLs: what we read, what we write, and that both drivers read what we write as we mean it.
+import { createServer, type AddressInfo } from "node:net";
 import pg from "pg";
 import t from "tap";
 import { ConfigError, readConfig } from "../../src/common/config.ts";
 import { type Address, formatUrl, parseUrl } from "../../src/common/database-address.ts";
-import { formatRoleUrl } from "../../src/database/connect.ts";
+import { connect, formatRoleUrl } from "../../src/database/connect.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const tcp = { host: "db.example.com", port: 6432, user: "coupon", password: "pw", database: "coupon" };
 const socket = { host: "/run/postgresql", port: 5433, user: "coupon", database: "coupon" };
@@ -15,7 +17,7 @@ t.test("a URL names a host or the folder of a unix socket", async (t) => {
   t.strictSame(parseUrl("postgres://coupon@%2Frun%2Fpostgresql:5433/coupon"), socket);
   t.strictSame(parseUrl("postgres:///coupon?host=%2Frun"), { host: "/run", port: 5432, database: "coupon" });
   t.strictSame(parseUrl("postgres://"), { host: "localhost", port: 5432 });
-  t.strictSame(parseUrl("postgres://[::1]:6432/coupon"), { host: "[::1]", port: 6432, database: "coupon" });
+  t.strictSame(parseUrl("postgres://[::1]:6432/coupon"), { host: "::1", port: 6432, database: "coupon" });
   t.strictSame(parseUrl("postgres://db/coupon?sslmode=verify-full"), {
     host: "db",
     port: 5432,
@@ -59,6 +61,7 @@ t.test("what is written is read back, by us and by graphile-worker's driver", as
     tcp,
     socket,
     { host: "db", port: 5432 },
+    { ...tcp, host: "::1" },
     { ...tcp, user: "a/b@c:d", password: "p/q#r?s@t:u%v w+ü" },
     { ...socket, password: "/#?" },
     { ...tcp, parameters: { application_name: "a b&c=d" } },
@@ -76,4 +79,26 @@ t.test("what is written is read back, by us and by graphile-worker's driver", as
       options: "-c role=coupon_worker -c search_path=pg_catalog,pg_temp",
     });
   }
+});
+
+t.test("both drivers connect to an IPv6 address", async (t) => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  const isListening = await new Promise<boolean>((resolve) => {
+    server.once("error", () => resolve(false)).listen(0, "::1", () => resolve(true));
+  });
+  if (!isListening) return void t.pass("skipped: this machine has no IPv6");
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const address = readConfig({ DATABASE_URL: `postgres://coupon@[::1]:${port}/coupon` }).address!;
+  await t.rejects(new pg.Client(formatRoleUrl(address, "coupon_worker")).connect());
+  t.equal(connections, 1);
+  const database = connect(address, { name: "coupon test", max: 1 });
+  const asked = database.rows("select 1").catch(() => {});
+  await waitUntil("a connection of the other driver", () => connections > 1, { withinMs: 5_000 });
+  await database.end();
+  await asked;
 });
