@@ -1,5 +1,5 @@
-// A program that writes a numbered line to its log every few milliseconds, until it is killed. It reports each write that
-// failed on standard error.
+// A program that writes a numbered line to its log every few milliseconds, until it is killed. It reports each failed
+// write on standard error.
 import { createLog } from "../../src/common/log.ts";
 import { runProgram } from "../../src/common/program.ts";
 
