@@ -2,10 +2,13 @@
 import { checkKeys, withAdminDatabase } from "./commands/admin-database.ts";
 import { loadDemoTenants } from "./commands/demo-tenants.ts";
 import { formatGreeting } from "./commands/greeting.ts";
+import { defineCommand } from "./common/command.ts";
 import { readConfig } from "./common/config.ts";
 import { createLog } from "./common/log.ts";
 import { startMetrics } from "./common/metrics-server.ts";
-import { runProgram, stopOnSignal } from "./common/program.ts";
+import { stopOnSignal } from "./common/program.ts";
+import { runCommand } from "./common/run-command.ts";
+import { programSettings, serveSettings, workSettings } from "./common/settings.ts";
 import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
 import { listen } from "./http/listener.ts";
@@ -13,7 +16,7 @@ import { migrate } from "./migration/migrate.ts";
 import { serve } from "./serve.ts";
 import { work } from "./work.ts";
 
-await runProgram(async () => {
+async function startAll(): Promise<void> {
   const config = readConfig();
   const log = createLog(config.logLevel);
   const running = stopOnSignal(log);
@@ -38,4 +41,18 @@ await runProgram(async () => {
   running.push(await serve({ address, keys, limits: config.limits, listening, log, metrics }));
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving and working");
   console.log(await formatGreeting(listening.url, config.dataDir));
+}
+
+const start = defineCommand({
+  name: "start",
+  about:
+    "Runs the whole service in one process. It migrates the database, serves the HTTP API and does the background " +
+    "work. Without DATABASE_URL it runs an embedded PostgreSQL in DATA_DIR. The first start creates two demo " +
+    "tenants and prints a signed call to copy. Ctrl-C or SIGTERM stops it and keeps the data.",
+  settings: [...programSettings, ...serveSettings, ...workSettings],
+  examples: ["npm start", "PORT=9000 DATA_DIR=/srv/coupon npm start"],
+  exitCodes: "0 stopped by a signal, 1 failed",
+  run: startAll,
 });
+
+await runCommand("npm start", start);

@@ -2,6 +2,7 @@
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
+import { defineCommand } from "./common/command.ts";
 import { ConfigError, readConfig, type Limits } from "./common/config.ts";
 import { connect } from "./database/connect.ts";
 import type { Address } from "./common/database-address.ts";
@@ -15,7 +16,9 @@ import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
-import { isProgram, runProgram, stopOnSignal } from "./common/program.ts";
+import { isProgram, stopOnSignal } from "./common/program.ts";
+import { runCommand } from "./common/run-command.ts";
+import { programSettings, serveSettings } from "./common/settings.ts";
 import { Unavailable } from "./common/unavailable.ts";
 import type { Readiness } from "./http/probes.ts";
 import { listen, type Handler, type Listening } from "./http/listener.ts";
@@ -108,7 +111,7 @@ function createReadiness(gate: Gate, checkKeys: KeyCheck): Readiness {
   };
 }
 
-async function main(): Promise<void> {
+async function serveAlone(): Promise<void> {
   const config = readConfig();
   const address = findAddress(config);
   const keys = loadMasterKeys(config);
@@ -121,4 +124,15 @@ async function main(): Promise<void> {
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving");
 }
 
-if (isProgram(import.meta)) await runProgram(main);
+const command = defineCommand({
+  name: "serve",
+  about:
+    "Serves the HTTP API. Any number of these processes may run on a migrated database. Ctrl-C or SIGTERM stops it: " +
+    "it finishes the open requests first, within 10 s.",
+  settings: [...programSettings, ...serveSettings],
+  examples: ["npm run serve", "PORT=8081 METRICS_PORT=9091 npm run serve"],
+  exitCodes: "0 stopped by a signal, 1 failed",
+  run: serveAlone,
+});
+
+if (isProgram(import.meta)) await runCommand("npm run serve", command);

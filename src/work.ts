@@ -5,11 +5,14 @@
 // lease in our table has expired, the ticker adds the job again, and graphile-worker takes the key from the locked job.
 // Work resumes after at most one lease (60 s) and one tick.
 import type { Runner, TaskList } from "graphile-worker";
+import { defineCommand } from "./common/command.ts";
 import { ConfigError, readConfig, type Config } from "./common/config.ts";
 import type { Address } from "./common/database-address.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
-import { isProgram, runProgram, stopOnSignal } from "./common/program.ts";
+import { isProgram, stopOnSignal } from "./common/program.ts";
+import { runCommand } from "./common/run-command.ts";
+import { programSettings, workSettings } from "./common/settings.ts";
 import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl } from "./database/connect.ts";
@@ -180,16 +183,28 @@ function startStepTickers(
   ];
 }
 
-if (isProgram(import.meta)) {
-  await runProgram(async () => {
-    const config = readConfig();
-    const log = createLog(config.logLevel);
-    const address = findAddress(config);
-    const keys = loadMasterKeys(config);
-    const running = stopOnSignal(log);
-    const metrics = await startMetrics(config, log);
-    if (metrics !== null) running.push(metrics);
-    running.push(await work({ address, keys, config, log, metrics }));
-    log.info({ metrics_url: metrics?.url }, "working");
-  });
+async function workAlone(): Promise<void> {
+  const config = readConfig();
+  const log = createLog(config.logLevel);
+  const address = findAddress(config);
+  const keys = loadMasterKeys(config);
+  const running = stopOnSignal(log);
+  const metrics = await startMetrics(config, log);
+  if (metrics !== null) running.push(metrics);
+  running.push(await work({ address, keys, config, log, metrics }));
+  log.info({ metrics_url: metrics?.url }, "working");
 }
+
+const command = defineCommand({
+  name: "work",
+  about:
+    "Does the background work. It mints coupons, orders events, delivers webhooks, closes business days, expires " +
+    "coupons, prunes old rows and checks the invariants. Any number of these processes may run on a migrated " +
+    "database. Ctrl-C or SIGTERM stops it; another process continues what it leaves.",
+  settings: [...programSettings, ...workSettings],
+  examples: ["npm run work", "WEBHOOK_ALLOW=10.0.0.0/8 npm run work"],
+  exitCodes: "0 stopped by a signal, 1 failed",
+  run: workAlone,
+});
+
+if (isProgram(import.meta)) await runCommand("npm run work", command);

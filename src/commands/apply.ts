@@ -1,12 +1,14 @@
-// npm run apply -- FILE (or - for standard input)
-// Provisioning: creates or updates everything that FILE declares, all or nothing. Applying a file twice changes
-// nothing. Prints JSON, with the secrets that this run generated; no later run can show them again. Secrets are sealed
-// here, so that the database never sees one.
+// npm run apply is provisioning: it creates or updates everything that FILE declares, all or nothing. Applying a file
+// twice changes nothing. It prints JSON, with the secrets that this run generated; no later run can show them again.
+// Secrets are sealed here, so that the database never sees one.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { isProgram, messageOf } from "../common/program.ts";
+import { runCommand } from "../common/run-command.ts";
+import { keySettings } from "../common/settings.ts";
 import { createCodeFinder } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
@@ -136,11 +138,16 @@ async function readDocument(file: string): Promise<unknown> {
   return document;
 }
 
-if (isProgram(import.meta)) {
-  await runProgram(async () => {
-    const [file, ...rest] = process.argv.slice(2);
-    if (file === undefined || rest.length > 0)
-      throw new Error("usage: npm run apply -- FILE (or - for standard input)");
+const command = defineCommand({
+  name: "apply",
+  about:
+    "Creates and updates the tenants, parties, merchants, templates and credentials that a JSON file declares, all " +
+    "or nothing. Applying the same file again changes nothing. It prints JSON with the generated secrets: no later " +
+    "run can show them again. docs/operate.md, Provisioning, explains the file.",
+  words: { file: { about: "the JSON file; - reads standard input" } },
+  settings: keySettings,
+  examples: ["npm run -s apply -- file.json", "npm run -s apply -- - < file.json"],
+  async run({ words: { file } }) {
     const config = readConfig();
     const document = await readDocument(file);
     const address = findAddress(config);
@@ -150,5 +157,7 @@ if (isProgram(import.meta)) {
       return apply(database, keys, document);
     });
     process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);
-  });
-}
+  },
+});
+
+if (isProgram(import.meta)) await runCommand("npm run -s apply", command);

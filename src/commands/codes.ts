@@ -1,14 +1,14 @@
-// npm run codes -- bat_… [--unreleased]
-// npm run codes -- bat_… --destroy --reason WHY
-// Streams the codes of a batch as CSV (coupon_id,code) to standard output, and nowhere else. The database has no codes:
-// this program derives them again from the master key, the batch's salt and the coupons' numbers. Before the first line
-// is written, the database records who exports the batch. --destroy deletes the salt instead: after that, no one can
-// derive the codes again.
+// npm run codes streams the codes of a batch as CSV (coupon_id,code) to standard output, and nowhere else. The
+// database has no codes: this program derives them again from the master key, the batch's salt and the coupons'
+// numbers. Before the first line is written, the database records who exports the batch. --destroy deletes the salt
+// instead: after that, no one can derive the codes again.
 import { once } from "node:events";
-import { parseArgs } from "node:util";
 import { stringify } from "csv-stringify/sync";
+import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram, runProgram } from "../common/program.ts";
+import { isProgram } from "../common/program.ts";
+import { runCommand } from "../common/run-command.ts";
+import { keySettings } from "../common/settings.ts";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Database } from "../database/types.ts";
@@ -17,7 +17,6 @@ import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 
 const pageSize = 5_000;
-const usage = "usage: npm run --silent codes -- BATCH [--unreleased | --destroy --reason WHY]";
 
 type Export = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
 type Row = { number: number; code_attempt: number; lookup_hash: string; coupon_id: string };
@@ -69,43 +68,46 @@ async function write(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, "drain");
 }
 
+const command = defineCommand({
+  name: "codes",
+  about:
+    "Writes the codes of a batch as CSV (coupon_id,code) to standard output. The batch is released, or with " +
+    "--unreleased finished. The audit log records each export. --destroy deletes the batch's salt instead: from then " +
+    "on nobody can derive its codes again, and printed codes keep working.",
+  forms: ["BATCH [--unreleased]", "BATCH --destroy --reason WHY"],
+  words: { batch: { about: "the batch, bat_…" } },
+  flags: {
+    unreleased: { type: "switch", about: "exports a batch that is not released yet" },
+    destroy: { type: "switch", about: "makes the codes impossible to export, for ever" },
+    reason: { type: "text", value: "WHY", about: "why they are destroyed, for the audit log" },
+  },
+  settings: keySettings,
+  examples: ["npm run -s codes -- bat_… > codes.csv", 'npm run -s codes -- bat_… --destroy --reason "printed"'],
+  refuse({ flags }) {
+    if (flags.destroy && flags.unreleased) return "--destroy and --unreleased exclude each other";
+    return flags.destroy === (flags.reason !== undefined) ? null : "--destroy and --reason WHY belong together";
+  },
+  async run({ words: { batch }, flags }) {
+    const config = readConfig();
+    const address = findAddress(config);
+    const keys = loadMasterKeys(config);
+    await withAdminDatabase(address, "coupon codes", async (database) => {
+      await checkKeys(database, keys);
+      if (flags.destroy) {
+        await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason]);
+        console.error(`${batch}: salt deleted; its codes cannot be derived again`);
+      } else {
+        await writeCsv(exportCodes(database, keys, batch, flags.unreleased));
+      }
+    });
+  },
+});
+
 if (isProgram(import.meta)) {
   // A reader that stops early (head, or a full disk downstream) must not look like a bug in this program.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
     process.exit(1);
   });
-  await runProgram(async () => {
-    const { values, positionals } = readArguments();
-    const [batch, ...rest] = positionals;
-    if (batch === undefined || rest.length > 0 || (values.destroy && values.unreleased)) throw new Error(usage);
-    if (values.destroy !== (values.reason !== undefined)) throw new Error(usage);
-    const config = readConfig();
-    const address = findAddress(config);
-    const keys = loadMasterKeys(config);
-    await withAdminDatabase(address, "coupon codes", async (database) => {
-      await checkKeys(database, keys);
-      if (values.destroy) {
-        await database.rows("select admin.destroy_codes($1, $2)", [batch, values.reason]);
-        console.error(`${batch}: salt deleted; its codes cannot be derived again`);
-      } else {
-        await writeCsv(exportCodes(database, keys, batch, values.unreleased));
-      }
-    });
-  });
-}
-
-function readArguments() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        unreleased: { type: "boolean", default: false },
-        destroy: { type: "boolean", default: false },
-        reason: { type: "string" },
-      },
-    });
-  } catch {
-    throw new Error(usage);
-  }
+  await runCommand("npm run -s codes", command);
 }

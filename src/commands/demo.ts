@@ -2,8 +2,11 @@
 // Prints each call and its answer, and fails when an answer is not the expected one. Codes are printed masked.
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { defineCommand } from "../common/command.ts";
 import { readConfig, type Config } from "../common/config.ts";
-import { runProgram } from "../common/program.ts";
+import { isProgram } from "../common/program.ts";
+import { runCommand } from "../common/run-command.ts";
+import { keySettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { withAdminDatabase } from "./admin-database.ts";
@@ -19,7 +22,7 @@ type Expected = { status: number; code?: string; isReplay?: boolean };
 
 const success: Expected = { status: 200 };
 
-await runProgram(async () => {
+async function playAll(): Promise<void> {
   const config = readConfig();
   const secrets = await readDemoSecrets(config.dataDir);
   if (secrets === null)
@@ -50,7 +53,7 @@ await runProgram(async () => {
     place: { store: "S1", terminal: "T1" },
     afterReversal: "ISSUED",
   });
-});
+}
 
 async function play(config: Config, cast: Cast): Promise<void> {
   const { merchant, place } = cast;
@@ -181,3 +184,16 @@ function mask(code: string): string {
 function newRequest(): string {
   return `demo-${randomBytes(6).toString("hex")}`;
 }
+
+const command = defineCommand({
+  name: "demo",
+  about:
+    "Takes coupons of both demo tenants through every operation, over signed HTTP, and prints each call and its " +
+    "answer. Run it beside npm start, with the same HOST, PORT and DATA_DIR.",
+  settings: ["HOST", "PORT", ...keySettings],
+  examples: ["npm run demo", "PORT=9000 npm run demo"],
+  exitCodes: "0 all answers were as expected, 1 failed",
+  run: playAll,
+});
+
+if (isProgram(import.meta)) await runCommand("npm run demo", command);

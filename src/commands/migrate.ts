@@ -1,33 +1,13 @@
-// npm run migrate [-- --status | --dry-run]
-// Brings a database to this version of the source: migrations, functions, rights. src/migration/migrate.ts says how.
-import { parseArgs } from "node:util";
+// npm run migrate brings a database to this version of the source: migrations, functions, rights.
+// src/migration/migrate.ts says how.
+import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram, messageOf, runProgram } from "../common/program.ts";
+import { isProgram } from "../common/program.ts";
+import { runCommand } from "../common/run-command.ts";
+import { databaseSettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { readStatus, type Status } from "../migration/applied.ts";
 import { dryRun, migrate } from "../migration/migrate.ts";
-
-const usage = `usage: npm run migrate [-- --status | --dry-run]
-
-Applies pending migrations and loads the functions of db/code, all in one transaction.
-The database is DATABASE_URL, or else the embedded server that npm start runs in DATA_DIR.
-
-  --status   lists the migrations and says whether the functions are current; changes nothing
-  --dry-run  does everything, rolls it back, and prints what a migrate would do; it holds the
-             same locks as a migrate, for about half a second; online migrations are not tried
-  --help     prints this text`;
-
-function readArgs(): { status?: boolean; "dry-run"?: boolean; help?: boolean } {
-  const flag = { type: "boolean" } as const;
-  try {
-    const { values } = parseArgs({ options: { status: flag, "dry-run": flag, help: { ...flag, short: "h" } } });
-    if (values.status && values["dry-run"]) throw new Error("--status and --dry-run exclude each other");
-    return values;
-  } catch (error) {
-    console.error(`${messageOf(error)}\n\n${usage}`);
-    process.exit(2);
-  }
-}
 
 function formatStatus({ migrations, pending, unknown, code, isCodeCurrent }: Status): string {
   return [
@@ -42,13 +22,30 @@ function formatStatus({ migrations, pending, unknown, code, isCodeCurrent }: Sta
   ].join("\n");
 }
 
-if (isProgram(import.meta)) {
-  await runProgram(async () => {
-    const { status, "dry-run": isDryRun, help } = readArgs();
-    if (help) return console.log(usage);
+const command = defineCommand({
+  name: "migrate",
+  about:
+    "Brings the database to this version. It applies pending migrations and loads the functions of db/code, all in " +
+    "one transaction. The database is DATABASE_URL, or else the embedded server that npm start runs in DATA_DIR. " +
+    "It is safe to run again, and several at once. --dry-run holds the same locks for about half a second, and does " +
+    "not try online migrations.",
+  forms: ["[--status | --dry-run]"],
+  flags: {
+    status: { type: "switch", about: "lists the migrations and whether the functions are current; changes nothing" },
+    "dry-run": {
+      type: "switch",
+      about: "prints what a migrate would do, and rolls it back",
+    },
+  },
+  settings: databaseSettings,
+  examples: ["npm run migrate", "npm run migrate -- --status"],
+  refuse: ({ flags }) => (flags.status && flags["dry-run"] ? "--status and --dry-run exclude each other" : null),
+  async run({ flags }) {
     const address = findAddress(readConfig());
-    if (status) return console.log(formatStatus(await readStatus(address)));
-    const wasOutdated = await (isDryRun ? dryRun : migrate)(address, console.log);
+    if (flags.status) return console.log(formatStatus(await readStatus(address)));
+    const wasOutdated = await (flags["dry-run"] ? dryRun : migrate)(address, console.log);
     if (!wasOutdated) console.log("database is up to date");
-  });
-}
+  },
+});
+
+if (isProgram(import.meta)) await runCommand("npm run migrate", command);

@@ -1,15 +1,16 @@
-// npm run statements -- verify
-// Renders the files of every ready statement again, detail from the ledger and summary from its stored lines. Compares
-// rows, bytes and sha256 with the stored values, and each summary with the sum of its details. Prints the differences;
-// the exit code is 1 if there are any.
+// npm run statements -- verify renders the files of every ready statement again, detail from the ledger and summary
+// from its stored lines. It compares rows, bytes and sha256 with the stored values, and each summary with the sum of
+// its details. It prints the differences.
+import { defineCommand, groupCommands } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram, runProgram } from "../common/program.ts";
+import { isProgram } from "../common/program.ts";
+import { runCommand } from "../common/run-command.ts";
+import { databaseSettings } from "../common/settings.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { withAdminDatabase } from "./admin-database.ts";
 
-const usage = "usage: npm run --silent statements -- verify";
 const statementsPerPage = 100;
 
 type Row = {
@@ -123,9 +124,15 @@ function reader(kind: Kind, fields: Line["fields"]): Field {
 // Both files write amounts with the currency's decimals, so the digits are minor units.
 const toMinor = (amount: string) => BigInt(amount.replace(".", ""));
 
-if (isProgram(import.meta)) {
-  await runProgram(async () => {
-    if (process.argv.slice(2).join(" ") !== "verify") throw new Error(usage);
+const verifyCommand = defineCommand({
+  name: "verify",
+  about:
+    "Recomputes every closed statement from the ledger and compares. It prints each difference, and how many " +
+    "statements it checked.",
+  settings: databaseSettings,
+  examples: ["npm run -s statements -- verify"],
+  exitCodes: "0 no differences, 1 differences or failed",
+  async run() {
     let [checked, wrong] = [0, 0];
     await withAdminDatabase(findAddress(readConfig()), "coupon statements", async (database) => {
       for await (const { statement, differences } of verify(database)) {
@@ -136,5 +143,14 @@ if (isProgram(import.meta)) {
     });
     console.log(`${checked} statements checked, ${wrong === 0 ? "no differences" : `${wrong} differ`}`);
     if (wrong > 0) process.exitCode = 1;
-  });
-}
+  },
+});
+
+const command = groupCommands({
+  name: "statements",
+  about: "Checks the statements of closed business days.",
+  settings: databaseSettings,
+  commands: [verifyCommand],
+});
+
+if (isProgram(import.meta)) await runCommand("npm run -s statements", command);

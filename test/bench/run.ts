@@ -5,7 +5,9 @@ import { writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import path from "node:path";
 import { connect } from "../../src/database/connect.ts";
-import { onStop, runProgram } from "../../src/common/program.ts";
+import { defineCommand } from "../../src/common/command.ts";
+import { onStop } from "../../src/common/program.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { benchExpire } from "./expire.ts";
 import { benchFeed } from "./feed.ts";
 import { printTable, type Report } from "./results.ts";
@@ -18,7 +20,7 @@ import { benchMint } from "./mint.ts";
 import { stopLoggedPrograms } from "../support/logged-program.ts";
 import { benchRates, rateNames, type RateName } from "./rates.ts";
 import { startServer, type Server } from "./server.ts";
-import { readSettings, settingsText, type Settings } from "./settings.ts";
+import { readSettings, settingTexts, type Settings } from "./settings.ts";
 import { openEnvironment } from "./environment.ts";
 import { benchStatement } from "./statement.ts";
 import { benchWebhooks } from "./webhooks.ts";
@@ -40,14 +42,7 @@ const sharedNames = [...rateNames, "fixed", "single", "held"] as const;
 const byNameOnly = new Set(["scale", "footprint", "floods"]);
 const names = [...sharedNames, ...Object.keys(benches)];
 
-await runProgram(async () => {
-  const wanted = process.argv.slice(2);
-  if (wanted.some((name) => name.startsWith("-")))
-    return console.log(
-      `${settingsText}\n\nNAME: ${names.join(", ")}\nWithout a name: all except ${[...byNameOnly].join(" and ")}`,
-    );
-  const unknown = wanted.find((name) => !(names as string[]).includes(name));
-  if (unknown !== undefined) throw new Error(`unknown benchmark ${unknown}: use ${names.join(", ")}`);
+async function measure(wanted: string[]): Promise<void> {
   const isShort = wanted.length === 0;
   const chosen: string[] = isShort ? names.filter((name) => !byNameOnly.has(name)) : wanted;
   const settings = readSettings(isShort);
@@ -74,7 +69,7 @@ await runProgram(async () => {
     await end();
   }
   process.exit(0);
-});
+}
 
 async function endAll(server: Server): Promise<void> {
   endChildProcesses();
@@ -123,3 +118,24 @@ function commitOf(): string {
     return "no git";
   }
 }
+
+const command = defineCommand({
+  name: "bench",
+  about:
+    "Measures the service on this machine, prints tables and writes a file of results. It creates and drops " +
+    "databases coupon_bench_…, and ignores DATABASE_URL, so that nobody measures on a database in use by mistake.",
+  words: {
+    name: {
+      about: `one or more of ${names.join(", ")}; without a name all except ${[...byNameOnly].join(", ")}`,
+      isOptional: true,
+      isRepeated: true,
+      choices: names,
+    },
+  },
+  settings: settingTexts,
+  examples: ["npm run bench -- http mint", "BENCH_SECONDS=20 npm run bench -- fixed"],
+  exitCodes: "0 done, 1 a wrong answer, a broken invariant or failed",
+  run: ({ words }) => measure(words.name),
+});
+
+await runCommand("npm run bench", command);

@@ -1,24 +1,22 @@
 // The settings of a run: names on the command line, sizes in the environment.
 import path from "node:path";
 
-export const settingsText = `npm run bench [-- NAME…]
-
-  BENCH_DATABASE_URL   an existing server, with a superuser's login. The run creates and drops databases coupon_bench_….
-                       Default: an embedded server for this run. DATABASE_URL is ignored, so that nobody measures on a
-                       database in use by mistake
-  BENCH_SECONDS        length of a round (5)
-  BENCH_ROUNDS         rounds of each compared program (5)
-  BENCH_COUPONS        coupons minted before the rounds (300000)
-  BENCH_WORKER         on: a worker runs during the rounds of floor, function and http… (off)
-  BENCH_MINT           mint: coupons of the batch (1000000; 100000 without NAME)
-  BENCH_EXPIRE         expire: coupons that are due at once (200000; 20000 without NAME)
-  BENCH_EVENTS         feed and webhooks: events (100000; 20000 without NAME)
-  BENCH_ENTRIES        statement: ledger entries (1000000; 100000 without NAME)
-  BENCH_SCALE          scale: coupons of the small and the large database (100000,10000000)
-  BENCH_REDEMPTIONS    scale: redemptions in the large database (1000000)
-  BENCH_QUIET_SECONDS  footprint: seconds without load (60)
-  BENCH_LOAD_SECONDS   footprint: seconds under load (600)
-  BENCH_RESULTS        file of the results (test/bench/results.json)`;
+export const settingTexts = {
+  BENCH_DATABASE_URL: "an existing server, with a superuser's login (an embedded server for this run)",
+  BENCH_SECONDS: "length of a round (5)",
+  BENCH_ROUNDS: "rounds of each compared program (5)",
+  BENCH_COUPONS: "coupons minted before the rounds (300000)",
+  BENCH_WORKER: "on: a worker runs during the rounds of floor, function and http… (off)",
+  BENCH_MINT: "mint: coupons of the batch (1000000; 100000 without NAME)",
+  BENCH_EXPIRE: "expire: coupons that are due at once (200000; 20000 without NAME)",
+  BENCH_EVENTS: "feed and webhooks: events (100000; 20000 without NAME)",
+  BENCH_ENTRIES: "statement: ledger entries (1000000; 100000 without NAME)",
+  BENCH_SCALE: "scale: coupons of the small and the large database (100000,10000000)",
+  BENCH_REDEMPTIONS: "scale: redemptions in the large database (1000000)",
+  BENCH_QUIET_SECONDS: "footprint: seconds without load (60)",
+  BENCH_LOAD_SECONDS: "footprint: seconds under load (600)",
+  BENCH_RESULTS: "file of the results (test/bench/results.json)",
+};
 
 export type Settings = ReturnType<typeof readSettings>;
 

@@ -1,21 +1,14 @@
-// npm run chaos [-- --seed N --cycles 30 --rate 200 --fault NAME]: causes every known fault while clients use the
-// service, and checks that nothing is lost, done twice or invented. The exit code is 1 if something is, or if an answer
-// came too late.
-import { parseArgs } from "node:util";
-import { onStop, runProgram } from "../../src/common/program.ts";
+// npm run chaos causes every known fault while clients use the service, and checks that nothing is lost, done twice or
+// invented.
+import { defineCommand } from "../../src/common/command.ts";
+import { onStop } from "../../src/common/program.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { runChaos, type Report } from "./chaos.ts";
 import { chooseFaults, faults } from "./faults.ts";
 
-const usage = `npm run chaos [-- OPTIONS]
-  --seed N      repeats a run: the same operations and faults (default: a new seed)
-  --cycles N    number of faults, one after the other (30)
-  --rate N      requests per second (200)
-  --fault NAME  only this fault: ${Object.keys(faults).join(", ")}`;
+type Options = { seed: number; cycles: number; rate: number; fault: string | null };
 
-await runProgram(async () => {
-  const options = readOptions();
-  if (options === null) return console.log(usage);
-  const { seed, cycles, rate, fault } = options;
+async function runFaults({ seed, cycles, rate, fault }: Options): Promise<void> {
   // The programs and the server end with this process. The next run removes leftover folders.
   onStop(async () => {});
   const { names, skipped } = chooseFaults(seed, cycles, fault);
@@ -27,30 +20,6 @@ await runProgram(async () => {
   );
   printReport(report, seed);
   process.exit(report.failures.length === 0 ? 0 : 1);
-});
-
-function readOptions(): { seed: number; cycles: number; rate: number; fault: string | null } | null {
-  try {
-    const { values } = parseArgs({
-      options: {
-        seed: { type: "string" },
-        cycles: { type: "string", default: "30" },
-        rate: { type: "string", default: "200" },
-        fault: { type: "string" },
-      },
-    });
-    const [seed, cycles, rate] = [
-      Number(values.seed ?? Math.floor(Math.random() * 1_000_000)),
-      Number(values.cycles),
-      Number(values.rate),
-    ];
-    const isFault = values.fault === undefined || Object.hasOwn(faults, values.fault);
-    return [seed, cycles, rate].every((number) => Number.isInteger(number) && number > 0) && isFault
-      ? { seed, cycles, rate, fault: values.fault ?? null }
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 function printReport(report: Report, seed: number): void {
@@ -88,3 +57,27 @@ function printReport(report: Report, seed: number): void {
     failures.length === 0 ? "all held" : `${failures.length} failures; repeat with: npm run chaos -- --seed ${seed}`,
   );
 }
+
+const command = defineCommand({
+  name: "chaos",
+  about:
+    "Breaks the service under load, then proves that nothing was lost, done twice or made up. It starts a database, " +
+    "serve and work for this run.",
+  flags: {
+    seed: { type: "count", value: "N", about: "repeats a run: the same operations and faults (a new seed)" },
+    cycles: { type: "count", value: "N", about: "number of faults, one after the other", default: 30 },
+    rate: { type: "count", value: "N", about: "requests per second", default: 200 },
+    fault: {
+      type: "text",
+      value: "NAME",
+      about: `only this fault: ${Object.keys(faults).join(", ")}`,
+      choices: Object.keys(faults),
+    },
+  },
+  examples: ["npm run chaos -- --cycles 10", 'npm run chaos -- --seed 7 --fault "kill api"'],
+  exitCodes: "0 all held, 1 something was lost, wrong or too late, or failed",
+  run: ({ flags: { seed, fault, ...more } }) =>
+    runFaults({ ...more, seed: seed ?? 1 + Math.floor(Math.random() * 1_000_000), fault: fault ?? null }),
+});
+
+await runCommand("npm run chaos", command);

@@ -14,7 +14,7 @@ t.test("verify finds changes made with triggers disabled, and names the statemen
     stdout: "6 statements checked, no differences\n",
     stderr: "",
   });
-  t.match(await runProgram(service, "statements", []), { code: 1, stdout: "", stderr: /^usage: / });
+  t.match(await runProgram(service, "statements", []), { code: 2, stdout: "", stderr: /\nusage: / });
 
   const superuser = openSession(service.address, { name: "coupon test" });
   t.teardown(() => superuser.end());

@@ -1,6 +1,7 @@
 // npm run webhooks: the commands of an operator.
 import t from "tap";
-import { runCommand } from "../../src/commands/webhooks.ts";
+import { chooseCommand } from "../../src/common/command.ts";
+import { webhooks } from "../../src/commands/webhooks.ts";
 import { runProgram } from "../support/program.ts";
 import { startReceiver, status, take, verify } from "../support/receiver.ts";
 import {
@@ -11,6 +12,11 @@ import {
   tenant,
   type Subscribed,
 } from "../support/subscribers.ts";
+
+async function runCommand(context: ReturnType<typeof contextOf>, args: string[]): Promise<string> {
+  const { command, args: rest } = chooseCommand(webhooks, args);
+  return command.read(rest)(context);
+}
 
 const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys: service.keys });
 
@@ -121,18 +127,23 @@ t.test("disable parks waiting deliveries, enable starts new ones", async (t) => 
   t.strictSame(receiver.received.map(({ id }) => id).sort(), [...events].sort());
 });
 
-t.test("a wrong command prints one line or the usage, and changes nothing", async (t) => {
+t.test("a wrong command is refused with a sentence, and changes nothing", async (t) => {
   const fixture = await subscribe(t, ["http://127.0.0.1:9/"]);
   const why = ["--reason", "why"];
   const rows: [string[], RegExp][] = [
-    [[], /^usage: /],
-    [["toString"], /^usage: /],
-    [["status", "a", "b", "c"], /^usage: /],
-    [["log", tenant], /^usage: /],
-    [["status", "--x"], /^usage: /],
-    [["parked", "--limit", "0"], /^usage: /],
-    [["replay", tenant, "pty_s1", ...why], /^usage: /],
-    [["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", ...why], /^usage: /],
+    [[], /^COMMAND is missing$/],
+    [["toString"], /^unknown command "toString"$/],
+    [["status", "a", "b", "c"], /^unexpected argument "c"$/],
+    [["log", tenant], /^PARTY is missing$/],
+    [["status", "--x"], /^unknown option --x$/],
+    [["parked", "--limit", "0"], /^--limit must be a number from 1, not "0"$/],
+    [["replay", tenant, "pty_s1", ...why], /^name an EVENT, or a PARTY with FROM and TO or with --parked$/],
+    [["replay", tenant, "evt_1", "--parked", ...why], /^name an EVENT, or a PARTY/],
+    [["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", ...why], /^TO is missing$/],
+    [
+      ["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "--parked", ...why],
+      /^FROM and TO belong to a PARTY, without --parked$/,
+    ],
     [
       ["replay", tenant, "pty_s1", "yesterday", "today", ...why],
       /^yesterday: must be an ISO 8601 timestamp with a zone, such as 2026-01-31T00:00:00Z$/,
@@ -141,7 +152,7 @@ t.test("a wrong command prints one line or the usage, and changes nothing", asyn
       ["replay", tenant, "pty_s1", "2026-01-01T00:00:00", "2026-01-02T00:00:00", ...why],
       /must be an ISO 8601 timestamp with a zone/,
     ],
-    [["rotate", tenant, "pty_s1"], /^a patch needs a reason$/],
+    [["rotate", tenant, "pty_s1"], /^--reason WHY is missing$/],
     [["disable", tenant, "pty_s1", "--reason", " "], /^a patch needs a reason$/],
     [["enable", tenant, "pty_maker", ...why], /^tenant ten_w has no party pty_maker with a webhook$/],
     [["rotate", "ten_none", "pty_s1", ...why], /has no party/],
@@ -151,7 +162,7 @@ t.test("a wrong command prints one line or the usage, and changes nothing", asyn
   for (const [args, message] of rows)
     await t.rejects(runCommand(contextOf(fixture), args), { message }, args.join(" "));
   t.match(
-    await runProgram(fixture.service, "webhooks", ["rotate", tenant, "pty_s1"]),
+    await runProgram(fixture.service, "webhooks", ["rotate", tenant, "pty_s1", "--reason", " "]),
     { code: 1, stdout: "", stderr: "a patch needs a reason\n" },
     "as a program",
   );

@@ -1,50 +1,16 @@
-// npm run model -- [--variant A] [--runs 10000] [--seed N] [--lanes 24] [--minutes M] [--replay SEED:PATH]
-//
-// The long form of the model tests, on a new server (see test/support/server.ts). It ends after the given number of
-// runs or minutes, or at the first mismatch, which it shrinks and prints. Without --variant it tests both. The runs are
-// split into parts, each with a new database, because a large database is slower to compare. Each part ends by
-// comparing feed and statement.
-import { parseArgs } from "node:util";
+// npm run model is the long form of the model tests, on a new server (see test/support/server.ts). It ends after the
+// given number of runs or minutes, or at the first mismatch, which it shrinks and prints. Without --variant it tests
+// both. The runs are split into parts, each with a new database, because a large database is slower to compare. Each
+// part ends by comparing feed and statement.
 import { dropDatabases, makeTemplate } from "../support/database.ts";
 import { startServer } from "../support/server.ts";
-import { runProgram } from "../../src/common/program.ts";
+import { defineCommand } from "../../src/common/command.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { search, type Plan } from "./search.ts";
 import { compareTotals } from "./totals.ts";
 import { openEnvironment } from "./environment.ts";
 
 type LongPlan = Plan & { lanes: number };
-type Options = LongPlan & { variants: ("A" | "B")[] };
-
-function readOptions(): Options {
-  const { values } = parseArgs({
-    options: {
-      variant: { type: "string" },
-      runs: { type: "string", default: "10000" },
-      seed: { type: "string" },
-      lanes: { type: "string", default: "24" },
-      minutes: { type: "string" },
-      replay: { type: "string" },
-    },
-  });
-  const count = (name: string, text: string) => {
-    if (!/^\d{1,9}$/.test(text)) throw new Error(`--${name} must be a number`);
-    return Number(text);
-  };
-  if (values.variant !== undefined && values.variant !== "A" && values.variant !== "B")
-    throw new Error("--variant must be A or B");
-  const replay = /^(-?\d+):([\d:]+)$/.exec(values.replay ?? "");
-  if (values.replay !== undefined && (replay === null || values.variant === undefined))
-    throw new Error("--replay must be SEED:PATH, and needs --variant");
-  return {
-    variants: values.variant === undefined ? ["A", "B"] : [values.variant],
-    runs: replay === null ? count("runs", values.runs) : 1,
-    lanes: count("lanes", values.lanes),
-    seed: values.seed === undefined ? Date.now() % 1_000_000_000 : count("seed", values.seed),
-    ...(values.minutes !== undefined && { withinMs: count("minutes", values.minutes) * 60_000 }),
-    ...(replay !== null && { replay: { seed: Number(replay[1]), path: replay[2]! } }),
-  };
-}
-
 const runsPerPart = 500;
 
 // Returns false when a mismatch was found.
@@ -89,8 +55,7 @@ async function runPart(variant: "A" | "B", plan: Plan): Promise<{ runs: number; 
   }
 }
 
-await runProgram(async () => {
-  const { variants, ...plan } = readOptions();
+async function runModel(variants: readonly ("A" | "B")[], plan: LongPlan): Promise<void> {
   const server = await startServer();
   const prefix = `coupon_model_${Date.now().toString(36)}_`;
   let isFine = true;
@@ -103,4 +68,44 @@ await runProgram(async () => {
     await server.stop();
   }
   process.exit(isFine ? 0 : 1);
+}
+
+const bothVariants = ["A", "B"] as const;
+const replayForm = /^(-?\d+):([\d:]+)$/;
+
+const command = defineCommand({
+  name: "model",
+  about:
+    "Compares random coupon lives with a small model of the rules. It ends after the given runs or minutes, or at " +
+    "the first mismatch, which it shrinks and prints with its --replay.",
+  flags: {
+    variant: { type: "text", value: "NAME", about: "A or B (both, one after the other)", choices: bothVariants },
+    runs: { type: "count", value: "N", about: "coupon lives per variant", default: 10_000 },
+    seed: { type: "count", value: "N", about: "repeats a run (a new seed)" },
+    lanes: { type: "count", value: "N", about: "lives at the same time", default: 24 },
+    minutes: { type: "count", value: "N", about: "ends after so many minutes (no limit)" },
+    replay: { type: "text", value: "SEED:PATH", about: "repeats one life that a run has printed" },
+  },
+  examples: ["npm run model -- --variant A --runs 500 --seed 1 --minutes 3"],
+  exitCodes: "0 no mismatch, 1 a mismatch or failed",
+  refuse({ flags: { replay, variant } }) {
+    if (replay === undefined) return null;
+    if (variant === undefined) return "--replay needs --variant";
+    return replayForm.test(replay) ? null : "--replay must be SEED:PATH";
+  },
+  async run({ flags: { variant, runs, seed, lanes, minutes, replay } }) {
+    const [, replaySeed, path] = replayForm.exec(replay ?? "") ?? [];
+    await runModel(
+      bothVariants.filter((name) => variant === undefined || name === variant),
+      {
+        lanes,
+        runs: replay === undefined ? runs : 1,
+        seed: seed ?? 1 + (Date.now() % 999_999_999),
+        ...(minutes !== undefined && { withinMs: minutes * 60_000 }),
+        ...(path !== undefined && { replay: { seed: Number(replaySeed), path } }),
+      },
+    );
+  },
 });
+
+await runCommand("npm run model", command);

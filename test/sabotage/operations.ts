@@ -113,6 +113,27 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/db/admin/access.test.ts", "test/commands/codes.test.ts"],
   },
   {
+    name: "unknown options",
+    edits: [edit("src/common/command.ts", "if (flag === undefined || ", "if (flag === undefined) continue;\n    if (")],
+    tests: ["test/commands/help.test.ts", "test/common/command.test.ts"],
+  },
+  {
+    name: "surplus words",
+    edits: [edit("src/common/command.ts", "if (left.length > 0) throw", "if (left.length < 0) throw")],
+    tests: ["test/commands/help.test.ts", "test/common/command.test.ts"],
+  },
+  {
+    name: "--help runs nothing",
+    edits: [
+      edit(
+        "src/common/run-command.ts",
+        "if (asksForHelp(args)) return console.log(",
+        "if (asksForHelp(args)) console.log(",
+      ),
+    ],
+    tests: ["test/commands/help.test.ts"],
+  },
+  {
     name: "ports come before the database",
     edits: [
       edit("src/main.ts", "  const listening = await listen(config, log);\n", ""),

@@ -8,7 +8,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { runProgram } from "../../src/common/program.ts";
+import { defineCommand } from "../../src/common/command.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { change, check, copyCheckout, root, type Edit } from "../support/copy.ts";
 import { readResults } from "./results.ts";
 import type { Sabotage } from "./sabotage.ts";
@@ -70,8 +71,7 @@ async function judge({ edits, tests }: Sabotage): Promise<{ isNoticed: boolean; 
   return { isNoticed: true, text: shown.join("; ") };
 }
 
-await runProgram(async () => {
-  const words = process.argv.slice(2);
+async function sabotage(words: string[]): Promise<void> {
   const chosen = sabotages.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
   if (chosen.length === 0) throw new Error("no sabotage has a name with these words");
   const files = [...new Set([smoke, ...chosen.flatMap(({ tests }) => tests)])];
@@ -84,13 +84,26 @@ await runProgram(async () => {
   console.log(`${files.length} files pass without a sabotage`);
 
   let missed = 0;
-  for (const sabotage of chosen) {
-    const { isNoticed, text } = await judge(sabotage);
+  for (const each of chosen) {
+    const { isNoticed, text } = await judge(each);
     if (!isNoticed) missed += 1;
-    console.log(
-      `| ${sabotage.name}${sabotage.behind === undefined ? "" : ` (next guard: ${sabotage.behind})`} | ${text} |`,
-    );
+    console.log(`| ${each.name}${each.behind === undefined ? "" : ` (next guard: ${each.behind})`} | ${text} |`);
   }
   console.log(`${chosen.length} sabotages, ${chosen.length - missed} noticed, ${missed} missed`);
   process.exit(missed === 0 ? 0 : 1);
+}
+
+const command = defineCommand({
+  name: "sabotage",
+  about:
+    "Removes one guard at a time in a copy of the checkout, and expects the named tests to fail. All of them take " +
+    "half an hour.",
+  words: {
+    word: { about: "runs the guards whose names contain one of the words", isOptional: true, isRepeated: true },
+  },
+  examples: ["npm run sabotage -- lease tag"],
+  exitCodes: "0 every removal was noticed, 1 one was not, or failed",
+  run: ({ words }) => sabotage(words.word),
 });
+
+await runCommand("npm run sabotage", command);

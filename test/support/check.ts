@@ -1,7 +1,8 @@
 // `npm run check`: types, linter, format, project rules. All of them run, so that one round shows everything.
 import { spawnSync } from "node:child_process";
 import path from "node:path";
-import { runProgram } from "../../src/common/program.ts";
+import { defineCommand } from "../../src/common/command.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { findBreaches } from "./project-rules/find-breaches.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -18,13 +19,21 @@ function checkProjectRules(): boolean {
   return breaches.length === 0;
 }
 
-await runProgram(async () => {
-  const results = [
-    runTool("tsc", ["--noEmit"]),
-    runTool("oxlint", ["--deny-warnings"]),
-    runTool("prettier", ["--check", "--log-level", "warn", "src", "test", "db", "ley.config.js"]),
-    checkProjectRules(),
-  ];
-  console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");
-  process.exit(results.every(Boolean) ? 0 : 1);
+const command = defineCommand({
+  name: "check",
+  about: "Checks types, style, format and the project rules, in seconds.",
+  examples: ["npm run -s check"],
+  exitCodes: "0 all checks passed, 1 some failed",
+  async run() {
+    const results = [
+      runTool("tsc", ["--noEmit"]),
+      runTool("oxlint", ["--deny-warnings"]),
+      runTool("prettier", ["--check", "--log-level", "warn", "src", "test", "db", "ley.config.js"]),
+      checkProjectRules(),
+    ];
+    console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");
+    process.exit(results.every(Boolean) ? 0 : 1);
+  },
 });
+
+await runCommand("npm run check", command);

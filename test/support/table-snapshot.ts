@@ -7,7 +7,9 @@ import { databaseFolder } from "../../src/migration/db-files.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import type { Session } from "../../src/database/types.ts";
-import { isProgram, runProgram } from "../../src/common/program.ts";
+import { defineCommand } from "../../src/common/command.ts";
+import { isProgram } from "../../src/common/program.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { startScratch } from "./scratch-server.ts";
 
@@ -163,4 +165,11 @@ async function listAttachments(session: Session, table: number): Promise<string[
   return attachments.map(({ line }) => line);
 }
 
-if (isProgram(import.meta)) await runProgram(writeSnapshot);
+const command = defineCommand({
+  name: "snapshot",
+  about: "Rewrites db/tables.sql from the migrations, on a database server for this run.",
+  examples: ["npm run snapshot"],
+  run: writeSnapshot,
+});
+
+if (isProgram(import.meta)) await runCommand("npm run snapshot", command);

@@ -1,0 +1,29 @@
+// Runs the command that a command line names. Help goes to standard output with exit code 0. A command line that is not
+// understood gets a sentence and the usage on standard error, with exit code 2. Both happen before any setting is read.
+import { asksForHelp, chooseCommand, UsageError, type Command } from "./command.ts";
+import { formatHelp, formatUsage, join } from "./help.ts";
+import { runProgram } from "./program.ts";
+
+/**
+ * `call` is what the user types, for example `npm run -s codes`. `around` makes what all commands of a group need, and
+ * runs the chosen one with it.
+ */
+export async function runCommand<C, R>(
+  call: string,
+  root: Command<C, R>,
+  around: (run: (context: C) => Promise<R>) => Promise<unknown> = (run) => run(undefined as C),
+): Promise<void> {
+  const { command, names, args } = chooseCommand(root, process.argv.slice(2));
+  const wholeCall = names.reduce(join, call);
+  if (asksForHelp(args)) return console.log(formatHelp(wholeCall, command));
+  let run: (context: C) => Promise<R>;
+  try {
+    run = command.read(args);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    console.error(`${error.message}\n${formatUsage(wholeCall, command)}\nhelp:  ${join(wholeCall, "--help")}`);
+    process.exitCode = 2;
+    return;
+  }
+  await runProgram(async () => void (await around(run)));
+}

@@ -1,0 +1,25 @@
+// The settings that commands name in their help. config.ts reads them, docs/operate.md explains them.
+
+export const databaseSettings = ["DATABASE_URL", "DATA_DIR"] as const;
+export const keySettings = [...databaseSettings, "COUPON_MASTER_KEY"] as const;
+export const programSettings = [...keySettings, "METRICS_PORT", "METRICS_HOST", "LOG_LEVEL"] as const;
+export const serveSettings = [
+  "PORT",
+  "HOST",
+  "RATE_LIMIT",
+  "RATE_LIMIT_BURST",
+  "UNKNOWN_CODE_LIMIT",
+  "MAX_BODY_BYTES",
+  "MAX_HEADER_BYTES",
+  "HEADERS_TIMEOUT_SECONDS",
+  "REQUEST_TIMEOUT_SECONDS",
+  "KEEP_ALIVE_TIMEOUT_SECONDS",
+  "MAX_CONNECTIONS",
+  "MAX_OPEN_REQUESTS",
+] as const;
+export const workSettings = [
+  "WEBHOOK_ALLOW",
+  "REQUEST_RETENTION_DAYS",
+  "DELIVERY_LOG_RETENTION_DAYS",
+  "FEED_RETENTION_DAYS",
+] as const;
