@@ -14,6 +14,8 @@ const names = Object.keys(scripts).filter((name) => name !== "test" && name !== 
 const settings = [...readFileSync(path.join(root, "docs/operate.md"), "utf8").matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
   .flatMap(([, cell]) => cell!.match(/[A-Z_]+/g)!)
   .sort();
+// Several dozen programs, on a machine that may be busy.
+t.setTimeout(600_000);
 const dataDir = path.join(t.testdir(), "data");
 
 async function run(name: string, ...args: string[]): Promise<Result> {
@@ -26,20 +28,20 @@ async function run(name: string, ...args: string[]): Promise<Result> {
 const callOf = (name: string) => `npm ${name === "start" ? "" : "run (-s )?"}${name}`;
 
 for (const name of names) {
-  t.test(`${name} --help: on standard output, without a database or a valid setting`, async (t) => {
-    const help = await run(name, "--help");
-    t.match(help, { code: 0, stderr: "", stdout: new RegExp(`^usage: ${callOf(name)}( |\n)`) });
-    t.match(help.stdout, /\n {2}-h, --help +prints this text\n/);
-    t.match(help.stdout, /\nExit codes: 0 [^\n]+, 1 [^\n]+, 2 wrong arguments\n$/);
-    t.strictSame(await run(name, "-h"), help);
-    t.strictSame(await run(name, "any", "--help", "--nonsense"), help, "whatever else is there");
-  });
+  t.test(
+    `${name} -h, whatever else is there: help on standard output, without a database or a valid setting`,
+    async (t) => {
+      const help = await run(name, "any", "-h", "--nonsense");
+      t.match(help, { code: 0, stderr: "", stdout: new RegExp(`^usage: ${callOf(name)}( |\n)`) });
+      t.match(help.stdout, /\n {2}-h, --help +prints this text\n/);
+      t.match(help.stdout, /\nExit codes: 0 [^\n]+, 1 [^\n]+, 2 wrong arguments\n$/);
+    },
+  );
 
   t.test(`${name} with an unknown option or a surplus word: exit code 2, and nothing happens`, async (t) => {
     const usage = `usage: ${callOf(name)}[^]*\nhelp:  ${callOf(name)} -- --help\n$`;
-    // Its words are free.
-    const surplus = name === "sabotage" ? [] : [["one", "two", "three"]];
-    for (const args of [["--nonsense"], ["-x"], ...surplus])
+    const surplus = ["start", "migrate", "codes"].includes(name) ? [["one", "two", "three"]] : [];
+    for (const args of [["--nonsense"], ...surplus])
       t.match(
         await run(name, ...args),
         { code: 2, stdout: "", stderr: new RegExp(`^[^\n]+\n${usage}`) },
