@@ -1,7 +1,8 @@
 // Checks of idempotency: whether an answer is a replay or a refusal of a reused key, and that nothing changed.
 import type { Test } from "tap";
 import type { Reply } from "./client.ts";
-import type { Running } from "./service.ts";
+import { tenants } from "./provisioning.ts";
+import { startService, type Running } from "./service.ts";
 import { readState } from "./state.ts";
 
 export const isReplay = (reply: Reply) => reply.headers["idempotent-replayed"] === "true";
@@ -36,4 +37,12 @@ export function createReplayChecks(service: Running): ReplayChecks {
       t.strictSame(await readEverything(service), before, "a refusal changes nothing");
     },
   };
+}
+
+// The service with all tenants, and a client of Variant A with coupons to use.
+export async function startReplayService(t: Test) {
+  const service = await startService(t, { tenants });
+  const a = service.as("ak_a");
+  const makeCoupons = async (count: number) => (await service.makeBatch(a, "tpl_fixed", count)).codes;
+  return { service, a, makeCoupons, ...createReplayChecks(service) };
 }

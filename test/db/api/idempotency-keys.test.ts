@@ -1,23 +1,13 @@
 // How retries are recognised: by request_id or idempotency-key, per caller. Also the writes that remember more than
 // recorded requests do: cancels that arrive before their lock, and batch creates.
 import t from "tap";
-import { client, type Client } from "../../support/client.ts";
+import { client } from "../../support/client.ts";
 import { tenants } from "../../support/provisioning.ts";
-import { createReplayChecks, isReplay, type ReplayChecks } from "../../support/replays.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { isReplay, startReplayService } from "../../support/replays.ts";
+import { newRequestId } from "../../support/service.ts";
 
 const redeemPath = "/v1/coupons/redeem";
-let service: Running;
-let a: Client;
-let isReplayOf: ReplayChecks["isReplayOf"];
-let isReused: ReplayChecks["isReused"];
-t.before(async () => {
-  service = await startService(t, { tenants });
-  a = service.as("ak_a");
-  ({ isReplayOf, isReused } = createReplayChecks(service));
-});
-
-const makeCoupons = async (count: number) => (await service.makeBatch(a, "tpl_fixed", count)).codes;
+const { service, a, isReplayOf, isReused, makeCoupons } = await startReplayService(t);
 
 t.test("A retry is recognised by its request_id or by its idempotency-key", async (t) => {
   const [code, other] = await makeCoupons(2);

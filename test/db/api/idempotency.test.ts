@@ -1,23 +1,12 @@
 // Idempotency: a write that was decided has one answer forever. The same request gets it again; another request under
 // the same ID is refused.
 import t from "tap";
-import type { Client } from "../../support/client.ts";
 import { tenants } from "../../support/provisioning.ts";
-import { createReplayChecks, isReplay, type ReplayChecks } from "../../support/replays.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { isReplay, startReplayService } from "../../support/replays.ts";
+import { newRequestId } from "../../support/service.ts";
 
 const redeemPath = "/v1/coupons/redeem";
-let service: Running;
-let a: Client;
-let isReplayOf: ReplayChecks["isReplayOf"];
-let isReused: ReplayChecks["isReused"];
-t.before(async () => {
-  service = await startService(t, { tenants });
-  a = service.as("ak_a");
-  ({ isReplayOf, isReused } = createReplayChecks(service));
-});
-
-const makeCoupons = async (count: number) => (await service.makeBatch(a, "tpl_fixed", count)).codes;
+const { service, a, isReplayOf, isReused, makeCoupons } = await startReplayService(t);
 
 t.test("A repeated write gets the same answer byte for byte, and its effect happens once", async (t) => {
   const [one, two, three, four] = await makeCoupons(4);
