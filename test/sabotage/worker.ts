@@ -77,6 +77,17 @@ export const workerGuards: Sabotage[] = [
     tests: ["test/worker/tasks/several-distributors.test.ts"],
   },
   {
+    name: "small tables are analyzed",
+    edits: [
+      edit(
+        "db/code/jobs/analyze_grown_tables.sql",
+        "(pg_stat_get_live_tuples(c.oid) > 2 * greatest(c.reltuples, 0)\n           or pg_stat",
+        "(pg_stat",
+      ),
+    ],
+    tests: ["test/db/grown-tables.test.ts"],
+  },
+  {
     name: "lease of a batch",
     behind: "mint_chunk, which takes the next numbers only",
     edits: [

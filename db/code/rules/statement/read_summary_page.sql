@@ -12,10 +12,10 @@ begin atomic
     rules.format_amount(l.redemption_minor + l.reversal_minor, u.decimals, 'major')::text,
     d.external_id]
   from core.statement_line l
-  join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
-  join core.currency u on u.currency = l.currency
-  join core.merchant m on m.tenant_id = l.tenant_id and m.merchant_id = l.merchant_id
-  join core.template t on t.tenant_id = l.tenant_id and t.template_id = l.template_id
+  left join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
+  left join core.currency u on u.currency = l.currency
+  left join core.merchant m on m.tenant_id = l.tenant_id and m.merchant_id = l.merchant_id
+  left join core.template t on t.tenant_id = l.tenant_id and t.template_id = l.template_id
   where l.tenant_id = p_tenant_id
     and l.distributor_id = p_distributor_id
     and l.business_date = p_business_date

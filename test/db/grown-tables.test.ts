@@ -1,0 +1,47 @@
+// The worker keeps statistics of every table in which the planner chooses between indexes, however few rows it has.
+import t from "tap";
+import { stopAutovacuum } from "../support/count-reads.ts";
+import { fillEveryTable } from "../support/every-table.ts";
+import { waitAtMost } from "../support/wait-until.ts";
+
+// Small state of the service, read whole or by their only index.
+const exempt = ["code_version", "currency", "event_gap", "master_key", "migration", "sequencer"];
+
+t.test("Every table is analyzed when it gets its first rows, and again when it has doubled", async (t) => {
+  const { session } = await fillEveryTable(t);
+  await stopAutovacuum(session);
+  const tables = await session.rows<{ name: string }>(
+    `select relname::text as name from pg_class
+     where relnamespace = 'core'::regnamespace and relkind = 'r' and relname <> all ($1) order by 1`,
+    [exempt],
+  );
+
+  // The tables with more than twice the rows that the planner knows, as the worker leaves them.
+  async function analyze(): Promise<string[]> {
+    await session.rows("select pg_stat_force_next_flush()");
+    await session.rows("select jobs.analyze_grown_tables()");
+    const stale: string[] = [];
+    for (const { name } of tables) {
+      const [row] = await session.rows<{ rows: number; known: number }>(
+        `select (select count(*) from core.${name})::int as rows, reltuples::int as known
+         from pg_class where oid = 'core.${name}'::regclass`,
+      );
+      if (row!.rows > 2 * Math.max(row!.known, 0)) stale.push(name);
+    }
+    return stale;
+  }
+  // The sessions of the service send their counts within ten seconds.
+  const untilKnown = () => waitAtMost(20_000, async () => (await analyze()).length === 0, { everyMs: 100 });
+
+  await untilKnown();
+  t.strictSame(await analyze(), [], "the first rows");
+  const [store] = await session.rows(
+    `insert into core.store (tenant_id, merchant_id, external_id)
+     select s.tenant_id, s.merchant_id, 'more ' || s.store_id || ' ' || n from core.store s, generate_series(1, 5) n
+     returning (select count(*)::int from core.store) as before`,
+  );
+  await untilKnown();
+  t.strictSame(await analyze(), [], "more rows");
+  const [known] = await session.rows("select reltuples::int as rows from pg_class where oid = 'core.store'::regclass");
+  t.equal(known!["rows"], 6 * (store!["before"] as number));
+});
