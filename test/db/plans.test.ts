@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
+import { readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { template } from "../support/tenant-document.ts";
 
@@ -15,13 +16,14 @@ const merchant = "mch_a";
 type Call = { operation: string; args: object; request_id?: string; body_hash?: null };
 type Answer = { http_status: number; body: string };
 
-// With isAnalyzed the planner knows that the tables are empty. Without, it knows nothing.
+// With isAnalyzed the planner knows that the tables are empty. Without, it knows nothing, and no autovacuum tells it.
 async function open({ isAnalyzed }: { isAnalyzed: boolean }): Promise<void> {
   service = await startService(t);
   await service.apply({
     tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [template("tpl_many", "pty_a")] }],
   });
   const dba = openSession(service.address, { name: "coupon test dba" });
+  await stopAutovacuum(dba);
   if (isAnalyzed) await dba.run("vacuum analyze");
   await dba.end();
   till = openSession(service.address, { name: "coupon test till", role: "coupon_api" });
@@ -63,27 +65,15 @@ async function lookupsOf(count: number): Promise<string[]> {
   return rows.map(({ lookup }) => lookup);
 }
 
-// Reads since this session last sent its statistics. It never sends them inside a transaction.
-async function count(): Promise<{ tables: number; rows: number }> {
-  const [read] = await till.rows<{ tables: number; rows: number }>(
-    `select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
-     from pg_stat_xact_user_tables s where s.schemaname = 'core'`,
-  );
-  return read!;
-}
-
 // Runs every operation of a till once, in groups of one. Returns the table scans and rows of each.
-async function runEachOnce(
-  coupons: string[],
-  isAlone: boolean,
-): Promise<Record<string, { tables: number; rows: number }>> {
-  const reads: Record<string, { tables: number; rows: number }> = {};
+async function runEachOnce(coupons: string[], isAlone: boolean): Promise<Record<string, Reads>> {
+  const reads: Record<string, Reads> = {};
   async function one(call: Call): Promise<any> {
     await till.run("begin");
-    const before = await count();
+    const before = await readCounts(till);
     const [answer] = await must([call], isAlone);
     await till.run("set constraints all immediate");
-    const after = await count();
+    const after = await readCounts(till);
     await till.run("commit");
     reads[call.operation] = { tables: after.tables - before.tables, rows: after.rows - before.rows };
     return answer;
