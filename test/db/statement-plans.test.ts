@@ -30,6 +30,8 @@ for (const known of ["nothing", "that they were empty", "the first entries"] as 
         const read = name.startsWith("admin") ? days.slice(0, index + 1).reduce((sum, count) => sum + count, 0) : lines;
         t.ok(rows <= read * rowsPerLine + rowsPerStep, `${name} reads ${rows} rows for ${read} lines`);
       }
+      // A large day could take hours.
+      if (!t.passing()) return;
       if (known === "the first entries" && lines > 0) await dba.run("vacuum analyze");
     }
   });

@@ -3,4 +3,14 @@ select t.external_id as tenant, c.access_key, p.external_id as party, c.created_
 from core.credential c
 join core.tenant t using (tenant_id)
 left join core.party p using (tenant_id, party_id);
-comment on view report.credential is 'Credentials without their secrets.';
+comment on view report.credential is '@primaryKey access_key
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,party) references report.party (tenant,party)
+Credentials without their secrets.';
+comment on column report.credential.tenant is 'External ID, ten_….';
+comment on column report.credential.access_key is 'Unique across tenants, ak_….';
+comment on column report.credential.party is
+  'Variant B: external ID of the calling party, pty_…. Null: Variant A, the tenant calls.';
+comment on column report.credential.created_at is 'When apply first declared it.';
+comment on column report.credential.revoked_at is
+  'From then on its calls are refused. Null: it is in use.';

@@ -6,4 +6,23 @@ from core.delivery d
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
 join core.event e using (tenant_id, event_id);
-comment on view report.delivery is 'Webhook deliveries that the subscriber has not accepted yet.';
+comment on view report.delivery is '@primaryKey tenant,party,event
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,party) references report.party (tenant,party)
+@foreignKey (tenant,event) references report.event (tenant,event)
+Webhook deliveries that the subscriber has not accepted yet.';
+comment on column report.delivery.tenant is 'External ID, ten_….';
+comment on column report.delivery.party is 'External ID of the subscriber, pty_….';
+comment on column report.delivery.event is 'External ID, evt_…; the webhook-id of its deliveries.';
+comment on column report.delivery.event_type is
+  'As in the body of the webhook, for example coupon.redeemed.';
+comment on column report.delivery.status is
+  'WAITING: sent again at next_attempt_at. PARKED: given up until replayed.';
+comment on column report.delivery.attempt_count is
+  'Failed attempts so far, 0 to 10. The tenth failure parks it.';
+comment on column report.delivery.next_attempt_at is
+  'Earliest time of the next attempt; without meaning once PARKED.';
+comment on column report.delivery.parked_at is 'When it was given up. Null: WAITING.';
+comment on column report.delivery.last_error is
+  'Reason or HTTP status of the last failure. Null: never tried.';
+comment on column report.delivery.recorded_at is 'When the event was recorded.';

@@ -4,4 +4,20 @@ select t.external_id as tenant, p.external_id as party, rules.format_id('evt', a
 from core.delivery_attempt a
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id);
-comment on view report.delivery_attempt is 'Attempts of webhook deliveries in the last 30 days.';
+comment on view report.delivery_attempt is '@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,party) references report.party (tenant,party)
+@foreignKey (tenant,event) references report.event (tenant,event)
+Attempts of webhook deliveries in the last 30 days.';
+comment on column report.delivery_attempt.tenant is 'External ID, ten_….';
+comment on column report.delivery_attempt.party is 'External ID of the subscriber, pty_….';
+comment on column report.delivery_attempt.event is
+  'External ID, evt_…; the webhook-id of its deliveries.';
+comment on column report.delivery_attempt.attempt is
+  'Counts from 1, and again from 1 after a replay.';
+comment on column report.delivery_attempt.http_status is
+  'Answer of the subscriber; 2xx is success. Null: no answer, see error.';
+comment on column report.delivery_attempt.error is
+  'Why there was no usable answer. Null: there was one.';
+comment on column report.delivery_attempt.duration_ms is
+  'Milliseconds from the start of the attempt to its result.';
+comment on column report.delivery_attempt.attempted_at is 'When the result was recorded.';

@@ -13,4 +13,35 @@ join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
 left join core.batch b using (tenant_id, batch_id)
 left join core.reversal v on v.tenant_id = e.tenant_id and v.reversal_id = e.event_id;
-comment on view report.event is 'Events and the party that each is for.';
+comment on view report.event is '@primaryKey tenant,event
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,party) references report.party (tenant,party)
+@foreignKey (tenant,batch) references report.batch (tenant,batch)
+@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant,redemption) references report.redemption (tenant,redemption)
+Events and the party that each is for.';
+comment on column report.event.tenant is 'External ID, ten_….';
+comment on column report.event.event_seq is
+  'In order of writing, with gaps. Of one coupon, the order in which things happened.';
+comment on column report.event.event is 'External ID, evt_…; the webhook-id of its deliveries.';
+comment on column report.event.event_type is
+  'As in the body of the webhook, for example coupon.redeemed.';
+comment on column report.event.party is 'External ID of the party that is notified, pty_….';
+comment on column report.event.batch is
+  'External ID, bat_…. Only for events of a whole batch, else null.';
+comment on column report.event.coupon is
+  'External ID, cpn_…. Null: the event is not about one coupon.';
+comment on column report.event.redemption is
+  'External ID, red_…, for coupon.redeemed and coupon.reversed. Else null.';
+comment on column report.event.business_date is
+  'The closed day, only for reconciliation.ready. Else null.';
+comment on column report.event.occurred_at is
+  'When it took effect. A coupon expires at valid_to, however late the job runs.';
+comment on column report.event.recorded_at is
+  'When the row was written: for an expiry, when the job ran.';
+comment on column report.event.tenant_id is
+  'Internal key of the tenant, the first column of every index.';
+comment on column report.event.event_key is
+  'UUID of event, for searches: event_key = report.parse_id(''evt_…'').';
+comment on column report.event.coupon_key is
+  'UUID of coupon, for searches. Null where coupon is null.';

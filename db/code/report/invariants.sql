@@ -40,3 +40,5 @@ comment on column report.invariants.law is
   'The violated invariant. The view of this name in schema rules checks it.';
 comment on column report.invariants.subject is
   'Where: an ID, or a distributor''s key and a business date.';
+comment on column report.invariants.tenant is
+  'External ID, ten_…. Null: the violation belongs to no tenant.';

@@ -14,5 +14,21 @@ join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
 join core.party o on o.tenant_id = b.tenant_id and o.party_id = b.maker_id
 window running as (
   partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);
-comment on view report.maker_balance is
-  'The running balance of each maker and currency; amounts in major units.';
+comment on view report.maker_balance is '@primaryKey tenant,entry
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,entry) references report.ledger (tenant,entry)
+@foreignKey (tenant,maker) references report.party (tenant,party)
+The running balance of each maker and currency; amounts in major units.';
+comment on column report.maker_balance.tenant is 'External ID, ten_….';
+comment on column report.maker_balance.maker is
+  'External ID of the party that submitted the batch, pty_….';
+comment on column report.maker_balance.currency is
+  'ISO 4217 code. It sets the decimals of the amounts in this row.';
+comment on column report.maker_balance.recorded_at is
+  'When the database recorded it. Decides the business day.';
+comment on column report.maker_balance.entry is 'External ID of the ledger entry, led_….';
+comment on column report.maker_balance.entry_type is 'REDEMPTION or REVERSAL.';
+comment on column report.maker_balance.amount is
+  'Discount in major units; negative for a reversal.';
+comment on column report.maker_balance.balance is
+  'Sum of the amounts of this maker and currency up to this entry, in major units.';

@@ -1,8 +1,8 @@
 create or replace view report.master_key as
 select m.version, m.registered_at, rules.is_key_in_use(m.version) as is_in_use
 from core.master_key m;
-comment on view report.master_key is
-  'Versions of the master key. Keep a version in COUPON_MASTER_KEY while it is in use.';
+comment on view report.master_key is '@primaryKey version
+Versions of the master key. Keep a version in COUPON_MASTER_KEY while it is in use.';
 comment on column report.master_key.version is 'The first character of each code.';
 comment on column report.master_key.registered_at is
   'When a program with this version first used this database.';

@@ -16,4 +16,16 @@ select t.external_id as tenant, m.external_id as merchant, m.name, p.external_id
 from core.merchant m
 join core.tenant t using (tenant_id)
 join core.party p on p.tenant_id = m.tenant_id and p.party_id = m.party_id;
-comment on view report.merchant is 'Merchants with their delegates, stores and terminals.';
+comment on view report.merchant is '@primaryKey tenant,merchant
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,party) references report.party (tenant,party)
+Merchants with their delegates, stores and terminals.';
+comment on column report.merchant.tenant is 'External ID, ten_….';
+comment on column report.merchant.merchant is 'External ID, mch_….';
+comment on column report.merchant.name is 'As provisioned; need not be unique.';
+comment on column report.merchant.party is 'External ID of the party that operates it, pty_….';
+comment on column report.merchant.delegates is
+  'External IDs of the parties that may act for it. Empty: none.';
+comment on column report.merchant.stores is
+  'Store to the list of its terminals. Null: none registered.';
+comment on column report.merchant.created_at is 'When apply first declared it.';

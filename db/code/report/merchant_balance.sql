@@ -13,5 +13,20 @@ join core.currency c using (currency)
 join core.merchant o on o.tenant_id = l.tenant_id and o.merchant_id = l.merchant_id
 window running as (
   partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);
-comment on view report.merchant_balance is
-  'The running balance of each merchant and currency; amounts in major units.';
+comment on view report.merchant_balance is '@primaryKey tenant,entry
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,entry) references report.ledger (tenant,entry)
+@foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
+The running balance of each merchant and currency; amounts in major units.';
+comment on column report.merchant_balance.tenant is 'External ID, ten_….';
+comment on column report.merchant_balance.merchant is 'External ID, mch_….';
+comment on column report.merchant_balance.currency is
+  'ISO 4217 code. It sets the decimals of the amounts in this row.';
+comment on column report.merchant_balance.recorded_at is
+  'When the database recorded it. Decides the business day.';
+comment on column report.merchant_balance.entry is 'External ID of the ledger entry, led_….';
+comment on column report.merchant_balance.entry_type is 'REDEMPTION or REVERSAL.';
+comment on column report.merchant_balance.amount is
+  'Discount in major units; negative for a reversal.';
+comment on column report.merchant_balance.balance is
+  'Sum of the amounts of this merchant and currency up to this entry, in major units.';

@@ -5,4 +5,17 @@ select t.external_id as tenant, p.external_id as party, p.name, p.time_zone,
 from core.party p
 join core.tenant t using (tenant_id)
 left join core.webhook w using (tenant_id, party_id);
-comment on view report.party is 'Parties and their webhooks.';
+comment on view report.party is '@primaryKey tenant,party
+@foreignKey (tenant) references report.tenant (tenant)
+Parties and their webhooks.';
+comment on column report.party.tenant is 'External ID, ten_….';
+comment on column report.party.party is 'External ID, pty_….';
+comment on column report.party.name is 'As provisioned; need not be unique.';
+comment on column report.party.time_zone is
+  'IANA name. Its midnight ends the business days of a distributor.';
+comment on column report.party.webhook_url is 'Null: no webhook, the party can only pull.';
+comment on column report.party.webhook_secret_rotated_at is
+  'Both secrets sign for 24 hours from then on. Null: never rotated.';
+comment on column report.party.webhook_disabled_at is
+  'No deliveries since then. Null: enabled, or no webhook.';
+comment on column report.party.created_at is 'When apply first declared it.';

@@ -18,5 +18,49 @@ join core.currency c using (currency)
 join core.merchant m using (tenant_id, merchant_id)
 left join core.party p on p.tenant_id = r.tenant_id and p.party_id = r.caller_id
 left join core.reversal v on v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id;
-comment on view report.redemption is
-  'Locks and redemptions with their current status; amounts in major units.';
+comment on view report.redemption is '@primaryKey tenant,redemption
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
+@foreignKey (tenant,caller) references report.party (tenant,party)
+Locks and redemptions with their current status; amounts in major units.';
+comment on column report.redemption.tenant is 'External ID, ten_….';
+comment on column report.redemption.redemption is 'External ID, red_….';
+comment on column report.redemption.status is
+  'The status now: LOCKED, REDEEMED, REVERSED, CANCELLED or LAPSED (the lock has expired).';
+comment on column report.redemption.stored_status is
+  'As last written. A passed end of a lock or a validity shows only after a job has run.';
+comment on column report.redemption.coupon is 'External ID, cpn_…. Never the code.';
+comment on column report.redemption.merchant is 'External ID, mch_….';
+comment on column report.redemption.caller is
+  'External ID of the calling party, pty_…. Null: Variant A, the tenant called.';
+comment on column report.redemption.lock_request_id is
+  'request_id of the lock or one-stage redeem. confirm and cancel name it.';
+comment on column report.redemption.discount_amount is
+  'Granted, in major units. Never negative, also once reversed.';
+comment on column report.redemption.order_amount is
+  'Total of the order in major units. Null: the till sent none.';
+comment on column report.redemption.currency is
+  'ISO 4217 code. It sets the decimals of the amounts in this row.';
+comment on column report.redemption.store is
+  'As the till sent it. Variant A: free text. Variant B: a registered store. Null: not sent.';
+comment on column report.redemption.terminal is
+  'As the till sent it. Variant A: free text. Variant B: registered in the store. Null: not sent.';
+comment on column report.redemption.order_id is
+  'As the till sent it; neither checked nor unique. Null: not sent.';
+comment on column report.redemption.started_at is
+  'When the coupon was locked, or redeemed in one stage.';
+comment on column report.redemption.lock_expires_at is
+  'End of the lock. Null: redeemed in one stage.';
+comment on column report.redemption.redeemed_at is 'Null: never redeemed.';
+comment on column report.redemption.ended_at is
+  'When it became REVERSED, CANCELLED or was marked LAPSED. Null: it is live.';
+comment on column report.redemption.reversal is 'External ID, rvs_…. Null: not reversed.';
+comment on column report.redemption.reversal_reason is
+  'As the till sent it. Null: not reversed, or none sent.';
+comment on column report.redemption.tenant_id is
+  'Internal key of the tenant, the first column of every index.';
+comment on column report.redemption.redemption_key is
+  'UUID of redemption, for searches: redemption_key = report.parse_id(''red_…'').';
+comment on column report.redemption.coupon_key is
+  'UUID of coupon, for searches: coupon_key = report.parse_id(''cpn_…'').';

@@ -5,4 +5,25 @@ select t.external_id as tenant, d.external_id as distributor, s.business_date, s
 from core.statement s
 join core.tenant t using (tenant_id)
 join core.party d on d.tenant_id = s.tenant_id and d.party_id = s.distributor_id;
-comment on view report.statement is 'Closed business days and their files.';
+comment on view report.statement is '@primaryKey tenant,distributor,business_date
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,distributor) references report.party (tenant,party)
+Closed business days and their files.';
+comment on column report.statement.tenant is 'External ID, ten_….';
+comment on column report.statement.distributor is
+  'External ID of the party that gets the statements, pty_….';
+comment on column report.statement.business_date is
+  'Local day in the distributor''s time zone (report.party), 23 to 25 hours long.';
+comment on column report.statement.closed_at is 'Since then no entry can join the day.';
+comment on column report.statement.ready_at is
+  'When the files became available for download. Null: not yet.';
+comment on column report.statement.entry_count is
+  'Lines of detail.csv without its header. 0: a day without movements.';
+comment on column report.statement.detail_bytes is 'Size of detail.csv. Null until ready.';
+comment on column report.statement.detail_sha256 is
+  'Of detail.csv in lower-case hex; also the etag. Null until ready.';
+comment on column report.statement.summary_rows is
+  'Lines of summary.csv without its header. Null until ready.';
+comment on column report.statement.summary_bytes is 'Size of summary.csv. Null until ready.';
+comment on column report.statement.summary_sha256 is
+  'Of summary.csv in lower-case hex; also the etag. Null until ready.';

@@ -5,5 +5,17 @@ from core.voiding v
 join core.tenant t using (tenant_id)
 left join core.merchant m using (tenant_id, merchant_id)
 left join core.party p on p.tenant_id = v.tenant_id and p.party_id = v.caller_id;
-comment on view report.voiding is
-  'Voided coupons with merchant, caller and reason. No merchant: an administrator voided it.';
+comment on view report.voiding is '@primaryKey tenant,coupon
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
+@foreignKey (tenant,caller) references report.party (tenant,party)
+Voided coupons with merchant, caller and reason. No merchant: an administrator voided it.';
+comment on column report.voiding.tenant is 'External ID, ten_….';
+comment on column report.voiding.coupon is 'External ID, cpn_…. Never the code.';
+comment on column report.voiding.merchant is
+  'External ID, mch_…. Null: an administrator voided it.';
+comment on column report.voiding.caller is
+  'External ID of the calling party, pty_…. Null: the tenant (Variant A) or an administrator.';
+comment on column report.voiding.reason is 'As the caller gave it. Null: none.';
+comment on column report.voiding.voided_at is 'By the clock of the database.';

@@ -27,4 +27,33 @@ cross join lateral (
   from core.delivery_attempt x
   where x.tenant_id = w.tenant_id and x.party_id = w.party_id
     and x.attempted_at > clock_timestamp() - interval '24 hours') a;
-comment on view report.webhook_health is 'Webhook delivery health of each subscriber.';
+comment on view report.webhook_health is '@primaryKey tenant,party
+@foreignKey (tenant) references report.tenant (tenant)
+@foreignKey (tenant,party) references report.party (tenant,party)
+Webhook delivery health of each subscriber.';
+comment on column report.webhook_health.tenant is 'External ID, ten_….';
+comment on column report.webhook_health.party is 'External ID of the subscriber, pty_….';
+comment on column report.webhook_health.url is 'Where deliveries are sent.';
+comment on column report.webhook_health.health is
+  'disabled; paused (the subscriber asked for it); failing (a delivery waits for its next '
+  'attempt); healthy.';
+comment on column report.webhook_health.waiting is
+  'Deliveries that are not accepted yet and not parked.';
+comment on column report.webhook_health.failing is
+  'Those of waiting that have failed at least once.';
+comment on column report.webhook_health.parked is
+  'Deliveries that were given up after the last attempt; they can be replayed.';
+comment on column report.webhook_health.oldest_waiting_at is
+  'When the oldest event of waiting was recorded. Null: nothing waits.';
+comment on column report.webhook_health.disabled_at is 'No deliveries since then. Null: enabled.';
+comment on column report.webhook_health.paused_until is
+  'No deliveries before, as its Retry-After asked. Null: never asked.';
+comment on column report.webhook_health.rotated_at is
+  'Both secrets sign for 24 hours from then on. Null: never rotated.';
+comment on column report.webhook_health.attempts_24h is 'Attempts of the last 24 hours.';
+comment on column report.webhook_health.failures_24h is
+  'Attempts of the last 24 hours without a 2xx answer.';
+comment on column report.webhook_health.p95_ms_24h is
+  '95 % of the attempts of the last 24 hours took at most so many ms. Null: none.';
+comment on column report.webhook_health.last_attempt_at is
+  'Of the last 24 hours. Null: no attempt in that time.';
