@@ -7,7 +7,7 @@ import { type Address, parseUrl } from "./database-address.ts";
 export interface Config {
   port: number;
   host: string;
-  /** DATABASE_URL. null: the embedded server in `dataDir`. */
+  /** DATABASE_URL and PGPASSWORD. null: the embedded server in `dataDir`. */
   address: Address | null;
   dataDir: string;
   /** The unparsed COUPON_MASTER_KEY. Only programs that use keys parse it. */
@@ -57,7 +57,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   return {
     port: count("PORT", 8080, 0, 65_535),
     host: read("HOST") ?? "127.0.0.1",
-    address: readAddress(read("DATABASE_URL")),
+    address: readAddress(read("DATABASE_URL"), env["PGPASSWORD"]),
     dataDir: path.resolve(read("DATA_DIR") ?? ".data"),
     masterKeyText: read("COUPON_MASTER_KEY"),
     webhookAllow: readCidrs(read("WEBHOOK_ALLOW") ?? ""),
@@ -107,13 +107,14 @@ function createCountReader(read: (name: string) => string | null) {
   };
 }
 
-function readAddress(text: string | null): Address | null {
+// A password of its own may hold any character. One in the URL takes precedence.
+function readAddress(text: string | null, password: string | undefined): Address | null {
   const address = text === null ? null : parseUrl(text);
   if (text !== null && address === null) {
     // The message does not repeat the value, which may hold a password.
     throw new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database");
   }
-  return address;
+  return address === null || !password ? address : { password, ...address };
 }
 
 function readCidrs(text: string): string[] {

@@ -37,6 +37,16 @@ t.test("a password may hold any character if it is encoded, and / # @ : as they 
   }
 });
 
+t.test("PGPASSWORD is the password of a URL without one, whatever it holds", async (t) => {
+  const url = "postgres://coupon@db.example.com:6432/coupon";
+  for (const password of ["a/b#c?d%e@f:g", "50%41", "'\\$x\"", " ü "]) {
+    t.strictSame(readConfig({ DATABASE_URL: url, PGPASSWORD: password }).address, { ...tcp, password });
+    t.strictSame(readConfig({ DATABASE_URL: formatUrl(tcp), PGPASSWORD: password }).address, tcp);
+  }
+  t.strictSame(readConfig({ DATABASE_URL: url, PGPASSWORD: "" }).address, parseUrl(url));
+  t.equal(readConfig({ PGPASSWORD: "pw" }).address, null);
+});
+
 t.test("other texts are refused, and the message of the setting does not repeat them", async (t) => {
   const bad = [
     "coupon",
