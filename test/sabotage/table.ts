@@ -1,6 +1,7 @@
 // Every sabotage that `npm run sabotage` knows. Add one for each new guard, in the file of its subject.
 import { accessGuards } from "./access.ts";
 import { couponGuards } from "./coupons.ts";
+import { dockerGuards } from "./docker.ts";
 import { operationGuards } from "./operations.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
@@ -12,4 +13,5 @@ export const sabotages: Sabotage[] = [
   ...accessGuards,
   ...workerGuards,
   ...operationGuards,
+  ...dockerGuards,
 ];
