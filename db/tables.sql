@@ -68,6 +68,7 @@ create type core.outcome as (
 );
 
 create sequence core.event_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
+create sequence core.worker_number as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1;
 
 create table core.audit (
   audit_id bigint not null generated always as identity,
@@ -106,6 +107,7 @@ create table core.batch (
   idempotency_key core.client_key,
   body_hash bytea not null,
   mint_holder uuid,
+  mint_worker integer,
   mint_lease_until timestamp with time zone,
   created_at timestamp with time zone not null,
   completed_at timestamp with time zone,
@@ -127,6 +129,7 @@ create table core.batch (
   constraint batch_validity_is_forward CHECK (((valid_from)::timestamp with time zone < (valid_to)::timestamp with time zone)),
   constraint completed_at_agrees_with_status CHECK (((status = 'PENDING'::text) = (completed_at IS NULL))),
   constraint expired_through_is_within_total CHECK (((expired_through >= 0) AND (expired_through <= total_count))),
+  constraint mint_lease_names_its_worker CHECK (((mint_holder IS NULL) = (mint_worker IS NULL))),
   constraint minted_count_is_within_total CHECK (((minted_count >= 0) AND (minted_count <= total_count))),
   constraint salt_is_kept_until_codes_are_destroyed CHECK (((salt IS NULL) = (codes_destroyed_at IS NOT NULL))),
   constraint total_count_is_1_to_10_million CHECK (((total_count >= 1) AND (total_count <= 10000000)))
@@ -141,8 +144,9 @@ comment on column core.batch.key_version is 'Version of the master key, and the 
 comment on column core.batch.salt is 'The batch key is derived from it and the master key. Null: destroyed, so the codes can never be derived again.';
 comment on column core.batch.request_id is 'Unique per caller, like idempotency_key: a repeated request never mints twice, even after its record is pruned.';
 comment on column core.batch.body_hash is 'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
-comment on column core.batch.mint_holder is 'The worker that holds the lease: a random id, new for each slice.';
-comment on column core.batch.mint_lease_until is 'Until then, only the holder mints. After that, any worker may continue.';
+comment on column core.batch.mint_holder is 'The job that holds the lease: a random id, new for each slice. A chunk of another holder is refused.';
+comment on column core.batch.mint_worker is 'The number of the worker session behind the holder.';
+comment on column core.batch.mint_lease_until is 'Until then, and while its worker session lasts, only the holder mints. After that, any worker may continue.';
 comment on column core.batch.expired_through is 'The expiry job has handled the coupons up to this number.';
 
 create table core.code_version (
@@ -719,10 +723,12 @@ create table core.webhook (
   disabled_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   holder uuid,
+  worker integer,
   lease_until timestamp with time zone,
   paused_until timestamp with time zone,
   constraint webhook_pkey PRIMARY KEY (tenant_id, party_id),
   constraint webhook_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
+  constraint lease_names_its_worker CHECK (((holder IS NULL) = (worker IS NULL))),
   constraint previous_secret_has_its_time CHECK (((sealed_previous_secret IS NULL) OR (rotated_at IS NOT NULL))),
   constraint url_is_http CHECK ((url ~ '^https?://'::text))
 );
@@ -730,6 +736,7 @@ comment on table core.webhook is 'Where a party receives its events. At most one
 comment on column core.webhook.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
 comment on column core.webhook.secret_hash is 'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
 comment on column core.webhook.sealed_previous_secret is 'The previous secret. Until 24 hours after rotated_at, both secrets sign.';
-comment on column core.webhook.holder is 'The worker that holds the lease: a random id.';
-comment on column core.webhook.lease_until is 'Until then, only the holder delivers to this subscriber. After that, any worker may continue.';
+comment on column core.webhook.holder is 'The job that holds the lease: a random id, new for each slice.';
+comment on column core.webhook.worker is 'The number of the worker session behind the holder.';
+comment on column core.webhook.lease_until is 'Until then, and while its worker session lasts, only the holder delivers to this subscriber. After that, any worker may continue.';
 comment on column core.webhook.paused_until is 'No delivery before this time: the subscriber sent Retry-After.';

@@ -4,7 +4,8 @@ import { createApp } from "./http/app.ts";
 import { routes } from "./http/routes/table.ts";
 import { defineCommand } from "./common/command.ts";
 import { ConfigError, readConfig, type Limits } from "./common/config.ts";
-import { connect } from "./database/connect.ts";
+import { connect, openSession } from "./database/connect.ts";
+import { startHeartbeat } from "./database/heartbeat.ts";
 import type { Address } from "./common/database-address.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
@@ -24,8 +25,9 @@ import type { Readiness } from "./http/probes.ts";
 import { listen, type Handler, type Listening } from "./http/listener.ts";
 
 const askWithinMs = 2_000;
+const role = "coupon_api";
 const connectionOptions = {
-  role: "coupon_api",
+  role,
   name: "coupon serve",
   max: connectionCount,
   statementTimeoutMs: 3_000,
@@ -51,12 +53,21 @@ export async function serve({ address, keys, limits, listening, log, metrics = n
     ...(observer !== undefined && { onGroup: observer.grouped }),
     connect: () => connect(address, connectionOptions),
   });
+  const heartbeat = startHeartbeat({
+    open: () => openSession(address, { role, name: "coupon serve heartbeat", idleTimeoutMs: 10_000 }),
+    begin: (session) => session.rows("select"),
+    onSilent: gate.reconnect,
+  });
+  const endAll = async () => {
+    await heartbeat.stop();
+    await gate.end();
+  };
   const checkKeys = createKeyCheck(gate, keys);
   try {
     await checkKeys(performance.now() + askWithinMs);
   } catch (error) {
     if (error instanceof ConfigError) {
-      await gate.end();
+      await endAll();
       throw error;
     }
     log.warn({ err: error }, "the database cannot be asked for its master keys yet; /readyz asks again");
@@ -83,7 +94,7 @@ export async function serve({ address, keys, limits, listening, log, metrics = n
     url: listening.url,
     async stop() {
       await listening.stop();
-      await gate.end();
+      await endAll();
     },
   };
 }

@@ -1,9 +1,9 @@
 // npm run work: the background tasks. Any number of these processes may run.
 //
 // Our tables say what is due; a job of graphile-worker only wakes a task up. A ticker reads the tables and adds a job
-// whose key names the batch or subscriber. So killed workers need no cleanup. Their jobs stay locked, but when the
-// lease in our table has expired, the ticker adds the job again, and graphile-worker takes the key from the locked job.
-// Work resumes after at most one lease (60 s) and one tick.
+// whose key names the batch or subscriber. So killed workers need no cleanup. Their jobs stay locked, but the leases in
+// our tables end with the session of the worker (src/worker/worker-session.ts). Then the ticker of another worker adds
+// the job again, and graphile-worker takes the key from the locked job.
 import type { Runner, TaskList } from "graphile-worker";
 import { defineCommand } from "./common/command.ts";
 import { ConfigError, readConfig, type Config } from "./common/config.ts";
@@ -15,7 +15,7 @@ import { runCommand } from "./common/run-command.ts";
 import { programSettings, workSettings } from "./common/settings.ts";
 import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
-import { connect, formatRoleUrl } from "./database/connect.ts";
+import { connect, formatRoleUrl, openSession } from "./database/connect.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
@@ -33,6 +33,7 @@ import { createNoncePruner, createOldRowPruner } from "./worker/tasks/prune.ts";
 import { createSequencer } from "./worker/tasks/sequence.ts";
 import { startTicker, type Ticker } from "./worker/ticker.ts";
 import { createSender } from "./worker/webhook-sender.ts";
+import { keepWorkerSession, type GetWorkerSession } from "./worker/worker-session.ts";
 
 const role = "coupon_worker";
 // graphile-worker's cron is UTC and runs by the minute. SQL decides what is due.
@@ -61,7 +62,16 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
     }
     log.warn({ err: error }, "the database cannot be asked for its master keys yet");
   }
-  const tasks = createTasks({ address, keys, config, log, metrics }, databases, stopping.signal);
+  const session = keepWorkerSession({
+    open: (options) => openSession(address, { role, ...options }),
+    onSilent: () => {
+      log.warn("the database connections went silent, opening new ones");
+      for (const database of Object.values(databases)) database?.reconnect();
+      runner.reconnect();
+    },
+    log,
+  });
+  const tasks = createTasks({ address, keys, config, log, metrics }, databases, session.get, stopping.signal);
   const runner = createJobRunner({
     start: () => startRunner(address, tasks, log),
     // A job that ended may have more work due, so look at once.
@@ -78,6 +88,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
       stopping.abort();
       await Promise.all(tickers.map((ticker) => ticker.stop()));
       await runner.stop();
+      await session.stop();
       await endAll(databases);
     },
   };
@@ -112,14 +123,22 @@ function createKeyCheck({ jobs }: Databases, keys: MasterKeys) {
 function createTasks(
   { address, keys, config, log, metrics }: Required<WorkParts>,
   databases: Databases,
+  getSession: GetWorkerSession,
   stopping: AbortSignal,
 ) {
   const observer = databases.metrics === null ? undefined : observeWork(metrics!, databases.metrics);
   const send = createSender({ mayConnect: createAddressRule(config.webhookAllow) });
   const { jobs: database, deliveries, sequencer, statements } = databases;
   return {
-    minter: createMinter({ database, keys, stopping }),
-    deliverer: createDeliverer({ database: deliveries, keys, send, stopping, onAttempt: observer?.attempted }),
+    minter: createMinter({ database, keys, getSession, stopping }),
+    deliverer: createDeliverer({
+      database: deliveries,
+      keys,
+      send,
+      getSession,
+      stopping,
+      onAttempt: observer?.attempted,
+    }),
     pruneNonces: createNoncePruner({ database, stopping }),
     pruneOldRows: createOldRowPruner({ database, stopping, retention: config }),
     check: createChecker({ address, role, log, stopping, onChecked: observer?.checked }),

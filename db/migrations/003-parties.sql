@@ -37,6 +37,10 @@ comment on table core.party is
 comment on column core.party.time_zone is
   'IANA name. The business days of a distributor are local days in this zone.';
 
+create sequence core.worker_number as int;
+comment on sequence core.worker_number is
+  'Numbers of worker sessions. A number is used once: a session that is lost never gets it back.';
+
 create table core.webhook (
   tenant_id               int          not null,
   party_id                int          not null,
@@ -48,13 +52,15 @@ create table core.webhook (
   disabled_at             timestamptz,
   created_at              timestamptz  not null default now(),
   holder                  uuid,
+  worker                  int,
   lease_until             timestamptz,
   paused_until            timestamptz,
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party,
   constraint url_is_http check (url ~ '^https?://'),
   constraint previous_secret_has_its_time check (
-    (sealed_previous_secret is null) or (rotated_at is not null))
+    (sealed_previous_secret is null) or (rotated_at is not null)),
+  constraint lease_names_its_worker check ((holder is null) = (worker is null))
 );
 comment on table core.webhook is
   'Where a party receives its events. At most one webhook per party.';
@@ -64,9 +70,13 @@ comment on column core.webhook.secret_hash is
   'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
 comment on column core.webhook.sealed_previous_secret is
   'The previous secret. Until 24 hours after rotated_at, both secrets sign.';
-comment on column core.webhook.holder is 'The worker that holds the lease: a random id.';
+comment on column core.webhook.holder is
+  'The job that holds the lease: a random id, new for each slice.';
+comment on column core.webhook.worker is
+  'The number of the worker session behind the holder.';
 comment on column core.webhook.lease_until is
-  'Until then, only the holder delivers to this subscriber. After that, any worker may continue.';
+  'Until then, and while its worker session lasts, only the holder delivers to this subscriber. '
+  'After that, any worker may continue.';
 comment on column core.webhook.paused_until is
   'No delivery before this time: the subscriber sent Retry-After.';
 

@@ -96,6 +96,7 @@ create table core.batch (
   idempotency_key   core.client_key,
   body_hash         bytea        not null,
   mint_holder       uuid,
+  mint_worker       int,
   mint_lease_until  timestamptz,
   created_at        timestamptz  not null,
   completed_at      timestamptz,
@@ -120,6 +121,7 @@ create table core.batch (
   constraint salt_is_kept_until_codes_are_destroyed check (
     (salt is null) = (codes_destroyed_at is not null)),
   constraint batch_validity_is_forward check (valid_from < valid_to),
+  constraint mint_lease_names_its_worker check ((mint_holder is null) = (mint_worker is null)),
   constraint expired_through_is_within_total check (expired_through between 0 and total_count)
 );
 comment on table core.batch is
@@ -135,9 +137,12 @@ comment on column core.batch.request_id is
 comment on column core.batch.body_hash is
   'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
 comment on column core.batch.mint_holder is
-  'The worker that holds the lease: a random id, new for each slice.';
+  'The job that holds the lease: a random id, new for each slice. A chunk of another holder is '
+  'refused.';
+comment on column core.batch.mint_worker is 'The number of the worker session behind the holder.';
 comment on column core.batch.mint_lease_until is
-  'Until then, only the holder mints. After that, any worker may continue.';
+  'Until then, and while its worker session lasts, only the holder mints. After that, any worker '
+  'may continue.';
 comment on column core.batch.expired_through is
   'The expiry job has handled the coupons up to this number.';
 create index batch_is_pending on core.batch (mint_lease_until) where status = 'PENDING';

@@ -6,10 +6,19 @@ export function msUntil(deadline: number): number {
   return Math.max(0, deadline - performance.now());
 }
 
-/** Settles as `running` does, or rejects with Unavailable at the deadline. The work itself continues. */
-export function beforeDeadline<T>(running: Promise<T>, deadline: number): Promise<T> {
+/**
+ * Settles as `running` does, or rejects with Unavailable at the deadline or when `abandoned` aborts. The work itself
+ * continues.
+ */
+export function beforeDeadline<T>(running: Promise<T>, deadline: number, abandoned?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Unavailable("deadline passed")), msUntil(deadline));
-    running.then(resolve, reject).finally(() => clearTimeout(timer));
+    const giveUp = () => reject(new Unavailable("the connection was given up"));
+    if (abandoned?.aborted) giveUp();
+    abandoned?.addEventListener("abort", giveUp);
+    running.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      abandoned?.removeEventListener("abort", giveUp);
+    });
   });
 }

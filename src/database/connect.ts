@@ -26,21 +26,20 @@ export function connect(address: Address, options: Options): Database {
 }
 
 export function openSession(address: Address, options: Options): Session {
-  let isLost = false;
+  const lost = new AbortController();
   // By default the driver closes connections of a certain age, even in the middle of a transaction.
   const sql = open(address, options, {
     max: 1,
     max_lifetime: null,
-    onclose: () => {
-      isLost = true;
-    },
+    onclose: () => lost.abort(),
   });
   const database = wrap(sql);
   const check = (): void => {
-    if (isLost) throw new Error("the connection to the database was lost");
+    if (lost.signal.aborted) throw new Error("the connection to the database was lost");
   };
   return {
     ...database,
+    lost: lost.signal,
     async rows<T>(text: string, params?: readonly unknown[]) {
       check();
       return database.rows<T>(text, params);
@@ -111,7 +110,7 @@ function wrap(sql: postgres.Sql): Database {
 }
 
 function open(address: Address, options: Options, more: object): postgres.Sql {
-  const { name, role, statementTimeoutMs, lockTimeoutMs } = options;
+  const { name, role, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = options;
   const all = {
     max_pipeline: 0,
     connect_timeout: 5,
@@ -131,6 +130,7 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
       ...(role !== undefined && { role }),
       ...(statementTimeoutMs !== undefined && { statement_timeout: statementTimeoutMs }),
       ...(lockTimeoutMs !== undefined && { lock_timeout: lockTimeoutMs }),
+      ...(idleTimeoutMs !== undefined && { idle_session_timeout: idleTimeoutMs }),
     },
     ...more,
   };

@@ -9,6 +9,8 @@ export interface Options {
   max?: number;
   statementTimeoutMs?: number;
   lockTimeoutMs?: number;
+  /** The server ends a session that sends nothing for this time. */
+  idleTimeoutMs?: number;
 }
 
 export interface Database {
@@ -30,4 +32,6 @@ export interface Database {
 export interface Session extends Database {
   /** Runs a script of several statements. */
   run(text: string): Promise<void>;
+  /** Aborts when the connection is lost. */
+  lost: AbortSignal;
 }

@@ -14,6 +14,8 @@ export type Connections = {
   /** Runs one statement. Rejects with Unavailable when trying again later may help. */
   rows<T>(lane: LaneName, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
   load(): Record<LaneName, LaneLoad>;
+  /** Gives up all connections and what runs or waits on them. Later statements use new ones. */
+  reconnect(): void;
   end(): Promise<void>;
 };
 export type ConnectionParts = { connect: () => Database; log: Logger; maxWaiting: number; hungAfterMs: number };
@@ -21,15 +23,17 @@ export type ConnectionParts = { connect: () => Database; log: Logger; maxWaiting
 const widths: Record<LaneName, number> = { quick: 12, patient: 6, bulk: 2 };
 export const connectionCount = widths.quick + widths.patient + widths.bulk;
 
-type Pool = { database: Database; lanes: Record<LaneName, Lane> };
+type Pool = { database: Database; lanes: Record<LaneName, Lane>; abandoned: AbortController };
 
 export function openConnections({ connect, log, maxWaiting, hungAfterMs }: ConnectionParts): Connections {
   let pool = openPool();
 
   function openPool(): Pool {
-    const openLane = (name: LaneName) => createLane({ width: widths[name], maxWaiting, hungAfterMs });
+    const abandoned = new AbortController();
+    const limits = { maxWaiting, hungAfterMs, abandoned: abandoned.signal };
+    const openLane = (name: LaneName) => createLane({ width: widths[name], ...limits });
     const lanes = { quick: openLane("quick"), patient: openLane("patient"), bulk: openLane("bulk") };
-    return { database: connect(), lanes };
+    return { database: connect(), lanes, abandoned };
   }
 
   // Abandons a pool of the driver that no longer settles its promises, with everything that waits in it.
@@ -37,6 +41,7 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
     if (pool !== hung) return;
     log.warn("the database connections hang, opening new ones");
     pool = openPool();
+    hung.abandoned.abort();
     hung.database.end().catch(() => {});
   }
 
@@ -58,6 +63,7 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
       patient: pool.lanes.patient.load(),
       bulk: pool.lanes.bulk.load(),
     }),
+    reconnect: () => replace(pool),
     end: () => pool.database.end(),
   };
 }

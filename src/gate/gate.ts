@@ -75,11 +75,16 @@ export type Gate = {
 
 // For metrics.
 export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
+export type Upkeep = {
+  load(): GateLoad;
+  /** Gives up all connections, because they are dead. Calls that use them are rejected at once. */
+  reconnect(): void;
+};
 
 const largestGroup = 64;
 const maxWaiting = 1_000;
-// Longer than the statement_timeout plus a slow network, so a connection that takes longer is dead. Not much longer: if
-// the network silently drops all connections, no call is served for this time.
+// Longer than the statement_timeout plus a slow network, so a connection that takes longer is dead. If all connections
+// went silent, the heartbeat notices it earlier (src/database/heartbeat.ts).
 const defaultHungAfterMs = 4_500;
 
 // http_status null: the call is handed back.
@@ -96,7 +101,7 @@ type Result = Outcome | null;
 
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
-export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
+export function createGate(parts: GateParts): Gate & Upkeep {
   const { connect, log, hungAfterMs = defaultHungAfterMs, onGroup } = parts;
   const connections = openConnections({ connect, log, maxWaiting, hungAfterMs });
   const disk = createDiskWatch({ isDiskFull, log });
@@ -158,6 +163,7 @@ export function createGate(parts: GateParts): Gate & { load(): GateLoad } {
     },
     ...createStateReader(connections),
     isDiskFull: disk.isFull,
+    reconnect: connections.reconnect,
     end: connections.end,
     load: () => ({ waiting: groups.waiting(), lanes: connections.load() }),
   };

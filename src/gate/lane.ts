@@ -7,7 +7,7 @@ export type Lane = {
   /**
    * Runs `work` as soon as there is room. Rejects with Unavailable when the queue is full or the deadline passes. Work
    * that is still queued at its deadline never starts; work that runs goes on unwatched and keeps its place until it
-   * ends. `onHung` is called if that takes longer than `hungAfterMs`.
+   * ends. `onHung` is called if that takes longer than `hungAfterMs`. When `abandoned` aborts, all of it is rejected.
    */
   run<T>(deadline: number, work: () => Promise<T>, onHung: () => void): Promise<T>;
   load(): LaneLoad;
@@ -17,9 +17,9 @@ export type LaneLoad = { busy: number; waiting: number; width: number };
 
 type Waiting = { begin: () => void; isGone: boolean };
 
-export type LaneLimits = { width: number; maxWaiting: number; hungAfterMs: number };
+export type LaneParts = { width: number; maxWaiting: number; hungAfterMs: number; abandoned?: AbortSignal };
 
-export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane {
+export function createLane({ width, maxWaiting, hungAfterMs, abandoned }: LaneParts): Lane {
   let busy = 0;
   let waitingCount = 0;
   const queue: Waiting[] = [];
@@ -42,16 +42,21 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { isGone: false, begin };
       const timer = setTimeout(giveUp, msUntil(deadline));
+      abandoned?.addEventListener("abort", giveUp);
       queue.push(waiting);
-      function begin() {
+      function leaveQueue() {
         clearTimeout(timer);
+        abandoned?.removeEventListener("abort", giveUp);
         waitingCount -= 1;
+      }
+      function begin() {
+        leaveQueue();
         resolve();
       }
       function giveUp() {
         waiting.isGone = true;
-        waitingCount -= 1;
-        reject(new Unavailable("deadline passed in the queue"));
+        leaveQueue();
+        reject(new Unavailable("gave up in the queue"));
       }
     });
   }
@@ -66,7 +71,7 @@ export function createLane({ width, maxWaiting, hungAfterMs }: LaneLimits): Lane
         clearTimeout(watchdog);
         leave();
       });
-      return beforeDeadline(running, deadline);
+      return beforeDeadline(running, deadline, abandoned);
     },
   };
 }

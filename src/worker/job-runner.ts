@@ -14,6 +14,8 @@ import type { Logger } from "../common/log.ts";
 export type JobRunner = {
   addJob(task: string, payload: object, spec: TaskSpec): Promise<void>;
   keepAlive(): Promise<void>;
+  /** Gives up the current runner, because its connections are dead. */
+  reconnect(): void;
   stop(): Promise<void>;
 };
 type Parts = { start: () => Promise<Runner>; onJobEnded: () => void; log: Logger; limits?: Limits };
@@ -37,12 +39,16 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
   async function get(): Promise<Runner> {
     if (current !== undefined && performance.now() - current.aliveAt > limits.deadAfterMs) {
       log.warn("the job runner shows no sign of life; starting another one");
-      // Kills it even if its start completes late. Its running jobs continue; running them again is safe.
-      current.runner.then((runner) => runner.kill()).catch(() => {});
-      current = undefined;
+      giveUp();
     }
     current ??= startOne();
     return inTime(current.runner);
+  }
+
+  // Kills it even if its start completes late. Its running jobs continue; running them again is safe.
+  function giveUp(): void {
+    current?.runner.then((runner) => runner.kill()).catch(() => {});
+    current = undefined;
   }
 
   function startOne(): Current {
@@ -73,6 +79,7 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
     async keepAlive() {
       await get();
     },
+    reconnect: giveUp,
     // runner.stop() fails when the runner is already stopping, for example after it lost the database.
     async stop() {
       await current?.runner.then((runner) => runner.stop()).catch(() => {});

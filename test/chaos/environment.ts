@@ -16,7 +16,7 @@ import { environmentOf } from "../support/program.ts";
 import { secretOf } from "../support/tenant-document.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import type { Pools } from "./clients.ts";
-import { startProxy, type Proxy } from "./proxy.ts";
+import { startProxy, type Proxy } from "../support/proxy.ts";
 import { startReceiver, type Receiver } from "./receiver.ts";
 import { makeServer, type DatabaseServer } from "./server.ts";
 import { supervise, type Supervised } from "./supervisor.ts";
@@ -94,9 +94,9 @@ async function startParts(
 }
 
 async function startPrograms(server: DatabaseServer, masterKeyText: string, atEnd: AtEnd): Promise<Programs> {
-  const databaseProxy = await startProxy(server.port);
+  const databaseProxy = await startProxy({ host: "127.0.0.1", port: server.port });
   const apiPort = await findFreePort();
-  const clientProxy = await startProxy(apiPort);
+  const clientProxy = await startProxy({ host: "127.0.0.1", port: apiPort });
   atEnd(databaseProxy.stop, clientProxy.stop);
   const env = (user: string) => ({
     ...environmentOf({

@@ -94,7 +94,7 @@ export const workerGuards: Sabotage[] = [
       edit(
         "db/code/jobs/claim_batch.sql",
         "and (b.mint_lease_until is null\n         or b.mint_lease_until <= clock_timestamp()\n" +
-          "         or b.mint_holder = p_holder)",
+          "         or b.mint_holder = p_holder\n         or rules.is_worker_gone(b.mint_worker))\n    ",
         "",
       ),
     ],
@@ -103,7 +103,7 @@ export const workerGuards: Sabotage[] = [
   {
     name: "numbers of a minted chunk",
     behind: "number_is_unique_in_batch, as a collision that never ends",
-    edits: [edit("db/code/jobs/mint_chunk.sql", "p_first_number <> v_batch.minted_count + 1 or ", "")],
+    edits: [edit("db/code/jobs/mint_chunk.sql", "     or p_first_number <> v_batch.minted_count + 1\n", "")],
     tests: ["test/worker/tasks/mint.test.ts"],
   },
   {
@@ -111,11 +111,88 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/jobs/claim_deliveries.sql",
-        "and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder)",
+        "and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder\n" +
+          "         or rules.is_worker_gone(w.worker))\n    ",
         "",
       ),
     ],
     tests: ["test/worker/tasks/deliver-lease.test.ts"],
+  },
+  {
+    name: "gone worker: its batch is due",
+    edits: [edit("db/code/jobs/claim_batch.sql", "\n         or rules.is_worker_gone(b.mint_worker))", ")")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "gone worker: its subscriber is due",
+    edits: [edit("db/code/jobs/claim_deliveries.sql", "\n         or rules.is_worker_gone(w.worker))", ")")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "gone worker: it claims no batch",
+    edits: [edit("db/code/jobs/claim_batch.sql", "    and not rules.is_worker_gone(p_worker)\n", "")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "gone worker: it claims no subscriber",
+    edits: [edit("db/code/jobs/claim_deliveries.sql", "    and not rules.is_worker_gone(p_worker)\n", "")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "gone worker: its late chunk",
+    behind: "the next number, which both workers mint alike",
+    edits: [edit("db/code/jobs/mint_chunk.sql", "     or v_batch.mint_holder is distinct from p_holder\n", "")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "gone worker: its late failure",
+    edits: [edit("db/code/jobs/record_deliveries.sql", "    and v_is_holder\n", "")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "gone worker: its requests are cut",
+    edits: [edit("src/worker/tasks/deliver.ts", "AbortSignal.any([cutting.signal, session.lost])", "cutting.signal")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "lock of a worker session",
+    edits: [edit("db/code/jobs/join_workers.sql", "perform pg_advisory_lock(", "perform pg_advisory_xact_lock(")],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  },
+  {
+    name: "frozen worker loses its session",
+    behind: "the leases, after 30 and 60 s",
+    edits: [edit("src/worker/worker-session.ts", 'name: "coupon worker session", idleTimeoutMs', 'name: "x"')],
+    tests: ["test/worker/kill.test.ts"],
+  },
+  {
+    name: "silent connections of work",
+    behind: "deadlines of 30 s",
+    edits: [edit("src/work.ts", "database?.reconnect();", "void database;")],
+    tests: ["test/worker/kill.test.ts"],
+  },
+  {
+    name: "silent queue of work",
+    behind: "signs of life of the job runner, after 30 s",
+    edits: [edit("src/work.ts", "      runner.reconnect();\n", "")],
+    tests: ["test/worker/kill.test.ts"],
+  },
+  {
+    name: "silent connections of serve",
+    behind: "the watchdog of each statement, after 4.5 s",
+    edits: [edit("src/serve.ts", "onSilent: gate.reconnect,", "onSilent: () => {},")],
+    tests: ["test/http/silent-database.test.ts"],
+  },
+  {
+    name: "a late answer of the database is no silence",
+    edits: [
+      edit(
+        "src/database/heartbeat.ts",
+        '      pulse = await Promise.race([answer, opening.then((): Pulse => "late")]);\n',
+        "",
+      ),
+    ],
+    tests: ["test/database/heartbeat.test.ts"],
   },
   {
     name: "private addresses of webhooks",

@@ -155,7 +155,7 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
     day,
   );
   await session.rows(
-    `select jobs.record_deliveries(tenant_id, party_id, jsonb_build_array(jsonb_build_object(
+    `select jobs.record_deliveries(tenant_id, party_id, null, jsonb_build_array(jsonb_build_object(
        'event_id', event_id, 'attempt', 1, 'duration_ms', 1, 'is_taken', false)))
      from core.delivery limit 1`,
   );

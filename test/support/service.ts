@@ -13,9 +13,11 @@ import { createLog } from "../../src/common/log.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
+import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { client, closeIdleConnections, type Client } from "./client.ts";
 import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
+import { openWorkerSession } from "./worker-session.ts";
 
 export type Running = {
   url: string;
@@ -79,8 +81,11 @@ export async function startService(
     await drop();
   });
 
-  const minter = createMinter({ database: worker, keys, stopping: new AbortController().signal });
+  let session: WorkerSession | null = null;
+  const stopping = new AbortController().signal;
+  const minter = createMinter({ database: worker, keys, getSession: () => session, stopping });
   async function mint(): Promise<void> {
+    session ??= await openWorkerSession(t, address);
     for (let due = await minter.listDue(); due.length > 0; due = await minter.listDue())
       await Promise.all(due.map((batch) => minter.mint(batch)));
   }

@@ -5,9 +5,11 @@ import { connect } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
 import { createDeliverer, type Subscriber } from "../../src/worker/tasks/deliver.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
+import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { sequenceEvents } from "./sequence-events.ts";
 import { startService, type Running } from "./service.ts";
+import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
 import { credential, party, template } from "./tenant-document.ts";
 
 export const tenant = "ten_w";
@@ -16,6 +18,7 @@ export const loopbackOnly = ["127.0.0.0/8"];
 export type Subscribed = {
   service: Running;
   worker: Database;
+  session: TestWorkerSession;
   // By party: pty_s1, pty_s2, …
   secrets: Map<string, string>;
   // Makes `count` events for each party, with a delivery each, and returns their IDs in order.
@@ -50,6 +53,7 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
     ],
   });
   const worker = openWorker(t, service);
+  const session = await openWorkerSession(t, service.address);
   const coupons = new Map<string, string[]>();
   for (const { id } of parties)
     coupons.set(id, (await service.makeBatch(service.as("ak_maker"), `tpl_${id.slice(4)}`, supply)).couponIds);
@@ -75,7 +79,8 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
   await sequence();
   // These tests ignore the events of the batches.
   await service.owner.rows("delete from core.delivery");
-  return { service, worker, secrets: new Map(parties.map(({ id, secret }) => [id, secret])), happen, sequence };
+  const secrets = new Map(parties.map(({ id, secret }) => [id, secret]));
+  return { service, worker, session, secrets, happen, sequence };
 }
 
 export function openWorker(t: Test, service: Running): Database {
@@ -84,11 +89,16 @@ export function openWorker(t: Test, service: Running): Database {
   return database;
 }
 
-// Delivers until nothing is due, without the worker's timers.
+// session: of the worker that delivers. Delivers until nothing is due, without the worker's timers.
 export function startDeliverer(
-  { service }: Subscribed,
+  { service, session: ownSession }: Subscribed,
   database: Database,
-  { allow = loopbackOnly, timeoutMs = 15_000, stopping = new AbortController().signal } = {},
+  {
+    allow = loopbackOnly,
+    timeoutMs = 15_000,
+    session = ownSession as WorkerSession,
+    stopping = new AbortController().signal,
+  } = {},
 ) {
   const send = createSender({ mayConnect: createAddressRule(allow), timeoutMs });
   const outcomes: string[] = [];
@@ -96,6 +106,7 @@ export function startDeliverer(
     database,
     keys: service.keys,
     send,
+    getSession: () => session,
     stopping,
     onAttempt: (outcome) => outcomes.push(outcome),
   });

@@ -82,14 +82,6 @@ t.test("after a kill -9 in the middle of a batch, the next worker finishes it to
   victim.kill("SIGKILL");
   await exitCodeOf(victim);
   // Its last statement may still be running in the database. Committed chunks stay.
-  const [left] = await service.owner.rows<{ status: string; is_leased: boolean }>(
-    `select status, coalesce(mint_lease_until, '-infinity') <= clock_timestamp() + interval '30 seconds' as is_leased
-     from core.batch
-     where external_id = $1`,
-    [id],
-  );
-  t.match(left, { status: "PENDING", is_leased: true }, "its lease ends within 30 s, or is already released");
-  await service.owner.rows("update core.batch set mint_lease_until = clock_timestamp() where external_id = $1", [id]);
   await startWork(t, service);
   await waitFor(service, id, ({ status }) => status === "COMPLETED");
   t.strictSame(await countCoupons(service, id), { count: 120_000, different: 120_000, max: 120_000 });

@@ -1,22 +1,26 @@
 -- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. No row: the
--- batch is complete, another worker holds the lease, or this worker lacks the batch's key.
+-- batch is complete, another worker holds the lease, this worker lacks the batch's key, or the
+-- session of this worker is gone. The lease of a worker whose session is gone counts no more.
 create or replace function jobs.claim_batch(
-  p_tenant_id int, p_batch_id int, p_holder uuid, p_chunk int, p_keys jsonb,
+  p_tenant_id int, p_batch_id int, p_worker int, p_holder uuid, p_chunk int, p_keys jsonb,
   out salt bytea, out key_version text, out first_number int, out last_number int)
 returns setof record
 language sql volatile security definer
 begin atomic
   update core.batch b
-  set mint_holder = p_holder, mint_lease_until = clock_timestamp() + interval '30 seconds'
+  set mint_holder = p_holder, mint_worker = p_worker,
+      mint_lease_until = clock_timestamp() + interval '30 seconds'
   where b.tenant_id = p_tenant_id
     and b.batch_id = p_batch_id
     and b.status = 'PENDING'
     and (b.mint_lease_until is null
          or b.mint_lease_until <= clock_timestamp()
-         or b.mint_holder = p_holder)
+         or b.mint_holder = p_holder
+         or rules.is_worker_gone(b.mint_worker))
+    and not rules.is_worker_gone(p_worker)
     and rules.has_key(p_keys, b.key_version)
   returning b.salt, b.key_version, b.minted_count + 1,
             least(b.minted_count + p_chunk, b.total_count);
 end;
-comment on function jobs.claim_batch(int, int, uuid, int, jsonb) is
+comment on function jobs.claim_batch(int, int, int, uuid, int, jsonb) is
   'Takes the lease of a batch and returns its next numbers.';

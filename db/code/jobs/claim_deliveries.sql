@@ -1,10 +1,11 @@
 -- Takes or renews the lease of a subscriber for 60 s and returns the deliveries that are due. No
--- row: nothing is due, or another worker holds the lease. One worker at a time serves a subscriber,
--- so its limit of concurrent requests holds.
+-- row: nothing is due, another worker holds the lease, or the session of this worker is gone. One
+-- worker at a time serves a subscriber, so its limit of concurrent requests holds. The lease of a
+-- worker whose session is gone counts no more.
 --
 -- Ordered by due time, then by event: an index has this order, however many deliveries wait.
 create or replace function jobs.claim_deliveries(
-  p_tenant_id int, p_party_id int, p_holder uuid, p_limit int,
+  p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out body text, out attempt int, out url text,
   out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text, out party text)
 returns setof record
@@ -14,11 +15,14 @@ declare
   v_webhook  core.webhook;
 begin
   update core.webhook w
-  set holder = p_holder, lease_until = clock_timestamp() + interval '60 seconds'
+  set holder = p_holder, worker = p_worker,
+      lease_until = clock_timestamp() + interval '60 seconds'
   where w.tenant_id = p_tenant_id
     and w.party_id = p_party_id
     and w.disabled_at is null
-    and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder)
+    and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder
+         or rules.is_worker_gone(w.worker))
+    and not rules.is_worker_gone(p_worker)
     and (w.paused_until is null or w.paused_until <= clock_timestamp())
   returning * into v_webhook;
   if not found then
@@ -47,5 +51,5 @@ begin
   order by d.next_attempt_at, d.event_seq;
 end
 $$;
-comment on function jobs.claim_deliveries(int, int, uuid, int) is
+comment on function jobs.claim_deliveries(int, int, int, uuid, int) is
   'Takes the lease of a subscriber and returns its due deliveries.';

@@ -1,16 +1,18 @@
--- Subscribers with due deliveries that no worker is serving. The one that has waited longest comes
--- first.
+-- Subscribers with due deliveries that no worker is serving, or whose worker is gone. The one that
+-- has waited longest comes first.
 --
 -- Uses statement_timestamp(), because clock_timestamp() is volatile and cannot bound an index scan,
 -- and many deliveries may wait for a later attempt.
 create or replace function jobs.list_due_webhooks(p_limit int, out tenant_id int, out party_id int)
 returns setof record
-language sql stable security definer
+language sql volatile security definer
 begin atomic
   select w.tenant_id, w.party_id
   from core.webhook w
   where w.disabled_at is null
-    and (w.lease_until is null or w.lease_until <= statement_timestamp())
+    and (w.lease_until is null
+         or w.lease_until <= statement_timestamp()
+         or rules.is_worker_gone(w.worker))
     and (w.paused_until is null or w.paused_until <= statement_timestamp())
     and exists (
       select

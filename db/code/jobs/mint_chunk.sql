@@ -1,6 +1,7 @@
 -- Mints the coupons of a batch from number p_first_number, one for each lookup hash, and counts
 -- them: the whole chunk or nothing. Locks the batch's row, so the count is exact. A chunk that is
--- not the next one changes nothing and returns the current count.
+-- not the next one, or whose holder lost the lease to another, changes nothing and returns the
+-- current count.
 --
 -- Codes have 55 random bits, so two coupons of a tenant can get the same code: in ten batches of
 -- ten million, 0.14 such pairs are expected. Then nothing is written and collided returns their
@@ -30,7 +31,11 @@ begin
   event_seq := (select s.last_value from core.event_seq s);
   minted_count := v_batch.minted_count;
   is_complete := v_batch.status <> 'PENDING';
-  if is_complete or p_first_number <> v_batch.minted_count + 1 or v_last > v_batch.total_count then
+  if is_complete
+     or v_batch.mint_holder is distinct from p_holder
+     or p_first_number <> v_batch.minted_count + 1
+     or v_last > v_batch.total_count
+  then
     return;
   end if;
 
@@ -53,8 +58,9 @@ begin
   set minted_count = v_last,
       status = case when is_complete then 'COMPLETED' else 'PENDING' end,
       completed_at = case when is_complete then v_now end,
-      mint_holder = case when is_complete then null else p_holder end,
-      mint_lease_until = case when is_complete then null else v_now + interval '30 seconds' end
+      mint_holder = case when not is_complete then p_holder end,
+      mint_worker = case when not is_complete then v_batch.mint_worker end,
+      mint_lease_until = case when not is_complete then v_now + interval '30 seconds' end
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
   if not is_complete then
     perform set_config('synchronous_commit', 'off', true);

@@ -5,17 +5,20 @@
 --
 -- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
 -- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
--- disabled and its deliveries are parked. If the delivery has meanwhile been parked, replayed or
--- recorded by another worker, a failure is only logged.
+-- disabled and its deliveries are parked. If p_holder has lost the lease, or the delivery has
+-- meanwhile been parked, replayed or recorded by another worker, a failure is only logged.
 create or replace function jobs.record_deliveries(
-  p_tenant_id int, p_party_id int, p_results jsonb, out event_id uuid, out outcome text)
+  p_tenant_id int, p_party_id int, p_holder uuid, p_results jsonb,
+  out event_id uuid, out outcome text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_now  timestamptz := clock_timestamp();
+  v_now        timestamptz := clock_timestamp();
+  v_is_holder  boolean;
 begin
   -- lock order: the webhook before its deliveries
-  perform from core.webhook w
+  select w.holder = p_holder into v_is_holder
+  from core.webhook w
   where w.tenant_id = p_tenant_id and w.party_id = p_party_id
   for no key update;
   insert into core.delivery_attempt
@@ -44,6 +47,7 @@ begin
     and d.party_id = p_party_id
     and d.event_id = r.event_id
     and not r.is_taken
+    and v_is_holder
     and d.attempt_count = r.attempt - 1
     and d.parked_at is null;
   update core.webhook w
@@ -65,5 +69,5 @@ begin
     r (event_id uuid, attempt int, is_taken boolean, is_gone boolean);
 end
 $$;
-comment on function jobs.record_deliveries(int, int, jsonb) is
+comment on function jobs.record_deliveries(int, int, uuid, jsonb) is
   'Records the results of deliveries to one subscriber.';

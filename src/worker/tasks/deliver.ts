@@ -1,9 +1,9 @@
 // Delivers events to webhooks.
 //
-// The tables record which deliveries wait, until when, and which worker holds the lease of a subscriber (60 s). A job
-// is only a wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit of concurrent
-// requests holds across all workers. The lease of a killed worker expires; deliveries that it sent but did not record
-// are sent again with the same webhook-id.
+// The tables record which deliveries wait, until when, and who holds the lease of a subscriber (60 s). A job is only a
+// wake-up call that names a subscriber. One worker at a time serves a subscriber, so the limit of concurrent requests
+// holds across all workers. The lease of a killed worker ends with its session; deliveries that it sent but did not
+// record are sent again with the same webhook-id. A worker that loses its session cuts its requests off.
 //
 // A round claims the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
 // slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
@@ -12,6 +12,7 @@ import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import type { AttemptOutcome, WorkObserver } from "../metrics.ts";
+import type { GetWorkerSession } from "../worker-session.ts";
 import type { Outcome, Send } from "../webhook-sender.ts";
 
 /** Subscribers that one process serves at once. They wait for their receivers and cost almost nothing. */
@@ -26,6 +27,7 @@ const sliceMs = 2_000;
 const graceMs = 2_000;
 
 export type Subscriber = { tenant_id: number; party_id: number };
+type Lease = Subscriber & { worker: number; holder: string };
 
 type Delivery = {
   event_id: string;
@@ -53,18 +55,19 @@ type Parts = {
   database: ReconnectingDatabase;
   keys: MasterKeys;
   send: Send;
+  getSession: GetWorkerSession;
   stopping: AbortSignal;
   onAttempt?: WorkObserver["attempted"] | undefined;
 };
 
-export function createDeliverer({ database, keys, send, stopping, onAttempt }: Parts) {
+export function createDeliverer({ database, keys, send, getSession, stopping, onAttempt }: Parts) {
   let running = 0;
   const cutting = new AbortController();
   stopping.addEventListener("abort", () => setTimeout(() => cutting.abort(), graceMs).unref());
 
   /** Due subscribers, as many as this process has free places. */
   async function listDue(): Promise<Subscriber[]> {
-    if (running >= maxSubscribersAtOnce) return [];
+    if (running >= maxSubscribersAtOnce || getSession() === null) return [];
     return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [
       maxSubscribersAtOnce - running,
     ]);
@@ -73,18 +76,20 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
   // After an error the lease is kept on purpose: nobody tries again until it expires.
   async function deliver(subscriber: Subscriber): Promise<void> {
     // Jobs that other processes added arrive here too. Without a free place, drop this one: it will be added again.
-    if (running >= maxSubscribersAtOnce || stopping.aborted) return;
+    const session = getSession();
+    if (running >= maxSubscribersAtOnce || session === null || stopping.aborted) return;
     running += 1;
     try {
-      const holder = randomUUID();
+      const lease: Lease = { ...subscriber, worker: session.number, holder: randomUUID() };
       const sliceEnd = performance.now() + sliceMs;
-      const isOver = () => performance.now() > sliceEnd || stopping.aborted;
-      let deliveries = await claimDeliveries(database, subscriber, holder);
+      const isOver = () => performance.now() > sliceEnd || session.lost.aborted || stopping.aborted;
+      const cut = AbortSignal.any([cutting.signal, session.lost]);
+      let deliveries = await claimDeliveries(database, lease);
       while (deliveries.length > 0) {
-        await record(subscriber, await sendRound(deliveries, isOver));
-        deliveries = isOver() ? [] : await claimDeliveries(database, subscriber, holder);
+        await record(lease, await sendRound(deliveries, isOver, cut));
+        deliveries = isOver() ? [] : await claimDeliveries(database, lease);
       }
-      const { tenant_id, party_id } = subscriber;
+      const { tenant_id, party_id, holder } = lease;
       await database.rows("select jobs.end_webhook_lease($1, $2, $3)", [tenant_id, party_id, holder]);
     } finally {
       running -= 1;
@@ -92,7 +97,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
   }
 
   // Deliveries that are not sent in this slice stay due.
-  async function sendRound(deliveries: Delivery[], isOver: () => boolean): Promise<Result[]> {
+  async function sendRound(deliveries: Delivery[], isOver: () => boolean, cut: AbortSignal): Promise<Result[]> {
     const secrets = openSecrets(keys, deliveries[0]!);
     const results: Result[] = [];
     const waiting = [...deliveries];
@@ -102,7 +107,7 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
         const delivery = waiting.shift();
         if (delivery === undefined) return;
         const { external_id: id, url, body } = delivery;
-        const outcome = await send({ id, url, body, secrets }, cutting.signal);
+        const outcome = await send({ id, url, body, secrets }, cut);
         if (outcome === null) return;
         const result = toResult(delivery, outcome);
         isRefused ||= result.is_gone || result.retry_after_seconds !== null;
@@ -113,9 +118,9 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
     return results;
   }
 
-  async function record(subscriber: Subscriber, results: Result[]): Promise<void> {
+  async function record(lease: Lease, results: Result[]): Promise<void> {
     if (results.length === 0) return;
-    const outcomes = await recordDeliveries(database, subscriber, results);
+    const outcomes = await recordDeliveries(database, lease, results);
     for (const outcome of outcomes) onAttempt?.(outcome);
   }
 
@@ -124,24 +129,23 @@ export function createDeliverer({ database, keys, send, stopping, onAttempt }: P
 
 function claimDeliveries(
   database: ReconnectingDatabase,
-  { tenant_id, party_id }: Subscriber,
-  holder: string,
+  { tenant_id, party_id, worker, holder }: Lease,
 ): Promise<Delivery[]> {
   return database.rows<Delivery>(
     `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party
-     from jobs.claim_deliveries($1, $2, $3, $4)`,
-    [tenant_id, party_id, holder, roundSize],
+     from jobs.claim_deliveries($1, $2, $3, $4, $5)`,
+    [tenant_id, party_id, worker, holder, roundSize],
   );
 }
 
 async function recordDeliveries(
   database: ReconnectingDatabase,
-  { tenant_id, party_id }: Subscriber,
+  { tenant_id, party_id, holder }: Lease,
   results: Result[],
 ): Promise<AttemptOutcome[]> {
   const rows = await database.rows<{ outcome: AttemptOutcome }>(
-    "select outcome from jobs.record_deliveries($1, $2, $3::text::jsonb)",
-    [tenant_id, party_id, JSON.stringify(results)],
+    "select outcome from jobs.record_deliveries($1, $2, $3, $4::text::jsonb)",
+    [tenant_id, party_id, holder, JSON.stringify(results)],
   );
   return rows.map(({ outcome }) => outcome);
 }

@@ -1,9 +1,9 @@
 // Mints the coupons of PENDING batches, numbers 1 to total_count of each.
 //
-// The batch's row records its progress, and which worker holds its lease (30 s). A job is only a wake-up call that
-// names a batch. The lease of a killed worker expires, and the next wake-up continues after the last committed chunk,
-// so the count is always exact. A chunk that arrives late or twice changes nothing: jobs.mint_chunk compares its first
-// number with the batch's progress.
+// The batch's row records its progress, and who holds its lease (30 s). A job is only a wake-up call that names a
+// batch. The lease of a killed worker ends with its session, and the next wake-up continues after the last committed
+// chunk, so the count is always exact. A chunk that arrives late or twice changes nothing: jobs.mint_chunk compares its
+// holder with the batch's, and its first number with the batch's progress.
 //
 // Codes exist only between makeCode and lookupHash below. The database gets the keyed hash.
 import { randomUUID } from "node:crypto";
@@ -12,6 +12,7 @@ import { batchKey, lookupHash, makeCode } from "../../crypto/coupon-code.ts";
 import { fingerprintKeys } from "../../crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
+import type { GetWorkerSession } from "../worker-session.ts";
 
 // Coupons per transaction. A large chunk takes 40 ms and slows down requests that arrive meanwhile. So while events are
 // being written, usually by tills, chunks are small, and after each one comes a pause of `pausePerBusyChunk` times its
@@ -28,21 +29,26 @@ const sliceMs = 2_000;
 const maxBatchesAtOnce = 2;
 
 export type DueBatch = { tenant_id: number; batch_id: number };
-type Lease = DueBatch & { holder: string };
+type Lease = DueBatch & { holder: string; lost: AbortSignal };
 type Claim = { salt: Uint8Array; key_version: string; first_number: number; last_number: number };
 type Chunk = { first: number; last: number; hashes: string[] };
 type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 // The lookup hash of a number's code. A new attempt makes another code for the same number.
 type Hash = (number: number, attempt: number) => string;
-type Parts = { database: ReconnectingDatabase; keys: MasterKeys; stopping: AbortSignal };
+type Parts = {
+  database: ReconnectingDatabase;
+  keys: MasterKeys;
+  getSession: GetWorkerSession;
+  stopping: AbortSignal;
+};
 
-export function createMinter({ database, keys, stopping }: Parts) {
+export function createMinter({ database, keys, getSession, stopping }: Parts) {
   let running = 0;
   const fingerprints = fingerprintKeys(keys);
 
   /** Due batches, those with the fewest missing coupons first, as many as this process has free places. */
   async function listDue(): Promise<DueBatch[]> {
-    if (running >= maxBatchesAtOnce) return [];
+    if (running >= maxBatchesAtOnce || getSession() === null) return [];
     return database.rows<DueBatch>("select tenant_id, batch_id from jobs.list_due_batches($1, $2::text::jsonb)", [
       maxBatchesAtOnce - running,
       fingerprints,
@@ -51,13 +57,15 @@ export function createMinter({ database, keys, stopping }: Parts) {
 
   // After an error the lease is kept on purpose: nobody tries again until it expires.
   async function mint({ tenant_id, batch_id }: DueBatch): Promise<void> {
+    const session = getSession();
+    if (session === null) return;
     running += 1;
     try {
-      const lease: Lease = { tenant_id, batch_id, holder: randomUUID() };
+      const lease: Lease = { tenant_id, batch_id, holder: randomUUID(), lost: session.lost };
       const [claim] = await database.rows<Claim>(
         `select salt, key_version, first_number, last_number
-         from jobs.claim_batch($1, $2, $3, $4, $5::text::jsonb)`,
-        [tenant_id, batch_id, lease.holder, claimSize, fingerprints],
+         from jobs.claim_batch($1, $2, $3, $4, $5, $6::text::jsonb)`,
+        [tenant_id, batch_id, session.number, lease.holder, claimSize, fingerprints],
       );
       if (claim === undefined) return; // complete, leased to another worker, or made with a key that this worker lacks
       if (await mintSlice(lease, claim)) return;
@@ -73,6 +81,7 @@ export function createMinter({ database, keys, stopping }: Parts) {
     const key = batchKey(keys, claim.key_version, claim.salt);
     const hash: Hash = (number, attempt) => lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
     const sliceEnd = performance.now() + sliceMs;
+    const isStopped = () => lease.lost.aborted || stopping.aborted;
     let eventSeq: string | null = null;
     let isBusy = true;
     const makeNext = (first: number) => {
@@ -88,7 +97,7 @@ export function createMinter({ database, keys, stopping }: Parts) {
         isLast ? undefined : makeNext(chunk.last + 1),
       ]);
       if (progress.is_complete || progress.minted_count !== chunk.last) return true;
-      if (next === undefined || performance.now() >= sliceEnd || stopping.aborted) return false;
+      if (next === undefined || performance.now() >= sliceEnd || isStopped()) return false;
       isBusy = progress.event_seq !== eventSeq;
       if (isBusy) await sleep((performance.now() - startedAt) * pausePerBusyChunk);
       eventSeq = progress.event_seq;

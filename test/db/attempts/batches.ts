@@ -87,6 +87,10 @@ export const batchAttempts: Attempts = {
   expired_through_is_within_total: {
     "more coupons expired than the batch has": updateBatch("pending", "expired_through = 4"),
   },
+  mint_lease_names_its_worker: {
+    "a lease without a worker": updateBatch("pending", "mint_holder = gen_random_uuid(), mint_worker = null"),
+    "a worker without a lease": updateBatch("pending", "mint_holder = null, mint_worker = 1"),
+  },
   batch_external_id_key: {
     "the ID of another batch": insertBatch({ batch_id: "999", request_id: "'new'", idempotency_key: "'new'" }),
   },

@@ -81,6 +81,10 @@ export const credentialAttempts: Attempts = {
     "all credentials truncated": "truncate core.credential",
   },
   url_is_http: { "a webhook with an ftp URL": update("webhook", "url = 'ftp://example.com'") },
+  lease_names_its_worker: {
+    "a lease without a worker": update("webhook", "holder = gen_random_uuid(), worker = null"),
+    "a worker without a lease": update("webhook", "holder = null, worker = 1"),
+  },
   previous_secret_has_its_time: {
     "a previous secret without a time": update("webhook", "sealed_previous_secret = '\\x00', rotated_at = null"),
   },

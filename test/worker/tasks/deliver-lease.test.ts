@@ -48,19 +48,21 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
   const fixture = await subscribe(t, [receiver.url]);
   const subscriber = await findSubscriber(fixture, "pty_s1");
   const [event] = await fixture.happen("pty_s1", 1);
-  const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, 10)";
+  const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
   const dead = randomUUID();
   const [claimed] = await fixture.worker.rows<{ event_id: string; attempt: number }>(claim, [
     subscriber.tenant_id,
     subscriber.party_id,
+    fixture.session.number,
     dead,
   ]);
   const recordFailure = (attempt: number) => {
     const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
     const results = [{ event_id: claimed!.event_id, attempt, duration_ms: 1, ...outcome }];
-    return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3::text::jsonb)", [
+    return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
       subscriber.tenant_id,
       subscriber.party_id,
+      dead,
       JSON.stringify(results),
     ]);
   };
@@ -157,6 +159,7 @@ t.test("with the wrong master key nothing is sent, and the lease is the pause be
     database: fixture.worker,
     keys,
     send: async () => t.fail("sent") as never,
+    getSession: () => fixture.session,
     stopping: new AbortController().signal,
   });
   await t.rejects(stranger.deliver(await findSubscriber(fixture, "pty_s1")), { message: /does not open/ });

@@ -53,10 +53,11 @@ t.test("due deliveries are claimed in the order of their events", async (t) => {
   const fixture = await subscribe(t, [receiver.url]);
   const events = [...(await fixture.happen("pty_s1", 5)), ...(await fixture.happen("pty_s1", 5))];
   const subscriber = await findSubscriber(fixture, "pty_s1");
-  const claim = "select external_id from jobs.claim_deliveries($1, $2, $3, 7)";
+  const claim = "select external_id from jobs.claim_deliveries($1, $2, $3, $4, 7)";
   const claimed = await fixture.worker.rows<{ external_id: string }>(claim, [
     subscriber.tenant_id,
     subscriber.party_id,
+    fixture.session.number,
     randomUUID(),
   ]);
   t.strictSame(

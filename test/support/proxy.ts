@@ -1,7 +1,8 @@
 // A TCP proxy on the loopback address that behaves as networks do: it delays data, goes silent without a reset, or
 // closes connections in the middle of an answer.
 import { connect, createServer, type Socket } from "node:net";
-import { listenOnLoopback } from "../support/listen.ts";
+import { type Address, isSocketFolder } from "../../src/common/database-address.ts";
+import { listenOnLoopback } from "./listen.ts";
 
 export type Mode = {
   // Milliseconds by which each chunk is delayed. The order stays.
@@ -30,11 +31,12 @@ type Link = {
   dueAt: { near: number; far: number };
   hasAnswered: boolean;
 };
-type State = { target: number; mode: Mode; links: Set<Link> };
+type Target = Pick<Address, "host" | "port">;
+type State = { target: Target; mode: Mode; links: Set<Link> };
 
 const farSideMs = 1_000;
 
-export async function startProxy(target: number): Promise<Proxy> {
+export async function startProxy(target: Target): Promise<Proxy> {
   const state: State = { target, mode: {}, links: new Set() };
   const { links } = state;
   const server = createServer({ pauseOnConnect: true, noDelay: true }, (near) => accept(state, near));
@@ -69,9 +71,13 @@ function accept(state: State, near: Socket): void {
   if (!state.mode.isStalled) openFarSide(state, link);
 }
 
+function connectTo({ host, port }: Target): Socket {
+  return isSocketFolder(host) ? connect({ path: `${host}/.s.PGSQL.${port}` }) : connect({ host, port, noDelay: true });
+}
+
 function openFarSide(state: State, link: Link): void {
   const { near } = link;
-  const far = connect({ host: "127.0.0.1", port: state.target, noDelay: true });
+  const far = connectTo(state.target);
   link.far = far;
   far.on("error", () => {});
   far.on("close", () => end(state, link));

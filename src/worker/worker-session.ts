@@ -1,0 +1,53 @@
+// The session that shows other workers that this one lives. It holds the lock of its number (jobs.join_workers), and
+// each claim names the number. When the session ends, the server frees the lock, and others take over at once.
+//
+// This worker stops its claims before that happens. It notices a lost connection at once, and a silent one after
+// `silentWithinMs`. The server ends a silent session only after `idleTimeoutMs`, because the last question may have
+// arrived just before. A process that did not run for so long may still write: the database refuses its writes, because
+// each claim has a holder.
+import type { Logger } from "../common/log.ts";
+import { startHeartbeat, type Heartbeat } from "../database/heartbeat.ts";
+import type { Options, Session } from "../database/types.ts";
+
+/** number: changes with each session. lost: aborts when claims under this number count no more. */
+export type WorkerSession = { number: number; lost: AbortSignal };
+/** null: there is no session at the moment, so nothing can be claimed. */
+export type GetWorkerSession = () => WorkerSession | null;
+
+/** The server frees the lock of a worker that vanished after this time. */
+export const idleTimeoutMs = 8_000;
+
+export type WorkerSessionParts = {
+  open: (options: Pick<Options, "name" | "idleTimeoutMs">) => Session;
+  /** Other connections of this program are silent. */
+  onSilent: () => void;
+  log: Logger;
+};
+
+export function keepWorkerSession({ open, onSilent, log }: WorkerSessionParts): Heartbeat & { get: GetWorkerSession } {
+  let current: (WorkerSession & { end(): void }) | null = null;
+  let wasLost = false;
+
+  const heartbeat = startHeartbeat({
+    open: () => open({ name: "coupon worker session", idleTimeoutMs }),
+    begin: joinWorkers,
+    onBegin(number) {
+      const ending = new AbortController();
+      current = { number, lost: ending.signal, end: () => ending.abort() };
+      if (wasLost) log.info("the worker has a session again");
+    },
+    onEnd() {
+      current?.end();
+      current = null;
+      wasLost = true;
+      log.warn("the session of the worker is lost; its work goes on in another one");
+    },
+    onSilent,
+  });
+  return { get: () => current, stop: heartbeat.stop };
+}
+
+export async function joinWorkers(session: Session): Promise<number> {
+  const [row] = await session.rows<{ worker: number }>("select jobs.join_workers() as worker");
+  return row!.worker;
+}

@@ -1,0 +1,91 @@
+// Connections that went silent are recognized within a time that is fixed by design, and late answers alone prove
+// nothing. A proxy swallows what passes, without a reset.
+import { setTimeout as sleep } from "node:timers/promises";
+import t from "tap";
+import { openSession } from "../../src/database/connect.ts";
+import { heartbeatLimits, silentWithinMs, startHeartbeat } from "../../src/database/heartbeat.ts";
+import { idleTimeoutMs } from "../../src/worker/worker-session.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { startProxy, type Proxy } from "../support/proxy.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const { everyMs, lateAfterMs, openWithinMs } = heartbeatLimits;
+let test: TestDatabase;
+let proxy: Proxy;
+t.before(async () => {
+  test = await createDatabase();
+  proxy = await startProxy(test.address);
+});
+t.teardown(async () => {
+  await proxy.stop();
+  await test.drop();
+});
+
+// Records what a heartbeat reports, as words, and counts the sessions that it opens.
+function start(): { seen: string[]; opened: () => number; stop(): Promise<void> } {
+  const seen: string[] = [];
+  let count = 0;
+  const heartbeat = startHeartbeat({
+    open() {
+      count += 1;
+      return openSession({ ...test.address, host: "127.0.0.1", port: proxy.port }, { name: "coupon test heartbeat" });
+    },
+    begin: async (session) => (await session.rows<{ pid: number }>("select pg_backend_pid() as pid"))[0]!.pid,
+    onBegin: () => seen.push("begin"),
+    onEnd: () => seen.push("end"),
+    onSilent: () => seen.push("silent"),
+  });
+  return { seen, opened: () => count, stop: heartbeat.stop };
+}
+
+t.test("the limits add up to less than the promises that rest on them", async (t) => {
+  t.equal(silentWithinMs, everyMs + lateAfterMs + openWithinMs);
+  t.ok(silentWithinMs <= 3_000, "calls are served again within 5 s: 2 s remain to connect and to run the first call");
+  t.ok(idleTimeoutMs >= silentWithinMs + 5_000, "a worker stops long before the server frees its lock");
+  t.ok(idleTimeoutMs <= 10_000, "others take over within 15 s after a machine vanished");
+});
+
+t.test("a silent session is replaced once a newer one answers; then all connections count as silent", async (t) => {
+  const { seen, opened, stop } = start();
+  await waitUntil("the first session", () => seen.length === 1);
+  proxy.loseAll();
+  await waitUntil("the next session", () => seen.length === 4);
+  t.strictSame(seen, ["begin", "end", "silent", "begin"]);
+  t.equal(opened(), 2);
+  await stop();
+});
+
+t.test("a closed session is replaced at once, and other connections are left alone", async (t) => {
+  const { seen, opened, stop } = start();
+  await waitUntil("the first session", () => seen.length === 1);
+  proxy.cutAll();
+  await waitUntil("the next session", () => seen.length === 3);
+  t.strictSame(seen, ["begin", "end", "begin"]);
+  t.equal(opened(), 2);
+  await stop();
+});
+
+t.test("late answers of a slow network replace nothing", async (t) => {
+  const { seen, opened, stop } = start();
+  await waitUntil("the first session", () => seen.length === 1);
+  // Later than the limit, and earlier than a newer session, which needs several round trips.
+  proxy.set({ delay: () => lateAfterMs / 2 + 50 });
+  await waitUntil("two doubts", () => opened() === 3);
+  await sleep(lateAfterMs);
+  proxy.set({});
+  t.strictSame(seen, ["begin"]);
+  await stop();
+});
+
+t.test("while nothing answers the session is lost; the connections are replaced when a new one answers", async (t) => {
+  const { seen, stop } = start();
+  await waitUntil("the first session", () => seen.length === 1);
+  proxy.set({ isStalled: true });
+  await waitUntil("the loss", () => seen.length === 2);
+  await sleep(everyMs + openWithinMs);
+  t.strictSame(seen, ["begin", "end"]);
+  proxy.set({});
+  await waitUntil("the next session", () => seen.length === 4);
+  t.strictSame(seen, ["begin", "end", "silent", "begin"]);
+  await stop();
+});

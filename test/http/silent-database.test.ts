@@ -1,0 +1,41 @@
+// All database connections vanish silently, as when a firewall forgets them: no packet and no reset arrives.
+import t from "tap";
+import { defaultLimits } from "../../src/common/config.ts";
+import { createLog } from "../../src/common/log.ts";
+import { listen } from "../../src/http/listener.ts";
+import { serve } from "../../src/serve.ts";
+import { client } from "../support/client.ts";
+import { secretOf } from "../support/provisioning.ts";
+import { startProxy } from "../support/proxy.ts";
+import { startService } from "../support/service.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const servedWithinMs = 5_000;
+
+t.test("calls are served again within 5 s, three times in a row, and a hanging call gets 503", async (t) => {
+  const service = await startService(t);
+  const proxy = await startProxy(service.address);
+  const log = createLog("silent");
+  const limits = defaultLimits;
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, log);
+  const address = { ...service.address, host: "127.0.0.1", port: proxy.port };
+  const { url, stop } = await serve({ address, keys: service.keys, limits, listening, log });
+  t.teardown(async () => {
+    await stop();
+    await proxy.stop();
+  });
+  const till = client({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const call = async () => (await till.get("/v1/batches/bat_none")).status;
+  for (let times = 0; times < 3; times += 1) {
+    t.equal(await call(), 404);
+    proxy.loseAll();
+    const since = performance.now();
+    const hanging = call().then((status) => ({ status, afterMs: performance.now() - since }));
+    await waitUntil("a served call", async () => (await call()) === 404, { everyMs: 50 });
+    const afterMs = Math.round(performance.now() - since);
+    t.ok(afterMs <= servedWithinMs, `served again after ${afterMs} ms, at most ${servedWithinMs} ms`);
+    const { status, afterMs: hungMs } = await hanging;
+    t.equal(status, 503);
+    t.ok(hungMs < 3_900, `the hanging call is answered after ${Math.round(hungMs)} ms, before its deadline of 4 s`);
+  }
+});
