@@ -24,35 +24,38 @@ type Limits = { answerWithinMs: number; deadAfterMs: number };
 // Workers poll for jobs every 5 s, and jobs are short: even under full load, some worker polls within half a minute.
 const usualLimits: Limits = { answerWithinMs: 10_000, deadAfterMs: 30_000 };
 
-// aliveAt: when the runner last heard from the database, or when its start began.
-type Current = { runner: Promise<Runner>; aliveAt: number };
+// aliveAt: when the runner last heard from the database, or when its start began. abandoned: callers wait no longer.
+type Current = { runner: Promise<Runner>; aliveAt: number; abandoned: AbortController };
 
 export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }: Parts): JobRunner {
   let current: Current | undefined;
 
-  const inTime = <T>(running: Promise<T>): Promise<T> =>
-    beforeDeadline(running, performance.now() + limits.answerWithinMs);
+  const inTime = <T>(running: Promise<T>, { abandoned }: Current): Promise<T> =>
+    beforeDeadline(running, performance.now() + limits.answerWithinMs, abandoned.signal);
   const forget = (ended: Current): void => {
     if (current === ended) current = undefined;
   };
 
-  async function get(): Promise<Runner> {
+  async function get(): Promise<Current> {
     if (current !== undefined && performance.now() - current.aliveAt > limits.deadAfterMs) {
       log.warn("the job runner shows no sign of life; starting another one");
       giveUp();
     }
     current ??= startOne();
-    return inTime(current.runner);
+    const used = current;
+    await inTime(used.runner, used);
+    return used;
   }
 
   // Kills it even if its start completes late. Its running jobs continue; running them again is safe.
   function giveUp(): void {
     current?.runner.then((runner) => runner.kill()).catch(() => {});
+    current?.abandoned.abort();
     current = undefined;
   }
 
   function startOne(): Current {
-    const started: Current = { runner: start(), aliveAt: performance.now() };
+    const started: Current = { runner: start(), aliveAt: performance.now(), abandoned: new AbortController() };
     started.runner.then(
       (runner) => watch(started, runner),
       () => forget(started),
@@ -74,7 +77,11 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
 
   return {
     async addJob(task, payload, spec) {
-      await inTime((await get()).addJob(task, payload, spec));
+      const used = await get();
+      await inTime(
+        used.runner.then((runner) => runner.addJob(task, payload, spec)),
+        used,
+      );
     },
     async keepAlive() {
       await get();

@@ -10,12 +10,12 @@ import { createJobRunner } from "../../src/worker/job-runner.ts";
 type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean };
 
 // Runners that do nothing. `answers` says whether adding a job returns.
-function keep({ start = async () => {}, answers = (): boolean => true } = {}) {
+function keep({ start = async () => {}, answers = (): boolean => true, answerWithinMs = 20 } = {}) {
   const made: Made[] = [];
   let ended = 0;
   const kept = createJobRunner({
     log: createLog("silent"),
-    limits: { answerWithinMs: 20, deadAfterMs: 100 },
+    limits: { answerWithinMs, deadAfterMs: 100 },
     onJobEnded: () => {
       ended += 1;
     },
@@ -72,6 +72,19 @@ t.test("a runner that goes silent is killed and replaced", async (t) => {
   await sleep(150);
   await kept.keepAlive();
   t.equal(made.length, 2);
+  t.strictSame(
+    made.map(({ isKilled }) => isKilled),
+    [true, false],
+  );
+});
+
+t.test("reconnect() gives up a runner, and callers that wait for it fail at once", async (t) => {
+  const { kept, made } = keep({ answers: () => made.length > 1, answerWithinMs: 60_000 });
+  const adding = t.rejects(kept.addJob("mint", {}, {}), Unavailable);
+  await sleep(0);
+  kept.reconnect();
+  await adding;
+  await kept.addJob("mint", {}, {});
   t.strictSame(
     made.map(({ isKilled }) => isKilled),
     [true, false],
