@@ -124,6 +124,7 @@ export async function runCycles(environment: Environment, options: Options): Pro
 
 async function runCycle(run: Run, fault: string, number: number): Promise<void> {
   const { environment, options, history, clients, fail } = run;
+  const measuring: Promise<unknown>[] = [];
   const context: FaultContext = {
     environment,
     random: createRandom(options.seed * 1_000 + number),
@@ -132,7 +133,7 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
     noteFrozen: (from, to) => void run.frozen.push([from, to]),
     async watchWorker() {
       const untilResumed = await watchWorker(environment, fault, workWithinMs);
-      return async (from) => void run.resumed.push(...(await untilResumed(from)));
+      return (since) => void measuring.push(untilResumed(since).then((all) => run.resumed.push(...all)));
     },
   };
   await sleep(beforeFaultMs);
@@ -141,6 +142,7 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
   const { since, withinMs } = await faults[fault]!(context);
   const servedAfterMs = await waitAtMost(patienceMs, () => history.servedAfter(since), { everyMs: 100 });
   const unsettled = await clients.settle(settleWithinMs);
+  await Promise.all(measuring);
   run.cycles.push({ fault, servedAfterMs, withinMs });
 
   const seconds = ((since - beganAt) / 1_000).toFixed(1).padStart(5);

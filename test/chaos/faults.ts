@@ -18,8 +18,8 @@ export type FaultContext = {
   history: History;
   // Excludes a time from the latency check: a stopped process cannot answer.
   noteFrozen(from: number, to: number): void;
-  // Resolves when the worker is busy. The returned function waits until it has resumed its work.
-  watchWorker(): Promise<(since: number) => Promise<void>>;
+  // Resolves when the worker is busy. The returned function begins to measure when it resumes its work.
+  watchWorker(): Promise<(since: number) => void>;
   fail(what: string): void;
 };
 // since: a time on the clock of performance.now().
@@ -51,20 +51,20 @@ export const faults: Record<string, Fault> = {
   },
 
   async "kill worker"({ environment, watchWorker }) {
-    const untilResumed = await watchWorker();
+    const measure = await watchWorker();
     const recovery = apiRecovery();
     environment.worker.signal("SIGKILL");
-    await untilResumed(recovery.since);
+    measure(recovery.since);
     return recovery;
   },
 
   async "stop worker"({ environment, random, watchWorker }) {
-    const untilResumed = await watchWorker();
+    const measure = await watchWorker();
     environment.worker.signal("SIGSTOP");
     await hold(random);
     environment.worker.signal("SIGCONT");
     const recovery = apiRecovery();
-    await untilResumed(recovery.since);
+    measure(recovery.since);
     return recovery;
   },
 
@@ -127,10 +127,10 @@ export const faults: Record<string, Fault> = {
 
   // As when a firewall forgets its connections: they go silent, and new ones work.
   async "lose connections"({ environment: { databaseProxy }, watchWorker }) {
-    const untilResumed = await watchWorker();
+    const measure = await watchWorker();
     databaseProxy.loseAll();
     const recovery = databaseRecovery();
-    await untilResumed(recovery.since);
+    measure(recovery.since);
     return recovery;
   },
 

@@ -8,7 +8,8 @@ const works = ["mint", "deliver", "sequence"] as const;
 type Work = (typeof works)[number];
 // afterMs: null when the work did not resume in time.
 export type Resumed = { fault: string; work: Work; afterMs: number | null };
-// Each number grows while the worker does this work. There is always work to do.
+// Each number grows while the worker does this work. There is always work to do: the batch of an earlier fault may come
+// before this one's.
 type Progress = Record<Work, number>;
 
 const batchSize = 20_000;
@@ -23,15 +24,21 @@ export async function watchWorker(
   withinMs: number,
 ): Promise<(since: number) => Promise<Resumed[]>> {
   const batch = await environment.submit("A", batchSize);
-  const isMinting = async () => (await readProgress(environment, batch)).mint > 0;
+  const isMinting = async () => {
+    const [row] = await environment.owner.rows<{ is_minting: boolean }>(
+      "select b.minted_count > 0 as is_minting from core.batch b where b.external_id = $1",
+      [batch],
+    );
+    return row!.is_minting;
+  };
   await waitUntil("the worker to mint", isMinting, { everyMs: 10 });
   return async (since) => {
     await sleep(settledAfterMs);
-    const before = await readProgress(environment, batch);
+    const before = await readProgress(environment);
     const resumed = new Map<Work, number>();
     while (resumed.size < works.length && performance.now() < since + withinMs) {
       await sleep(50);
-      const now = await readProgress(environment, batch);
+      const now = await readProgress(environment);
       for (const work of works)
         if (now[work] > before[work] && !resumed.has(work)) resumed.set(work, performance.now() - since);
     }
@@ -39,11 +46,10 @@ export async function watchWorker(
   };
 }
 
-async function readProgress({ owner, receiver }: Environment, batch: string): Promise<Progress> {
+async function readProgress({ owner, receiver }: Environment): Promise<Progress> {
   const [row] = await owner.rows<{ mint: number; sequence: number }>(
-    `select b.minted_count as mint, s.high_seq::int as sequence
-     from core.batch b, core.sequencer s where b.external_id = $1`,
-    [batch],
+    `select (select sum(b.minted_count)::int from core.batch b) as mint, s.high_seq::int as sequence
+     from core.sequencer s`,
   );
   return { ...row!, deliver: receiver.events.size };
 }
