@@ -155,11 +155,6 @@ export const workerGuards: Sabotage[] = [
     tests: ["test/worker/tasks/gone-worker.test.ts"],
   },
   {
-    name: "lock of a worker session",
-    edits: [edit("db/code/jobs/join_workers.sql", "perform pg_advisory_lock(", "perform pg_advisory_xact_lock(")],
-    tests: ["test/worker/tasks/gone-worker.test.ts"],
-  },
-  {
     name: "frozen worker loses its session",
     behind: "the leases, after 30 and 60 s",
     edits: [edit("src/worker/worker-session.ts", 'name: "coupon worker session", idleTimeoutMs', 'name: "x"')],
