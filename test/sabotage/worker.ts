@@ -164,13 +164,13 @@ export const workerGuards: Sabotage[] = [
     name: "silent connections of work",
     behind: "deadlines of 30 s",
     edits: [edit("src/work.ts", "database?.reconnect();", "void database;")],
-    tests: ["test/worker/kill.test.ts"],
+    tests: ["test/worker/silent-connections.test.ts"],
   },
   {
     name: "silent queue of work",
     behind: "signs of life of the job runner, after 30 s",
     edits: [edit("src/work.ts", "      runner.reconnect();\n", "")],
-    tests: ["test/worker/kill.test.ts"],
+    tests: ["test/worker/silent-connections.test.ts"],
   },
   {
     name: "silent connections of serve",

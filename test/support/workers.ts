@@ -1,0 +1,35 @@
+// Workers as programs, and the promise that work goes on when one of them is lost.
+import type { ChildProcess } from "node:child_process";
+import type { Test } from "tap";
+import { exitCodeOf, startProgram } from "./program.ts";
+import type { Running } from "./service.ts";
+import { waitAtMost, waitUntil } from "./wait-until.ts";
+
+const resumesWithinMs = 15_000;
+
+export type Worker = { number: number; program: ChildProcess };
+
+// Starts a worker and learns its number: each worker takes the next one.
+export async function startWorker(t: Test, service: Running, address = service.address): Promise<Worker> {
+  const drawn = async () => {
+    const [row] = await service.owner.rows<{ count: number }>(
+      "select (case when is_called then last_value else 0 end)::int as count from core.worker_number",
+    );
+    return row!.count;
+  };
+  const before = await drawn();
+  const program = startProgram({ ...service, address }, "work");
+  program.stdout.resume();
+  t.teardown(async () => {
+    program.kill("SIGKILL");
+    await exitCodeOf(program);
+  });
+  await waitUntil("a worker to start", async () => (await drawn()) > before);
+  return { number: before + 1, program };
+}
+
+export async function checkResumes(t: Test, what: string, hasResumed: () => Promise<boolean> | boolean): Promise<void> {
+  const since = performance.now();
+  const isInTime = await waitAtMost(resumesWithinMs, hasResumed, { everyMs: 50 });
+  t.ok(isInTime, `${what} resumes after ${Math.round(performance.now() - since)} ms, at most ${resumesWithinMs} ms`);
+}
