@@ -77,6 +77,13 @@ export const workerGuards: Sabotage[] = [
     tests: ["test/worker/tasks/several-distributors.test.ts"],
   },
   {
+    name: "statements are read from their postings on",
+    edits: ["ledger_entry l", "redemption r", "coupon c", "batch b"].map((table) =>
+      edit("db/code/rules/statement/posted_entry.sql", `left join core.${table}`, `join core.${table}`),
+    ),
+    tests: ["test/db/statement-plans.test.ts"],
+  },
+  {
     name: "small tables are analyzed",
     edits: [
       edit(
