@@ -1,6 +1,6 @@
 // The settings that commands name in their help. config.ts reads them, docs/operate.md explains them.
 
-export const databaseSettings = ["DATABASE_URL", "DATA_DIR"] as const;
+export const databaseSettings = ["DATABASE_URL", "PGPASSWORD", "DATA_DIR"] as const;
 export const keySettings = [...databaseSettings, "COUPON_MASTER_KEY"] as const;
 export const programSettings = [...keySettings, "METRICS_PORT", "METRICS_HOST", "LOG_LEVEL"] as const;
 export const serveSettings = [

@@ -53,7 +53,7 @@ for (const name of names) {
 
 t.test("the help of start names every setting of docs/operate.md, and no help names another one", async (t) => {
   const namedBy = async (name: string) =>
-    (await run(name, "--help")).stdout.match(/\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST)\b/g)!;
+    (await run(name, "--help")).stdout.match(/\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD)\b/g)!;
   t.strictSame([...new Set(await namedBy("start"))].sort(), settings);
   for (const name of ["serve", "work", "migrate", "apply", "codes", "webhooks", "statements", "demo"])
     t.strictSame(
