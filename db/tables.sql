@@ -118,6 +118,7 @@ create table core.batch (
   constraint batch_create_runs_once UNIQUE (tenant_id, caller_id, request_id),
   constraint batch_create_runs_once_a_key UNIQUE (tenant_id, caller_id, idempotency_key),
   constraint batch_external_id_key UNIQUE (external_id),
+  constraint batch_id_is_unique UNIQUE (batch_id),
   constraint batch_key_version_fkey FOREIGN KEY (key_version) REFERENCES core.master_key(version),
   constraint batch_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
   constraint batch_tenant_id_maker_id_fkey FOREIGN KEY (tenant_id, maker_id) REFERENCES core.party(tenant_id, party_id),
@@ -136,7 +137,7 @@ create table core.batch (
 );
 CREATE INDEX batch_is_expiring ON core.batch USING btree (valid_to) WHERE ((status = 'ALLOCATED'::text) AND (expired_through < total_count));
 CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE (status = 'PENDING'::text);
-CREATE INDEX batch_of_template ON core.batch USING btree (tenant_id, template_id);
+CREATE INDEX batch_of_template ON core.batch USING btree (template_id, tenant_id);
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
 comment on table core.batch is 'Coupons that are minted together and released to their distributor as a whole.';
@@ -170,9 +171,9 @@ create table core.coupon (
   valid_to core.finite_time not null,
   created_at timestamp with time zone not null,
   status core.coupon_status not null default 'ISSUED'::text,
-  constraint coupon_pkey PRIMARY KEY (tenant_id, coupon_id),
-  constraint code_is_unique_in_tenant UNIQUE (tenant_id, lookup_hash),
-  constraint number_is_unique_in_batch UNIQUE (tenant_id, batch_id, number),
+  constraint coupon_pkey PRIMARY KEY (coupon_id, tenant_id),
+  constraint code_is_unique_in_tenant UNIQUE (lookup_hash, tenant_id),
+  constraint number_is_unique_in_batch UNIQUE (batch_id, tenant_id, number),
   constraint coupon_validity_is_forward CHECK (((valid_from)::timestamp with time zone < (valid_to)::timestamp with time zone))
 ) with (fillfactor=85);
 CREATE TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_coupons();
@@ -279,10 +280,11 @@ END,
   batch_id integer,
   business_date date,
   event_type text not null,
-  constraint event_pkey PRIMARY KEY (tenant_id, event_id),
+  constraint event_pkey PRIMARY KEY (event_id, tenant_id),
   constraint event_event_seq_key UNIQUE (event_seq),
   constraint event_is_of_its_type CHECK (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
+CREATE INDEX event_of_unredeemed_coupon ON core.event USING btree (coupon_id) WHERE (event_type = ANY (ARRAY['coupon.expired'::text, 'coupon.voided'::text]));
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.event is 'Events, each written by the transaction that caused it. Never changed.';
@@ -352,8 +354,9 @@ create table core.ledger_entry (
   entry_id uuid not null,
   entry_type core.entry_type not null,
   currency text not null,
-  constraint ledger_entry_pkey PRIMARY KEY (tenant_id, entry_id)
+  constraint ledger_entry_pkey PRIMARY KEY (entry_id, tenant_id)
 );
+CREATE INDEX ledger_entry_by_time ON core.ledger_entry USING btree (recorded_at);
 CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.ledger_entry is 'Movements of money, never changed. Store, order and time are in the redemption or reversal, which keeps them fixed.';
@@ -393,7 +396,8 @@ create table core.merchant (
   party_id integer not null,
   created_at timestamp with time zone not null default now(),
   constraint merchant_pkey PRIMARY KEY (tenant_id, merchant_id),
-  constraint merchant_tenant_id_external_id_key UNIQUE (tenant_id, external_id),
+  constraint merchant_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
+  constraint merchant_id_is_unique UNIQUE (merchant_id),
   constraint merchant_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint merchant_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint merchant_external_id_is_well_formed CHECK ((external_id ~ '^mch_[a-z0-9]{1,40}$'::text))
@@ -441,7 +445,7 @@ create table core.party (
   time_zone text not null,
   created_at timestamp with time zone not null default now(),
   constraint party_pkey PRIMARY KEY (tenant_id, party_id),
-  constraint party_tenant_id_external_id_key UNIQUE (tenant_id, external_id),
+  constraint party_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
   constraint party_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL))
@@ -458,7 +462,7 @@ create table core.posting (
   number integer not null,
   entry_id uuid not null,
   constraint posting_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, number),
-  constraint entry_is_posted_once UNIQUE (tenant_id, entry_id),
+  constraint entry_is_posted_once UNIQUE (entry_id, tenant_id),
   constraint posting_number_is_positive CHECK ((number > 0))
 );
 CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting REFERENCING NEW TABLE AS new_posting FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting();
@@ -489,6 +493,7 @@ create table core.redemption (
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
+CREATE INDEX redemption_of_merchant ON core.redemption USING btree (merchant_id, order_id);
 CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.ended_at IS NOT NULL)) EXECUTE FUNCTION core.check_redemption_state();
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -513,10 +518,10 @@ create table core.request (
   idempotency_key core.client_key,
   operation text not null,
   response text not null,
-  constraint request_pkey PRIMARY KEY (tenant_id, caller_id, request_id)
+  constraint request_pkey PRIMARY KEY (request_id, caller_id, tenant_id)
 );
-CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (tenant_id, caller_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
-CREATE INDEX request_by_age ON core.request USING brin (recorded_at);
+CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (idempotency_key, caller_id, tenant_id) WHERE (idempotency_key IS NOT NULL);
+CREATE INDEX request_by_age ON core.request USING brin (recorded_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.request is 'The final answer to each write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
@@ -630,7 +635,7 @@ create table core.template (
   after_reversal text not null default 'consumed'::text,
   created_at timestamp with time zone not null default now(),
   constraint template_pkey PRIMARY KEY (tenant_id, template_id),
-  constraint template_tenant_id_external_id_key UNIQUE (tenant_id, external_id),
+  constraint template_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
   constraint template_currency_fkey FOREIGN KEY (currency) REFERENCES core.currency(currency),
   constraint template_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.party(tenant_id, party_id),
   constraint template_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
@@ -705,9 +710,10 @@ create table core.voiding (
   caller_id integer not null,
   reason text,
   voided_at core.finite_time not null,
-  constraint voiding_pkey PRIMARY KEY (tenant_id, coupon_id),
+  constraint voiding_pkey PRIMARY KEY (coupon_id, tenant_id),
   constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
+CREATE INDEX voiding_by_time ON core.voiding USING btree (voided_at);
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.voiding is 'Who voided a coupon, and why. Without a merchant: an administrator.';

@@ -28,7 +28,7 @@ create table core.party (
   time_zone    text         not null,
   created_at   timestamptz  not null default now(),
   primary key (tenant_id, party_id),
-  unique (tenant_id, external_id),
+  unique (external_id, tenant_id),
   constraint party_external_id_is_well_formed check (external_id ~ '^pty_[a-z0-9]{1,40}$'),
   constraint time_zone_is_known check (now() at time zone time_zone is not null)
 );
@@ -88,7 +88,8 @@ create table core.merchant (
   party_id     int          not null,
   created_at   timestamptz  not null default now(),
   primary key (tenant_id, merchant_id),
-  unique (tenant_id, external_id),
+  unique (external_id, tenant_id),
+  constraint merchant_id_is_unique unique (merchant_id),
   foreign key (tenant_id, party_id) references core.party,
   constraint merchant_external_id_is_well_formed check (external_id ~ '^mch_[a-z0-9]{1,40}$')
 );

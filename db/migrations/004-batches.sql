@@ -21,7 +21,7 @@ create table core.template (
   after_reversal      text         not null default 'consumed',
   created_at          timestamptz  not null default now(),
   primary key (tenant_id, template_id),
-  unique (tenant_id, external_id),
+  unique (external_id, tenant_id),
   foreign key (tenant_id, maker_id) references core.party,
   foreign key (tenant_id, distributor_id) references core.party,
   constraint template_external_id_is_well_formed check (external_id ~ '^tpl_[a-z0-9]{1,40}$'),
@@ -104,6 +104,7 @@ create table core.batch (
   codes_destroyed_at timestamptz,
   expired_through   int          not null default 0,
   primary key (tenant_id, batch_id),
+  constraint batch_id_is_unique unique (batch_id),
   constraint batch_create_runs_once unique (tenant_id, caller_id, request_id),
   constraint batch_create_runs_once_a_key unique (tenant_id, caller_id, idempotency_key),
   foreign key (tenant_id, template_id) references core.template,
@@ -217,7 +218,7 @@ comment on function core.check_template_change() is
 create trigger template_with_batches_keeps_its_terms
 before update on core.template
 for each row execute function core.check_template_change();
-create index batch_of_template on core.batch (tenant_id, template_id);
+create index batch_of_template on core.batch (template_id, tenant_id);
 
 create trigger identity_is_fixed before update on core.template
 for each row when (

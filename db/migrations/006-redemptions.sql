@@ -62,10 +62,12 @@ comment on column core.redemption.status is
 
 -- The most important constraint of the service: a coupon has at most one live lock or redemption,
 -- even after writes with psql. Rows that have ended differ in ended_at, so this index also finds
--- all redemptions of a coupon. Here and in the primary key, tenant_id is not the first column.
--- Otherwise a plan made while the table is empty might use the wrong one of the two indexes.
+-- all redemptions of a coupon.
 create unique index coupon_has_one_live_redemption
 on core.redemption (coupon_id, tenant_id, ended_at) nulls not distinct;
+-- For reports by merchant and by order. Without the tenant, which the merchant implies: this index
+-- grows with each redemption, so each byte counts.
+create index redemption_of_merchant on core.redemption (merchant_id, order_id);
 create index lock_is_live on core.redemption (lock_expires_at) where status = 'LOCKED';
 
 create table core.reversal (
@@ -90,11 +92,13 @@ create table core.voiding (
   caller_id    int          not null,
   reason       text,
   voided_at    core.finite_time not null,
-  primary key (tenant_id, coupon_id),
-  foreign key (tenant_id, coupon_id) references core.coupon
+  primary key (coupon_id, tenant_id),
+  foreign key (tenant_id, coupon_id) references core.coupon (tenant_id, coupon_id)
 );
 comment on table core.voiding is
   'Who voided a coupon, and why. Without a merchant: an administrator.';
+
+create index voiding_by_time on core.voiding (voided_at);
 
 create function core.check_redemption_terms() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

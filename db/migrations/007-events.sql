@@ -32,7 +32,7 @@ create table core.event (
   batch_id       int,
   business_date  date,
   event_type     text         not null,
-  primary key (tenant_id, event_id),
+  primary key (event_id, tenant_id),
   unique (event_seq),
   constraint event_is_of_its_type
     check (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
@@ -45,6 +45,11 @@ comment on column core.event.event_seq is
 comment on column core.event.event_id is
   'UUIDv7. Outside the database: evt_ and 26 characters. The event of a redemption or reversal '
   'has the same id as it and its ledger entry.';
+
+-- For the events of a coupon. Those of its redemptions and reversals have the IDs of these, so this
+-- index costs a redemption nothing.
+create index event_of_unredeemed_coupon on core.event (coupon_id)
+where event_type in ('coupon.expired', 'coupon.voided');
 
 alter sequence core.event_seq owned by core.event.event_seq;
 

@@ -13,7 +13,7 @@ create table core.ledger_entry (
   entry_id        uuid         not null,
   entry_type      core.entry_type not null,
   currency        text         not null,
-  primary key (tenant_id, entry_id)
+  primary key (entry_id, tenant_id)
 );
 comment on table core.ledger_entry is
   'Movements of money, never changed. Store, order and time are in the redemption or reversal, '
@@ -24,6 +24,8 @@ comment on column core.ledger_entry.amount_minor is 'In minor units, negative fo
 comment on column core.ledger_entry.entry_id is
   'The id of the redemption or reversal, so each is entered only once. Outside the database: '
   'led_ and 26 characters. core.reversal names the redemption that a reversal ends.';
+
+create index ledger_entry_by_time on core.ledger_entry (recorded_at);
 
 create function core.check_ledger() returns trigger
 language plpgsql volatile

@@ -16,7 +16,7 @@ create table core.request (
   idempotency_key  core.client_key,
   operation        text         not null,
   response         text         not null,
-  primary key (tenant_id, caller_id, request_id)
+  primary key (request_id, caller_id, tenant_id)
 );
 comment on table core.request is
   'The final answer to each write, replayed byte for byte. Pruned after 90 days.';
@@ -26,7 +26,7 @@ comment on column core.request.body_hash is
   'retry from another request with the same id.';
 
 create unique index idempotency_key_is_used_once
-on core.request (tenant_id, caller_id, idempotency_key)
+on core.request (idempotency_key, caller_id, tenant_id)
 where idempotency_key is not null;
 
 create unlogged table core.nonce (
@@ -48,7 +48,7 @@ create table core.lock_cancellation (
   lock_request_id  core.client_key not null,
   recorded_at      timestamptz  not null,
   primary key (tenant_id, coupon_id, caller_id, lock_request_id),
-  foreign key (tenant_id, coupon_id) references core.coupon
+  foreign key (tenant_id, coupon_id) references core.coupon (tenant_id, coupon_id)
 );
 comment on table core.lock_cancellation is
   'Cancels that arrived before their lock. The late lock is refused.';
@@ -74,4 +74,5 @@ create trigger audit_is_immutable before update or delete or truncate on core.au
 for each statement execute function core.refuse_change();
 create trigger request_is_final before update or truncate on core.request
 for each statement execute function core.refuse_change();
-create index request_by_age on core.request using brin (recorded_at);
+create index request_by_age on core.request using brin (recorded_at)
+with (pages_per_range = 32, autosummarize = on);

@@ -46,7 +46,7 @@ create table core.posting (
   number          int   not null,
   entry_id        uuid  not null,
   primary key (tenant_id, distributor_id, business_date, number),
-  constraint entry_is_posted_once unique (tenant_id, entry_id),
+  constraint entry_is_posted_once unique (entry_id, tenant_id),
   constraint posting_number_is_positive check (number > 0)
 );
 comment on table core.posting is

@@ -12,7 +12,7 @@ create table core.delivery (
   last_error       text,
   primary key (tenant_id, party_id, event_id),
   foreign key (tenant_id, party_id) references core.webhook,
-  foreign key (tenant_id, event_id) references core.event,
+  foreign key (tenant_id, event_id) references core.event (tenant_id, event_id),
   constraint attempt_count_is_0_to_10 check (attempt_count between 0 and 10)
 ) with (fillfactor = 80);
 comment on table core.delivery is

@@ -44,7 +44,7 @@ function orderByUse(files: CodeFile[]): CodeFile[] {
   const visit = (file: CodeFile): void => {
     if (visited.has(file)) return;
     visited.add(file);
-    const withoutComments = file.text.replace(/--.*$/gm, "");
+    const withoutComments = file.text.replace(/--.*$/gm, "").replace(/^comment on [^]*?';$/gm, "");
     for (const [name] of withoutComments.matchAll(/\b\w+\.\w+\b/g)) {
       const used = byName.get(name);
       if (used !== undefined) visit(used);

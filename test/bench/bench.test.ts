@@ -10,7 +10,7 @@ import { root } from "../support/copy.ts";
 type Results = { reports: Record<string, { results: { name: string; value: number; unit: string }[] }> };
 
 // The benchmarks that use tables and functions of the database.
-const names = ["function", "http", "fixed", "mint", "expire", "feed", "webhooks", "statement", "scale"];
+const names = ["function", "http", "fixed", "mint", "expire", "feed", "webhooks", "statement", "scale", "reports"];
 const sizes = {
   BENCH_SECONDS: "1",
   BENCH_ROUNDS: "1",
@@ -21,6 +21,7 @@ const sizes = {
   BENCH_ENTRIES: "3000",
   BENCH_SCALE: "3000,9000",
   BENCH_REDEMPTIONS: "3000",
+  BENCH_REPORT_COUPONS: "5000",
 };
 
 t.setTimeout(600_000);

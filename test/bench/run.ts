@@ -22,6 +22,7 @@ import { benchRates, rateNames, type RateName } from "./rates.ts";
 import { startServer, type Server } from "./server.ts";
 import { readSettings, settingTexts, type Settings } from "./settings.ts";
 import { openEnvironment } from "./environment.ts";
+import { benchReports } from "./reports.ts";
 import { benchStatement } from "./statement.ts";
 import { benchWebhooks } from "./webhooks.ts";
 
@@ -37,9 +38,10 @@ const benches: Record<string, Bench> = {
   scale: benchScale,
   footprint: benchFootprint,
   floods: benchFloods,
+  reports: benchReports,
 };
 const sharedNames = [...rateNames, "fixed", "single", "held"] as const;
-const byNameOnly = new Set(["scale", "footprint", "floods"]);
+const byNameOnly = new Set(["scale", "footprint", "floods", "reports"]);
 const names = [...sharedNames, ...Object.keys(benches)];
 
 async function measure(wanted: string[]): Promise<void> {

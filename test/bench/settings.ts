@@ -13,6 +13,7 @@ export const settingTexts = {
   BENCH_ENTRIES: "statement: ledger entries (1000000; 100000 without NAME)",
   BENCH_SCALE: "scale: coupons of the small and the large database (100000,10000000)",
   BENCH_REDEMPTIONS: "scale: redemptions in the large database (1000000)",
+  BENCH_REPORT_COUPONS: "reports: coupons; a fifth of them are redeemed (1000000)",
   BENCH_QUIET_SECONDS: "footprint: seconds without load (60)",
   BENCH_LOAD_SECONDS: "footprint: seconds under load (600)",
   BENCH_RESULTS: "file of the results (test/bench/results.json)",
@@ -40,6 +41,7 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
     scaleSmall: toCount("BENCH_SCALE", scaleSmall ?? ""),
     scaleLarge: toCount("BENCH_SCALE", scaleLarge ?? ""),
     redemptionCount: count("BENCH_REDEMPTIONS", 1_000_000),
+    reportCoupons: count("BENCH_REPORT_COUPONS", 1_000_000),
     quietSeconds: count("BENCH_QUIET_SECONDS", 60),
     loadSeconds: count("BENCH_LOAD_SECONDS", 600),
   };

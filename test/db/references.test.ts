@@ -49,7 +49,10 @@ async function dangling(table: string, columns: string[]): Promise<Record<string
             or exists (
               select from pg_index i
               where i.indrelid = a.attrelid and i.indisunique and i.indpred is null
-                and i.indkey[i.indnkeyatts - 1] = a.attnum))`,
+                and a.attnum = (
+                  select n.attnum from unnest(i.indkey) with ordinality k (attnum, place)
+                  join pg_attribute n on n.attrelid = i.indrelid and n.attnum = k.attnum
+                  where n.attname <> 'tenant_id' order by k.place desc limit 1)))`,
     [table, columns],
   );
   const unknown: Record<string, (column: string) => string> = {

@@ -151,4 +151,38 @@ export const operationGuards: Sabotage[] = [
     edits: [edit("src/migration/applied.ts", "if (others.length === 0) return;", "if (others.length >= 0) return;")],
     tests: ["test/commands/migrate.test.ts", "test/commands/ley.test.ts"],
   },
+  {
+    name: "reports join the ledger and its redemptions row by row",
+    edits: [
+      edit(
+        "db/code/report/ledger.sql",
+        "  on r.redemption_id = any (array[l.entry_id, v.redemption_id])\n     and l.entry_id",
+        "  on l.entry_id",
+      ),
+    ],
+    tests: ["test/db/report-plans.test.ts"],
+  },
+  {
+    name: "reports of a merchant or an order begin at its redemptions",
+    edits: [
+      edit(
+        "db/migrations/006-redemptions.sql",
+        "create index redemption_of_merchant on core.redemption (merchant_id, order_id);",
+        "",
+      ),
+    ],
+    tests: ["test/db/report-plans.test.ts"],
+  },
+  {
+    name: "the newest ledger entries are read by time",
+    edits: [
+      edit("db/migrations/008-ledger.sql", "create index ledger_entry_by_time on core.ledger_entry (recorded_at);", ""),
+    ],
+    tests: ["test/db/report-plans.test.ts"],
+  },
+  {
+    name: "what belongs to an ID includes the reversal",
+    edits: [edit("db/code/report/find_keys.sql", "v.redemption_id = any (v_redemptions)", "false")],
+    tests: ["test/db/report-find.test.ts"],
+  },
 ];

@@ -5,7 +5,8 @@ from core.audit a
 left join core.tenant t using (tenant_id);
 comment on view report.audit is '@primaryKey audit_id
 @foreignKey (tenant) references report.tenant (tenant)
-Administrative actions (patches, provisioning, exports): who, when and why.';
+Administrative actions (patches, provisioning, exports): who, when and why. Fast: order by
+audit_id.';
 comment on column report.audit.audit_id is 'In order of writing, with gaps.';
 comment on column report.audit.recorded_at is 'By the clock of the database.';
 comment on column report.audit.login is 'The login role, not the role that it acted as.';

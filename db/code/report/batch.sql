@@ -14,7 +14,7 @@ comment on view report.batch is '@primaryKey tenant,batch
 @foreignKey (tenant,maker) references report.party (tenant,party)
 @foreignKey (tenant,distributor) references report.party (tenant,party)
 @foreignKey (key_version) references report.master_key (version)
-Batches and their minting progress.';
+Batches and their minting progress. Fast: a batch; order by created_at.';
 comment on column report.batch.tenant is 'External ID, ten_….';
 comment on column report.batch.batch is 'External ID, bat_….';
 comment on column report.batch.status is

@@ -8,16 +8,17 @@ select t.external_id as tenant, o.external_id as distributor, l.currency,
        rules.format_amount(
          (sum(l.amount_minor) over running)::bigint, c.decimals, 'major') as balance
 from core.ledger_entry l
-join core.tenant t using (tenant_id)
-join core.currency c using (currency)
-join core.party o on o.tenant_id = l.tenant_id and o.party_id = l.distributor_id
+left join core.tenant t using (tenant_id)
+left join core.currency c using (currency)
+left join core.party o on o.tenant_id = l.tenant_id and o.party_id = l.distributor_id
 window running as (
   partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);
 comment on view report.distributor_balance is '@primaryKey tenant,entry
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,entry) references report.ledger (tenant,entry)
 @foreignKey (tenant,distributor) references report.party (tenant,party)
-The running balance of each distributor and currency; amounts in major units.';
+The running balance of each distributor and currency; amounts in major units. Reads the whole
+ledger. The sums up to the last closed day are quicker from report.statement_line.';
 comment on column report.distributor_balance.tenant is 'External ID, ten_….';
 comment on column report.distributor_balance.distributor is
   'External ID of the party that gets the statements, pty_….';

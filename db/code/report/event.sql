@@ -4,22 +4,25 @@ select t.external_id as tenant, e.event_seq, rules.format_id('evt', e.event_id) 
        rules.format_id('cpn', e.coupon_id) as coupon,
        rules.format_id('red', case e.event_type
          when 'coupon.redeemed' then e.event_id
-         else v.redemption_id
+         when 'coupon.reversed' then (
+           select v.redemption_id
+           from core.reversal v
+           where v.reversal_id = e.event_id and v.tenant_id = e.tenant_id)
        end) as redemption,
        e.business_date, e.occurred_at::timestamptz, e.recorded_at::timestamptz,
        e.tenant_id, e.event_id as event_key, e.coupon_id as coupon_key
 from core.event e
-join core.tenant t using (tenant_id)
-join core.party p using (tenant_id, party_id)
-left join core.batch b using (tenant_id, batch_id)
-left join core.reversal v on v.tenant_id = e.tenant_id and v.reversal_id = e.event_id;
+left join core.tenant t on t.tenant_id = e.tenant_id
+left join core.party p on p.tenant_id = e.tenant_id and p.party_id = e.party_id
+left join core.batch b on b.batch_id = e.batch_id;
 comment on view report.event is '@primaryKey tenant,event
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,party) references report.party (tenant,party)
 @foreignKey (tenant,batch) references report.batch (tenant,batch)
 @foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
 @foreignKey (tenant,redemption) references report.redemption (tenant,redemption)
-Events and the party that each is for.';
+Events and the party that each is for. Fast: order by event_seq, which is nearly the order of
+recorded_at; report.find_event(ID), also with the ID of a coupon.';
 comment on column report.event.tenant is 'External ID, ten_….';
 comment on column report.event.event_seq is
   'In order of writing, with gaps. Of one coupon, the order in which things happened.';
@@ -39,8 +42,7 @@ comment on column report.event.occurred_at is
   'When it took effect. A coupon expires at valid_to, however late the job runs.';
 comment on column report.event.recorded_at is
   'When the row was written: for an expiry, when the job ran.';
-comment on column report.event.tenant_id is
-  'Internal key of the tenant, the first column of every index.';
+comment on column report.event.tenant_id is 'Internal key of the tenant.';
 comment on column report.event.event_key is
   'UUID of event, for searches: event_key = report.parse_id(''evt_…'').';
 comment on column report.event.coupon_key is

@@ -1,23 +1,43 @@
--- To find one entry quickly, search by its key, which is indexed:
--- where tenant_id = … and entry_key = report.parse_id('led_…').
+-- A query may begin at the ledger entry (the newest ones, a day) or at the redemption (a merchant,
+-- a coupon, an order). `= any (array[…])` leaves the planner one way to join the two, in either
+-- direction: look up each row by its ID. An `=` would also allow a hash of a whole table. The other
+-- tables that grow are looked up row by row, by lateral subqueries with a limit. So these plans
+-- need no statistics. See "Plans" in docs/design.md.
 create or replace view report.ledger as
 select t.external_id as tenant, rules.format_id('led', l.entry_id) as entry, l.entry_type::text,
-       rules.format_id('red', l.redemption_id) as redemption,
-       rules.format_id('rvs', l.reversal_id) as reversal,
-       rules.format_id('cpn', l.coupon_id) as coupon, b.external_id as batch,
+       rules.format_id('red', r.redemption_id) as redemption,
+       rules.format_id('rvs', v.reversal_id) as reversal,
+       rules.format_id('cpn', r.coupon_id) as coupon, b.external_id as batch,
        x.external_id as template, m.external_id as merchant, d.external_id as distributor,
-       l.store, l.terminal, l.order_id,
-       rules.format_amount(l.order_minor, c.decimals, 'major') as order_amount,
+       r.store, r.terminal, r.order_id,
+       rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount,
        rules.format_amount(l.amount_minor, c.decimals, 'major') as discount_amount, l.currency,
-       l.occurred_at::timestamptz, l.recorded_at::timestamptz, l.tenant_id, l.entry_id as entry_key
-from rules.ledger_entry_detail l
-join core.tenant t using (tenant_id)
-join core.currency c using (currency)
-join core.coupon k on k.tenant_id = l.tenant_id and k.coupon_id = l.coupon_id
-join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
-join core.template x on x.tenant_id = b.tenant_id and x.template_id = b.template_id
-join core.merchant m on m.tenant_id = l.tenant_id and m.merchant_id = l.merchant_id
-join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id;
+       coalesce(v.reversed_at, r.redeemed_at)::timestamptz as occurred_at,
+       l.recorded_at::timestamptz, l.tenant_id, l.entry_id as entry_key, k.external_id as maker,
+       r.redemption_id as redemption_key, r.coupon_id as coupon_key
+from core.ledger_entry l
+left join lateral (
+  select v.reversal_id, v.redemption_id, v.reversed_at
+  from core.reversal v
+  where v.reversal_id = l.entry_id and v.tenant_id = l.tenant_id
+  limit 1) v on true
+left join (core.redemption r join core.merchant m on m.merchant_id = r.merchant_id)
+  on r.redemption_id = any (array[l.entry_id, v.redemption_id])
+     and l.entry_id = any (array[r.redemption_id, (
+       select w.reversal_id
+       from core.reversal w
+       where w.redemption_id = r.redemption_id and w.tenant_id = r.tenant_id)])
+left join lateral (
+  select c.batch_id
+  from core.coupon c
+  where c.coupon_id = r.coupon_id and c.tenant_id = r.tenant_id
+  limit 1) u on true
+left join core.batch b on b.batch_id = u.batch_id
+left join core.template x on x.tenant_id = b.tenant_id and x.template_id = b.template_id
+left join core.party k on k.tenant_id = b.tenant_id and k.party_id = b.maker_id
+left join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
+left join core.tenant t on t.tenant_id = l.tenant_id
+left join core.currency c on c.currency = l.currency;
 comment on view report.ledger is '@primaryKey tenant,entry
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,redemption) references report.redemption (tenant,redemption)
@@ -26,7 +46,10 @@ comment on view report.ledger is '@primaryKey tenant,entry
 @foreignKey (tenant,template) references report.template (tenant,template)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,distributor) references report.party (tenant,party)
-Redemptions and reversals as ledger entries, negative for reversals; amounts in major units.';
+@foreignKey (tenant,maker) references report.party (tenant,party)
+Redemptions and reversals as ledger entries, negative for reversals; amounts in major units. Fast:
+order by recorded_at; a range of recorded_at; a merchant; an order_id; report.find_ledger(ID). The
+entries of a business day are in report.posting.';
 comment on column report.ledger.tenant is 'External ID, ten_….';
 comment on column report.ledger.entry is 'External ID of the ledger entry, led_….';
 comment on column report.ledger.entry_type is 'REDEMPTION or REVERSAL.';
@@ -53,7 +76,12 @@ comment on column report.ledger.currency is
 comment on column report.ledger.occurred_at is 'When the coupon was redeemed or reversed.';
 comment on column report.ledger.recorded_at is
   'When the database recorded it. Decides the business day.';
-comment on column report.ledger.tenant_id is
-  'Internal key of the tenant, the first column of every index.';
+comment on column report.ledger.tenant_id is 'Internal key of the tenant.';
 comment on column report.ledger.entry_key is
   'UUID of entry, for searches: entry_key = report.parse_id(''led_…'').';
+comment on column report.ledger.maker is
+  'External ID of the party that made the batch, pty_….';
+comment on column report.ledger.redemption_key is
+  'UUID of redemption. report.find_ledger(''red_…'') searches by it.';
+comment on column report.ledger.coupon_key is
+  'UUID of coupon. report.find_ledger(''cpn_…'') searches by it.';

@@ -1,23 +1,18 @@
 -- The balance after each ledger entry. The last row of a merchant and currency is the current
 -- balance.
 create or replace view report.merchant_balance as
-select t.external_id as tenant, o.external_id as merchant, l.currency,
-       l.recorded_at::timestamptz,
-       rules.format_id('led', l.entry_id) as entry, l.entry_type::text,
-       rules.format_amount(l.amount_minor, c.decimals, 'major') as amount,
-       rules.format_amount(
-         (sum(l.amount_minor) over running)::bigint, c.decimals, 'major') as balance
-from rules.ledger_entry_detail l
-join core.tenant t using (tenant_id)
-join core.currency c using (currency)
-join core.merchant o on o.tenant_id = l.tenant_id and o.merchant_id = l.merchant_id
-window running as (
-  partition by t.external_id, o.external_id, l.currency order by l.recorded_at, l.entry_id);
+select l.tenant, l.merchant, l.currency, l.recorded_at, l.entry, l.entry_type,
+       l.discount_amount as amount,
+       sum(l.discount_amount) over (
+         partition by l.tenant, l.merchant, l.currency
+         order by l.recorded_at, l.entry_key) as balance
+from report.ledger l;
 comment on view report.merchant_balance is '@primaryKey tenant,entry
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,entry) references report.ledger (tenant,entry)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
-The running balance of each merchant and currency; amounts in major units.';
+The running balance of each merchant and currency; amounts in major units. Fast: a merchant. The
+sums up to the last closed day are quicker from report.statement_line.';
 comment on column report.merchant_balance.tenant is 'External ID, ten_….';
 comment on column report.merchant_balance.merchant is 'External ID, mch_….';
 comment on column report.merchant_balance.currency is

@@ -1,7 +1,7 @@
 create or replace view report.redemption as
 select t.external_id as tenant, rules.format_id('red', r.redemption_id) as redemption,
        case
-         when r.status = 'LOCKED' and r.lock_expires_at <= clock_timestamp() then 'LAPSED'
+         when r.status = 'LOCKED' and r.lock_expires_at <= statement_timestamp() then 'LAPSED'
          else r.status
        end as status,
        r.status as stored_status, rules.format_id('cpn', r.coupon_id) as coupon,
@@ -10,20 +10,27 @@ select t.external_id as tenant, rules.format_id('red', r.redemption_id) as redem
        rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount, r.currency,
        r.store, r.terminal, r.order_id, r.started_at::timestamptz, r.lock_expires_at::timestamptz,
        r.redeemed_at::timestamptz, r.ended_at::timestamptz,
-       rules.format_id('rvs', v.reversal_id) as reversal, v.reason as reversal_reason,
+       (select rules.format_id('rvs', v.reversal_id)
+        from core.reversal v
+        where v.redemption_id = r.redemption_id and v.tenant_id = r.tenant_id) as reversal,
+       (select v.reason
+        from core.reversal v
+        where v.redemption_id = r.redemption_id and v.tenant_id = r.tenant_id) as reversal_reason,
        r.tenant_id, r.redemption_id as redemption_key, r.coupon_id as coupon_key
 from core.redemption r
-join core.tenant t using (tenant_id)
-join core.currency c using (currency)
-join core.merchant m using (tenant_id, merchant_id)
-left join core.party p on p.tenant_id = r.tenant_id and p.party_id = r.caller_id
-left join core.reversal v on v.tenant_id = r.tenant_id and v.redemption_id = r.redemption_id;
+join core.merchant m on m.merchant_id = r.merchant_id
+left join core.tenant t on t.tenant_id = r.tenant_id
+left join core.currency c on c.currency = r.currency
+left join core.party p on p.tenant_id = r.tenant_id and p.party_id = r.caller_id;
 comment on view report.redemption is '@primaryKey tenant,redemption
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,caller) references report.party (tenant,party)
-Locks and redemptions with their current status; amounts in major units.';
+Locks and redemptions with their current status; amounts in major units. Fast: order by
+redemption_key, which is the order of started_at; a range of redemption_key with
+report.make_key(time); a merchant; an order_id; stored_status = ''LOCKED'';
+report.find_redemption(ID).';
 comment on column report.redemption.tenant is 'External ID, ten_….';
 comment on column report.redemption.redemption is 'External ID, red_….';
 comment on column report.redemption.status is
@@ -58,8 +65,7 @@ comment on column report.redemption.ended_at is
 comment on column report.redemption.reversal is 'External ID, rvs_…. Null: not reversed.';
 comment on column report.redemption.reversal_reason is
   'As the till sent it. Null: not reversed, or none sent.';
-comment on column report.redemption.tenant_id is
-  'Internal key of the tenant, the first column of every index.';
+comment on column report.redemption.tenant_id is 'Internal key of the tenant.';
 comment on column report.redemption.redemption_key is
   'UUID of redemption, for searches: redemption_key = report.parse_id(''red_…'').';
 comment on column report.redemption.coupon_key is

@@ -1,14 +1,14 @@
 create or replace view report.statement as
 select t.external_id as tenant, d.external_id as distributor, s.business_date, s.closed_at,
        s.ready_at, s.entry_count, s.detail_bytes, s.detail_sha256,
-       s.summary_rows, s.summary_bytes, s.summary_sha256
+       s.summary_rows, s.summary_bytes, s.summary_sha256, s.is_one_of_several
 from core.statement s
-join core.tenant t using (tenant_id)
-join core.party d on d.tenant_id = s.tenant_id and d.party_id = s.distributor_id;
+left join core.tenant t using (tenant_id)
+left join core.party d on d.tenant_id = s.tenant_id and d.party_id = s.distributor_id;
 comment on view report.statement is '@primaryKey tenant,distributor,business_date
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,distributor) references report.party (tenant,party)
-Closed business days and their files.';
+Closed business days and their files. Fast: a distributor with a range of business_date.';
 comment on column report.statement.tenant is 'External ID, ten_….';
 comment on column report.statement.distributor is
   'External ID of the party that gets the statements, pty_….';
@@ -27,3 +27,6 @@ comment on column report.statement.summary_rows is
 comment on column report.statement.summary_bytes is 'Size of summary.csv. Null until ready.';
 comment on column report.statement.summary_sha256 is
   'Of summary.csv in lower-case hex; also the etag. Null until ready.';
+comment on column report.statement.is_one_of_several is
+  'True: several parties had a ledger book when the day was closed, so in Variant A a download '
+  'names its distributor.';

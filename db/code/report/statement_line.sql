@@ -8,18 +8,19 @@ select t.external_id as tenant, d.external_id as distributor, l.business_date, l
        rules.format_amount(
          l.redemption_minor + l.reversal_minor, c.decimals, 'major') as net_amount
 from core.statement_line l
-join core.tenant t using (tenant_id)
-join core.currency c using (currency)
-join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
-join core.merchant m on m.tenant_id = l.tenant_id and m.merchant_id = l.merchant_id
-join core.template x on x.tenant_id = l.tenant_id and x.template_id = l.template_id;
+left join core.tenant t using (tenant_id)
+left join core.currency c using (currency)
+left join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
+left join core.merchant m on m.tenant_id = l.tenant_id and m.merchant_id = l.merchant_id
+left join core.template x on x.tenant_id = l.tenant_id and x.template_id = l.template_id;
 comment on view report.statement_line is '@primaryKey tenant,distributor,business_date,number
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,distributor,business_date) '
 'references report.statement (tenant,distributor,business_date)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,template) references report.template (tenant,template)
-Summaries of closed business days; amounts in major units.';
+Summaries of closed business days; amounts in major units. Fast: a distributor with a range of
+business_date.';
 comment on column report.statement_line.tenant is 'External ID, ten_….';
 comment on column report.statement_line.distributor is
   'External ID of the party that gets the statements, pty_….';

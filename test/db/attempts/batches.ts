@@ -94,6 +94,9 @@ export const batchAttempts: Attempts = {
   batch_external_id_key: {
     "the ID of another batch": insertBatch({ batch_id: "999", request_id: "'new'", idempotency_key: "'new'" }),
   },
+  batch_id_is_unique: {
+    "the key of a batch of another tenant": insertBatch({ tenant_id: "999", external_id: "'bat_1'" }),
+  },
   batch_is_kept: {
     "a batch deleted": "delete from core.batch",
     "all batches truncated": "truncate core.batch cascade",
@@ -132,5 +135,5 @@ export const templateAttempts: Attempts = {
   template_external_id_is_well_formed: {
     "an ID in capitals": insertTemplate({ template_id: "999", external_id: "'TPL_1'" }),
   },
-  template_tenant_id_external_id_key: { "the ID of another template": insertTemplate({ template_id: "999" }) },
+  template_external_id_tenant_id_key: { "the ID of another template": insertTemplate({ template_id: "999" }) },
 };

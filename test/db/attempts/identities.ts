@@ -36,13 +36,19 @@ export const identityAttempts: Attempts = {
   party_external_id_is_well_formed: {
     "an ID with another prefix": insertCopy("party", "true", { party_id: "999", external_id: "'ten_1'" }),
   },
-  party_tenant_id_external_id_key: { "the ID of another party": insertCopy("party", "true", { party_id: "999" }) },
+  party_external_id_tenant_id_key: { "the ID of another party": insertCopy("party", "true", { party_id: "999" }) },
   party_is_kept: { "a party deleted": "delete from core.party" },
   merchant_external_id_is_well_formed: {
     "an ID that is only a prefix": insertCopy("merchant", "true", { merchant_id: "999", external_id: "'mch'" }),
   },
-  merchant_tenant_id_external_id_key: {
+  merchant_external_id_tenant_id_key: {
     "the ID of another merchant": insertCopy("merchant", "true", { merchant_id: "999" }),
+  },
+  merchant_id_is_unique: {
+    "the key of a merchant of another tenant": insertCopy("merchant", "true", {
+      tenant_id: "999",
+      external_id: "'mch_new'",
+    }),
   },
   merchant_is_kept: { "a merchant deleted": "delete from core.merchant" },
   store_external_id_is_1_to_64_characters: { "a store with an empty ID": update("store", "external_id = ''") },

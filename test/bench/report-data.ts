@@ -1,0 +1,195 @@
+// Writes what reports read: a tenant of Variant B with 50 templates, 100 merchants and 60 days of redemptions. Rows are
+// written as the service writes them, with triggers and foreign keys off. Each time is spread evenly over the days.
+import { apply } from "../../src/commands/apply.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import type { Address } from "../../src/common/database-address.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
+import { merchant, party, template } from "../support/tenant-document.ts";
+
+export type Sizes = { coupons: number; redemptions: number };
+
+const count = (length: number, make: (number: number) => object) => Array.from({ length }, (_, index) => make(index));
+const distributors = ["pty_north", "pty_south", "pty_east", "pty_west"];
+const tenants = [
+  {
+    id: "ten_big",
+    name: "Big",
+    variant: "B",
+    parties: ["pty_maker", "pty_shop", ...distributors].map((id) => party(id, { time_zone: "Europe/Berlin" })),
+    merchants: count(100, (number) => merchant(`mch_${number}`, "pty_shop")),
+    templates: count(50, (number) =>
+      template(`tpl_${number}`, "pty_maker", { distributor: distributors[number % 4]! }),
+    ),
+  },
+  {
+    id: "ten_small",
+    name: "Small",
+    variant: "A",
+    parties: [party("pty_maker")],
+    merchants: [merchant("mch_0", "pty_maker")],
+    templates: [template("tpl_0", "pty_maker")],
+  },
+];
+
+// The size of the largest batch, as a share of all coupons.
+const largest = 0.51;
+
+export async function fillReports(address: Address, sizes: Sizes): Promise<void> {
+  const admin = connect(address, { name: "coupon report data", role: "coupon_admin", max: 1 });
+  await apply(admin, parseMasterKeys(Buffer.alloc(32, 1).toString("base64")), { tenants });
+  await admin.end();
+  const session = openSession(address, { name: "coupon report data" });
+  try {
+    await session.run("set session_replication_role = replica; set synchronous_commit = off; set jit = off");
+    // Without statistics, nested loops over these tables would take hours.
+    await session.run("set enable_nestloop = off; set work_mem = '256MB'");
+    await session.run(fillCoupons(sizes));
+    await session.run(fillRedemptions(sizes));
+    await session.run(fillLedger);
+    await session.run(fillDays);
+  } finally {
+    await session.end();
+  }
+}
+
+// The functions are temporary. A UUIDv7 of a given time sorts by that time, as the service's own IDs do.
+const fillCoupons = ({ coupons, redemptions }: Sizes): string => `
+  create function pg_temp.id_at(p_at timestamptz) returns uuid language sql volatile as $$
+    select encode(overlay(uuid_send(gen_random_uuid()) placing substring(
+      int8send((extract(epoch from p_at) * 1000)::bigint) from 3) from 1 for 6), 'hex')::uuid $$;
+  create temporary table big as
+    select tenant_id, now() - interval '60 days' as since, interval '60 days' / ${redemptions} as step,
+           (select party_id from core.party p where p.external_id = 'pty_shop') as shop_id
+    from core.tenant t where t.external_id = 'ten_big';
+  insert into core.master_key (version, fingerprint) values ('1', decode(repeat('00', 16), 'hex'))
+  on conflict do nothing;
+  insert into core.batch
+    (tenant_id, external_id, template_id, maker_id, distributor_id, status, total_count, minted_count, valid_from,
+     valid_to, key_version, salt, caller_id, request_id, body_hash, created_at, completed_at, allocated_at)
+  select x.tenant_id, replace(x.external_id, 'tpl_', 'bat_'), x.template_id, x.maker_id, x.distributor_id, 'ALLOCATED',
+         n.total, n.total, x.valid_from, x.valid_to, '1', '\\x00', x.maker_id, x.external_id, '\\x00',
+         b.since, b.since, b.since
+  from big b
+  join core.template x using (tenant_id)
+  cross join lateral (
+    select (${coupons} * case x.external_id when 'tpl_0' then ${largest} else ${(1 - largest) / 49} end)::int
+  ) n (total);
+  insert into core.coupon
+    (tenant_id, batch_id, number, coupon_id, lookup_hash, valid_from, valid_to, created_at)
+  select b.tenant_id, b.batch_id, n.number, pg_temp.id_at(b.created_at), gen_random_uuid(), b.valid_from, b.valid_to,
+         b.created_at
+  from core.batch b
+  cross join lateral generate_series(1, b.total_count) n (number);`;
+
+// Of 100 redemptions 5 are reversed, 2 are cancelled and 1 is lapsed. The newest 20 are live locks. One coupon in
+// a thousand is voided.
+const fillRedemptions = ({ redemptions }: Sizes): string => `
+  create temporary table used as
+    select n.i, c.coupon_id, b.distributor_id, g.tenant_id, g.shop_id, g.since + n.i * g.step as at, m.merchant_id,
+           case when n.i > ${redemptions} - 20 then 'LOCKED'
+                when n.i % 100 < 5 then 'REVERSED'
+                when n.i % 100 < 7 then 'CANCELLED'
+                when n.i % 100 = 7 then 'LAPSED'
+                else 'REDEEMED' end as status
+    from big g
+    cross join generate_series(1, ${redemptions}) n (i)
+    join (
+      select c.tenant_id, c.coupon_id, c.batch_id, row_number() over (order by hashint8(c.number), c.coupon_id) as i
+      from core.coupon c) c on c.tenant_id = g.tenant_id and c.i = n.i
+    join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+    join (
+      select m.tenant_id, m.merchant_id, row_number() over (order by m.merchant_id) - 1 as i
+      from core.merchant m) m on m.tenant_id = g.tenant_id and m.i = (n.i + n.i / 100) % 100;
+  insert into core.redemption
+    (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status, currency, discount_minor,
+     order_minor, store, terminal, order_id, started_at, lock_expires_at, redeemed_at, ended_at)
+  select u.tenant_id, pg_temp.id_at(u.at), u.coupon_id, u.merchant_id, u.shop_id, 'req-' || u.i, u.status, 'EUR', 500,
+         2000, 'S1', 'T1', 'order-' || u.i, u.at,
+         case when u.status = 'LOCKED' then now() + interval '1 day' else u.at + interval '15 minutes' end,
+         case when u.status in ('REDEEMED', 'REVERSED') then u.at end,
+         case when u.status not in ('REDEEMED', 'LOCKED') then least(u.at + interval '1 hour', now()) end
+  from used u
+  order by u.i;
+  update core.coupon c
+  set status = case when u.status in ('LOCKED', 'REDEEMED') then u.status when u.status = 'REVERSED' then 'REDEEMED'
+                    else 'ISSUED' end
+  from used u
+  where c.tenant_id = u.tenant_id and c.coupon_id = u.coupon_id;
+  insert into core.reversal (tenant_id, reversal_id, redemption_id, caller_id, reason, reversed_at)
+  select r.tenant_id, pg_temp.id_at(r.ended_at), r.redemption_id, r.caller_id, 'returned', r.ended_at
+  from core.redemption r
+  where r.status = 'REVERSED';
+  update core.coupon c set status = 'VOIDED' where c.status = 'ISSUED' and c.number % 1000 = 1;
+  insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
+  select c.tenant_id, c.coupon_id, null, 0, 'lost', now() - interval '30 days'
+  from core.coupon c
+  where c.status = 'VOIDED';
+  insert into core.request
+    (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at)
+  select u.tenant_id, u.shop_id, 'req-' || u.i, case u.status when 'REDEEMED' then 'redeem' else 'lock' end,
+         substr(uuid_send(gen_random_uuid()), 1, 8), 200, '{"ok":true,"discount_amount":5.00}', u.at
+  from used u
+  order by u.i;`;
+
+const fillLedger = `
+  create temporary table moved as
+    select r.tenant_id, r.redemption_id as id, r.coupon_id, u.distributor_id, 'REDEMPTION' as type,
+           r.redeemed_at as at
+    from core.redemption r
+    join used u using (tenant_id, coupon_id)
+    where r.redeemed_at is not null
+    union all
+    select v.tenant_id, v.reversal_id, u.coupon_id, u.distributor_id, 'REVERSAL', v.reversed_at
+    from core.reversal v
+    join core.redemption r using (tenant_id, redemption_id)
+    join used u on u.tenant_id = r.tenant_id and u.coupon_id = r.coupon_id;
+  insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+  select e.* from (
+    select m.tenant_id, m.id, case m.type when 'REVERSAL' then 'coupon.reversed' else 'coupon.redeemed' end,
+           m.distributor_id, m.coupon_id, m.at as occurred_at, m.at
+    from moved m
+    union all
+    select v.tenant_id, pg_temp.id_at(v.voided_at), 'coupon.voided', b.distributor_id, v.coupon_id, v.voided_at,
+           v.voided_at
+    from core.voiding v
+    join core.coupon c using (tenant_id, coupon_id)
+    join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id) e
+  order by e.occurred_at;
+  insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
+  select m.tenant_id, m.id, m.type, m.distributor_id, case m.type when 'REVERSAL' then -500 else 500 end, 'EUR', m.at
+  from moved m
+  order by m.at;`;
+
+const fillDays = `
+  insert into core.posting (tenant_id, distributor_id, business_date, number, entry_id)
+  select d.tenant_id, d.distributor_id, d.date,
+         row_number() over (partition by d.tenant_id, d.distributor_id, d.date order by d.at), d.id
+  from (select m.*, (m.at at time zone 'Europe/Berlin')::date as date from moved m) d;
+  insert into core.ledger_book (tenant_id, party_id, open_on)
+  select distinct p.tenant_id, p.distributor_id, (now() at time zone 'Europe/Berlin')::date from core.posting p;
+  insert into core.statement
+    (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at, ready_at, detail_bytes,
+     detail_sha256, summary_rows, summary_bytes, summary_sha256)
+  select p.tenant_id, p.distributor_id, p.business_date, count(*), true, p.business_date + 1, p.business_date + 1,
+         1, '', 1, 1, ''
+  from core.posting p
+  where p.business_date < (now() at time zone 'Europe/Berlin')::date
+  group by p.tenant_id, p.distributor_id, p.business_date;
+  insert into core.statement_line
+    (tenant_id, distributor_id, business_date, number, merchant_id, template_id, currency, redemption_count,
+     redemption_minor, reversal_count, reversal_minor)
+  select s.tenant_id, s.distributor_id, s.business_date,
+         row_number() over (partition by s.tenant_id, s.distributor_id, s.business_date), r.merchant_id,
+         b.template_id, 'EUR', count(*) filter (where l.entry_type = 'REDEMPTION'),
+         coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REDEMPTION'), 0),
+         count(*) filter (where l.entry_type = 'REVERSAL'),
+         coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REVERSAL'), 0)
+  from core.statement s
+  join core.posting p using (tenant_id, distributor_id, business_date)
+  join core.ledger_entry l using (tenant_id, entry_id)
+  join moved m on m.id = l.entry_id
+  join core.coupon c on c.tenant_id = m.tenant_id and c.coupon_id = m.coupon_id
+  join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+  left join core.reversal v on v.reversal_id = l.entry_id
+  join core.redemption r on r.redemption_id = coalesce(v.redemption_id, l.entry_id)
+  group by s.tenant_id, s.distributor_id, s.business_date, r.merchant_id, b.template_id;`;
