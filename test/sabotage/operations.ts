@@ -3,6 +3,11 @@ import { edit, type Sabotage } from "./sabotage.ts";
 
 export const operationGuards: Sabotage[] = [
   {
+    name: "connections wait while a program is busy",
+    edits: [edit("src/common/open-port.ts", "host: place.host, backlog }", "host: place.host }")],
+    tests: ["test/common/open-port.test.ts"],
+  },
+  {
     name: "a program outlives a full disk of its log",
     edits: [edit("src/common/log.ts", 'if (error.code !== "ENOSPC") throw error;', "throw error;")],
     tests: ["test/common/log.test.ts"],
