@@ -2,6 +2,7 @@
 import { accessGuards } from "./access.ts";
 import { couponGuards } from "./coupons.ts";
 import { dockerGuards } from "./docker.ts";
+import { longRunGuards } from "./long-runs.ts";
 import { operationGuards } from "./operations.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
@@ -12,6 +13,7 @@ export const sabotages: Sabotage[] = [
   ...requestGuards,
   ...accessGuards,
   ...workerGuards,
+  ...longRunGuards,
   ...operationGuards,
   ...dockerGuards,
 ];
