@@ -98,7 +98,7 @@ export const operationGuards: Sabotage[] = [
   },
   {
     name: "feed positions after a restore",
-    edits: [edit("db/code/admin/note_restore.sql", "where f.last_position < s.feed_base;", "where false;")],
+    edits: [edit("db/code/admin/note_restore.sql", "where f.last_position < v_base;", "where false;")],
     tests: ["test/db/admin/feeds.test.ts", "test/operations/restore.test.ts"],
   },
   {

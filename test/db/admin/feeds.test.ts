@@ -142,4 +142,38 @@ t.test("After note_restore, a cursor from after the restored moment skips no new
   t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
 });
 
+t.test("A second note_restore raises the positions again, even if the clock has been set back", async (t) => {
+  const { patch } = patches;
+  const pull = async (cursor: string) => (await service.as("ak_a").get(`/v1/events?limit=1000&cursor=${cursor}`)).json;
+  await patch("note_restore", "first");
+  // As if the clock had been an hour fast.
+  const hour = "3600000000";
+  await service.owner.rows(`update core.sequencer set feed_base = feed_base + ${hour}`);
+  await service.owner.rows(
+    `update core.feed set last_position = last_position + ${hour}, skipped_count = skipped_count + ${hour}`,
+  );
+  await redeem();
+  await sequence();
+  // Two more events were lost with the second restore, after a reader had pulled them.
+  const [lost] = await service.owner.rows<{ cursor: string; base: string }>(
+    `select rules.format_cursor(max(f.last_position) + 2) as cursor, max(s.feed_base)::text as base
+     from core.feed f, core.sequencer s`,
+  );
+  await patch("note_restore", "second, on a right clock");
+  const [now] = await service.owner.rows<{ base: string; audited: string }>(
+    `select s.feed_base::text as base, a.details ->> 'feed_base' as audited
+     from core.sequencer s, core.audit a order by a.audit_id desc limit 1`,
+  );
+  t.ok(BigInt(now!.base) > BigInt(lost!.base), `${now!.base} is above ${lost!.base}`);
+  t.equal(now!.audited, now!.base, "the audit entry says the base");
+  t.strictSame(await pull(lost!.cursor), { events: [], next_cursor: lost!.cursor });
+  const id = (await redeem()).replace("red", "evt");
+  await sequence();
+  t.strictSame(
+    (await pull(lost!.cursor)).events.map(({ event_id }: { event_id: string }) => event_id),
+    [id],
+  );
+  t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
+});
+
 t.test("Every function of this file was called", (t) => everyFunctionIsCalled(t, patches, "feeds"));
