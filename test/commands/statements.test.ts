@@ -1,5 +1,6 @@
 // npm run statements -- verify: finished statements are compared with the ledger.
 import t from "tap";
+import { verify } from "../../src/commands/statements.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { runProgram } from "../support/program.ts";
 import { startStatementFixture } from "../support/statement-fixture.ts";
@@ -58,4 +59,40 @@ t.test("verify finds changes made with triggers disabled, and names the statemen
   t.match(differencesOf(parties[3]!), [/^summary\.csv: sha256 is/, /^summary\.csv has .* 2\/-735 reversed/]);
   t.match(differencesOf(parties[4]!), [/^summary\.csv: sha256 is/]);
   t.strictSame(differencesOf(parties[5]!), []);
+});
+
+t.test("verify checks every statement, however many pages their list has", async (t) => {
+  const days = 60;
+  const fixture = await startStatementFixture(t, 2, { mayBreakInvariants: true });
+  const { service, books, parties } = fixture;
+  const superuser = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => superuser.end());
+  await superuser.run("set session_replication_role = replica");
+  // Nobody closed the books for two months.
+  await superuser.rows(`update core.ledger_book set open_on = open_on - ${days}`);
+  await books.close();
+  t.strictSame(books.errors, []);
+  const statements = await service.owner.rows<{ name: string }>(
+    `select format('ten_many %s %s', p.external_id, s.business_date) as name
+     from core.statement s join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
+     order by s.distributor_id, s.business_date`,
+  );
+  t.equal(statements.length, parties.length * days, "more than a page of 100");
+  const check = () => Array.fromAsync(verify(service.admin));
+  t.strictSame(
+    await check(),
+    statements.map(({ name }) => ({ statement: name, differences: [] })),
+    "each once, in order",
+  );
+
+  await superuser.run(
+    `update core.statement s set summary_bytes = summary_bytes + 1
+     where (s.distributor_id, s.business_date)
+           = (select distributor_id, business_date from core.statement order by 1 desc, 2 desc limit 1)`,
+  );
+  t.strictSame(
+    (await check()).filter(({ differences }) => differences.length > 0).map(({ statement }) => statement),
+    [statements.at(-1)!.name],
+    "also the last one",
+  );
 });

@@ -29,4 +29,60 @@ export const longRunGuards: Sabotage[] = [
     edits: [edit("db/code/admin/enable_webhook.sql", "disabled_at = null, paused_until = null", "disabled_at = null")],
     tests: ["test/worker/tasks/deliver-disabled.test.ts"],
   },
+  {
+    name: "verify reads every page of statements",
+    edits: [
+      edit(
+        "src/commands/statements.ts",
+        "if (last === undefined) return;",
+        "if (last !== undefined || page.length === 0) return;",
+      ),
+    ],
+    tests: ["test/commands/statements.test.ts"],
+  },
+  {
+    name: "a second restore raises the feeds, whatever the clock says",
+    edits: [edit("db/code/admin/note_restore.sql", "greatest(v_now, s.feed_base + 1000000000000)", "v_now")],
+    tests: ["test/db/admin/feeds.test.ts"],
+  },
+  {
+    name: "a failing ticker is not woken before its pause is over",
+    edits: [
+      edit(
+        "src/worker/ticker.ts",
+        "if (running === undefined && !isFailing) start();",
+        "if (running === undefined) start();",
+      ),
+    ],
+    tests: ["test/worker/ticker.test.ts"],
+  },
+  {
+    name: "a failing ticker pauses in full",
+    edits: [edit("src/worker/ticker.ts", "schedule(isWoken && !isFailing ? 0", "schedule(isWoken ? 0")],
+    tests: ["test/worker/ticker.test.ts"],
+  },
+  {
+    name: "a failed statement rests",
+    edits: [
+      edit("src/worker/tasks/close.ts", "        restingUntil.set(nameOf(due), performance.now() + restMs);\n", ""),
+    ],
+    tests: ["test/worker/tasks/failing.test.ts"],
+  },
+  {
+    name: "a sequencer without the lock leaves",
+    edits: [
+      edit("src/worker/tasks/sequence.ts", "step!.is_drained || step!.sequenced === 0 ||", "step!.is_drained ||"),
+    ],
+    tests: ["test/worker/tasks/failing.test.ts"],
+  },
+  {
+    name: "twin codes within a chunk collide",
+    edits: [edit("db/code/rules/batch/find_collisions.sql", "h.occurrence > 1\n     or exists", "exists")],
+    tests: ["test/worker/tasks/mint.test.ts"],
+  },
+  {
+    name: "a batch create is compared with both batches that it names",
+    edits: [edit("db/code/api/create_batch.sql", "  order by b.body_hash = p_call.body_hash\n", "")],
+    tests: ["test/db/api/idempotency-keys.test.ts"],
+  },
 ];

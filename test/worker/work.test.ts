@@ -1,5 +1,4 @@
 // The worker as a program: jobs of graphile-worker are only wake-up calls, so losing them or a worker loses nothing.
-import { setTimeout as sleep } from "node:timers/promises";
 import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
 import { readConfig } from "../../src/common/config.ts";
@@ -7,10 +6,10 @@ import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { connect, formatRoleUrl } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createNoncePruner } from "../../src/worker/tasks/prune.ts";
-import { startTicker } from "../../src/worker/ticker.ts";
 import { work } from "../../src/work.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const log = createLog("silent");
 
@@ -21,18 +20,15 @@ async function submit(service: Running, count: number): Promise<string> {
   return created.json.batch.external_id as string;
 }
 
-// Waits until the batch is in the given state, at most until the timeout of the test.
-async function waitFor(
-  service: Running,
-  id: string,
-  isReached: (batch: { status: string; minted_count: number }) => boolean,
-): Promise<void> {
-  for (;;) {
-    const { json } = await service.as("ak_a").get(`/v1/batches/${id}`);
-    if (isReached(json.batch)) return;
-    await sleep(20);
-  }
+async function readBatch(service: Running, id: string): Promise<{ status: string; minted_count: number }> {
+  return (await service.as("ak_a").get(`/v1/batches/${id}`)).json.batch;
 }
+
+const untilBegun = (service: Running, id: string) =>
+  waitUntil("the first coupons", async () => (await readBatch(service, id)).minted_count > 0);
+
+const untilComplete = (service: Running, id: string) =>
+  waitUntil("a complete batch", async () => (await readBatch(service, id)).status === "COMPLETED");
 
 async function countCoupons(service: Running, id: string) {
   const [row] = await service.owner.rows(
@@ -55,7 +51,7 @@ t.test("a healthy start and stop logs no warning and no error", async (t) => {
   const output = { write: (line: string) => void lines.push(JSON.parse(line) as { level: number }) };
   const config = readConfig({});
   const worker = await work({ address: service.address, keys: service.keys, config, log: createLog("debug", output) });
-  await waitFor(service, await submit(service, 1), ({ status }) => status === "COMPLETED");
+  await untilComplete(service, await submit(service, 1));
   await worker.stop();
   t.ok(lines.length > 0);
   t.strictSame(
@@ -67,7 +63,7 @@ t.test("a healthy start and stop logs no warning and no error", async (t) => {
 t.test("a batch submitted over HTTP is minted, and no job is left behind", async (t) => {
   const service = await startService(t);
   const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log });
-  await waitFor(service, await submit(service, 10), ({ status }) => status === "COMPLETED");
+  await untilComplete(service, await submit(service, 10));
   await worker.stop();
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => login.end());
@@ -78,12 +74,12 @@ t.test("after a kill -9 in the middle of a batch, the next worker finishes it to
   const service = await startService(t);
   const id = await submit(service, 120_000);
   const victim = startProgram(service, "work");
-  await waitFor(service, id, ({ minted_count }) => minted_count > 0);
+  await untilBegun(service, id);
   victim.kill("SIGKILL");
   await exitCodeOf(victim);
   // Its last statement may still be running in the database. Committed chunks stay.
   await startWork(t, service);
-  await waitFor(service, id, ({ status }) => status === "COMPLETED");
+  await untilComplete(service, id);
   t.strictSame(await countCoupons(service, id), { count: 120_000, different: 120_000, max: 120_000 });
 });
 
@@ -100,7 +96,7 @@ t.test("a job that a killed worker left locked blocks no one", async (t) => {
   );
   await login.rows("update graphile_worker._private_jobs set locked_by = 'killed', locked_at = now(), attempts = 1");
   await startWork(t, service);
-  await waitFor(service, id, ({ status }) => status === "COMPLETED");
+  await untilComplete(service, id);
   t.strictSame(await countCoupons(service, id), { count: 10, different: 10, max: 10 });
 });
 
@@ -108,7 +104,7 @@ t.test("SIGTERM ends the program with exit code 0 and leaves no lease", async (t
   const service = await startService(t);
   const id = await submit(service, 200_000);
   const program = startProgram(service, "work");
-  await waitFor(service, id, ({ minted_count }) => minted_count > 0);
+  await untilBegun(service, id);
   program.kill("SIGTERM");
   t.equal(await exitCodeOf(program), 0);
   const batches = await service.owner.rows("select mint_holder from core.batch where external_id = $1", [id]);
@@ -129,32 +125,4 @@ t.test("nonces are deleted after 11 minutes, not earlier", async (t) => {
   await service.owner.rows("update core.nonce set seen_at = clock_timestamp() - interval '11 minutes 1 second'");
   await pruneNonces();
   t.equal((await service.owner.rows("select from core.nonce")).length, 0);
-});
-
-t.test("a ticker never overlaps itself, continues after a failure, and stop waits for the running tick", async (t) => {
-  let running = 0;
-  let count = 0;
-  const { promise: reached, resolve } = Promise.withResolvers<void>();
-  const ticker = startTicker({
-    name: "test",
-    everyMs: 1,
-    log,
-    async tick() {
-      running += 1;
-      t.equal(running, 1);
-      count += 1;
-      await sleep(1);
-      ticker.wake();
-      running -= 1;
-      if (count === 10) resolve();
-      if (count % 2 === 0) throw new Error("now and then");
-    },
-  });
-  await reached;
-  await ticker.stop();
-  t.equal(running, 0);
-  const atStop = count;
-  ticker.wake();
-  await sleep(20);
-  t.equal(count, atStop);
 });

@@ -125,3 +125,31 @@ t.test("A batch create repeated by its idempotency-key never mints twice either"
   const again = await a.post("/v1/batches", { request_id: newRequestId(), ...body }, { idempotencyKey });
   t.equal(again.json.batch.external_id, first.json.batch.external_id);
 });
+
+t.test(
+  "A batch create that repeats two pruned requests at once is refused, whichever of the two it equals",
+  async (t) => {
+    const kinds = [
+      { names: { request_id: newRequestId() }, total_count: 2 },
+      { names: { request_id: newRequestId() }, key: newRequestId(), total_count: 3 },
+    ];
+    for (const { names, key, total_count } of kinds) {
+      const options = key === undefined ? {} : { idempotencyKey: key };
+      const body = { ...names, template: "tpl_fixed", total_count };
+      t.equal((await a.post("/v1/batches", body, options)).status, 200);
+    }
+    const forget = () => service.owner.rows("delete from core.request");
+    const [one, two] = kinds as [(typeof kinds)[0], (typeof kinds)[0]];
+    for (const total_count of [one.total_count, two.total_count, 4]) {
+      const body = { ...one.names, template: "tpl_fixed", total_count };
+      await forget();
+      await isReused(t, a.post("/v1/batches", body, { idempotencyKey: two.key! }), `${total_count} coupons`);
+    }
+    await forget();
+    const [count] = await service.owner.rows(
+      "select count(*)::int from core.batch where request_id = any ($1::text[])",
+      [kinds.map(({ names }) => names.request_id)],
+    );
+    t.strictSame({ ...count }, { count: 2 }, "no third batch");
+  },
+);

@@ -1,0 +1,68 @@
+// A statement that cannot be finished, and a lock that another worker holds, cost one attempt each: no hot loop.
+import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
+import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
+import { listStatements } from "../../support/business-days.ts";
+import { startService } from "../../support/service.ts";
+import { startStatementFixture } from "../../support/statement-fixture.ts";
+import { openWorker } from "../../support/subscribers.ts";
+
+// Counts the statements of a worker by function. A hot loop ends with an error.
+function countCalls(database: Database) {
+  const calls: Record<string, number> = {};
+  const counting: Pick<Database, "rows" | "end"> = {
+    end: () => Promise.resolve(),
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      const name = /jobs\.(\w+)/.exec(text)![1]!;
+      calls[name] = (calls[name] ?? 0) + 1;
+      if (calls[name] > 50) throw new Error(`${name} is called again and again`);
+      return database.rows<T>(text, params);
+    },
+  };
+  return { counting, calls };
+}
+
+t.test("a statement that fails is tried once, rests, and delays no other", async (t) => {
+  const fixture = await startStatementFixture(t, 3, { mayBreakInvariants: true });
+  const { service, books, parties } = fixture;
+  for (const party of parties) await fixture.end(party);
+  await books.closer.closeDays();
+  const superuser = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => superuser.end());
+  await superuser.run("set session_replication_role = replica");
+  await superuser.run(
+    `update core.statement set entry_count = 4
+     where distributor_id = (select party_id from core.party where external_id = '${parties[0]!}')`,
+  );
+
+  const { counting, calls } = countCalls(books.worker);
+  const closer = books.closerOn(counting);
+  await closer.finishStatements();
+  const ready = async () => (await listStatements(service)).filter(({ is_ready }) => is_ready);
+  t.strictSame(
+    (await ready()).map(({ distributor }) => distributor).sort(),
+    parties.slice(1).sort(),
+    "the others are finished",
+  );
+  t.match(books.errors, [{ msg: "statement not finished; trying again later" }]);
+  t.equal(calls["summarize_statement"], 3, "one attempt each");
+
+  // As the ticker does each second.
+  for (let times = 0; times < 5; times += 1) await closer.finishStatements();
+  t.equal(books.errors.length, 1);
+  t.equal(calls["summarize_statement"], 3, "it rests");
+});
+
+t.test("a sequencer that does not get the lock takes one step and leaves", async (t) => {
+  const service = await startService(t);
+  const other = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => other.end());
+  await other.run("begin");
+  await other.rows("select jobs.sequence_events(1)");
+  const { counting, calls } = countCalls(openWorker(t, service));
+  const { sequence } = createSequencer({ database: counting, stopping: new AbortController().signal });
+  t.equal(await sequence(), 0);
+  t.strictSame(calls, { sequence_events: 1 });
+  await other.run("rollback");
+});
