@@ -3,6 +3,7 @@
 // service.
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
+import { waitFor } from "../support/wait-until.ts";
 
 // Milliseconds on a clock that all threads share.
 export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
@@ -12,7 +13,7 @@ export type Pacer = { start(pace: Pace, tick: () => void): void; end(): Promise<
 
 export async function openPacer(): Promise<Pacer> {
   const thread = new Worker(new URL(import.meta.url));
-  await once(thread, "online");
+  await waitFor("the thread of the pacer", once(thread, "online"));
   return {
     start(pace, tick) {
       thread.on("message", tick);

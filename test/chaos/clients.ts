@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Reply } from "../support/client.ts";
 import { client } from "../support/client.ts";
 import { secretOf } from "../support/tenant-document.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { finalOf, outcomeOf, verdictOf, type Attempt, type Entry, type History } from "./history.ts";
 import type { Call, Scenario } from "./workload.ts";
 import { tenants, type Variant } from "./tenants.ts";
@@ -69,7 +70,7 @@ export function createClients(parts: Parts): Clients {
         if (earlyMs > 1) await sleep(earlyMs);
         void runScenario(scenario);
       }
-      while (pending > 0) await sleep(20);
+      await waitUntil("the answers to the last calls", () => pending === 0);
     },
     async settle(withinMs) {
       const endAt = performance.now() + withinMs;

@@ -5,6 +5,7 @@ import { createServer, type Socket } from "node:net";
 import t from "tap";
 import { createClient } from "../../src/commands/client.ts";
 import { listenOnLoopback } from "../support/listen.ts";
+import { waitFor } from "../support/wait-until.ts";
 
 t.test("an https URL opens a TLS connection before anything is sent", async (t) => {
   const server = createServer();
@@ -15,8 +16,8 @@ t.test("an https URL opens a TLS connection before anything is sent", async (t) 
     () => "answered",
     () => "failed",
   );
-  const [socket] = (await once(server, "connection")) as [Socket];
-  const [first] = (await once(socket, "data")) as [Buffer];
+  const [socket] = (await waitFor("a connection", once(server, "connection"))) as [Socket];
+  const [first] = (await waitFor("a request", once(socket, "data"))) as [Buffer];
   // 0x16: a TLS handshake record.
   t.equal(first[0], 0x16);
   t.notMatch(first.toString("latin1"), /x-svc-|GET/);

@@ -1,4 +1,5 @@
 // The log of a program whose standard output is a file.
+import { once } from "node:events";
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -6,7 +7,7 @@ import t from "tap";
 import { hasEnded } from "../support/program.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
-import { waitUntil } from "../support/wait-until.ts";
+import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const skip = canMount() ? false : "only root may mount a small disk";
 
@@ -29,7 +30,7 @@ t.test("a program outlives a full disk of its log, and the log says where lines 
   const lastNumber = () => Number(/.*"number":(\d+)/s.exec(read())?.[1] ?? 0);
   await waitUntil("the first lines", () => lastNumber() > 10, { withinMs: 10_000 });
   fillDisk(path.join(disk, "filler"));
-  await new Promise((resolve) => program.stderr!.once("data", resolve));
+  await waitFor("the first line", once(program.stderr!, "data"));
   const full = read();
   const before = lastNumber();
   t.equal(hasEnded(program), false);

@@ -1,12 +1,12 @@
 // The number of rows that a call reads does not grow with the tables, even on a connection that planned its statements
 // when the tables were empty, and before they are analyzed.
-import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { template } from "../support/tenant-document.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 let service: Running;
 let till: Session;
@@ -151,16 +151,12 @@ t.test("Grown tables are analyzed at once, so no plan from empty tables stays in
   const analyze = async () =>
     (await worker.rows<{ count: number }>("select jobs.analyze_grown_tables() as count"))[0]!.count;
   // Sessions send their statistics within a second.
-  for (
-    const since = performance.now();
-    (await known()).requests < 4_000 && performance.now() < since + 20_000;
-    await sleep(100)
-  )
+  const areKnown = async () => {
     await analyze();
-  const { coupons, requests } = await known();
-  t.ok(coupons >= 6_000 && requests >= 4_000, `${coupons} coupons, ${requests} requests`);
-  let again = 1;
-  for (const since = performance.now(); again > 0 && performance.now() < since + 20_000; await sleep(100))
-    again = await analyze();
-  t.equal(again, 0, "afterwards there is nothing left to analyze");
+    const { coupons, requests } = await known();
+    return coupons >= 6_000 && requests >= 4_000;
+  };
+  await waitUntil("6,000 coupons and 4,000 requests to be known", areKnown, { everyMs: 100, withinMs: 60_000 });
+  const isOver = async () => (await analyze()) === 0;
+  await waitUntil("nothing to be left to analyze", isOver, { everyMs: 100, withinMs: 60_000 });
 });

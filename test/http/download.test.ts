@@ -7,7 +7,7 @@ import type { StatementFile } from "../../src/gate/gate.ts";
 import { linesPerPage, measureFile, type Line, type Measure } from "../../src/common/statement-csv.ts";
 import { openDownload } from "../support/open-download.ts";
 import { secret, startStub, type Stub } from "../support/stub.ts";
-import { waitUntil } from "../support/wait-until.ts";
+import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const target = "/v1/reconciliations/2026-01-31/detail";
 const lineOf = (number: number): Line => ({
@@ -70,7 +70,7 @@ async function readCut(response: IncomingMessage): Promise<number | null> {
 t.test("The service reads no further than the caller does, and stops when the caller leaves", async (t) => {
   const stub = await stubFile(t, 500_000, pageOf(500_000), { rows: 500_000, bytes: 1e9, sha256: "never seen" });
   const response = await open(stub);
-  await once(response, "readable");
+  await waitFor("the first bytes", once(response, "readable"));
   let seen = -1;
   await waitUntil("full buffers", async () => {
     const isStill = seen === stub.pages.length;

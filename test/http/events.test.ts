@@ -3,6 +3,7 @@ import t from "tap";
 import { keepBusinessDays } from "../support/business-days.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import type { Client } from "../support/client.ts";
+import { pullEvents } from "../support/pull-events.ts";
 
 type Event = { event_id: string; event_type: string; coupon_id: string; redemption_id: string | null };
 
@@ -14,19 +15,6 @@ async function redeem(by: Client, codes: string[], merchant: string): Promise<st
     redemptions.push(json.redemption);
   }
   return redemptions;
-}
-
-// Reads page by page until a page is empty. `end` is the cursor of that page.
-async function pullAll(by: Client, limit: number): Promise<{ events: Event[]; pages: string[]; end: string }> {
-  const [events, pages]: [Event[], string[]] = [[], []];
-  let target = `/v1/events?limit=${limit}`;
-  for (;;) {
-    const { json, text } = await by.get(target);
-    events.push(...json.events);
-    if (json.events.length === 0) return { events, pages, end: json.next_cursor };
-    pages.push(text);
-    target = `/v1/events?limit=${limit}&cursor=${json.next_cursor}`;
-  }
 }
 
 // The bodies as rules.render_event builds them, in order: the events of a party, or of the whole tenant.
@@ -143,13 +131,13 @@ t.test(
     await redeem(a, codes.slice(0, 20), "mch_a");
     t.strictSame((await a.get("/v1/events")).json.events, [], "an event without a position is not shown yet");
     await sequence();
-    const all = await pullAll(a, 1000);
+    const all = await pullEvents<Event>(a, 1000);
     t.equal(all.events.length, 20);
     for (const limit of [1, 7, 10, 20]) {
-      const paged = await pullAll(a, limit);
+      const paged = await pullEvents<Event>(a, limit);
       t.strictSame(paged.events, all.events, `limit ${limit}`);
       t.equal(paged.end, all.end);
-      t.strictSame((await pullAll(a, limit)).pages, paged.pages, "pages read again have the same bytes");
+      t.strictSame((await pullEvents<Event>(a, limit)).pages, paged.pages, "pages read again have the same bytes");
     }
     t.strictSame(
       (await a.get(`/v1/events?cursor=${empty.json.next_cursor}`)).json.events,

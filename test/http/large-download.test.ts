@@ -11,6 +11,7 @@ import { openDownload } from "../support/open-download.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { startService, type Running } from "../support/service.ts";
+import { waitFor } from "../support/wait-until.ts";
 
 // Resident memory in MiB, now and at its peak.
 function memoryOf(pid: number): { now: number; peak: number } {
@@ -26,7 +27,7 @@ async function startServe(t: Test, service: Running): Promise<{ url: string; pid
     await exitCodeOf(program);
   });
   program.stderr.resume();
-  const [line] = (await once(program.stdout, "data")) as [Buffer];
+  const [line] = (await waitFor("the first line", once(program.stdout, "data"))) as [Buffer];
   program.stdout.resume();
   return { url: JSON.parse(String(line)).url, pid: program.pid! };
 }

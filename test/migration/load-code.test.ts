@@ -5,6 +5,7 @@ import { openSession } from "../../src/database/connect.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { asOwner } from "../support/as-owner.ts";
 import { createDatabase } from "../support/database.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 t.test(
   "A migrate drops what the repository no longer has, restores what it has, and breaks nobody else's objects",
@@ -88,16 +89,12 @@ t.test("A call that runs an old function still finds the functions that it calls
   ];
   await psql.rows("select pg_advisory_lock(4711)");
   const answer = caller.rows("select jobs.under_way() as one").catch((error: unknown) => error);
-  while (
-    (
-      await psql.rows(
-        `select from pg_stat_activity
-         where application_name = 'coupon caller' and cardinality(pg_blocking_pids(pid)) > 0`,
-      )
-    ).length === 0
-  );
+  const isBlocked = "application_name = 'coupon caller' and cardinality(pg_blocking_pids(pid)) > 0";
+  const countBlocked = async () => (await psql.rows(`select from pg_stat_activity where ${isBlocked}`)).length;
+  await waitUntil("the call to be blocked", async () => (await countBlocked()) > 0);
   const migrated = migrate(address);
-  while ((await psql.rows("select from core.code_version where is_current and sha256 <> 'another'")).length === 0);
+  const isLoaded = "select from core.code_version where is_current and sha256 <> 'another'";
+  await waitUntil("the new code", async () => (await psql.rows(isLoaded)).length > 0);
   await psql.rows("select pg_advisory_unlock(4711)");
   t.match(await answer, [{ one: 1 }]);
   await migrated;

@@ -127,12 +127,13 @@ function createStock(service: Running, setup: Setup, batchSize: number) {
 
   return {
     async take(kind: KindName): Promise<Minted> {
-      for (;;) {
-        const minted = stock.get(kind)!.pop();
-        if (minted !== undefined) return minted;
+      let minted = stock.get(kind)!.pop();
+      while (minted === undefined) {
         minting = minting.then(() => mint(kind));
         await minting;
+        minted = stock.get(kind)!.pop();
       }
+      return minted;
     },
   };
 }

@@ -2,6 +2,7 @@
 // end. The invariants are checked when the database is dropped (test/support/database.ts).
 import { readCsv } from "../support/csv.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { pullEvents } from "../support/pull-events.ts";
 import type { Teardown } from "../support/service.ts";
 import { waitAtMost } from "../support/wait-until.ts";
 import type { Coupon } from "./coupon.ts";
@@ -47,14 +48,13 @@ async function isClosed(environment: Environment): Promise<boolean> {
 
 async function compareFeed(environment: Environment, coupons: Coupon[]): Promise<string[]> {
   const events = new Map<string, string[]>();
-  for (let cursor = ""; ;) {
-    const { json } = await reader(environment).get(`/v1/events?limit=1000${cursor === "" ? "" : `&cursor=${cursor}`}`);
-    if (json.events.length === 0) break;
-    for (const { coupon_id, event_type, redemption_id } of json.events) {
-      const line = [coupon_id, event_type, ...(redemption_id === null ? [] : [redemption_id])].join(" ");
-      events.set(coupon_id, [...(events.get(coupon_id) ?? []), line]);
-    }
-    cursor = json.next_cursor;
+  const pulled = await pullEvents<{ coupon_id: string; event_type: string; redemption_id: string | null }>(
+    reader(environment),
+    1_000,
+  );
+  for (const { coupon_id, event_type, redemption_id } of pulled.events) {
+    const line = [coupon_id, event_type, ...(redemption_id === null ? [] : [redemption_id])].join(" ");
+    events.set(coupon_id, [...(events.get(coupon_id) ?? []), line]);
   }
   const known = new Set(coupons.map(({ id }) => id));
   const strange = [...events.keys()]

@@ -15,6 +15,7 @@ import { root } from "../support/copy.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { exitCodeOf, startProgram, untilPrinted } from "../support/program.ts";
 import { document } from "../support/provisioning.ts";
+import { pullEvents } from "../support/pull-events.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { startTills } from "../support/tills.ts";
@@ -38,14 +39,8 @@ async function underTills<T>(service: Running, codes: string[], act: () => Promi
 
 // Returns every event after the cursor, and the last cursor.
 async function pull(by: Client, cursor?: string): Promise<{ ids: string[]; cursor: string }> {
-  const ids: string[] = [];
-  for (let next = cursor; ;) {
-    const { status, text, json } = await by.get(`/v1/events?limit=1000${next === undefined ? "" : `&cursor=${next}`}`);
-    if (status !== 200) throw new Error(text);
-    ids.push(...json.events.map(({ event_id }: { event_id: string }) => event_id));
-    if (json.events.length === 0) return { ids, cursor: json.next_cursor };
-    next = json.next_cursor as string;
-  }
+  const { events, end } = await pullEvents<{ event_id: string }>(by, 1_000, cursor);
+  return { ids: events.map(({ event_id }) => event_id), cursor: end };
 }
 
 // Checks what holds for every restored database.

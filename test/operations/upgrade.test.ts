@@ -10,6 +10,7 @@ import { makeNextVersion } from "../support/next-version.ts";
 import { exitCodeOf, startProgramIn, untilPrinted } from "../support/program.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { awayMs, startTills, type Tills } from "../support/tills.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { isLong } from "./size.ts";
 
 const [minted, stock, calls] = isLong ? [300_000, 60_000, 3_000] : [100_000, 8_000, 300];
@@ -32,7 +33,7 @@ t.test("the next version is rolled out under load: no call fails, no effect is l
   t.teardown(() => tills.stop().catch(() => {}));
   await tills.until(200);
   const countMinted = await startMint(a);
-  while ((await countMinted()) === 0) await tills.until(tills.calls.length + 10);
+  await waitUntil("the first coupons", async () => (await countMinted()) > 0);
   await migrateBehindReport(t, service, tills, start(next.folder, "migrate"), {
     migrations: next.migrations.length,
     isOldReady: () => isReady(old.url),
@@ -50,7 +51,7 @@ t.test("the next version is rolled out under load: no call fails, no effect is l
   t.strictSame([await exitCodeOf(old.program), await exitCodeOf(oldWork)], [0, 0]);
   await tills.until(tills.calls.length + calls);
   const goal = isLong ? minted : (await countMinted()) + 1;
-  while ((await countMinted()) < goal) await tills.until(tills.calls.length + 10);
+  await waitUntil(`${goal} coupons`, async () => (await countMinted()) >= goal);
   await tills.stop();
 
   checkCalls(t, tills);

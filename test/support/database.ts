@@ -5,6 +5,7 @@ import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { findBrokenInvariants } from "./inspect.ts";
+import { waitUntil } from "./wait-until.ts";
 
 export interface TestDatabase {
   address: Address;
@@ -52,13 +53,14 @@ async function checkInvariants(address: Address): Promise<string[]> {
   try {
     // Compiling the view takes longer than reading the few rows of a test.
     await session.run("set jit = off");
-    for (;;) {
+    const isOver = async () => {
       const [step] = await session.rows<{ is_drained: boolean; sequenced: number }>(
         "select * from jobs.sequence_events(10000)",
       );
       // Not sequenceEvents: another session of the test may hold the sequencer's lock for good.
-      if (step!.is_drained || step!.sequenced === 0) break;
-    }
+      return step!.is_drained || step!.sequenced === 0;
+    };
+    await waitUntil("the sequencer to have nothing left", isOver, { everyMs: 0 });
     // As the worker does: planned for empty tables, the view takes minutes where a test wrote many rows.
     await session.rows("select jobs.analyze_grown_tables()");
     return await findBrokenInvariants(session);

@@ -5,7 +5,7 @@ import path from "node:path";
 import type { Test } from "tap";
 import { change, copyCheckout, root } from "./copy.ts";
 import { findFreePort } from "./listen.ts";
-import { waitUntil } from "./wait-until.ts";
+import { waitFor, waitUntil } from "./wait-until.ts";
 
 export type Ran = { code: number | null; stdout: string; stderr: string };
 
@@ -49,7 +49,9 @@ export async function openDeployment(t: Test) {
     const timer = setTimeout(() => killGroup(bash), blockMs);
     const [stdout, stderr] = [collect(bash.stdout!), collect(bash.stderr!)];
     bash.stdin!.on("error", () => {}).end(input);
-    const code = await new Promise<number | null>((resolve) => bash.once("close", resolve));
+    const ended = new Promise<number | null>((resolve) => bash.once("close", resolve));
+    // Longer than the timer that kills it.
+    const code = await waitFor(`the end of ${script}`, ended, { withinMs: 2 * blockMs });
     clearTimeout(timer);
     return { code, stdout: stdout.join(""), stderr: stderr.join("") };
   };

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sign } from "../../src/crypto/request-signature.ts";
+import { waitFor } from "./wait-until.ts";
 
 export type Target = { url: string; accessKey: string; secret: string };
 // Open sockets. letGo closes them.
@@ -71,9 +72,11 @@ export function cutAnswers(
           `x-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\n` +
           "connection: close\r\n\r\n",
       );
-      if (isStaying) await new Promise((resolve) => socket.resume().once("close", resolve));
+      if (isStaying)
+        await waitFor("the whole answer", new Promise((resolve) => socket.resume().once("close", resolve)));
       else if (number % 3 === 0) await sleep(number % 5);
-      else await new Promise((resolve) => socket.once("data", resolve).once("close", resolve));
+      else
+        await waitFor("the first bytes", new Promise((resolve) => socket.once("data", resolve).once("close", resolve)));
       leave(socket, number);
     },
     askingAtOnce,

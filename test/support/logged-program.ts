@@ -3,7 +3,7 @@
 import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { exitCodeOf, hasEnded, spawnProgram } from "./program.ts";
+import { endOf, exitCodeOf, hasEnded, spawnProgram } from "./program.ts";
 import { waitAtMost } from "./wait-until.ts";
 
 // url: where the program listens; empty for a worker. ended: resolves however the program ends.
@@ -31,7 +31,7 @@ export async function startLoggedProgram(
   const child = spawnProgram(name, { flags, env, stdio: ["ignore", log, log] });
   closeSync(log);
   running.add(child);
-  const ended = exitCodeOf(child).then(() => void running.delete(child));
+  const ended = endOf(child).then(() => void running.delete(child));
 
   const readLog = () => readFileSync(logFile, "utf8");
   await waitAtMost(startWithinMs, () => readyPatterns[name].test(readLog()) || hasEnded(child));

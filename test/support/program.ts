@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { formatUrl } from "../../src/common/database-address.ts";
 import { root } from "./copy.ts";
 import type { Running } from "./service.ts";
+import { waitFor } from "./wait-until.ts";
 
 export type Result = { code: number | null; stdout: string; stderr: string };
 export type Database = Pick<Running, "address" | "masterKeyText">;
@@ -57,7 +58,7 @@ export function startProgramIn(
 // Resolves when the output matches, and rejects when the program ends before.
 export function untilPrinted(program: ChildProcessWithoutNullStreams, pattern: RegExp): Promise<RegExpExecArray> {
   let output = "";
-  return new Promise((resolve, reject) => {
+  const printed = new Promise<RegExpExecArray>((resolve, reject) => {
     for (const stream of [program.stdout, program.stderr]) {
       stream.on("data", (chunk) => {
         output += chunk;
@@ -67,6 +68,7 @@ export function untilPrinted(program: ChildProcessWithoutNullStreams, pattern: R
     }
     program.once("close", () => reject(new Error(`the program ended without printing ${pattern}: ${output}`)));
   });
+  return waitFor(`a program to print ${pattern}`, printed);
 }
 
 function commandOf(folder: string, name: string): string[] {
@@ -81,13 +83,19 @@ export async function runProgram(service: Database, name: string, args: string[]
   // A program may end without reading its input.
   program.stdin.on("error", () => {});
   program.stdin.end(input);
-  const [stdout, stderr] = await Promise.all([text(program.stdout), text(program.stderr)]);
+  const output = Promise.all([text(program.stdout), text(program.stderr)]);
+  const [stdout, stderr] = await waitFor(`the output of ${name}`, output);
   return { code: await exitCodeOf(program), stdout, stderr };
 }
 
 export const hasEnded = (program: ChildProcess): boolean => program.exitCode !== null || program.signalCode !== null;
 
 export function exitCodeOf(program: ChildProcess): Promise<number | null> {
+  return waitFor(`the end of ${program.spawnargs.join(" ")}`, endOf(program));
+}
+
+// For a program that runs as long as it likes.
+export function endOf(program: ChildProcess): Promise<number | null> {
   if (hasEnded(program)) return Promise.resolve(program.exitCode);
   return new Promise((resolve) => program.once("exit", resolve));
 }

@@ -2,6 +2,7 @@
 import type { Reply } from "./client.ts";
 import type { Running } from "./service.ts";
 import { holdCoupon } from "./sessions.ts";
+import { waitUntil } from "./wait-until.ts";
 
 export type Call = () => Promise<Reply>;
 type Release = () => Promise<unknown>;
@@ -29,15 +30,14 @@ export async function sendTogether(service: Running, release: Release, calls: Ca
 
 // Waits until PostgreSQL reports that many blocked sessions. Fails well before lock_timeout would end the blocking.
 export async function untilBlocked(service: Running, count: number): Promise<void> {
-  const deadline = performance.now() + 1_500;
-  for (;;) {
+  const areBlocked = async () => {
     const [row] = await service.owner.rows<{ waiting: number }>(
       `select count(*)::int as waiting from pg_stat_activity a
        where a.datname = current_database() and cardinality(pg_blocking_pids(a.pid)) > 0`,
     );
-    if (row!.waiting >= count) return;
-    if (performance.now() > deadline) throw new Error(`${row!.waiting} of ${count} sessions are blocked`);
-  }
+    return row!.waiting >= count;
+  };
+  await waitUntil(`${count} blocked sessions`, areBlocked, { everyMs: 0, withinMs: 1_500 });
 }
 
 // Waits until the database's clock has passed the moment.

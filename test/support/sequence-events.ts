@@ -1,12 +1,14 @@
 // The sequencer's work without a worker.
 import type { Database } from "../../src/database/types.ts";
+import { waitUntil } from "./wait-until.ts";
 
 // Sequences every committed event. Waits for another sequencer that is at work.
 export async function sequenceEvents(database: Pick<Database, "rows">): Promise<void> {
-  for (;;) {
+  const isOver = async () => {
     const [step] = await database.rows<{ is_drained: boolean; sequenced: number }>(
       "select is_drained, sequenced from jobs.sequence_events(10000)",
     );
-    if (step!.is_drained && step!.sequenced === 0) return;
-  }
+    return step!.is_drained && step!.sequenced === 0;
+  };
+  await waitUntil("the sequencer to have nothing left", isOver, { everyMs: 0 });
 }

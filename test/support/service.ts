@@ -17,6 +17,7 @@ import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { client, closeIdleConnections, type Client } from "./client.ts";
 import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
+import { waitUntil } from "./wait-until.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
 export type Running = {
@@ -86,8 +87,12 @@ export async function startService(
   const minter = createMinter({ database: worker, keys, getSession: () => session, stopping });
   async function mint(): Promise<void> {
     session ??= await openWorkerSession(t, address);
-    for (let due = await minter.listDue(); due.length > 0; due = await minter.listDue())
+    const isOver = async () => {
+      const due = await minter.listDue();
       await Promise.all(due.map((batch) => minter.mint(batch)));
+      return due.length === 0;
+    };
+    await waitUntil("every batch to be minted", isOver, { everyMs: 0, withinMs: 600_000 });
   }
 
   const as = (accessKey: string) => client({ url: service.url, accessKey, secret: secretOf(accessKey) });

@@ -143,7 +143,8 @@ export async function listDeliveries({ service }: Subscribed): Promise<DeliveryR
   return rows.map((row) => ({ ...row }));
 }
 
-export async function listAttempts({ service }: Subscribed) {
+// Of one party, or of all.
+export async function listAttempts({ service }: Subscribed, party: string | null = null) {
   const rows = await service.owner.rows<{
     event: string;
     party: string;
@@ -153,7 +154,9 @@ export async function listAttempts({ service }: Subscribed) {
     duration_ms: number;
   }>(
     `select event, party, attempt, http_status, error, duration_ms from report.delivery_attempt a
+     where party = coalesce($1, party)
      order by attempted_at, attempt, event`,
+    [party],
   );
   return rows.map((row) => ({ ...row }));
 }

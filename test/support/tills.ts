@@ -4,6 +4,7 @@ import type { Reply } from "./client.ts";
 import { client } from "./client.ts";
 import { secretOf } from "./provisioning.ts";
 import { newRequestId } from "./service.ts";
+import { waitUntil } from "./wait-until.ts";
 
 // at: when the call was sent, on the clock of performance.now(). ms: how long it took.
 export type Call = {
@@ -88,7 +89,11 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
   }
 
   async function until(total: number): Promise<void> {
-    while (tills.calls.length < total) await Promise.race([running, sleep(20)]);
+    const areMade = async () => {
+      if (tills.calls.length < total) await Promise.race([running, sleep(20)]);
+      return tills.calls.length >= total;
+    };
+    await waitUntil(`${total} calls of the tills`, areMade, { everyMs: 0 });
   }
 
   async function stop(): Promise<void> {

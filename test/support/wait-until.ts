@@ -3,13 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 type Bounds = { everyMs?: number; withinMs?: number };
 
+// Less than the time limit of a test file, so that the error says what did not come.
+const usuallyWithinMs = 150_000;
+
 // Checks until the answer is neither false, null nor undefined, and returns that answer.
 export async function waitUntil<T>(
   what: string,
   check: () => T | Promise<T>,
   bounds: Bounds = {},
 ): Promise<Exclude<T, false | null | undefined>> {
-  const { withinMs = 150_000 } = bounds;
+  const { withinMs = usuallyWithinMs } = bounds;
   const found = await waitAtMost(withinMs, check, bounds);
   if (found === null) throw new Error(`waited ${withinMs / 1_000} s for ${what}`);
   return found;
@@ -26,4 +29,17 @@ export async function waitAtMost<T>(
     if (found !== false && found !== null && found !== undefined) return found as Exclude<T, false | null | undefined>;
     if (performance.now() >= deadline) return null;
   }
+}
+
+// Waits for something that happens once.
+export async function waitFor<T>(
+  what: string,
+  promise: Promise<T>,
+  { withinMs = usuallyWithinMs }: Pick<Bounds, "withinMs"> = {},
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`waited ${withinMs / 1_000} s for ${what}`)), withinMs);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

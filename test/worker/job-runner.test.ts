@@ -95,19 +95,15 @@ t.test("an unresponsive database delays no caller beyond the deadline, and only 
   const hung = keep({ answers: () => false });
   await t.rejects(hung.kept.addJob("mint", {}, {}), Unavailable);
 
-  let isAway = true;
-  const away = keep({
-    start: async () => {
-      while (isAway) await sleep(5);
-    },
-  });
+  const { promise: back, resolve: comeBack } = Promise.withResolvers<void>();
+  const away = keep({ start: () => back });
   await t.rejects(away.kept.keepAlive(), Unavailable);
   await t.rejects(away.kept.keepAlive(), Unavailable);
   t.equal(away.made.length, 1);
   await sleep(100);
   await t.rejects(away.kept.keepAlive(), Unavailable);
   t.equal(away.made.length, 2, "the first start is given up");
-  isAway = false;
+  comeBack();
   await away.kept.keepAlive();
   await sleep(20);
   t.strictSame(

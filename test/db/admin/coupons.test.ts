@@ -5,6 +5,7 @@ import { tenants } from "../../support/provisioning.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { newRequestId, type Running } from "../../support/service.ts";
 import { holdCoupon } from "../../support/sessions.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
 const [template] = tenantA.templates;
@@ -146,7 +147,7 @@ t.test(
     const { code, id } = await patches.makeCoupon("tpl_fixed", { isOver: true });
     const expire = async () =>
       (await service.owner.rows<{ seen: number }>("select jobs.expire_coupons(1000) as seen"))[0]!.seen;
-    while ((await expire()) > 0);
+    await waitUntil("all coupons to expire", async () => (await expire()) === 0, { everyMs: 0 });
     t.match(await readCouponHistory(service.owner, id), { status: "EXPIRED" });
     await isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
     await isRefused(t, "CP400", "extend_coupon", "ten_a", id, "2019-01-01", "before its beginning");

@@ -7,6 +7,7 @@ import { checkOperations } from "./operations.ts";
 import { findPatterns, migrationRules, sqlRules, typescriptRules } from "./patterns.ts";
 import { type Breach, readFiles, readRootFiles } from "./source-file.ts";
 import { checkCodeFile, checkFunctionLengths, checkFunctions, checkMigrationPairs, checkVerbs } from "./sql-shape.ts";
+import { checkWaits } from "./waits.ts";
 
 /** Returns the breaches by rule. */
 export function findBreaches(): Record<string, Breach[]> {
@@ -40,5 +41,7 @@ export function findBreaches(): Record<string, Breach[]> {
     exports: checkExports(src, typescript),
     "file names": checkNameStyle(paths([...src, ...test, ...code])),
     "similar names": checkSimilarNames(paths(src)),
+    // The rules' own test contains examples of breaches.
+    waits: test.filter(({ path }) => !path.startsWith("test/support/project-rules/")).flatMap(checkWaits),
   };
 }

@@ -11,6 +11,7 @@ import { checkOperations } from "./operations.ts";
 import { findPatterns, migrationRules, sqlRules, typescriptRules } from "./patterns.ts";
 import type { Breach, SourceFile } from "./source-file.ts";
 import { checkCodeFile, checkFunctionLengths, checkFunctions, checkMigrationPairs, checkVerbs } from "./sql-shape.ts";
+import { checkWaits } from "./waits.ts";
 
 const good = `-- why
 create or replace function rules.find_half(p_x int) returns int
@@ -168,6 +169,29 @@ t.test("file names are kebab-case, in SQL snake_case, and never differ only by a
   t.match(format(checkSimilarNames(["src/http/route.ts", "src/commands/routes.ts"])), [
     /src\/http\/route\.ts:1: the name differs from that of src\/commands\/routes\.ts only by an s/,
   ]);
+});
+
+t.test("a wait of a test has a bound", async (t) => {
+  const check = (text: string): string[] => format(checkWaits(file(text, "test/x.ts")));
+  const endless = [
+    "while ((await list()).length < 3);",
+    "while (received.length < 3) await sleep(20);",
+    "for (;;) {\n  if (await isOver()) return;\n  await sleep(20);\n}",
+    "for (let due = await list(); due.length > 0; due = await list()) {\n  await work(due);\n}",
+  ];
+  for (const text of endless) t.match(check(`\n${text}\n`), [/^test\/x\.ts:2: this loop may never end/]);
+  for (const text of ['await once(socket, "data");', 'await new Promise((resolve) => socket.once("end", resolve));'])
+    t.match(check(text), [/^test\/x\.ts:1: this event may never come/]);
+  const ending = [
+    'await waitFor("the end", once(socket, "end"));',
+    "for (const each of [1, 2]) await send(each);",
+    "for (let count = 0; count < 3; count += 1) await send(count);",
+    "while (performance.now() < deadline) await sleep(20);",
+    "while (!isStopping) {\n  await send();\n}",
+    "for (let next = list.pop(); next !== undefined; next = list.pop()) await send(next);",
+    "for (;;) {\n  if (isFound(1)) return;\n}",
+  ];
+  t.strictSame(check(ending.join("\n")), []);
 });
 
 t.test("oxlint finds import cycles, long files and long functions", async (t) => {

@@ -1,10 +1,10 @@
 // Single steps of the sequencer: gaps in the numbers of events, and business days. The load tests are in
 // sequence.test.ts.
-import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { startService, type Running } from "../../support/service.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 import { makeStock, openTill, type Committed } from "../../support/writers.ts";
 
 let service: Running;
@@ -90,10 +90,11 @@ t.test("gaps of rolled back transactions are forgotten once no running transacti
   await step(worker);
   t.ok((await countGaps()) > 0, "they are gaps at first");
   // When all transactions that wrote at the same time, anywhere on the server, have ended.
-  for (let gaps = Infinity; gaps > 0; await sleep(50)) {
+  const areForgotten = async () => {
     await step(worker);
-    gaps = await countGaps();
-  }
+    return (await countGaps()) === 0;
+  };
+  await waitUntil("the gaps to be forgotten", areForgotten, { everyMs: 50 });
 });
 
 t.test("a ledger entry recorded on an already closed day is posted to the first open day", async (t) => {
