@@ -109,13 +109,8 @@ t.test("after a rotation old codes are still valid, and new codes have the new v
   t.notOk(checkCode(keys, code));
 });
 
-t.test("100,000 codes are all different and made fast enough", async (t) => {
+t.test("100,000 codes are all different", async (t) => {
   const codes = new Set<string>();
-  const startedAt = performance.now();
   for (let number = 1; number <= 100_000; number += 1) codes.add(makeCode(keys, "1", key, number));
-  const perSecond = Math.round(100_000_000 / (performance.now() - startedAt));
   t.equal(codes.size, 100_000);
-  t.comment(`${perSecond} codes a second`);
-  // Several times slower than measured: the limit should catch an accident, not a busy machine.
-  t.ok(perSecond > 10_000, "more than 10,000 codes a second");
 });

@@ -16,6 +16,7 @@ import { sendBytes, sendPlain } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { waitFor } from "../support/wait-until.ts";
 
 const log = createLog("silent");
 const merchant = "mch_a";
@@ -115,10 +116,8 @@ t.test(
       const metrics = await openMetrics(t);
       await serveBeside(t, { address, keys }, metrics);
       observeWork(metrics, openMetricsDatabase(t, address));
-      const startedAt = performance.now();
-      const [seen, again] = await Promise.all([scrape(metrics), scrape(metrics)]);
-      const took = performance.now() - startedAt;
-      t.ok(took < 4_000, `${what}: ${Math.round(took)} ms`);
+      const scrapes = Promise.all([scrape(metrics), scrape(metrics)]);
+      const [seen, again] = await waitFor(`two scrapes beside a ${what} database`, scrapes, { withinMs: 20_000 });
       t.match(Object.fromEntries(seen), {
         'coupon_database_up{program="serve"}': 0,
         'coupon_database_up{program="work"}': 0,
