@@ -11,14 +11,14 @@ export function msUntil(deadline: number): number {
  * continues.
  */
 export function beforeDeadline<T>(running: Promise<T>, deadline: number, abandoned?: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Unavailable("deadline passed")), msUntil(deadline));
-    const giveUp = () => reject(new Unavailable("the connection was given up"));
-    if (abandoned?.aborted) giveUp();
-    abandoned?.addEventListener("abort", giveUp);
-    running.then(resolve, reject).finally(() => {
-      clearTimeout(timer);
-      abandoned?.removeEventListener("abort", giveUp);
-    });
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const timer = setTimeout(() => reject(new Unavailable("deadline passed")), msUntil(deadline));
+  const giveUp = () => reject(new Unavailable("the connection was given up"));
+  if (abandoned?.aborted) giveUp();
+  abandoned?.addEventListener("abort", giveUp);
+  running.then(resolve, reject);
+  return promise.finally(() => {
+    clearTimeout(timer);
+    abandoned?.removeEventListener("abort", giveUp);
   });
 }

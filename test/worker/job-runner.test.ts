@@ -80,10 +80,13 @@ t.test("a runner that goes silent is killed and replaced", async (t) => {
 
 t.test("reconnect() gives up a runner, and callers that wait for it fail at once", async (t) => {
   const { kept, made } = keep({ answers: () => made.length > 1, answerWithinMs: 60_000 });
+  const countTimers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const before = countTimers();
   const adding = t.rejects(kept.addJob("mint", {}, {}), Unavailable);
   await sleep(0);
   kept.reconnect();
   await adding;
+  t.equal(countTimers(), before, "the timer of the deadline is gone too");
   await kept.addJob("mint", {}, {});
   t.strictSame(
     made.map(({ isKilled }) => isKilled),
