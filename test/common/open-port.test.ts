@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from "node:net";
 import t from "tap";
 import { openPort } from "../../src/common/open-port.ts";
 import { listenOnLoopback } from "../support/listen.ts";
-import { waitAtMost } from "../support/wait-until.ts";
+import { waitAtMost, waitFor } from "../support/wait-until.ts";
 
 const settings = { host: "METRICS_HOST", port: "METRICS_PORT" };
 
@@ -56,7 +56,7 @@ t.test(
       program.kill("SIGKILL");
       for (const socket of sockets) socket.destroy();
     });
-    const [line] = await once(program.stdout, "data");
+    const [line] = await waitFor("the open port", once(program.stdout, "data"));
     program.kill("SIGSTOP");
     let connected = 0;
     for (let each = 0; each < 1_000; each += 1)
