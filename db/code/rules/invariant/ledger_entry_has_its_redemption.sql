@@ -1,4 +1,3 @@
--- Does not use rules.ledger_entry_detail, which leaves out entries without a redemption.
 create or replace view rules.ledger_entry_has_its_redemption as
 select 'ledger entry has its redemption' as law, l.tenant_id,
        rules.format_id('led', l.entry_id) as subject

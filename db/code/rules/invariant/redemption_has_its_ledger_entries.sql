@@ -1,5 +1,4 @@
 -- REDEEMED: one entry, of the discount. REVERSED: two entries that sum to zero. Otherwise: none.
--- Does not use rules.ledger_entry_detail, which would read the redemptions twice.
 create or replace view rules.redemption_has_its_ledger_entries as
 select 'redemption has its ledger entries' as law, r.tenant_id,
        rules.format_id('red', r.redemption_id) as subject
