@@ -87,20 +87,9 @@ export const couponGuards: Sabotage[] = [
     tests: ["test/db/races/coupon.test.ts"],
   },
   {
-    name: "the clock is read after the wait",
-    edits: [
-      edit(
-        "db/code/rules/redemption/decide_redemptions.sql",
-        "v_now        timestamptz := clock_timestamp();",
-        "v_now        timestamptz := now();",
-      ),
-    ],
-    tests: ["test/db/races/coupon.test.ts"],
-  },
-  {
     name: "end of validity",
     edits: [edit("db/code/rules/redemption/check_redeemable.sql", " or p_coupon.valid_to <= p_now then", " then")],
-    tests: ["test/db/races/coupon.test.ts", "test/db/api/variants-query.test.ts"],
+    tests: ["test/db/races/clock.test.ts", "test/db/api/variants-query.test.ts"],
   },
   {
     name: "append-only rows",

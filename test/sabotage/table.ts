@@ -1,5 +1,6 @@
 // Every sabotage that `npm run sabotage` knows. Add one for each new guard, in the file of its subject.
 import { accessGuards } from "./access.ts";
+import { clockGuards } from "./clock.ts";
 import { couponGuards } from "./coupons.ts";
 import { dockerGuards } from "./docker.ts";
 import { longRunGuards } from "./long-runs.ts";
@@ -10,6 +11,7 @@ import { workerGuards } from "./worker.ts";
 
 export const sabotages: Sabotage[] = [
   ...couponGuards,
+  ...clockGuards,
   ...requestGuards,
   ...accessGuards,
   ...workerGuards,

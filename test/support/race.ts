@@ -1,4 +1,5 @@
 // Concurrent calls. A session holds a row until the calls are really blocked on it, so no test sleeps.
+import { openSession } from "../../src/database/connect.ts";
 import type { Reply } from "./client.ts";
 import type { Running } from "./service.ts";
 import { holdCoupon } from "./sessions.ts";
@@ -26,6 +27,35 @@ export async function sendTogether(service: Running, release: Release, calls: Ca
   const answers = calls.map((call) => call());
   await releaseAfter(release, () => untilBlocked(service, 4));
   return Promise.all(answers);
+}
+
+// What another session does with a row while a call waits for it: it holds the row, and changes it before it lets go.
+// isFixed: a trigger refuses the change, so the session switches triggers off.
+export type Holder = { hold: string; change?: string; isFixed?: boolean };
+
+// Lets a moment pass while `act` waits for a row. The other session waits until `act` is blocked, then changes the row,
+// reads the clock, and commits. So the moment is later than the beginning of every transaction and statement of `act`,
+// and earlier than the end of its wait, however busy the machine is. $1 is the key of the row.
+export async function passWhileWaiting<T>(
+  service: Running,
+  { hold, change, isFixed = false }: Holder,
+  key: unknown,
+  act: () => Promise<T>,
+): Promise<{ answer: T; moment: string }> {
+  const psql = openSession(service.address, { name: "psql" });
+  try {
+    await psql.run("begin");
+    await psql.rows(hold, [key]);
+    const answer = act();
+    await untilBlocked(service, 1);
+    if (isFixed) await psql.run("set local session_replication_role = replica");
+    if (change !== undefined) await psql.rows(change, [key]);
+    const [row] = await psql.rows<{ moment: string }>("select clock_timestamp()::text as moment");
+    await psql.run("commit");
+    return { answer: await answer, moment: row!.moment };
+  } finally {
+    await psql.end();
+  }
 }
 
 // Waits until PostgreSQL reports that many blocked sessions. Fails well before lock_timeout would end the blocking.
