@@ -96,6 +96,7 @@ t.test("headers are accepted only if all are present and well-formed", async (t)
     "x-svc-signature": "a".repeat(64),
   };
   t.match(readAuthHeaders(good), { accessKey: "ak_1", nonce: "0123456789abcdef" });
+  t.not(readAuthHeaders({ ...good, "x-svc-nonce": "n".repeat(64) }), null, "the longest nonce");
   for (const name of Object.keys(good))
     t.equal(readAuthHeaders({ ...good, [name]: undefined }), null, `without ${name}`);
   const bad: [string, string][] = [

@@ -1,5 +1,6 @@
 // Receivers that break HTTP, stall or send too much: each one ends as an outcome, in time and with bounded memory.
 import { createServer, type Socket } from "node:net";
+import { mock } from "node:test";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
@@ -93,6 +94,35 @@ t.test("at most 16 KiB of a 1 GB body are read, and nothing waits for the rest",
   t.match(await sendTo(endless), { httpStatus: null, error: "too many interim responses" });
   const wide = await startBare(t, (socket) => void socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(20_000)}\r\n\r\n`));
   t.match(await sendTo(wide), { httpStatus: null, error: /Header overflow/ });
+});
+
+t.test("the 16,385th byte of an answer ends the exchange", async (t) => {
+  const impatient = createSender({ mayConnect, timeoutMs: 1_000 });
+  const answerWith = async (bytes: number) => {
+    const url = await startBare(t, (socket) => void socket.write(`HTTP/1.1 200 OK\r\n\r\n${"y".repeat(bytes)}`));
+    return (await impatient({ id: "evt_1", url, body, secrets: [secret] }))?.httpStatus;
+  };
+  // The receiver never ends its answer.
+  t.equal(await answerWith(16_384), null);
+  t.equal(await answerWith(16_385), 200);
+});
+
+t.test("the whole exchange may take 15 s", async (t) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  t.teardown(() => mock.timers.reset());
+  const asked = Promise.withResolvers<void>();
+  let outcome: Outcome | null = null;
+  const url = await startBare(t, (socket) => socket.on("data", () => asked.resolve()));
+  void sendTo(url).then((it) => (outcome = it));
+  await asked.promise;
+  for (const [ms, expected] of [
+    [14_999, null],
+    [1, { httpStatus: null, error: "no complete response within 15 s" }],
+  ] as const) {
+    mock.timers.tick(ms);
+    await new Promise(setImmediate);
+    t.match(outcome, expected, `${ms} ms later`);
+  }
 });
 
 t.test("a connection that breaks anywhere in the exchange results in no status", async (t) => {

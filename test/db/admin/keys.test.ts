@@ -72,7 +72,7 @@ t.test("a version that nothing needs may be missing; a version is in use through
   await service.makeBatch(service.as("ak_a"), "tpl_fixed", 2);
   const missing = [{ version: "1", problem: "MISSING" }];
   const unused = `
-    update core.batch set valid_to = now() - interval '8 days', valid_from = '2020-01-01';
+    update core.batch set valid_to = now() - interval '7 days', valid_from = '2020-01-01';
     update core.credential set revoked_at = now();
     update core.webhook set sealed_secret = overlay(sealed_secret placing '2'::bytea from 1)`;
   const isInUse = async (session: Session) =>
@@ -80,8 +80,8 @@ t.test("a version that nothing needs may be missing; a version is in use through
       .is_in_use;
   const cases: Record<string, { change: string; problems: KeyProblem[] | typeof missing }> = {
     "everything ended": { change: "", problems: [] },
-    "a lock of a batch that ended 6 days ago may still be confirmed": {
-      change: "update core.batch set valid_to = now() - interval '6 days'",
+    "a lock of a batch that ended less than 7 days ago may still be confirmed": {
+      change: "update core.batch set valid_to = now() - interval '6 days 23:59'",
       problems: missing,
     },
     "a coupon was extended": {
@@ -95,11 +95,11 @@ t.test("a version that nothing needs may be missing; a version is in use through
       problems: missing,
     },
     "the previous secret of a webhook": {
-      change: `update core.webhook set sealed_previous_secret = '1'::bytea, rotated_at = now() - interval '23 hours'`,
+      change: `update core.webhook set sealed_previous_secret = '1'::bytea, rotated_at = now() - interval '23:59'`,
       problems: missing,
     },
     "a previous secret after 24 hours": {
-      change: `update core.webhook set sealed_previous_secret = '1'::bytea, rotated_at = now() - interval '25 hours'`,
+      change: `update core.webhook set sealed_previous_secret = '1'::bytea, rotated_at = now() - interval '24 hours'`,
       problems: [],
     },
   };

@@ -179,6 +179,8 @@ t.test("both secrets sign for 24 h after a rotation, then only the new one", asy
   const both = await next();
   verify(before, both);
   verify(after, both);
+  await fixture.service.owner.rows("update core.webhook set rotated_at = clock_timestamp() - interval '23:59'");
+  verify(before, await next());
   await fixture.service.owner.rows("update core.webhook set rotated_at = clock_timestamp() - interval '24 hours'");
   const alone = await next();
   verify(after, alone);
