@@ -97,7 +97,7 @@ const command = defineCommand({
   name: "sabotage",
   about:
     "Removes one guard at a time in a copy of the checkout, and expects the named tests to fail. All of them take " +
-    "half an hour.",
+    "an hour.",
   words: {
     word: { about: "runs the guards whose names contain one of the words", isOptional: true, isRepeated: true },
   },

@@ -4,6 +4,7 @@ import { clockGuards } from "./clock.ts";
 import { couponGuards } from "./coupons.ts";
 import { dockerGuards } from "./docker.ts";
 import { longRunGuards } from "./long-runs.ts";
+import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
@@ -18,4 +19,5 @@ export const sabotages: Sabotage[] = [
   ...longRunGuards,
   ...operationGuards,
   ...dockerGuards,
+  ...numberGuards,
 ];

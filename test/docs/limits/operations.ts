@@ -1,0 +1,176 @@
+// Limits of webhooks, locks, retention and programs.
+import { at, bounds, pins, type Limit } from "./limit.ts";
+
+const config = "src/common/config.ts";
+const schedule = [
+  ["5", " seconds'"],
+  ["5", " minutes'"],
+  ["30", " minutes'"],
+  ["2", " hours'"],
+  ["5", " hours'"],
+  ["10", " hours'"],
+  ["14", " hours'"],
+  ["20", " hours'"],
+  ["24", " hours'"],
+] as const;
+
+export const operationLimits: Limit[] = [
+  {
+    name: "a lock without `lock_ttl_seconds`",
+    value: "900 s",
+    places: [at("src/commands/provisioning.ts", ".default(", "900", ")")],
+    test: pins("test/db/limits.test.ts", "A lock lasts 900 s, or 1 to 604,800 s if its template says so"),
+    said: [],
+  },
+  {
+    name: "`lock_ttl_seconds`",
+    value: "1 to 604,800",
+    places: [
+      at("src/commands/provisioning.ts", "lock_ttl_seconds: z.int().min(", "1", ")"),
+      at("src/commands/provisioning.ts", ".max(", "604_800", ")"),
+      at("db/migrations/004-batches.sql", "lock_ttl_seconds between ", "1", " and"),
+      at("db/migrations/004-batches.sql", "lock_ttl_seconds between 1 and ", "604800", ")"),
+    ],
+    test: pins("test/db/limits.test.ts", "A lock lasts 900 s, or 1 to 604,800 s if its template says so"),
+    said: ["1 to 604800; default 900"],
+  },
+  {
+    name: "one webhook exchange",
+    value: "15 s",
+    places: [at("src/worker/webhook-sender.ts", "timeoutMs = ", "15_000", " }")],
+    test: pins("test/worker/webhook-sender-faults.test.ts", "the whole exchange may take 15 s"),
+    said: ["answers 2xx within 15 seconds", "is a 2xx within 15 seconds"],
+  },
+  {
+    name: "what is read of a receiver's answer",
+    value: "16 KiB",
+    places: [at("src/worker/webhook-sender.ts", "maxResponseBytes = ", "16", " * 1024")],
+    test: pins("test/worker/webhook-sender-faults.test.ts", "the 16,385th byte of an answer ends the exchange"),
+    said: ["reads at most 16 KiB of your answer"],
+  },
+  {
+    name: "pauses between attempts",
+    value: "5 s, 5 min, 30 min, 2, 5, 10, 14, 20, 24 h, each ± 20 %",
+    places: schedule.map(([number, unit]) => at("db/code/rules/webhook/compute_retry_delay.sql", "'", number, unit)),
+    test: pins(
+      "test/worker/tasks/deliver.test.ts",
+      "retries follow the documented schedule, each pause up to a fifth shorter or longer",
+    ),
+    said: [
+      "after 5 seconds, 5 minutes, 30 minutes, 2, 5, 10, 14, 20 and 24 hours",
+      "up to 20 % sooner or later",
+      "about three days",
+      "missed an event for three days",
+    ],
+  },
+  {
+    name: "attempts of a delivery",
+    value: "10",
+    places: [],
+    test: pins("test/worker/tasks/deliver-parked.test.ts", "a delivery is parked after the tenth attempt"),
+    said: ["After ten attempts", "given up after ten attempts"],
+  },
+  {
+    name: "requests to one subscriber at a time",
+    value: "4",
+    places: [at("src/worker/tasks/deliver.ts", "maxRequestsAtOnce = ", "4", ";")],
+    test: pins("test/worker/tasks/deliver-lease.test.ts", "two workers drain 2,000 events after an outage"),
+    said: ["up to four requests at the same time"],
+  },
+  {
+    name: "the longest pause by `Retry-After`",
+    value: "a day",
+    places: [],
+    test: pins("test/worker/webhook-sender.test.ts", '["86401", 86_400]'),
+    said: [],
+  },
+  {
+    name: "an old webhook secret signs",
+    value: "for 24 hours",
+    places: [at("db/code/jobs/claim_deliveries.sql", "interval '", "24", " hours'")],
+    test: pins(
+      "test/worker/tasks/deliver.test.ts",
+      "both secrets sign for 24 h after a rotation, then only the new one",
+    ),
+    said: ["the old and the new one for 24 hours", "keeps signing for 24 hours"],
+  },
+  {
+    name: "a master key is in use after the end of a batch",
+    value: "for 7 days",
+    places: [
+      at("db/code/rules/master_key/is_key_in_use.sql", "b.valid_to > now() - interval '", "7", " days'"),
+      at("db/code/rules/master_key/is_key_in_use.sql", "x.valid_to > now() - interval '", "7", " days'"),
+      at("db/code/rules/master_key/is_key_in_use.sql", "interval '", "24", " hours'"),
+    ],
+    test: bounds(
+      "test/db/admin/keys.test.ts",
+      "a version that nothing needs may be missing; a version is in use through a batch or a secret",
+    ),
+    said: ["ended less than 7 days ago"],
+  },
+  {
+    name: "request records are kept",
+    value: "90 days",
+    places: [at(config, 'count("REQUEST_RETENTION_DAYS", ', "90", ",")],
+    test: pins(
+      "test/worker/tasks/prune.test.ts",
+      "request records and the delivery log are deleted after their retention",
+    ),
+    said: ["Records are kept for 90 days", "is kept (90 days by default)"],
+  },
+  {
+    name: "the delivery log is kept",
+    value: "30 days",
+    places: [at(config, 'count("DELIVERY_LOG_RETENTION_DAYS", ', "30", ",")],
+    test: pins(
+      "test/worker/tasks/prune.test.ts",
+      "request records and the delivery log are deleted after their retention",
+    ),
+    said: ["webhook attempts of the last 30 days"],
+  },
+  {
+    name: "events are in the feed",
+    value: "400 days",
+    places: [at(config, 'count("FEED_RETENTION_DAYS", ', "400", ",")],
+    test: pins("test/worker/tasks/prune.test.ts", "the retention settings are numbers of days"),
+    said: ["stay in the feed for 400 days"],
+  },
+  {
+    name: "coupons of one `void_batch`",
+    value: "10,000",
+    places: [at("db/code/admin/void_batch.sql", "limit ", "10000", "")],
+    test: pins("test/db/limits.test.ts", "One call of void_batch voids 10,000 coupons"),
+    said: ["10,000 coupons per call", "voids up to 10,000 unused coupons"],
+  },
+  {
+    name: "the lease of a batch",
+    value: "30 s",
+    places: [
+      at("db/code/jobs/claim_batch.sql", "interval '", "30", " seconds'"),
+      at("db/code/jobs/mint_chunk.sql", "interval '", "30", " seconds'"),
+    ],
+    test: pins("test/db/races/clock-times.test.ts", "The lease of a batch lasts 30 s from the end of the wait"),
+    said: ["rests for at most 30 s"],
+  },
+  {
+    name: "the lease of a subscriber",
+    value: "60 s",
+    places: [at("db/code/jobs/claim_deliveries.sql", "interval '", "60", " seconds'")],
+    test: pins("test/db/races/clock-times.test.ts", "The lease of a subscriber lasts 60 s from the end of the wait"),
+    said: ["that subscriber for at most 60 s", "resume after up to 60 s"],
+  },
+  {
+    name: "a secret of a credential",
+    value: "at least 32 characters",
+    places: [at("src/commands/provisioning.ts", "printable(256, ", "32", ")")],
+    test: pins("test/commands/limits.test.ts", "An id has 1 to 40 characters after its prefix, a secret at least 32"),
+    said: ["of at least 32 characters"],
+  },
+  {
+    name: "an id in a provisioning file",
+    value: "1 to 40 characters after the prefix",
+    places: [at("src/commands/provisioning.ts", "[a-z0-9]{1,", "40", "}$`)")],
+    test: pins("test/commands/limits.test.ts", "An id has 1 to 40 characters after its prefix, a secret at least 32"),
+    said: ["1 to 40 of `a-z0-9`"],
+  },
+];
