@@ -1,5 +1,6 @@
 // Databases for tests. Each test file gets a clone of the template that run.ts has migrated, so no file sees what
 // another one did. Dropping a database first checks every invariant: no test may leave one broken.
+import { appendFileSync } from "node:fs";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
@@ -40,6 +41,7 @@ async function create(options: string, { mayBreakInvariants = false }: Options):
     address,
     async drop() {
       const broken = mayBreakInvariants ? [] : await checkInvariants(address);
+      await traceCalls(address);
       await asAdmin(server, (admin) => admin.rows(`drop database if exists "${name}" with (force)`));
       // An error in a teardown fails the test.
       if (broken.length > 0) throw new Error(`broken invariants: ${broken.join("; ")}`);
@@ -69,10 +71,25 @@ async function checkInvariants(address: Address): Promise<string[]> {
   }
 }
 
+/** `npm run mutate` asks which functions a test calls. */
+async function traceCalls(address: Address): Promise<void> {
+  const file = process.env["COUPON_TEST_TRACE"];
+  if (file === undefined) return;
+  const session = openSession(address, { name: "coupon test trace" });
+  try {
+    const called = await session.rows<{ line: string }>(
+      "select format('%s.%s %s', schemaname, funcname, calls) as line from pg_stat_user_functions",
+    );
+    appendFileSync(file, called.map(({ line }) => `${line}\n`).join(""));
+  } finally {
+    await session.end();
+  }
+}
+
 let count = 0;
 
 /** Set by run.ts, because every test file is a separate process. */
-function readRun(): { server: Address; prefix: string; template: string } {
+export function readRun(): { server: Address; prefix: string; template: string } {
   const text = process.env["COUPON_TEST_RUN"];
   if (text === undefined) throw new Error("start tests with: npm test -- test/some/file.test.ts");
   return JSON.parse(text) as ReturnType<typeof readRun>;

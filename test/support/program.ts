@@ -19,14 +19,15 @@ export type SpawnOptions = {
   stdio?: StdioOptions;
 };
 
-// Every other function that starts a program uses this one. The environment is only what is given, and PATH.
+// Every other function that starts a program uses this one. The environment is only what is given, PATH, and the folder
+// where `npm run mutate` looks for the lines that ran.
 export function spawnProgram(
   name: string,
   { folder = root, flags = [], args = [], env, stdio = "pipe" }: SpawnOptions,
 ): ChildProcess {
   return spawn(process.execPath, [...flags, ...commandOf(folder, name), ...args], {
     cwd: folder,
-    env: { PATH: process.env["PATH"], ...env },
+    env: { PATH: process.env["PATH"], NODE_V8_COVERAGE: process.env["NODE_V8_COVERAGE"], ...env },
     stdio,
   });
 }

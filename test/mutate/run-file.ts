@@ -1,0 +1,77 @@
+// Runs one test file as a process of its own, without tap's runner, which would take a second for each.
+import { spawn } from "node:child_process";
+import type { Address } from "../../src/common/database-address.ts";
+import { waitFor } from "../support/wait-until.ts";
+
+export interface Place {
+  /** A copy of the checkout. */
+  folder: string;
+  server: Address;
+  /** The migrated database that the tests clone. */
+  template: string;
+  /** Begins the name of each database of the run. */
+  prefix: string;
+}
+
+export interface FileRun {
+  verdict: "green" | "red" | "timeout";
+  seconds: number;
+  /** The title of the first failed test; empty if the file failed without one. */
+  failure: string;
+}
+
+export async function runFile(
+  place: Place,
+  file: string,
+  { longestMs, env = {} }: { longestMs: number; env?: Record<string, string> },
+): Promise<FileRun> {
+  const { folder, ...run } = place;
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, [file], {
+    cwd: folder,
+    env: {
+      ...process.env,
+      COUPON_TEST_RUN: JSON.stringify(run),
+      TAP_TIMEOUT: String(Math.ceil(longestMs / 1000)),
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    // A group of its own, with the programs that it starts.
+    detached: true,
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk) => {
+      output = (output + chunk).slice(0, 1_000_000);
+    });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    kill(child.pid!);
+  }, longestMs);
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const code = await waitFor("the end of a killed test", ended, { withinMs: longestMs + 60_000 });
+  clearTimeout(timer);
+  // A test that failed may leave programs behind.
+  kill(child.pid!);
+  const verdict = isLate ? "timeout" : code === 0 ? "green" : "red";
+  return {
+    verdict,
+    seconds: (performance.now() - startedAt) / 1000,
+    failure: verdict === "red" ? findFailure(output) : "",
+  };
+}
+
+/** The innermost test around the first failed assertion. */
+function findFailure(output: string): string {
+  const before = output.slice(0, Math.max(output.search(/^ *not ok /m), 0));
+  return [...before.matchAll(/# Subtest: (.*)/g)].at(-1)?.[1] ?? "";
+}
+
+function kill(group: number): void {
+  try {
+    process.kill(-group, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}

@@ -1,0 +1,179 @@
+// npm run mutate -- [--seed 1] [--count N] [--minutes M] [--only db/code/api ...] [--patience 120] [--rest]
+//                   [--survivors]
+//
+// Makes one small slip at a time in a copy of the checkout, and runs the tests that run the changed code until one
+// notices, the likely ones first: see select.ts. `--patience` is how many seconds the tests of one mutant may take by
+// their usual times; `--rest` lets survivors meet all other tests too. Prints each mutant that survives, and at the end
+// the share that was noticed.
+//
+// The order of the mutants follows from the seed. A run continues where the last one ended; `--survivors` judges those
+// again that have survived. Mutants in equivalent.ts are left out.
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { runProgram } from "../../src/common/program.ts";
+import { dropDatabases, makeTemplate } from "../support/database.ts";
+import { startTemporaryServer } from "../support/temporary-server.ts";
+import { type Coverage, hashOf, listTestFiles, measure, readCoverage, writeCoverage } from "./coverage.ts";
+import { equivalents } from "./equivalent.ts";
+import { type Bench, type Trial, makeBench } from "./judge.ts";
+import { type Mutant, shuffle } from "./mutant.ts";
+import { listMutants } from "./mutants.ts";
+import { type Result, describe, findEquivalent, isNoticed, readResults, score, writeResult } from "./results.ts";
+import { type History, type Selector, makeSelector, remember } from "./select.ts";
+
+interface Options {
+  seed: string;
+  count: number;
+  deadline: number;
+  only: string[];
+  patience: number;
+  rest: boolean;
+  survivors: boolean;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: "string", default: "1" },
+      count: { type: "string" },
+      minutes: { type: "string" },
+      only: { type: "string", multiple: true, default: [] },
+      patience: { type: "string", default: "120" },
+      rest: { type: "boolean", default: false },
+      survivors: { type: "boolean", default: false },
+    },
+  });
+  const number = (name: string, text: string | undefined): number => {
+    if (text !== undefined && !/^\d{1,9}$/.test(text)) throw new Error(`--${name} must be a number`);
+    return text === undefined ? Infinity : Number(text);
+  };
+  return {
+    ...values,
+    count: number("count", values.count),
+    deadline: performance.now() + number("minutes", values.minutes) * 60_000,
+    patience: number("patience", values.patience),
+  };
+}
+
+/** Lets each bench take the next item until none is left or the time is over. */
+async function share<T>(
+  benches: Bench[],
+  items: T[],
+  options: { deadline: number },
+  act: (bench: Bench, item: T) => Promise<void>,
+): Promise<void> {
+  const queue = [...items];
+  await Promise.all(
+    benches.map(async (bench) => {
+      while (performance.now() < options.deadline) {
+        const item = queue.shift();
+        if (item === undefined) return;
+        await act(bench, item);
+      }
+    }),
+  );
+}
+
+/** Measures the test files that are new or changed. */
+async function updateCoverage(benches: Bench[]): Promise<Coverage> {
+  const known = readCoverage();
+  const files = listTestFiles();
+  const coverage: Coverage = Object.fromEntries(
+    files
+      .filter((file) => known[file]?.isGreen && known[file].hash === hashOf(file))
+      .map((file) => [file, known[file]!]),
+  );
+  const missing = files.filter((file) => coverage[file] === undefined);
+  if (missing.length > 0) console.log(`measuring what ${missing.length} test files run`);
+  await share(benches, missing, { deadline: Infinity }, async (bench, file) => {
+    coverage[file] = await measure(bench.place, file);
+    await dropDatabases(bench.place.server, bench.place.prefix);
+    writeCoverage(coverage);
+  });
+  const red = files.filter((file) => !coverage[file]!.isGreen);
+  if (red.length > 0) console.log(`not used, because they fail without a mutant: ${red.join(", ")}`);
+  return coverage;
+}
+
+interface Plan {
+  options: Options;
+  selector: Selector;
+  history: History;
+  coverage: Coverage;
+}
+
+/** The tests for one mutant. A hanging test is stopped long after it usually ends. */
+function listTrials(mutant: Mutant, { options, selector, history, coverage }: Plan): Trial[] {
+  let left = options.patience;
+  const choices = selector.order(mutant, history);
+  // No trace shows who reads a view.
+  const isUntraced = !choices.some(({ isCovering }) => isCovering);
+  return choices.flatMap(({ test, isCovering }) => {
+    const { seconds } = coverage[test]!;
+    if (seconds > left || !(isCovering || isUntraced || options.rest)) return [];
+    left -= seconds;
+    return [{ test, longestMs: 1000 * (20 + 5 * seconds) }];
+  });
+}
+
+function learn(history: History, mutant: Mutant, { passed, by, status }: Result): void {
+  for (const test of passed) remember(history, mutant, test, false);
+  if (status === "killed" || status === "timeout") remember(history, mutant, by.split(": ")[0]!, true);
+}
+
+function choose(mutants: Mutant[], results: Map<string, Result>, { seed, count, survivors }: Options): Mutant[] {
+  const sample = shuffle(mutants, seed).slice(0, count);
+  return sample.filter(({ id }) => (survivors ? results.get(id)?.status === "survived" : !results.has(id)));
+}
+
+async function run(options: Options, benches: Bench[]): Promise<void> {
+  const results = readResults();
+  const all = listMutants(options.only).filter((mutant) => findEquivalent(mutant, equivalents) === undefined);
+  const coverage = await updateCoverage(benches);
+  const plan: Plan = { options, selector: makeSelector(coverage), history: new Map(), coverage };
+  for (const mutant of all) {
+    const result = results.get(mutant.id);
+    if (result !== undefined) learn(plan.history, mutant, result);
+  }
+  const chosen = choose(all, results, options);
+  console.log(`${all.length} mutants, ${chosen.length} to judge`);
+  await share(benches, chosen, options, async (bench, mutant) => {
+    const verdict = await bench.judge(mutant, listTrials(mutant, plan));
+    const result: Result = { id: mutant.id, file: mutant.file, ...verdict };
+    writeResult(result);
+    results.set(mutant.id, result);
+    learn(plan.history, mutant, result);
+    if (result.status === "survived") console.log(describe(mutant, result));
+    if (result.status === "timeout")
+      console.log(`TIME-OUT ${mutant.file}:${mutant.line} ${mutant.after}: ${result.by}`);
+  });
+  const sample = shuffle(all, options.seed).slice(0, options.count);
+  const judged = sample.map(({ id }) => results.get(id)).filter((result) => result !== undefined);
+  console.log(score(judged).join("\n"));
+  const noticed = judged.filter((result) => isNoticed(result));
+  const seconds = noticed.reduce((sum, result) => sum + result.seconds, 0) / Math.max(noticed.length, 1);
+  console.log(`${seconds.toFixed(1)} s for each mutant that was noticed`);
+}
+
+await runProgram(async () => {
+  const options = readOptions();
+  const server = await startTemporaryServer("coupon-mutate-", {
+    fsync: "off",
+    full_page_writes: "off",
+    max_connections: "300",
+    max_wal_size: "4GB",
+    track_functions: "all",
+  });
+  // Ends after the mutants that are being judged.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (options.deadline = 0));
+  const benches: Bench[] = [];
+  try {
+    const template = await makeTemplate(server.address, "mutate_");
+    for (let n = 1; n <= availableParallelism(); n += 1) benches.push(makeBench(server.address, template, `m${n}`));
+    await run(options, benches);
+  } finally {
+    for (const bench of benches) bench.close();
+    await server.stop();
+  }
+  process.exit(0);
+});
