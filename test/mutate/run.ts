@@ -1,16 +1,12 @@
-// npm run mutate -- [--seed 1] [--count N] [--minutes M] [--only db/code/api ...] [--patience 120] [--rest]
-//                   [--survivors]
-//
 // Makes one small slip at a time in a copy of the checkout, and runs the tests that run the changed code until one
-// notices, the likely ones first: see select.ts. `--patience` is how many seconds the tests of one mutant may take by
-// their usual times; `--rest` lets survivors meet all other tests too. Prints each mutant that survives, and at the end
-// the share that was noticed.
+// notices, the likely ones first: see select.ts. Prints each mutant that survives, and at the end the share that was
+// noticed.
 //
-// The order of the mutants follows from the seed. A run continues where the last one ended; `--survivors` judges those
-// again that have survived. Mutants in equivalent.ts are left out.
+// The order of the mutants follows from the seed. A run continues where the last one ended. Mutants in equivalent.ts
+// are left out.
 import { availableParallelism } from "node:os";
-import { parseArgs } from "node:util";
-import { runProgram } from "../../src/common/program.ts";
+import { defineCommand } from "../../src/common/command.ts";
+import { runCommand } from "../../src/common/run-command.ts";
 import { dropDatabases, makeTemplate } from "../support/database.ts";
 import { startTemporaryServer } from "../support/temporary-server.ts";
 import { type Coverage, hashOf, listTestFiles, measure, readCoverage, writeCoverage } from "./coverage.ts";
@@ -29,30 +25,6 @@ interface Options {
   patience: number;
   rest: boolean;
   survivors: boolean;
-}
-
-function readOptions(): Options {
-  const { values } = parseArgs({
-    options: {
-      seed: { type: "string", default: "1" },
-      count: { type: "string" },
-      minutes: { type: "string" },
-      only: { type: "string", multiple: true, default: [] },
-      patience: { type: "string", default: "120" },
-      rest: { type: "boolean", default: false },
-      survivors: { type: "boolean", default: false },
-    },
-  });
-  const number = (name: string, text: string | undefined): number => {
-    if (text !== undefined && !/^\d{1,9}$/.test(text)) throw new Error(`--${name} must be a number`);
-    return text === undefined ? Infinity : Number(text);
-  };
-  return {
-    ...values,
-    count: number("count", values.count),
-    deadline: performance.now() + number("minutes", values.minutes) * 60_000,
-    patience: number("patience", values.patience),
-  };
 }
 
 /** Lets each bench take the next item until none is left or the time is over. */
@@ -155,8 +127,7 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
   console.log(`${seconds.toFixed(1)} s for each mutant that was noticed`);
 }
 
-await runProgram(async () => {
-  const options = readOptions();
+async function mutate(options: Options): Promise<void> {
   const server = await startTemporaryServer("coupon-mutate-", {
     fsync: "off",
     full_page_writes: "off",
@@ -176,4 +147,38 @@ await runProgram(async () => {
     await server.stop();
   }
   process.exit(0);
+}
+
+const command = defineCommand({
+  name: "mutate",
+  about:
+    "Makes one small slip at a time in a copy of the checkout, and reports those that no test notices. A run with " +
+    "the same seed continues where the last one ended.",
+  words: {
+    path: { about: "judges only files whose path begins with one of these", isOptional: true, isRepeated: true },
+  },
+  flags: {
+    seed: { type: "count", value: "N", default: 1, about: "decides the order of the mutants" },
+    count: { type: "count", value: "N", about: "ends after this many mutants; all if absent" },
+    minutes: { type: "count", value: "M", about: "ends after this time; no limit if absent" },
+    patience: {
+      type: "count",
+      value: "SECONDS",
+      default: 120,
+      about: "how long the tests of one mutant may take by their usual times",
+    },
+    rest: { type: "switch", about: "lets survivors meet all other tests too" },
+    survivors: { type: "switch", about: "judges those again that have survived" },
+  },
+  examples: ["npm run mutate -- db/code/api --seed 20261122 --minutes 30"],
+  run: ({ words, flags: { seed, count = Infinity, minutes = Infinity, ...flags } }) =>
+    mutate({
+      ...flags,
+      seed: String(seed),
+      count,
+      deadline: performance.now() + minutes * 60_000,
+      only: words.path ?? [],
+    }),
 });
+
+await runCommand("npm run mutate", command);
