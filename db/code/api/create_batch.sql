@@ -9,22 +9,7 @@ declare
   v_distributor_id  int;
   v_batch           core.batch;
 begin
-  -- decide
-  select t.* into v_template
-  from core.template t
-  where t.tenant_id = p_call.tenant_id
-    and t.external_id = p_call.args ->> 'template'
-    and (p_call.variant = 'A' or t.maker_id = p_call.caller_id);
-  if not found then
-    return rules.refuse_not_found(p_call, 'template');
-  end if;
-  v_distributor_id := coalesce(v_template.distributor_id, v_template.maker_id);
-  if p_call.args ->> 'distributor' is not null then
-    v_distributor_id := rules.find_party(p_call.tenant_id, p_call.args ->> 'distributor');
-    if v_distributor_id is null then
-      return rules.refuse_not_found(p_call, 'distributor');
-    end if;
-  end if;
+  -- decide: a batch of this request or key first, as while the request's record is kept
   select b.* into v_batch
   from (
     select r.* from core.batch r
@@ -44,6 +29,21 @@ begin
         then rules.render_batch(p_call.tenant_id, v_batch.batch_id)
       else rules.refuse(p_call, 'IDEMPOTENCY_KEY_REUSED')
     end;
+  end if;
+  select t.* into v_template
+  from core.template t
+  where t.tenant_id = p_call.tenant_id
+    and t.external_id = p_call.args ->> 'template'
+    and (p_call.variant = 'A' or t.maker_id = p_call.caller_id);
+  if not found then
+    return rules.refuse_not_found(p_call, 'template');
+  end if;
+  v_distributor_id := coalesce(v_template.distributor_id, v_template.maker_id);
+  if p_call.args ->> 'distributor' is not null then
+    v_distributor_id := rules.find_party(p_call.tenant_id, p_call.args ->> 'distributor');
+    if v_distributor_id is null then
+      return rules.refuse_not_found(p_call, 'distributor');
+    end if;
   end if;
   if v_template.valid_to <= clock_timestamp() then
     return rules.refuse(p_call, 'TEMPLATE_EXPIRED');
