@@ -161,8 +161,8 @@ export const operationGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/report/ledger.sql",
-        "  on r.redemption_id = any (array[l.entry_id, v.redemption_id])\n     and l.entry_id",
-        "  on l.entry_id",
+        "  on r.redemption_id = any (array[l.entry_id, v.redemption_id])\n     and r.tenant_id",
+        "  on r.tenant_id",
       ),
     ],
     tests: ["test/db/report-plans.test.ts"],

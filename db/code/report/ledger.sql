@@ -23,6 +23,7 @@ left join lateral (
   limit 1) v on true
 left join (core.redemption r join core.merchant m on m.merchant_id = r.merchant_id)
   on r.redemption_id = any (array[l.entry_id, v.redemption_id])
+     and r.tenant_id = any (array[l.tenant_id])
      and l.entry_id = any (array[r.redemption_id, (
        select w.reversal_id
        from core.reversal w
