@@ -6,6 +6,7 @@ import { dockerGuards } from "./docker.ts";
 import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
+import { ownerGuards } from "./owners.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
 import { workerGuards } from "./worker.ts";
@@ -15,6 +16,7 @@ export const sabotages: Sabotage[] = [
   ...clockGuards,
   ...requestGuards,
   ...accessGuards,
+  ...ownerGuards,
   ...workerGuards,
   ...longRunGuards,
   ...operationGuards,
