@@ -1,4 +1,4 @@
-# One image for the three programs: node src/commands/migrate.ts, node src/serve.ts, node src/work.ts
+# One image for all programs: bin/coupon migrate, bin/coupon serve, bin/coupon work
 FROM node:24-slim
 ENV NODE_ENV=production
 WORKDIR /app
@@ -6,8 +6,9 @@ COPY package.json package-lock.json ./
 # The optional packages are the embedded PostgreSQL and a Node for machines without one: not needed here.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 COPY ley.config.js ./
+COPY bin ./bin
 COPY db ./db
 COPY src ./src
 USER node
 EXPOSE 8080
-CMD ["node", "--max-semi-space-size=16", "--heap-growing-percent=50", "src/serve.ts"]
+CMD ["bin/coupon", "serve"]

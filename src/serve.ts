@@ -17,8 +17,7 @@ import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
-import { isProgram, stopOnSignal } from "./common/program.ts";
-import { runCommand } from "./common/run-command.ts";
+import { stopOnSignal } from "./common/program.ts";
 import { programSettings, serveSettings } from "./common/settings.ts";
 import { Unavailable } from "./common/unavailable.ts";
 import type { Readiness } from "./http/probes.ts";
@@ -135,15 +134,13 @@ async function serveAlone(): Promise<void> {
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving");
 }
 
-const command = defineCommand({
+export const command = defineCommand({
   name: "serve",
   about:
     "Serves the HTTP API. Any number of these processes may run on a migrated database. Ctrl-C or SIGTERM stops it: " +
     "it finishes the open requests first, within 10 s.",
   settings: [...programSettings, ...serveSettings],
-  examples: ["npm run serve", "PORT=8081 METRICS_PORT=9091 npm run serve"],
+  examples: ["", "PORT=8081 METRICS_PORT=9091"],
   exitCodes: "0 stopped by a signal, 1 failed",
   run: serveAlone,
 });
-
-if (isProgram(import.meta)) await runCommand("npm run serve", command);

@@ -10,8 +10,7 @@ import { ConfigError, readConfig, type Config } from "./common/config.ts";
 import type { Address } from "./common/database-address.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
-import { isProgram, stopOnSignal } from "./common/program.ts";
-import { runCommand } from "./common/run-command.ts";
+import { stopOnSignal } from "./common/program.ts";
 import { programSettings, workSettings } from "./common/settings.ts";
 import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
@@ -214,16 +213,14 @@ async function workAlone(): Promise<void> {
   log.info({ metrics_url: metrics?.url }, "working");
 }
 
-const command = defineCommand({
+export const command = defineCommand({
   name: "work",
   about:
     "Does the background work. It mints coupons, orders events, delivers webhooks, closes business days, expires " +
     "coupons, prunes old rows and checks the invariants. Any number of these processes may run on a migrated " +
     "database. Ctrl-C or SIGTERM stops it; another process continues what it leaves.",
   settings: [...programSettings, ...workSettings],
-  examples: ["npm run work", "WEBHOOK_ALLOW=10.0.0.0/8 npm run work"],
+  examples: ["", "WEBHOOK_ALLOW=10.0.0.0/8"],
   exitCodes: "0 stopped by a signal, 1 failed",
   run: workAlone,
 });
-
-if (isProgram(import.meta)) await runCommand("npm run work", command);

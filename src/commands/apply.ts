@@ -6,8 +6,7 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram, messageOf } from "../common/program.ts";
-import { runCommand } from "../common/run-command.ts";
+import { messageOf } from "../common/program.ts";
 import { keySettings } from "../common/settings.ts";
 import { createCodeFinder } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -138,7 +137,7 @@ async function readDocument(file: string): Promise<unknown> {
   return document;
 }
 
-const command = defineCommand({
+export const command = defineCommand({
   name: "apply",
   about:
     "Creates and updates the tenants, parties, merchants, templates and credentials that a JSON file declares, all " +
@@ -146,7 +145,7 @@ const command = defineCommand({
     "run can show them again. docs/operate.md, Provisioning, explains the file.",
   words: { file: { about: "the JSON file; - reads standard input" } },
   settings: keySettings,
-  examples: ["npm run -s apply -- file.json", "npm run -s apply -- - < file.json"],
+  examples: ["file.json", "- < file.json"],
   async run({ words: { file } }) {
     const config = readConfig();
     const document = await readDocument(file);
@@ -159,5 +158,3 @@ const command = defineCommand({
     process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);
   },
 });
-
-if (isProgram(import.meta)) await runCommand("npm run -s apply", command);

@@ -6,8 +6,6 @@ import { once } from "node:events";
 import { stringify } from "csv-stringify/sync";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram } from "../common/program.ts";
-import { runCommand } from "../common/run-command.ts";
 import { keySettings } from "../common/settings.ts";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -64,11 +62,19 @@ async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
   }
 }
 
+// A reader that stops early (head, or a full disk downstream) must not look like a bug in this program.
+function endOnClosedOutput(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
+    process.exit(1);
+  });
+}
+
 async function write(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, "drain");
 }
 
-const command = defineCommand({
+export const command = defineCommand({
   name: "codes",
   about:
     "Writes the codes of a batch as CSV (coupon_id,code) to standard output. The batch is released, or with " +
@@ -82,12 +88,13 @@ const command = defineCommand({
     reason: { type: "text", value: "WHY", about: "why they are destroyed, for the audit log" },
   },
   settings: keySettings,
-  examples: ["npm run -s codes -- bat_… > codes.csv", 'npm run -s codes -- bat_… --destroy --reason "printed"'],
+  examples: ["bat_… > codes.csv", 'bat_… --destroy --reason "printed"'],
   refuse({ flags }) {
     if (flags.destroy && flags.unreleased) return "--destroy and --unreleased exclude each other";
     return flags.destroy === (flags.reason !== undefined) ? null : "--destroy and --reason WHY belong together";
   },
   async run({ words: { batch }, flags }) {
+    endOnClosedOutput();
     const config = readConfig();
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
@@ -102,12 +109,3 @@ const command = defineCommand({
     });
   },
 });
-
-if (isProgram(import.meta)) {
-  // A reader that stops early (head, or a full disk downstream) must not look like a bug in this program.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
-    process.exit(1);
-  });
-  await runCommand("npm run -s codes", command);
-}

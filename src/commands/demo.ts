@@ -4,8 +4,6 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineCommand } from "../common/command.ts";
 import { readConfig, type Config } from "../common/config.ts";
-import { isProgram } from "../common/program.ts";
-import { runCommand } from "../common/run-command.ts";
 import { keySettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
@@ -185,15 +183,13 @@ function newRequest(): string {
   return `demo-${randomBytes(6).toString("hex")}`;
 }
 
-const command = defineCommand({
+export const command = defineCommand({
   name: "demo",
   about:
     "Takes coupons of both demo tenants through every operation, over signed HTTP, and prints each call and its " +
     "answer. Run it beside npm start, with the same HOST, PORT and DATA_DIR.",
   settings: ["HOST", "PORT", ...keySettings],
-  examples: ["npm run demo", "PORT=9000 npm run demo"],
+  examples: ["", "PORT=9000"],
   exitCodes: "0 all answers were as expected, 1 failed",
   run: playAll,
 });
-
-if (isProgram(import.meta)) await runCommand("npm run demo", command);

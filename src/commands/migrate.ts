@@ -2,8 +2,6 @@
 // src/migration/migrate.ts says how.
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram } from "../common/program.ts";
-import { runCommand } from "../common/run-command.ts";
 import { databaseSettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { readStatus, type Status } from "../migration/applied.ts";
@@ -22,7 +20,7 @@ function formatStatus({ migrations, pending, unknown, code, isCodeCurrent }: Sta
   ].join("\n");
 }
 
-const command = defineCommand({
+export const command = defineCommand({
   name: "migrate",
   about:
     "Brings the database to this version. It applies pending migrations and loads the functions of db/code, all in " +
@@ -38,7 +36,7 @@ const command = defineCommand({
     },
   },
   settings: databaseSettings,
-  examples: ["npm run migrate", "npm run migrate -- --status"],
+  examples: ["", "--status"],
   refuse: ({ flags }) => (flags.status && flags["dry-run"] ? "--status and --dry-run exclude each other" : null),
   async run({ flags }) {
     const address = findAddress(readConfig());
@@ -47,5 +45,3 @@ const command = defineCommand({
     if (!wasOutdated) console.log("database is up to date");
   },
 });
-
-if (isProgram(import.meta)) await runCommand("npm run migrate", command);

@@ -3,8 +3,6 @@
 // its details. It prints the differences.
 import { defineCommand, groupCommands } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
-import { isProgram } from "../common/program.ts";
-import { runCommand } from "../common/run-command.ts";
 import { databaseSettings } from "../common/settings.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
 import type { Database } from "../database/types.ts";
@@ -130,7 +128,7 @@ const verifyCommand = defineCommand({
     "Recomputes every closed statement from the ledger and compares. It prints each difference, and how many " +
     "statements it checked.",
   settings: databaseSettings,
-  examples: ["npm run -s statements -- verify"],
+  examples: [""],
   exitCodes: "0 no differences, 1 differences or failed",
   async run() {
     let [checked, wrong] = [0, 0];
@@ -146,11 +144,9 @@ const verifyCommand = defineCommand({
   },
 });
 
-const command = groupCommands({
+export const command = groupCommands({
   name: "statements",
   about: "Checks the statements of closed business days.",
   settings: databaseSettings,
   commands: [verifyCommand],
 });
-
-if (isProgram(import.meta)) await runCommand("npm run -s statements", command);

@@ -1,6 +1,6 @@
 // npm run webhooks -- COMMAND: shows deliveries and lets an operator act on them. Each change calls a function of
 // schema admin, which you can also call in psql, and is recorded in the audit table with its reason.
-import { defineCommand, groupCommands } from "../common/command.ts";
+import { defineCommand, groupCommands, provideContext } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
@@ -8,8 +8,6 @@ import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
-import { isProgram } from "../common/program.ts";
-import { runCommand } from "../common/run-command.ts";
 import { keySettings } from "../common/settings.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
@@ -30,7 +28,7 @@ const status = defineCommand({
   about: "Shows how deliveries to each subscriber go, in numbers.",
   words: { tenant: anyTenant, party: anyParty },
   settings,
-  examples: ["npm run -s webhooks -- status", "npm run -s webhooks -- status ten_acme pty_maker"],
+  examples: ["", "ten_acme pty_maker"],
   run: async ({ words }, { database }: Context) =>
     formatTable(
       await database.rows(
@@ -50,7 +48,7 @@ const parked = defineCommand({
   words: { tenant: anyTenant, party: anyParty },
   flags: { limit },
   settings,
-  examples: ["npm run -s webhooks -- parked ten_acme --limit 20"],
+  examples: ["ten_acme --limit 20"],
   run: async ({ words, flags }, { database }: Context) =>
     formatTable(
       await database.rows(
@@ -70,7 +68,7 @@ const log = defineCommand({
   words: { tenant, party },
   flags: { limit },
   settings,
-  examples: ["npm run -s webhooks -- log ten_acme pty_maker --limit 20"],
+  examples: ["ten_acme pty_maker --limit 20"],
   run: async ({ words, flags }, { database }: Context) =>
     formatTable(
       await database.rows(
@@ -97,10 +95,7 @@ const replay = defineCommand({
   },
   flags: { parked: { type: "switch", about: "all parked deliveries of the party" }, reason },
   settings,
-  examples: [
-    'npm run -s webhooks -- replay ten_acme evt_… --reason "receiver lost it"',
-    'npm run -s webhooks -- replay ten_acme pty_maker --parked --reason "receiver is back"',
-  ],
+  examples: ['ten_acme evt_… --reason "receiver lost it"', 'ten_acme pty_maker --parked --reason "receiver is back"'],
   refuse({ words: { target, from, to }, flags }) {
     const isEvent = target.startsWith("evt_");
     const isRange = from !== undefined && to !== undefined;
@@ -131,7 +126,7 @@ const rotate = defineCommand({
   words: { tenant, party },
   flags: { reason },
   settings,
-  examples: ['npm run -s webhooks -- rotate ten_acme pty_maker --reason "secret leaked"'],
+  examples: ['ten_acme pty_maker --reason "secret leaked"'],
   // The database never sees a secret, so this program generates and seals it.
   async run({ words, flags }, { database, keys }: Context) {
     const secret = newWebhookSecret();
@@ -153,7 +148,7 @@ const enable = defineCommand({
   words: { tenant, party },
   flags: { reason },
   settings,
-  examples: ['npm run -s webhooks -- enable ten_acme pty_maker --reason "receiver is back"'],
+  examples: ['ten_acme pty_maker --reason "receiver is back"'],
   async run({ words, flags }, { database }: Context) {
     await database.rows("select admin.enable_webhook($1, $2, $3)", [words.tenant, words.party, flags.reason]);
     return "enabled: new events are delivered; use replay for parked events and events from the meantime";
@@ -166,7 +161,7 @@ const disable = defineCommand({
   words: { tenant, party },
   flags: { reason },
   settings,
-  examples: ['npm run -s webhooks -- disable ten_acme pty_maker --reason "their wish"'],
+  examples: ['ten_acme pty_maker --reason "their wish"'],
   async run({ words, flags }, { database }: Context) {
     await database.rows("select admin.disable_webhook($1, $2, $3)", [words.tenant, words.party, flags.reason]);
     return "disabled";
@@ -186,15 +181,13 @@ function refuseTime(text: string): string | null {
   return error === undefined ? null : `${text}: ${error.issues[0]!.message}`;
 }
 
-if (isProgram(import.meta)) {
-  await runCommand("npm run -s webhooks", webhooks, async (run) => {
-    const config = readConfig();
-    const address = findAddress(config);
-    const keys = loadMasterKeys(config);
-    const output = await withAdminDatabase(address, "coupon webhooks", async (database) => {
-      await checkKeys(database, keys);
-      return run({ database, keys });
-    });
-    console.log(output);
+export const command = provideContext(webhooks, async (run) => {
+  const config = readConfig();
+  const address = findAddress(config);
+  const keys = loadMasterKeys(config);
+  const output = await withAdminDatabase(address, "coupon webhooks", async (database) => {
+    await checkKeys(database, keys);
+    return run({ database, keys });
   });
-}
+  console.log(output);
+});

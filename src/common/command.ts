@@ -38,9 +38,11 @@ type Texts = {
   forms?: readonly string[];
   /** Environment variables that it reads: names that docs/operate.md explains, or names with their meaning. */
   settings?: readonly string[] | Record<string, string>;
-  /** What may follow the call, each with what it does. */
+  /** What follows the call in each, after any settings: `PORT=9000 --fast`. */
   examples?: readonly string[];
   exitCodes?: string;
+  /** Of a group: what --version prints. */
+  formatVersion?: () => string;
 };
 type Declared<W extends Words, F extends Flags, C, R> = Texts & {
   words?: W;
@@ -84,12 +86,32 @@ export function defineCommand<const W extends Words = {}, const F extends Flags 
 }
 
 export function groupCommands<C, R>(group: Texts & { commands: readonly Command<C, R>[] }): Command<C, R> {
-  const read = (args: readonly string[]): never => {
+  const { formatVersion } = group;
+  const read = (args: readonly string[]) => {
     const [first] = args;
+    if (first === "--version" && formatVersion !== undefined) {
+      if (args.length > 1) throw new UsageError(`unexpected argument ${quote(args[1]!)}`);
+      return async () => console.log(formatVersion()) as R;
+    }
     if (first === undefined) throw new UsageError("COMMAND is missing");
     throw new UsageError(`unknown ${first.startsWith("-") ? "option" : "command"} ${quote(first)}`);
   };
-  return { ...group, words: {}, flags: {}, read };
+  return { forms: ["COMMAND"], ...group, words: {}, flags: {}, read };
+}
+
+/** `around` makes the context that the commands need, and runs the chosen one with it. */
+export function provideContext<C, R>(
+  command: Command<C, R>,
+  around: (run: (context: C) => Promise<R>) => Promise<unknown>,
+): Command {
+  return {
+    ...command,
+    commands: command.commands.map((each) => provideContext(each, around)),
+    read(args) {
+      const run = command.read(args);
+      return () => around(run);
+    },
+  };
 }
 
 /** Follows the words that name commands. `args` are the arguments of the command that was found. */

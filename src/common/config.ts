@@ -71,6 +71,9 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   };
 }
 
+/** The npm script that runs this program; null if no script does. A program that npm started passes this on. */
+export const readNpmScript = (): string | null => process.env["npm_lifecycle_event"] ?? null;
+
 export const defaultLimits: Limits = readLimits(() => null);
 
 function readLimits(read: (name: string) => string | null): Limits {

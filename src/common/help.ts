@@ -13,7 +13,8 @@ export function formatHelp(call: string, command: Described): string {
     const more = flag.type === "count" && flag.default !== undefined ? ` (${flag.default})` : "";
     return [formatFlag(name, flag), flag.about + more];
   });
-  const rows = [...wordRows, ...flagRows, ["-h, --help", "prints this text"] as const];
+  const rows: Row[] = [...wordRows, ...flagRows, ["-h, --help", "prints this text"]];
+  if (command.formatVersion !== undefined) rows.push(["--version", "prints the version"]);
   const commandRows = commands.flatMap((each) =>
     formsOf(each).map((form, index): Row => [
       `${each.name} ${form}`.trimEnd(),
@@ -26,7 +27,9 @@ export function formatHelp(call: string, command: Described): string {
     commandRows.length === 0 ? "" : `Commands, each with its own --help:\n${table(commandRows)}`,
     table(rows),
     formatSettings(command),
-    examples.length === 0 ? "" : `Examples:\n${examples.map((example) => `  ${example}`).join("\n")}`,
+    examples.length === 0
+      ? ""
+      : `Examples:\n${examples.map((example) => `  ${formatExample(call, example)}`).join("\n")}`,
     `Exit codes: ${command.exitCodes ?? "0 done, 1 failed"}, 2 wrong arguments`,
   ];
   return sections.filter((section) => section !== "").join("\n\n");
@@ -42,15 +45,19 @@ export function formatUsage(call: string, command: Described): string {
   return [`usage: ${first}`, ...more.map((line) => `       ${line}`)].join("\n");
 }
 
+function formatExample(call: string, example: string): string {
+  const [, settings = "", rest = ""] = /^((?:[A-Z_]+=\S+(?: |$))*)(.*)$/.exec(example)!;
+  return [settings.trimEnd(), join(call, rest)].filter((text) => text !== "").join(" ");
+}
+
 /** npm takes the arguments of a script after `--`. */
 export function join(call: string, rest: string): string {
   if (rest === "") return call;
   return call.startsWith("npm ") && !call.includes(" -- ") ? `${call} -- ${rest}` : `${call} ${rest}`;
 }
 
-function formsOf({ words, flags, forms, commands }: Described) {
+function formsOf({ words, flags, forms }: Described) {
   if (forms !== undefined) return forms;
-  if (commands.length > 0) return ["COMMAND"];
   const flagTexts = Object.entries(flags).map(([name, flag]) => {
     const text = formatFlag(name, flag);
     return flag.type === "text" && flag.isRequired ? text : `[${text}]`;

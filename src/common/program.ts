@@ -9,7 +9,7 @@ const isNodeTooOld = Number(process.versions.node.split(".")[0]) < 24;
 if (isNodeTooOld) {
   console.error(
     `Node 24 or newer is needed; this is ${process.version}. ` +
-      "On Linux x64, npm scripts bring their own Node: start with npm, not with node.",
+      "On Linux x64, npm ci installs one: start with npm or bin/coupon, not with node.",
   );
   process.exit(1);
 }

@@ -4,19 +4,12 @@ import { asksForHelp, chooseCommand, UsageError, type Command } from "./command.
 import { formatHelp, formatUsage, join } from "./help.ts";
 import { runProgram } from "./program.ts";
 
-/**
- * `call` is what the user types, for example `npm run -s codes`. `around` makes what all commands of a group need, and
- * runs the chosen one with it.
- */
-export async function runCommand<C, R>(
-  call: string,
-  root: Command<C, R>,
-  around: (run: (context: C) => Promise<R>) => Promise<unknown> = (run) => run(undefined as C),
-): Promise<void> {
-  const { command, names, args } = chooseCommand(root, process.argv.slice(2));
+/** `call` is what the user types before the arguments, for example `npm run -s codes`. */
+export async function runCommand(call: string, root: Command, given = process.argv.slice(2)): Promise<void> {
+  const { command, names, args } = chooseCommand(root, given);
   const wholeCall = names.reduce(join, call);
   if (asksForHelp(args)) return console.log(formatHelp(wholeCall, command));
-  let run: (context: C) => Promise<R>;
+  let run: () => Promise<unknown>;
   try {
     run = command.read(args);
   } catch (error) {
@@ -25,5 +18,5 @@ export async function runCommand<C, R>(
     process.exitCode = 2;
     return;
   }
-  await runProgram(async () => void (await around(run)));
+  await runProgram(async () => void (await run()));
 }

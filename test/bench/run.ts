@@ -135,7 +135,7 @@ const command = defineCommand({
     },
   },
   settings: settingTexts,
-  examples: ["npm run bench -- http mint", "BENCH_SECONDS=20 npm run bench -- fixed"],
+  examples: ["http mint", "BENCH_SECONDS=20 fixed"],
   exitCodes: "0 done, 1 a wrong answer, a broken invariant or failed",
   run: ({ words }) => measure(words.name),
 });

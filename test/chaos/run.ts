@@ -74,7 +74,7 @@ const command = defineCommand({
       choices: Object.keys(faults),
     },
   },
-  examples: ["npm run chaos -- --cycles 10", 'npm run chaos -- --seed 7 --fault "kill api"'],
+  examples: ["--cycles 10", '--seed 7 --fault "kill api"'],
   exitCodes: "0 all held, 1 something was lost, wrong or too late, or failed",
   run: ({ flags: { seed, fault, ...more } }) =>
     runFaults({ ...more, seed: seed ?? 1 + Math.floor(Math.random() * 1_000_000), fault: fault ?? null }),

@@ -1,74 +1,118 @@
-// The command line of every npm script that is a program of ours: help, and what is not understood.
+// The command line of every program of ours: help, and what is not understood. Each program is started once; what they
+// share, and what each command declares, is tested without a process.
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import t from "tap";
+import { chooseCommand, UsageError, type Command } from "../../src/common/command.ts";
+import { formatHelp } from "../../src/common/help.ts";
+import { loadCoupon } from "../../src/coupon.ts";
 import { root } from "../support/copy.ts";
 import { exitCodeOf, spawnProgram, type Result } from "../support/program.ts";
 
 const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
   scripts: Record<string, string>;
 };
+const coupon = await loadCoupon();
+const programs = Object.keys(scripts).filter((name) => scripts[name] === `exec bin/coupon ${name}`);
 // `npm test` hands its arguments to tap, and `npm run format` to Prettier.
-const names = Object.keys(scripts).filter((name) => name !== "test" && name !== "format");
+const tools = Object.keys(scripts).filter((name) => ![...programs, "test", "format"].includes(name));
 const settings = [...readFileSync(path.join(root, "docs/operate.md"), "utf8").matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
   .flatMap(([, cell]) => cell!.match(/[A-Z_]+/g)!)
   .sort();
-// Several dozen programs, on a machine that may be busy.
+// Two dozen programs, on a machine that may be busy.
 t.setTimeout(600_000);
 const dataDir = path.join(t.testdir(), "data");
 
-async function run(name: string, ...args: string[]): Promise<Result> {
+async function run(name: string, args: string[], npmScript = name): Promise<Result> {
   // No program starts with such a port, so a program that starts is noticed.
-  const program = spawnProgram(name, { args, env: { PORT: "none", BENCH_SECONDS: "none", DATA_DIR: dataDir } });
+  const env = { PORT: "none", BENCH_SECONDS: "none", DATA_DIR: dataDir, npm_lifecycle_event: npmScript };
+  const program = spawnProgram(name, { args, env });
   const [stdout, stderr] = await Promise.all([text(program.stdout!), text(program.stderr!)]);
   return { code: await exitCodeOf(program), stdout, stderr };
 }
 
 const callOf = (name: string) => `npm ${name === "start" ? "" : "run (-s )?"}${name}`;
 
-for (const name of names) {
-  t.test(
-    `${name} -h, whatever else is there: help on standard output, without a database or a valid setting`,
-    async (t) => {
-      const help = await run(name, "any", "-h", "--nonsense");
-      t.match(help, { code: 0, stderr: "", stdout: new RegExp(`^usage: ${callOf(name)}( |\n)`) });
-      t.match(help.stdout, /\n {2}-h, --help +prints this text\n/);
-      t.match(help.stdout, /\nExit codes: 0 [^\n]+, 1 [^\n]+, 2 wrong arguments\n$/);
-    },
-  );
+/** The commands that run, with the words that choose them. */
+function listLeaves(command: Command, names: string[] = []): [string, Command][] {
+  if (command.commands.length === 0) return [[names.join(" "), command]];
+  return command.commands.flatMap((each) => listLeaves(each, [...names, each.name]));
+}
 
-  t.test(`${name} with an unknown option or a surplus word: exit code 2, and nothing happens`, async (t) => {
+t.test("coupon has a command for every npm script that runs the service", async (t) => {
+  const names = coupon.commands.map(({ name }) => name);
+  t.strictSame(names.slice(0, programs.length), programs);
+  t.strictSame(tools, ["bench", "chaos", "rehearse", "snapshot", "sabotage", "check", "model", "mutate"]);
+});
+
+for (const name of programs) {
+  t.test(`npm run ${name} with an unknown option: exit code 2, and nothing happens`, async (t) => {
     const usage = `usage: ${callOf(name)}[^]*\nhelp:  ${callOf(name)} -- --help\n$`;
-    const surplus = ["start", "migrate", "codes"].includes(name) ? [["one", "two", "three"]] : [];
-    for (const args of [["--nonsense"], ...surplus])
-      t.match(
-        await run(name, ...args),
-        { code: 2, stdout: "", stderr: new RegExp(`^[^\n]+\n${usage}`) },
-        args.join(" "),
-      );
+    const result = await run(name, ["--nonsense"]);
+    t.match(result, { code: 2, stdout: "", stderr: new RegExp(`^unknown option "?--nonsense"?\n${usage}`) });
     t.notOk(existsSync(dataDir));
   });
 }
 
+for (const name of tools) {
+  t.test(`npm run ${name} -h, whatever else is there: help, without a valid setting`, async (t) => {
+    const help = await run(name, ["any", "-h", "--nonsense"]);
+    t.match(help, { code: 0, stderr: "", stdout: new RegExp(`^usage: ${callOf(name)}( |\n)`) });
+    t.match(help.stdout, /\n {2}-h, --help +prints this text\n/);
+    t.match(help.stdout, /\nExit codes: 0 [^\n]+, 1 [^\n]+, 2 wrong arguments\n$/);
+  });
+}
+
+t.test("each command refuses unknown options and surplus words before it runs", async (t) => {
+  const fives = ["1", "2", "3", "4", "5"];
+  for (const [name, command] of listLeaves(coupon)) {
+    t.throws(() => command.read(["--nonsense"]), new UsageError("unknown option --nonsense"), name);
+    t.throws(() => command.read([...fives, "--help=no"]), UsageError, name);
+    t.throws(() => command.read(fives), UsageError, name);
+  }
+  for (const word of ["toString", "help"])
+    t.throws(() => coupon.read([word]), new UsageError(`unknown command "${word}"`));
+  const webhooks = chooseCommand(coupon, ["webhooks"]).command;
+  t.throws(() => webhooks.read([]), new UsageError("COMMAND is missing"));
+});
+
+t.test("a program that coupon starts says coupon, and one that npm starts says npm", async (t) => {
+  const replay = ["replay", "-h"];
+  t.match(await run("webhooks", replay), { code: 0, stdout: /^usage: npm run -s webhooks -- replay TENANT EVENT/ });
+  // npm passes the name of its script on to whatever that script starts.
+  t.match(await run("webhooks", replay, "test"), { code: 0, stdout: /^usage: coupon webhooks replay TENANT EVENT/ });
+});
+
+t.test("examples follow the call as it was typed", async (t) => {
+  const { command } = chooseCommand(coupon, ["codes"]);
+  t.match(formatHelp("npm run -s codes", command), "\nExamples:\n  npm run -s codes -- bat_… > codes.csv\n");
+  t.match(formatHelp("coupon codes", command), "\nExamples:\n  coupon codes bat_… > codes.csv\n");
+  const start = chooseCommand(coupon, ["start"]).command;
+  t.match(formatHelp("npm start", start), "\nExamples:\n  npm start\n  PORT=9000 DATA_DIR=/srv/coupon npm start\n");
+  t.match(formatHelp("coupon start", start), "\n  PORT=9000 DATA_DIR=/srv/coupon coupon start\n");
+  for (const [name, { examples = [] }] of listLeaves(coupon))
+    for (const example of examples) t.notMatch(example, /\b(npm|coupon) /, name);
+});
+
+t.test("the help of coupon names each command with its first sentence", async (t) => {
+  const help = formatHelp("coupon", coupon).replace(/\n {10,}/g, " ");
+  for (const { name, about } of coupon.commands) {
+    const sentence = about.slice(0, about.indexOf("."));
+    t.match(help, new RegExp(`\n  ${name}( .*)?  ${sentence.replace(/[()]/g, "\\$&")}\n`), name);
+  }
+});
+
 t.test("the help of start names every setting of docs/operate.md, and no help names another one", async (t) => {
-  const namedBy = async (name: string) =>
-    (await run(name, "--help")).stdout.match(/\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD)\b/g)!;
-  t.strictSame([...new Set(await namedBy("start"))].sort(), settings);
-  for (const name of ["serve", "work", "migrate", "apply", "codes", "webhooks", "statements", "demo"])
+  const namedBy = (name: string) =>
+    formatHelp("coupon", chooseCommand(coupon, name.split(" ")).command).match(
+      /\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD)\b/g,
+    ) ?? [];
+  t.strictSame([...new Set(namedBy("start"))].sort(), settings);
+  for (const [name] of listLeaves(coupon))
     t.strictSame(
-      (await namedBy(name)).filter((each) => !settings.includes(each)),
+      namedBy(name).filter((each) => !settings.includes(each)),
       [],
       name,
     );
-});
-
-t.test("each command of webhooks and statements has its own help", async (t) => {
-  t.match(
-    (await run("webhooks", "replay", "-h")).stdout,
-    /^usage: npm run -s webhooks -- replay TENANT EVENT --reason/,
-  );
-  t.match((await run("statements", "verify", "--help")).stdout, /^usage: npm run -s statements -- verify\n/);
-  t.match(await run("webhooks", "toString"), { code: 2, stderr: /^unknown command "toString"\n/ });
-  t.match(await run("webhooks"), { code: 2, stderr: /^COMMAND is missing\n/ });
 });

@@ -167,7 +167,7 @@ t.test("on the embedded server of DATA_DIR, --dry-run leaves not even a role beh
 
 t.test("--help prints the usage, without a database", async (t) => {
   for (const flag of ["--help", "-h"]) {
-    t.match(await run([flag], {}), { code: 0, stdout: /^usage: npm run migrate/, stderr: "" });
+    t.match(await run([flag], {}), { code: 0, stdout: /^usage: coupon migrate/, stderr: "" });
   }
 });
 
@@ -176,7 +176,7 @@ t.test("a command line that is not understood ends with exit code 2 and changes 
   t.teardown(drop);
   const before = await readCatalog(address);
   for (const args of [["--dryrun"], ["status"], ["--status", "--dry-run"], ["--status=yes"], ["-n"]]) {
-    t.match(await run(args, { env: reach(address) }), { code: 2, stdout: "", stderr: /\nusage: npm run migrate/ });
+    t.match(await run(args, { env: reach(address) }), { code: 2, stdout: "", stderr: /\nusage: coupon migrate/ });
   }
   t.strictSame(await readCatalog(address), before);
 });

@@ -15,7 +15,7 @@ const copy = defineCommand({
     most: { type: "count", value: "N", about: "at most" },
   },
   settings: ["DATA_DIR"],
-  examples: ["desk copy one --reason spare"],
+  examples: ["one --reason spare"],
   refuse: ({ words, flags }) => (flags.fast && words.place.length > 1 ? "fast is for one place" : null),
   run: async (input) => input,
 });
@@ -85,7 +85,7 @@ Copies a page to places. More about it.
 Settings, which docs/operate.md explains: DATA_DIR
 
 Examples:
-  desk copy one --reason spare
+  npm run desk -- copy one --reason spare
 
 Exit codes: 0 done, 1 failed, 2 wrong arguments`,
   );

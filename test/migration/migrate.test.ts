@@ -16,7 +16,7 @@ import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 /** Runs the program as an operator does. */
 function runMigrate(address: Address): Promise<{ code: number | null; output: string }> {
-  const child = spawn("node", ["src/commands/migrate.ts"], {
+  const child = spawn("bin/coupon", ["migrate"], {
     cwd: root,
     env: { ...process.env, DATABASE_URL: formatUrl(address) },
   });

@@ -86,7 +86,7 @@ const command = defineCommand({
     minutes: { type: "count", value: "N", about: "ends after so many minutes (no limit)" },
     replay: { type: "text", value: "SEED:PATH", about: "repeats one life that a run has printed" },
   },
-  examples: ["npm run model -- --variant A --runs 500 --seed 1 --minutes 3"],
+  examples: ["--variant A --runs 500 --seed 1 --minutes 3"],
   exitCodes: "0 no mismatch, 1 a mismatch or failed",
   refuse({ flags: { replay, variant } }) {
     if (replay === undefined) return null;

@@ -28,7 +28,7 @@ export const isNoticed = ({ status }: Verdict): boolean => ["killed", "timeout",
 export const findEquivalent = (mutant: Mutant, list: Equivalent[]): Equivalent | undefined =>
   list.find(({ file, before, after }) => file === mutant.file && before === mutant.before && after === mutant.after);
 
-/** `db/code/api`, `src/http`, `src/main.ts`. */
+/** `db/code/api`, `src/http`, `src/start.ts`. */
 export const folderOf = (file: string): string =>
   file
     .split("/")

@@ -170,7 +170,7 @@ const command = defineCommand({
     rest: { type: "switch", about: "lets survivors meet all other tests too" },
     survivors: { type: "switch", about: "judges those again that have survived" },
   },
-  examples: ["npm run mutate -- db/code/api --seed 20261122 --minutes 30"],
+  examples: ["db/code/api --seed 20261122 --minutes 30"],
   run: ({ words, flags: { seed, count = Infinity, minutes = Infinity, ...flags } }) =>
     mutate({
       ...flags,

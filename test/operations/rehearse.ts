@@ -6,7 +6,7 @@ import { runCommand } from "../../src/common/run-command.ts";
 const command = defineCommand({
   name: "rehearse",
   about: "Rehearses upgrade, backup and restore under load, at length. The short form is part of npm test.",
-  examples: ["npm run rehearse"],
+  examples: [""],
   exitCodes: "0 all tests passed, 1 some failed",
   async run() {
     const args = ["test", "--", "test/operations", "--timeout=1200", "--reporter=tap"];

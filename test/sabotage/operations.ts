@@ -141,8 +141,8 @@ export const operationGuards: Sabotage[] = [
   {
     name: "ports come before the database",
     edits: [
-      edit("src/main.ts", "  const listening = await listen(config, log);\n", ""),
-      edit("src/main.ts", "  await migrate(", "  const listening = await listen(config, log);\n  await migrate("),
+      edit("src/start.ts", "  const listening = await listen(config, log);\n", ""),
+      edit("src/start.ts", "  await migrate(", "  const listening = await listen(config, log);\n  await migrate("),
     ],
     tests: ["test/operations/start.test.ts"],
   },

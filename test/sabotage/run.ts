@@ -101,7 +101,7 @@ const command = defineCommand({
   words: {
     word: { about: "runs the guards whose names contain one of the words", isOptional: true, isRepeated: true },
   },
-  examples: ["npm run sabotage -- lease tag"],
+  examples: ["lease tag"],
   exitCodes: "0 every removal was noticed, 1 one was not, or failed",
   run: ({ words }) => sabotage(words.word),
 });

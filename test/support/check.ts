@@ -22,7 +22,7 @@ function checkProjectRules(): boolean {
 const command = defineCommand({
   name: "check",
   about: "Checks types, style, format and the project rules, in seconds.",
-  examples: ["npm run -s check"],
+  examples: [""],
   exitCodes: "0 all checks passed, 1 some failed",
   async run() {
     const results = [

@@ -1,4 +1,4 @@
-// The programs of the service as an operator starts them: as separate processes, with the flags that npm gives them.
+// The programs of the service as an operator starts them: as separate processes, as their npm scripts do.
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -11,6 +11,7 @@ import { waitFor } from "./wait-until.ts";
 export type Result = { code: number | null; stdout: string; stderr: string };
 export type Database = Pick<Running, "address" | "masterKeyText">;
 // folder: the checkout that the program runs from.
+// flags: options of Node.
 export type SpawnOptions = {
   folder?: string;
   flags?: string[];
@@ -25,9 +26,15 @@ export function spawnProgram(
   name: string,
   { folder = root, flags = [], args = [], env, stdio = "pipe" }: SpawnOptions,
 ): ChildProcess {
-  return spawn(process.execPath, [...flags, ...commandOf(folder, name), ...args], {
+  const [file, ...given] = commandOf(folder, name);
+  return spawn(file!, [...given, ...args], {
     cwd: folder,
-    env: { PATH: process.env["PATH"], NODE_V8_COVERAGE: process.env["NODE_V8_COVERAGE"], ...env },
+    env: {
+      PATH: process.env["PATH"],
+      NODE_V8_COVERAGE: process.env["NODE_V8_COVERAGE"],
+      ...(flags.length > 0 && { NODE_OPTIONS: flags.join(" ") }),
+      ...env,
+    },
     stdio,
   });
 }
@@ -72,11 +79,13 @@ export function untilPrinted(program: ChildProcessWithoutNullStreams, pattern: R
   return waitFor(`a program to print ${pattern}`, printed);
 }
 
+// What the npm script executes. The service is `bin/coupon`, in its folder; our tools are `node FILE`.
 function commandOf(folder: string, name: string): string[] {
   const { scripts } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as {
     scripts: Record<string, string>;
   };
-  return scripts[name]!.split(" ").slice("exec node".split(" ").length);
+  const [, file, ...args] = scripts[name]!.split(" ");
+  return [file === "node" ? process.execPath : path.join(folder, file!), ...args];
 }
 
 export async function runProgram(service: Database, name: string, args: string[], input = ""): Promise<Result> {

@@ -168,7 +168,7 @@ async function listAttachments(session: Session, table: number): Promise<string[
 const command = defineCommand({
   name: "snapshot",
   about: "Rewrites db/tables.sql from the migrations, on a database server for this run.",
-  examples: ["npm run snapshot"],
+  examples: [""],
   run: writeSnapshot,
 });
 

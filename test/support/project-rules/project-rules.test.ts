@@ -141,7 +141,7 @@ t.test("a folder imports only from folders below it", async (t) => {
   t.match(format(checkFloors(file('await import("../gate/lane.ts");', "src/common/x.ts"))), [/may not import/]);
   t.strictSame(check("src/http/routes/x.ts", "../route.ts"), []);
   t.strictSame(check("src/http/x.ts", "./y.ts"), []);
-  t.strictSame(check("src/main.ts", "./commands/x.ts"), []);
+  t.strictSame(check("src/start.ts", "./commands/x.ts"), []);
 });
 
 t.test("another file imports every function, class and constant that src exports", async (t) => {

@@ -1,4 +1,4 @@
-// npm start: the whole service in one process, with an embedded PostgreSQL unless DATABASE_URL is set.
+// The whole service in one process, with an embedded PostgreSQL unless DATABASE_URL is set.
 import { checkKeys, withAdminDatabase } from "./commands/admin-database.ts";
 import { loadDemoTenants } from "./commands/demo-tenants.ts";
 import { formatGreeting } from "./commands/greeting.ts";
@@ -7,7 +7,6 @@ import { readConfig } from "./common/config.ts";
 import { createLog } from "./common/log.ts";
 import { startMetrics } from "./common/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
-import { runCommand } from "./common/run-command.ts";
 import { programSettings, serveSettings, workSettings } from "./common/settings.ts";
 import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
@@ -43,16 +42,14 @@ async function startAll(): Promise<void> {
   console.log(await formatGreeting(listening.url, config.dataDir));
 }
 
-const start = defineCommand({
+export const command = defineCommand({
   name: "start",
   about:
     "Runs the whole service in one process. It migrates the database, serves the HTTP API and does the background " +
     "work. Without DATABASE_URL it runs an embedded PostgreSQL in DATA_DIR. The first start creates two demo " +
     "tenants and prints a signed call to copy. Ctrl-C or SIGTERM stops it and keeps the data.",
   settings: [...programSettings, ...serveSettings, ...workSettings],
-  examples: ["npm start", "PORT=9000 DATA_DIR=/srv/coupon npm start"],
+  examples: ["", "PORT=9000 DATA_DIR=/srv/coupon"],
   exitCodes: "0 stopped by a signal, 1 failed",
   run: startAll,
 });
-
-await runCommand("npm start", start);

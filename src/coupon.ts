@@ -1,0 +1,51 @@
+// The program of the service: `coupon COMMAND`, and the npm scripts start, serve, work, migrate and so on. It loads
+// only the chosen command. Help of the whole loads all of them, which takes longer.
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { asksForHelp, groupCommands, type Command } from "./common/command.ts";
+import { readNpmScript } from "./common/config.ts";
+import { isProgram } from "./common/program.ts";
+import { runCommand } from "./common/run-command.ts";
+import { listMigrations } from "./migration/db-files.ts";
+
+type Program = { npmCall: string; load: () => Promise<{ command: Command }> };
+
+// -s keeps npm's own lines out of output that a program may read.
+const programs: Record<string, Program> = {
+  start: { npmCall: "npm start", load: () => import("./start.ts") },
+  serve: { npmCall: "npm run serve", load: () => import("./serve.ts") },
+  work: { npmCall: "npm run work", load: () => import("./work.ts") },
+  migrate: { npmCall: "npm run migrate", load: () => import("./commands/migrate.ts") },
+  apply: { npmCall: "npm run -s apply", load: () => import("./commands/apply.ts") },
+  codes: { npmCall: "npm run -s codes", load: () => import("./commands/codes.ts") },
+  webhooks: { npmCall: "npm run -s webhooks", load: () => import("./commands/webhooks.ts") },
+  statements: { npmCall: "npm run -s statements", load: () => import("./commands/statements.ts") },
+  demo: { npmCall: "npm run demo", load: () => import("./commands/demo.ts") },
+};
+
+/** Loads the commands of these names. */
+export async function loadCoupon(names = Object.keys(programs)): Promise<Command> {
+  return groupCommands({
+    name: "coupon",
+    about: "Runs the coupon service and operates it. Commands that use a database take it from DATABASE_URL.",
+    commands: await Promise.all(names.map(async (each) => (await programs[each]!.load()).command)),
+    formatVersion,
+  });
+}
+
+function formatVersion(): string {
+  const file = path.resolve(import.meta.dirname, "../package.json");
+  const { version } = JSON.parse(readFileSync(file, "utf8")) as { version: string };
+  return `coupon ${version}, migration ${listMigrations().at(-1)}`;
+}
+
+if (isProgram(import.meta)) {
+  const given = process.argv.slice(2);
+  const [name = ""] = given;
+  const program = Object.hasOwn(programs, name) ? programs[name]! : null;
+  const coupon = await loadCoupon(program !== null ? [name] : asksForHelp(given) ? undefined : []);
+  // npm sets the variable for everything that a script starts, so the name must agree too.
+  if (program !== null && readNpmScript() === name)
+    await runCommand(program.npmCall, coupon.commands[0]!, given.slice(1));
+  else await runCommand("coupon", coupon);
+}
