@@ -5,9 +5,9 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "nod
 import path from "node:path";
 import { readFiles } from "../support/project-rules/source-file.ts";
 import { root } from "../support/copy.ts";
+import { type Place, runFile } from "../support/run-file.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { digest } from "./mutant.ts";
-import { type Place, runFile } from "./run-file.ts";
 
 /** From (inclusive) and to (exclusive), in order. */
 export type Ranges = [number, number][];

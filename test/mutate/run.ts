@@ -4,14 +4,13 @@
 //
 // The order of the mutants follows from the seed. A run continues where the last one ended. Mutants in equivalent.ts
 // are left out.
-import { availableParallelism } from "node:os";
 import { defineCommand } from "../../src/common/command.ts";
 import { runCommand } from "../../src/common/run-command.ts";
-import { dropDatabases, makeTemplate } from "../support/database.ts";
-import { startTemporaryServer } from "../support/temporary-server.ts";
+import { type Bench, share, withBenches } from "../support/bench.ts";
+import { dropDatabases } from "../support/database.ts";
 import { type Coverage, hashOf, listTestFiles, measure, readCoverage, writeCoverage } from "./coverage.ts";
 import { equivalents } from "./equivalent.ts";
-import { type Bench, type Trial, makeBench } from "./judge.ts";
+import { judge, type Trial } from "./judge.ts";
 import { type Mutant, shuffle } from "./mutant.ts";
 import { listMutants } from "./mutants.ts";
 import { type Result, describe, findEquivalent, isNoticed, readResults, score, writeResult } from "./results.ts";
@@ -27,25 +26,6 @@ interface Options {
   survivors: boolean;
 }
 
-/** Lets each bench take the next item until none is left or the time is over. */
-async function share<T>(
-  benches: Bench[],
-  items: T[],
-  options: { deadline: number },
-  act: (bench: Bench, item: T) => Promise<void>,
-): Promise<void> {
-  const queue = [...items];
-  await Promise.all(
-    benches.map(async (bench) => {
-      while (performance.now() < options.deadline) {
-        const item = queue.shift();
-        if (item === undefined) return;
-        await act(bench, item);
-      }
-    }),
-  );
-}
-
 /** Measures the test files that are new or changed. */
 async function updateCoverage(benches: Bench[]): Promise<Coverage> {
   const known = readCoverage();
@@ -57,7 +37,7 @@ async function updateCoverage(benches: Bench[]): Promise<Coverage> {
   );
   const missing = files.filter((file) => coverage[file] === undefined);
   if (missing.length > 0) console.log(`measuring what ${missing.length} test files run`);
-  await share(benches, missing, { deadline: Infinity }, async (bench, file) => {
+  await share(benches, missing, async (bench, file) => {
     coverage[file] = await measure(bench.place, file);
     await dropDatabases(bench.place.server, bench.place.prefix);
     writeCoverage(coverage);
@@ -109,8 +89,8 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
   }
   const chosen = choose(all, results, options);
   console.log(`${all.length} mutants, ${chosen.length} to judge`);
-  await share(benches, chosen, options, async (bench, mutant) => {
-    const verdict = await bench.judge(mutant, listTrials(mutant, plan));
+  const judgeNext = async (bench: Bench, mutant: Mutant): Promise<void> => {
+    const verdict = await judge(bench, mutant, listTrials(mutant, plan));
     const result: Result = { id: mutant.id, file: mutant.file, ...verdict };
     writeResult(result);
     results.set(mutant.id, result);
@@ -118,7 +98,8 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
     if (result.status === "survived") console.log(describe(mutant, result));
     if (result.status === "timeout")
       console.log(`TIME-OUT ${mutant.file}:${mutant.line} ${mutant.after}: ${result.by}`);
-  });
+  };
+  await share(benches, chosen, judgeNext, () => performance.now() >= options.deadline);
   const sample = shuffle(all, options.seed).slice(0, options.count);
   const judged = sample.map(({ id }) => results.get(id)).filter((result) => result !== undefined);
   console.log(score(judged).join("\n"));
@@ -128,24 +109,9 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
 }
 
 async function mutate(options: Options): Promise<void> {
-  const server = await startTemporaryServer("coupon-mutate-", {
-    fsync: "off",
-    full_page_writes: "off",
-    max_connections: "300",
-    max_wal_size: "4GB",
-    track_functions: "all",
-  });
   // Ends after the mutants that are being judged.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (options.deadline = 0));
-  const benches: Bench[] = [];
-  try {
-    const template = await makeTemplate(server.address, "mutate_");
-    for (let n = 1; n <= availableParallelism(); n += 1) benches.push(makeBench(server.address, template, `m${n}`));
-    await run(options, benches);
-  } finally {
-    for (const bench of benches) bench.close();
-    await server.stop();
-  }
+  await withBenches("coupon-mutate-", (benches) => run(options, benches));
   process.exit(0);
 }
 

@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
-import { check, root } from "../support/copy.ts";
+import { applyEdits, root } from "../support/copy.ts";
 import { sabotages } from "./table.ts";
 
 for (const { name, edits, tests } of sabotages) {
   t.test(`${name}: its edits apply to the source, and its tests exist`, (t) => {
-    t.doesNotThrow(() => check(root, edits));
+    t.doesNotThrow(() => applyEdits(root, edits));
     t.strictSame(
       tests.filter((file) => !existsSync(path.join(root, file))),
       [],

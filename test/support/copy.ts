@@ -18,18 +18,20 @@ export function copyCheckout(): string {
 }
 
 export function change(folder: string, edits: Edit[]): void {
-  for (const one of edits) writeFileSync(path.join(folder, one.file), applyEdit(folder, one));
+  for (const [file, text] of applyEdits(folder, edits)) writeFileSync(path.join(folder, file), text);
 }
 
-// Throws if an edit does not apply.
-export function check(folder: string, edits: Edit[]): void {
-  for (const one of edits) applyEdit(folder, one);
-}
-
-// The text must occur exactly once. Otherwise the edit was written for another version of the file.
-function applyEdit(folder: string, { file, find, replace }: Edit): string {
-  const text = readFileSync(path.join(folder, file), "utf8");
-  const count = text.split(find).length - 1;
-  if (count !== 1) throw new Error(`${file} must contain this text once, not ${count} times: ${find}`);
-  return text.replace(find, () => replace);
+/** The new text of each file. Throws if a text to replace does not occur exactly once: the file has changed since. */
+export function applyEdits(folder: string, edits: Edit[]): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const { file, find, replace } of edits) {
+    const text = texts.get(file) ?? readFileSync(path.join(folder, file), "utf8");
+    const count = text.split(find).length - 1;
+    if (count !== 1) throw new Error(`${file} must contain this text once, not ${count} times: ${find}`);
+    texts.set(
+      file,
+      text.replace(find, () => replace),
+    );
+  }
+  return texts;
 }

@@ -1,7 +1,7 @@
 // Runs one test file as a process of its own, without tap's runner, which would take a second for each.
 import { spawn } from "node:child_process";
 import type { Address } from "../../src/common/database-address.ts";
-import { waitFor } from "../support/wait-until.ts";
+import { waitFor } from "./wait-until.ts";
 
 export interface Place {
   /** A copy of the checkout. */
@@ -16,8 +16,8 @@ export interface Place {
 export interface FileRun {
   verdict: "green" | "red" | "timeout";
   seconds: number;
-  /** The title of the first failed test; empty if the file failed without one. */
-  failure: string;
+  /** In TAP; at most its first million characters. */
+  output: string;
 }
 
 export async function runFile(
@@ -55,17 +55,7 @@ export async function runFile(
   // A test that failed may leave programs behind.
   kill(child.pid!);
   const verdict = isLate ? "timeout" : code === 0 ? "green" : "red";
-  return {
-    verdict,
-    seconds: (performance.now() - startedAt) / 1000,
-    failure: verdict === "red" ? findFailure(output) : "",
-  };
-}
-
-/** The innermost test around the first failed assertion. */
-function findFailure(output: string): string {
-  const before = output.slice(0, Math.max(output.search(/^ *not ok /m), 0));
-  return [...before.matchAll(/# Subtest: (.*)/g)].at(-1)?.[1] ?? "";
+  return { verdict, seconds: (performance.now() - startedAt) / 1000, output };
 }
 
 function kill(group: number): void {
