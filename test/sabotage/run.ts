@@ -15,8 +15,8 @@ import { type Failures, readFailures } from "./results.ts";
 import type { Sabotage } from "./sabotage.ts";
 import { sabotages } from "./table.ts";
 
-// Mints, releases, exports and redeems. If this file passes, the service works.
-const smoke = "test/commands/codes.test.ts";
+// If this file passes, the service works.
+const smoke = "test/sabotage/smoke.test.ts";
 // Without a guard a test may wait forever.
 const longestMs = 300_000;
 
