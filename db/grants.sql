@@ -17,7 +17,7 @@ grant execute on all functions in schema report to coupon_report, coupon_admin;
 -- functions. They are pure or `security definer`.
 grant execute on function
   rules.format_id(text, uuid), rules.parse_id(text, text),
-  rules.format_amount(bigint, int, text), rules.summarize_day(int, int, date),
+  rules.format_amount(bigint, int, text),
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
   rules.is_key_in_use(text)
 to coupon_report, coupon_admin;

@@ -76,6 +76,11 @@ const ledgerCorruptions: typeof couponCorruptions = {
       "entry_type = 'REDEMPTION'",
     ),
     "a ledger entry gets another currency": change("ledger_entry", "currency = 'CHF'"),
+    "a reversal gets a currency that sorts after its redemption's": change(
+      "ledger_entry",
+      "currency = 'USD'",
+      "entry_type = 'REVERSAL'",
+    ),
     "the ledger entry of a reversal is deleted": remove("ledger_entry", "entry_type = 'REVERSAL'"),
     "a lock gets a ledger entry": insertCopy("ledger_entry", "entry_type = 'REDEMPTION'", {
       entry_id: "(select r.redemption_id from core.redemption r where r.status = 'LOCKED')",
@@ -160,12 +165,32 @@ const statementCorruptions: typeof couponCorruptions = {
   "summary matches the ledger": {
     "a line of a summary is changed": change("statement_line", "redemption_minor = redemption_minor + 1"),
     "a line of a summary is deleted": remove("statement_line"),
+    "a line of a summary names another merchant": change("statement_line", "merchant_id = merchant_id + 1"),
+    "a line of a summary counts a redemption as a reversal": change(
+      "statement_line",
+      "redemption_count = 0, reversal_count = reversal_count + redemption_count",
+    ),
+    "a line of a summary is split into its redemptions and its reversals": together(
+      insertCopy("statement_line", "redemption_count > 0 and reversal_count > 0", {
+        number: "99",
+        redemption_count: "0",
+        redemption_minor: "0",
+      }),
+      `update core.statement_line set reversal_count = 0, reversal_minor = 0
+       where redemption_count > 0 and reversal_count > 0`,
+    ),
+    "a summary has a line for a merchant without entries": insertCopy("statement_line", "true", {
+      number: "99",
+      merchant_id: "0",
+      redemption_minor: "0",
+      reversal_minor: "0",
+    }),
   },
   "days before the open day are closed": {
     "the statement of a closed day is deleted": remove("statement", "entry_count > 0"),
   },
   "open day and later days are not closed": {
-    "a closed day is opened again": change("ledger_book", "open_on = open_on - 1"),
+    "a closed day is opened again": change("ledger_book", "open_on = open_on - 1", "tenant_id <> party_id"),
   },
   "ready statement has its event": {
     "the event of a ready statement is deleted": remove("event", event("reconciliation.ready")),

@@ -1,13 +1,12 @@
 -- Computes the summary of a business day from its postings and the ledger. Reads rows of that day
--- only (see rules.posted_entry), and each name once per line. Security definer, because an
--- invariant view calls it, and views call functions with the rights of their reader.
+-- only (see rules.posted_entry), and each name once per line.
 create or replace function rules.summarize_day(
   p_tenant_id int, p_distributor_id int, p_business_date date,
   out merchant_id int, out template_id int, out currency text, out merchant text, out template text,
   out redemption_count int, out redemption_minor bigint,
   out reversal_count int, out reversal_minor bigint)
 returns setof record
-language sql stable security definer
+language sql stable
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off
 begin atomic
