@@ -56,6 +56,12 @@ function bodyOf(request_id: string, coupon: string, { order, currency, items }: 
   return order === undefined ? fields : `${fields.slice(0, -1)},"order_amount":${order}}`;
 }
 
+// The discount that a query shows, as it is written; null: none.
+async function query(by: Client, coupon: string): Promise<string | null> {
+  const { text } = await by.post("/v1/coupons/query", { coupon, merchant: "mch_1" });
+  return /"discount_amount":([^,}]+)/.exec(text)?.[1] ?? null;
+}
+
 type Outcome = { outcome: string; request_id: string; json: any };
 
 // The outcome is written as in the cases: a discount, the code of a refusal, or 400 with the paths of bad fields.
@@ -96,9 +102,11 @@ for (const variant of ["A", "B"] as const) {
         const [coupon, name] = [codes[index]!, JSON.stringify(ask)];
         const lock = await send(by, "/v1/coupons/lock", coupon, ask);
         t.equal(lock.outcome, expected, `lock ${name}`);
+        t.equal(await query(by, coupon), variant === "A" ? expected : null, `query after lock ${name}`);
         await by.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon, lock_request_id: lock.request_id });
         const redeem = await send(by, "/v1/coupons/redeem", coupon, ask);
         t.equal(redeem.outcome, expected, `redeem ${name}`);
+        t.equal(await query(by, coupon), variant === "A" ? expected : null, `query after redeem ${name}`);
         const [entry] = await service.owner.rows(
           "select amount_minor, currency from core.ledger_entry where rules.format_id('red', entry_id) = $1",
           [redeem.json.redemption],
