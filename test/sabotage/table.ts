@@ -7,6 +7,7 @@ import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
 import { ownerGuards } from "./owners.ts";
+import { reportGuards } from "./reports.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
 import { workerGuards } from "./worker.ts";
@@ -22,4 +23,5 @@ export const sabotages: Sabotage[] = [
   ...operationGuards,
   ...dockerGuards,
   ...numberGuards,
+  ...reportGuards,
 ];

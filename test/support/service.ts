@@ -10,6 +10,7 @@ import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
+import type { Metrics } from "../../src/common/metrics-server.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
@@ -54,7 +55,7 @@ export type Existing = { address: Address; masterKeyText?: string };
 export async function startService(
   t: Teardown,
   file: unknown = document,
-  options: Options & { on?: Existing } = {},
+  options: Options & { on?: Existing; metrics?: Metrics } = {},
   limited: Partial<Limits> = {},
 ): Promise<Running> {
   const { address, drop } =
@@ -74,7 +75,7 @@ export async function startService(
   const serveLog = createLog("info", lines);
   const limits = { ...defaultLimits, ...limited };
   const listening = await listen({ host: "127.0.0.1", port: 0, limits }, serveLog);
-  const service = await serve({ address, keys, limits, listening, log: serveLog });
+  const service = await serve({ address, keys, limits, listening, log: serveLog, metrics: options.metrics ?? null });
   t.teardown(async () => {
     closeIdleConnections();
     await service.stop();

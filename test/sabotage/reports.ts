@@ -1,0 +1,80 @@
+// Figures of reports, metrics and invariants that test/story computes itself.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+const tests = ["test/story/story.test.ts"];
+
+export const reportGuards: Sabotage[] = [
+  {
+    name: "report.coupon shows an unreleased coupon as CREATED in Variant B",
+    edits: [edit("db/code/report/coupon.sql", "b.status = 'ALLOCATED', t.variant", "true, t.variant")],
+    tests,
+  },
+  {
+    name: "webhook_health counts time-outs as failures",
+    edits: [edit("db/code/report/webhook_health.sql", "x.http_status is null or ", "")],
+    tests,
+  },
+  {
+    name: "webhook_health counts attempts of 24 hours",
+    edits: [edit("db/code/report/webhook_health.sql", "interval '24 hours'", "interval '30 hours'")],
+    tests,
+  },
+  {
+    name: "a merchant's balance is its own",
+    edits: [edit("db/code/report/merchant_balance.sql", "partition by l.tenant, l.merchant, l.currency\n", "")],
+    tests,
+  },
+  {
+    name: "report.merchant lists the terminals of each store",
+    edits: [edit("db/code/report/merchant.sql", "x.tenant_id = s.tenant_id and x.store_id", "x.store_id")],
+    tests,
+  },
+  {
+    name: "minted coupons do not count as pending",
+    edits: [edit("db/code/jobs/read_metrics.sql", "b.total_count - b.minted_count", "b.total_count")],
+    tests,
+  },
+  {
+    name: "a parked delivery counts as parked",
+    edits: [
+      edit(
+        "db/code/jobs/record_deliveries.sql",
+        "when rules.compute_retry_delay(r.attempt) is null then 'parked'",
+        "when false then 'parked'",
+      ),
+    ],
+    tests,
+  },
+  {
+    name: "the lag of a day counts from its end",
+    edits: [edit("db/code/jobs/read_metrics.sql", "(d.ended_on + 1)::timestamp", "d.ended_on::timestamp")],
+    tests,
+  },
+  {
+    name: "the lag of deliveries leaves out paused webhooks",
+    edits: [
+      edit(
+        "db/code/jobs/read_metrics.sql",
+        "w.disabled_at is null and (w.paused_until is null or w.paused_until <= v_now)",
+        "w.disabled_at is null",
+      ),
+    ],
+    tests,
+  },
+  {
+    name: "the check of a summary does not trust its writer",
+    edits: [
+      edit(
+        "db/code/rules/statement/summarize_day.sql",
+        "sum(e.amount_minor) filter (where e.entry_type = 'REVERSAL')",
+        "sum(-e.amount_minor) filter (where e.entry_type = 'REVERSAL')",
+      ),
+    ],
+    tests: ["test/db/invariants.test.ts"],
+  },
+  {
+    name: "a query shows amounts in the tenant's unit",
+    edits: [edit("db/code/rules/coupon/render_coupon.sql", "p_call.amount_unit)", "'major')")],
+    tests: ["test/db/api/discount.test.ts", ...tests],
+  },
+];
