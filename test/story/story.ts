@@ -102,8 +102,27 @@ async function leaveWork(t: Test, teller: Teller, calendar: Calendar, { A, B }: 
   await mintOne(t, teller, b);
   await orderBatch(teller, a, "tpl_second", 5);
   await voidCoupon(teller, A.fixed.unused.pop()!, "at last");
+  await waitLonger(teller);
   await separateTimes(teller);
   await voidCoupon(teller, B.fixed.unused.pop()!, null);
+}
+
+// One of two batches and one of two statements have waited for minutes.
+async function waitLonger({ psql, books }: Teller): Promise<void> {
+  const batch = books.batches.find(({ status }) => status === "PENDING")!;
+  const statement = books.statements.find(({ readyAt }) => readyAt === null)!;
+  await psql.rows("update core.batch set created_at = created_at - interval '400 seconds' where external_id = $1", [
+    batch.id,
+  ]);
+  await psql.rows(
+    `update core.statement s set closed_at = closed_at - interval '500 seconds'
+     from core.party p
+     where p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
+       and s.tenant_id = $1 and p.external_id = $2 and s.business_date = $3::text::date`,
+    [statement.tenant.number, statement.distributor, statement.date],
+  );
+  batch.createdAt = shift(batch.createdAt, -400);
+  statement.closedAt = shift(statement.closedAt, -500);
 }
 
 // A worker has minted one of three coupons, and still has the lease.
