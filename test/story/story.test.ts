@@ -1,12 +1,14 @@
-// Report views and metrics by value. The story keeps its own books, and every column of every report view and every
-// sample of every metric must agree with them. A view, column or metric without an expectation fails here.
+// Report views, metrics and answers by value. The story keeps its own books, and every column of every report view and
+// every sample of every metric must agree with them. A view, column or metric without an expectation fails here.
 import t from "tap";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { createLog } from "../../src/common/log.ts";
 import { scrape } from "../support/scrape.ts";
+import { expectBatch, expectFeed, expectQuery, expectStatement, readTimes } from "./expected/answers.ts";
 import { compareFiles } from "./expected/files.ts";
 import { compareView, expectAll, openReader } from "./expected/views.ts";
 import { expectMetrics, readSamples, type Sample } from "./expected/metrics.ts";
+import { keys } from "./tenants.ts";
 import { tellStory, type Story } from "./story.ts";
 
 let story: Story;
@@ -38,6 +40,31 @@ t.test("Each line of each statement's files has the figures of the story", (t) =
   t.equal(finished.length, 3);
   for (const statement of finished) compareFiles(t, statement);
   t.end();
+});
+
+t.test("Each answer about a coupon, a batch, a feed or a statement has the values of the story", async (t) => {
+  const { books, service } = story;
+  const compare = (seen: unknown, wanted: unknown, what: string) => t.strictSame(readTimes(seen, wanted), wanted, what);
+  for (const coupon of books.coupons.filter(({ code }) => code !== "")) {
+    const { till } = keys[coupon.batch.tenant.variant];
+    const { json } = await service.as(till).post("/v1/coupons/query", { coupon: coupon.code, merchant: "mch_kiosk" });
+    compare(json.coupon, expectQuery(story, coupon), `query of ${coupon.batch.template} ${coupon.number}`);
+  }
+  for (const batch of books.batches) {
+    const { json } = await service.as(keys[batch.tenant.variant].maker).get(`/v1/batches/${batch.id}`);
+    compare(json.batch, expectBatch(batch), `batch of ${batch.template}`);
+  }
+  for (const [tenant, party] of [
+    [books.tenants[0]!, null],
+    [books.tenants[1]!, "pty_one"],
+  ] as const) {
+    const by = service.as(keys[tenant.variant].maker);
+    const { json } = await by.get("/v1/events?limit=1000");
+    compare(json.events, expectFeed(story, tenant, party), `feed of ${tenant.id}`);
+    const list = (await by.get("/v1/reconciliations")).json.reconciliations;
+    const finished = books.statements.filter((one) => one.tenant === tenant && one.files !== null);
+    compare(list, finished.map(expectStatement), `statements of ${tenant.id}`);
+  }
 });
 
 t.test("The metrics of the self-check count the violations of each invariant", async (t) => {
