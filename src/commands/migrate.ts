@@ -6,6 +6,21 @@ import { databaseSettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { readStatus, type Status } from "../migration/applied.ts";
 import { dryRun, migrate } from "../migration/migrate.ts";
+import { formatJson, json } from "./table.ts";
+
+/** The same as a document for programs. */
+const describeStatus = ({ migrations, pending, unknown, code, isCodeCurrent }: Status) => ({
+  migrations: [
+    ...migrations.map(({ name, at }) => ({
+      name,
+      status: unknown.includes(name) ? "unknown" : "applied",
+      applied_at: at.toISOString(),
+    })),
+    ...pending.map((name) => ({ name, status: "pending", applied_at: null })),
+  ],
+  code: isCodeCurrent ? "current" : code === null ? "not loaded" : "another version",
+  is_up_to_date: pending.length === 0 && unknown.length === 0 && isCodeCurrent,
+});
 
 function formatStatus({ migrations, pending, unknown, code, isCodeCurrent }: Status): string {
   return [
@@ -27,20 +42,27 @@ export const command = defineCommand({
     "one transaction. The database is DATABASE_URL, or else the embedded server that npm start runs in DATA_DIR. " +
     "It is safe to run again, and several at once. --dry-run holds the same locks for about half a second, and does " +
     "not try online migrations.",
-  forms: ["[--status | --dry-run]"],
+  forms: ["[--status [--json] | --dry-run]"],
   flags: {
     status: { type: "switch", about: "lists the migrations and whether the functions are current; changes nothing" },
     "dry-run": {
       type: "switch",
       about: "prints what a migrate would do, and rolls it back",
     },
+    json,
   },
   settings: databaseSettings,
   examples: ["", "--status"],
-  refuse: ({ flags }) => (flags.status && flags["dry-run"] ? "--status and --dry-run exclude each other" : null),
+  refuse({ flags }) {
+    if (flags.status && flags["dry-run"]) return "--status and --dry-run exclude each other";
+    return flags.json && !flags.status ? "--json belongs to --status" : null;
+  },
   async run({ flags }) {
     const address = findAddress(readConfig());
-    if (flags.status) return console.log(formatStatus(await readStatus(address)));
+    if (flags.status) {
+      const status = await readStatus(address);
+      return console.log(flags.json ? formatJson(describeStatus(status)) : formatStatus(status));
+    }
     const wasOutdated = await (flags["dry-run"] ? dryRun : migrate)(address, console.log);
     if (!wasOutdated) console.log("database is up to date");
   },

@@ -1,6 +1,6 @@
-// npm run statements -- verify renders the files of every ready statement again, detail from the ledger and summary
-// from its stored lines. It compares rows, bytes and sha256 with the stored values, and each summary with the sum of
-// its details. It prints the differences.
+// coupon statements: list shows which days are closed. verify renders the files of every ready statement again: detail
+// from the ledger, and summary from its stored lines. It compares rows, bytes and sha256 with the stored values, and
+// each summary with the sum of its details. It prints the differences.
 import { defineCommand, groupCommands } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
 import { databaseSettings } from "../common/settings.ts";
@@ -8,6 +8,7 @@ import { columns, measureFile, type Kind, type Line, type Measure } from "../com
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { withAdminDatabase } from "./admin-database.ts";
+import { formatJson, formatRows, json } from "./table.ts";
 
 const statementsPerPage = 100;
 
@@ -122,31 +123,64 @@ function reader(kind: Kind, fields: Line["fields"]): Field {
 // Both files write amounts with the currency's decimals, so the digits are minor units.
 const toMinor = (amount: string) => BigInt(amount.replace(".", ""));
 
+const list = defineCommand({
+  name: "list",
+  about: "Lists the statements of closed business days, newest first. Those without ready_at have no files yet.",
+  words: {
+    tenant: { about: "only this tenant, ten_…", isOptional: true },
+    distributor: { about: "only this distributor of it, pty_…", isOptional: true },
+  },
+  flags: { limit: { type: "count", value: "N", about: "at most so many rows", default: 100 }, json },
+  settings: databaseSettings,
+  examples: ["ten_acme --limit 7", "ten_acme pty_maker --json"],
+  async run({ words, flags }) {
+    const rows = await withDatabase((database) =>
+      database.rows(
+        `select tenant, distributor, business_date::text, closed_at, ready_at, entry_count, detail_bytes::float8,
+                summary_rows, summary_bytes::float8
+         from report.statement
+         where tenant = coalesce($1, tenant) and distributor = coalesce($2, distributor)
+         order by business_date desc, tenant, distributor
+         limit $3`,
+        [words.tenant ?? null, words.distributor ?? null, flags.limit],
+      ),
+    );
+    console.log(formatRows(rows, flags));
+  },
+});
+
 const verifyCommand = defineCommand({
   name: "verify",
   about:
     "Recomputes every closed statement from the ledger and compares. It prints each difference, and how many " +
     "statements it checked.",
+  flags: { json },
   settings: databaseSettings,
-  examples: [""],
+  examples: ["", "--json"],
   exitCodes: "0 no differences, 1 differences or failed",
-  async run() {
-    let [checked, wrong] = [0, 0];
-    await withAdminDatabase(findAddress(readConfig()), "coupon statements", async (database) => {
-      for await (const { statement, differences } of verify(database)) {
+  async run({ flags }) {
+    const wrong: Verdict[] = [];
+    let checked = 0;
+    await withDatabase(async (database) => {
+      for await (const verdict of verify(database)) {
         checked += 1;
-        if (differences.length > 0) wrong += 1;
-        for (const difference of differences) console.log(`${statement}: ${difference}`);
+        if (verdict.differences.length > 0) wrong.push(verdict);
+        if (!flags.json)
+          for (const difference of verdict.differences) console.log(`${verdict.statement}: ${difference}`);
       }
     });
-    console.log(`${checked} statements checked, ${wrong === 0 ? "no differences" : `${wrong} differ`}`);
-    if (wrong > 0) process.exitCode = 1;
+    const found = wrong.length === 0 ? "no differences" : `${wrong.length} differ`;
+    console.log(flags.json ? formatJson({ checked, wrong }) : `${checked} statements checked, ${found}`);
+    if (wrong.length > 0) process.exitCode = 1;
   },
 });
 
+const withDatabase = <T>(run: (database: Database) => Promise<T>): Promise<T> =>
+  withAdminDatabase(findAddress(readConfig()), "coupon statements", run);
+
 export const command = groupCommands({
   name: "statements",
-  about: "Checks the statements of closed business days.",
+  about: "Lists and checks the statements of closed business days.",
   settings: databaseSettings,
-  commands: [verifyCommand],
+  commands: [list, verifyCommand],
 });

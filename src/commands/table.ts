@@ -1,5 +1,19 @@
-// A plain table. Cells may quote a receiver, so control characters are replaced: a terminal might execute them.
-export function formatTable(rows: Record<string, unknown>[]): string {
+// Rows as a plain table or as JSON. They may quote a receiver, and a terminal might execute control characters: the
+// table replaces them, and JSON escapes them.
+type Row = Record<string, unknown>;
+
+export const json = { type: "switch", about: "prints one JSON document" } as const;
+
+export const formatRows = (rows: Row[], flags: { json: boolean }): string =>
+  flags.json ? formatJson(rows) : formatTable(rows);
+
+export function formatJson(value: unknown): string {
+  const escape = (text: string) =>
+    text.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return JSON.stringify(value, null, 2).replace(/[^\P{C}\n]/gu, escape);
+}
+
+function formatTable(rows: Row[]): string {
   if (rows.length === 0) return "none";
   const cells = [Object.keys(rows[0]!), ...rows.map((row) => Object.values(row).map(show))];
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((line) => line[column]!.length)));

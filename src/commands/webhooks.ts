@@ -11,7 +11,7 @@ import type { MasterKeys } from "../crypto/keys.ts";
 import { keySettings } from "../common/settings.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
-import { formatTable } from "./table.ts";
+import { formatRows, json } from "./table.ts";
 
 type Context = { database: Database; keys: MasterKeys };
 
@@ -27,18 +27,20 @@ const status = defineCommand({
   name: "status",
   about: "Shows how deliveries to each subscriber go, in numbers.",
   words: { tenant: anyTenant, party: anyParty },
+  flags: { json },
   settings,
-  examples: ["", "ten_acme pty_maker"],
-  run: async ({ words }, { database }: Context) =>
-    formatTable(
+  examples: ["", "ten_acme pty_maker --json"],
+  run: async ({ words, flags }, { database }: Context) =>
+    formatRows(
       await database.rows(
-        `select tenant, party, health, waiting, failing, parked, oldest_waiting_at, attempts_24h, failures_24h,
-                round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
+        `select tenant, party, health, waiting::int, failing::int, parked::int, oldest_waiting_at,
+                attempts_24h::int, failures_24h::int, round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
          from report.webhook_health
          where tenant = coalesce($1, tenant) and party = coalesce($2, party)
          order by tenant, party`,
         [words.tenant ?? null, words.party ?? null],
       ),
+      flags,
     ),
 });
 
@@ -46,11 +48,11 @@ const parked = defineCommand({
   name: "parked",
   about: "Lists parked deliveries, oldest first. They were given up after their last attempt.",
   words: { tenant: anyTenant, party: anyParty },
-  flags: { limit },
+  flags: { limit, json },
   settings,
   examples: ["ten_acme --limit 20"],
   run: async ({ words, flags }, { database }: Context) =>
-    formatTable(
+    formatRows(
       await database.rows(
         `select tenant, party, event, event_type, recorded_at, attempt_count as attempts, parked_at, last_error
          from report.delivery
@@ -59,6 +61,7 @@ const parked = defineCommand({
          limit $3`,
         [words.tenant ?? null, words.party ?? null, flags.limit],
       ),
+      flags,
     ),
 });
 
@@ -66,11 +69,11 @@ const log = defineCommand({
   name: "log",
   about: "Shows attempts of the last 30 days, newest first.",
   words: { tenant, party },
-  flags: { limit },
+  flags: { limit, json },
   settings,
   examples: ["ten_acme pty_maker --limit 20"],
   run: async ({ words, flags }, { database }: Context) =>
-    formatTable(
+    formatRows(
       await database.rows(
         `select attempted_at, event, attempt, http_status, duration_ms, error
          from report.delivery_attempt
@@ -79,6 +82,7 @@ const log = defineCommand({
          limit $3`,
         [words.tenant, words.party, flags.limit],
       ),
+      flags,
     ),
 });
 

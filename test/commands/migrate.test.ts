@@ -6,6 +6,7 @@ import t from "tap";
 import { type Address, formatUrl } from "../../src/common/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { listCode, listMigrations } from "../../src/migration/db-files.ts";
+import { asOwner } from "../support/as-owner.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { change, copyCheckout } from "../support/copy.ts";
 import { createDatabase, createEmptyDatabase } from "../support/database.ts";
@@ -26,6 +27,35 @@ async function run(args: string[], { folder, env = {} }: Options): Promise<Resul
 
 const reach = (address: Address): Record<string, string> => ({ DATABASE_URL: formatUrl(address) });
 const isoTime = "\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z";
+
+t.test("--status --json is a document of the same facts", async (t) => {
+  const readDocument = async (address: Address): Promise<unknown> =>
+    JSON.parse((await run(["--status", "--json"], { env: reach(address) })).stdout);
+  const empty = await createEmptyDatabase();
+  t.teardown(empty.drop);
+  t.strictSame(await readDocument(empty.address), {
+    migrations: listMigrations().map((name) => ({ name, status: "pending", applied_at: null })),
+    code: "not loaded",
+    is_up_to_date: false,
+  });
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  await asOwner(address, "insert into core.migration (name, sha256) values ('999-future', '')");
+  const applied = await asOwner<{ name: string; at: Date }>(
+    address,
+    "select name, applied_at as at from core.migration order by position",
+  );
+  t.strictSame(await readDocument(address), {
+    migrations: applied.map(({ name, at }) => ({
+      name,
+      status: name === "999-future" ? "unknown" : "applied",
+      applied_at: at.toISOString(),
+    })),
+    code: "current",
+    is_up_to_date: false,
+  });
+  t.match(await run(["--json"], {}), { code: 2, stdout: "", stderr: /^--json belongs to --status\n/ });
+});
 
 t.test("--status lists every migration as pending on an empty database, and creates nothing", async (t) => {
   const { address, drop } = await createEmptyDatabase();

@@ -1,6 +1,6 @@
 // npm run statements -- verify: finished statements are compared with the ledger.
 import t from "tap";
-import { verify } from "../../src/commands/statements.ts";
+import { verify, type Verdict } from "../../src/commands/statements.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { runProgram } from "../support/program.ts";
 import { startStatementFixture } from "../support/statement-fixture.ts";
@@ -14,6 +14,10 @@ t.test("verify finds changes made with triggers disabled, and names the statemen
     code: 0,
     stdout: "6 statements checked, no differences\n",
     stderr: "",
+  });
+  t.strictSame(JSON.parse((await runProgram(service, "statements", ["verify", "--json"])).stdout), {
+    checked: 6,
+    wrong: [],
   });
   t.match(await runProgram(service, "statements", []), { code: 2, stdout: "", stderr: /\nusage: / });
 
@@ -38,6 +42,14 @@ t.test("verify finds changes made with triggers disabled, and names the statemen
   );
   const { code, stdout } = await runProgram(service, "statements", ["verify"]);
   t.equal(code, 1);
+  const document = await runProgram(service, "statements", ["verify", "--json"]);
+  const { checked, wrong } = JSON.parse(document.stdout) as { checked: number; wrong: Verdict[] };
+  t.strictSame({ code: document.code, checked }, { code: 1, checked: 6 });
+  t.equal(
+    wrong.flatMap(({ statement, differences }) => differences.map((each) => `${statement}: ${each}\n`)).join(""),
+    stdout.slice(0, stdout.indexOf("6 statements checked")),
+    "the document has the differences of the text",
+  );
   const lines = stdout.trimEnd().split("\n");
   t.equal(lines.pop(), "6 statements checked, 5 differ");
   const differencesOf = (party: string) =>
@@ -60,6 +72,38 @@ t.test("verify finds changes made with triggers disabled, and names the statemen
   t.match(differencesOf(parties[4]!), [/^summary\.csv: sha256 is/]);
   t.strictSame(differencesOf(parties[5]!), []);
 });
+
+t.test("list shows statements newest first, as a table and as JSON", async (t) => {
+  const { service, books, parties, end } = await startStatementFixture(t, 2);
+  await end(parties[0]!);
+  await end(parties[1]!);
+  await books.close();
+  const rows = await service.owner.rows<Record<string, unknown>>(
+    `select tenant, distributor, business_date::text, closed_at, ready_at, entry_count, detail_bytes::int,
+            summary_rows, summary_bytes::int
+     from report.statement order by business_date desc, distributor`,
+  );
+  const expected: Record<string, unknown>[] = rows.map((row) => ({
+    ...row,
+    closed_at: toIso(row["closed_at"]),
+    ready_at: toIso(row["ready_at"]),
+  }));
+  const list = async (...args: string[]) => (await runProgram(service, "statements", ["list", ...args])).stdout;
+  t.equal(rows.length, 2);
+  t.strictSame(JSON.parse(await list("--json")), expected);
+  t.strictSame(JSON.parse(await list("ten_many", parties[1]!, "--json")), [
+    expected.find(({ distributor }) => distributor === parties[1]),
+  ]);
+  t.strictSame(JSON.parse(await list("--limit", "1", "--json")), expected.slice(0, 1));
+  t.equal(await list("ten_other", "--json"), "[]\n");
+  const lines = (await list()).trimEnd().split("\n");
+  t.strictSame(
+    lines.map((line) => line.split(/ +/)),
+    [Object.keys(expected[0]!), ...expected.map((row) => Object.values(row).map(String))],
+  );
+});
+
+const toIso = (at: unknown): string => (at as Date).toISOString();
 
 t.test("verify checks every statement, however many pages their list has", async (t) => {
   const days = 60;

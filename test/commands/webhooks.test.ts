@@ -1,5 +1,5 @@
 // npm run webhooks: the commands of an operator.
-import t from "tap";
+import t, { type Test } from "tap";
 import { chooseCommand } from "../../src/common/command.ts";
 import { webhooks } from "../../src/commands/webhooks.ts";
 import { runProgram } from "../support/program.ts";
@@ -16,6 +16,22 @@ import {
 async function runCommand(context: ReturnType<typeof contextOf>, args: string[]): Promise<string> {
   const { command, args: rest } = chooseCommand(webhooks, args);
   return command.read(rest)(context);
+}
+
+/** --json gives the same rows: numbers as numbers, times as ISO 8601, null as null. */
+async function checkJson(t: Test, { service }: Subscribed, run: (...args: string[]) => Promise<string>) {
+  const [first, second] = JSON.parse(await run("status", "--json")) as Record<string, unknown>[];
+  t.match(first, { tenant, party: "pty_s1", health: "failing", waiting: 3, failing: 3, parked: 0, failures_24h: 3 });
+  t.match(second, { tenant, party: "pty_s2", health: "healthy", waiting: 0, parked: 0, oldest_waiting_at: null });
+  const attempts = await service.owner.rows<Record<string, unknown>>(
+    `select attempted_at, event, attempt, http_status, duration_ms, error from report.delivery_attempt
+     where party = 'pty_s1' order by attempted_at desc, event`,
+  );
+  t.strictSame(
+    JSON.parse(await run("log", tenant, "pty_s1", "--json")),
+    attempts.map((row) => ({ ...row, attempted_at: (row["attempted_at"] as Date).toISOString() })),
+  );
+  t.equal(await run("parked", tenant, "--json"), "[]");
 }
 
 const contextOf = ({ service }: Subscribed) => ({ database: service.admin, keys: service.keys });
@@ -42,6 +58,7 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
   const log = await run("log", tenant, "pty_s1");
   for (const event of events) t.match(log, new RegExp(`${event} +1 +500 +\\d+ +-$`, "m"));
   t.equal((await run("log", tenant, "pty_s1", "--limit", "1")).split("\n").length, 2);
+  await checkJson(t, fixture, run);
 
   await fixture.service.owner.rows("update core.delivery set attempt_count = 9");
   await passTime(fixture);
