@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
 import { messageOf } from "../common/program.ts";
+import { withProgress } from "../common/progress.ts";
 import { keySettings } from "../common/settings.ts";
 import { createCodeFinder } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -151,9 +152,12 @@ export const command = defineCommand({
     const document = await readDocument(file);
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
-    const applied = await withAdminDatabase(address, "coupon apply", async (database) => {
-      await checkKeys(database, keys);
-      return apply(database, keys, document);
+    const applied = await withProgress(async (progress) => {
+      progress.show(`applying ${file === "-" ? "standard input" : file}`);
+      return withAdminDatabase(address, "coupon apply", async (database) => {
+        await checkKeys(database, keys);
+        return apply(database, keys, document);
+      });
     });
     process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);
   },

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { stringify } from "csv-stringify/sync";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
+import { type Progress, withProgress } from "../common/progress.ts";
 import { keySettings } from "../common/settings.ts";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -25,6 +26,7 @@ export async function* exportCodes(
   keys: MasterKeys,
   batch: string,
   isUnreleased: boolean,
+  onPage: (done: number, total: number) => void = () => {},
 ): AsyncGenerator<IssuedCode[]> {
   const [opened] = await database.rows<Export>(
     "select tenant_id, batch_id, salt, key_version, total_count from admin.open_export($1, $2)",
@@ -50,6 +52,7 @@ export async function* exportCodes(
       return { coupon_id, code };
     });
     after = last.number;
+    onPage(after, total_count);
   }
 }
 
@@ -63,12 +66,19 @@ async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
 }
 
 // A reader that stops early (head, or a full disk downstream) must not look like a bug in this program.
-function endOnClosedOutput(): void {
+function endOnClosedOutput(progress: Progress): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    progress.clear();
     console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
     process.exit(1);
   });
 }
+
+// On a terminal, the codes themselves show how far the export is.
+const showPages = (progress: Progress) => (done: number, total: number) => {
+  if (process.stdout.isTTY) return;
+  progress.show(`${done.toLocaleString("en")} of ${total.toLocaleString("en")} codes`);
+};
 
 async function write(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, "drain");
@@ -94,7 +104,6 @@ export const command = defineCommand({
     return flags.destroy === (flags.reason !== undefined) ? null : "--destroy and --reason WHY belong together";
   },
   async run({ words: { batch }, flags }) {
-    endOnClosedOutput();
     const config = readConfig();
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
@@ -104,7 +113,10 @@ export const command = defineCommand({
         await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason]);
         console.error(`${batch}: salt deleted; its codes cannot be derived again`);
       } else {
-        await writeCsv(exportCodes(database, keys, batch, flags.unreleased));
+        await withProgress((progress) => {
+          endOnClosedOutput(progress);
+          return writeCsv(exportCodes(database, keys, batch, flags.unreleased, showPages(progress)));
+        });
       }
     });
   },

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineCommand } from "../common/command.ts";
 import { readConfig, type Config } from "../common/config.ts";
+import { withProgress } from "../common/progress.ts";
 import { keySettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
@@ -127,13 +128,16 @@ async function readCodes(config: Config, batch: string): Promise<Codes> {
 }
 
 async function waitUntilMinted(maker: Client, batch: string): Promise<void> {
-  for (const end = Date.now() + 60_000; Date.now() < end; await sleep(200)) {
-    const answer = await maker.get(`/v1/batches/${batch}`);
-    if (answer.json?.batch?.status === "PENDING") continue;
-    print("Wait until it is minted", `GET /v1/batches/${batch}`, answer);
-    return check(answer, success);
-  }
-  throw new Error(`${batch} was not minted within a minute: is a worker running?`);
+  const answer = await withProgress(async (progress) => {
+    progress.show("waiting for the mint");
+    for (const end = Date.now() + 60_000; Date.now() < end; await sleep(200)) {
+      const answer = await maker.get(`/v1/batches/${batch}`);
+      if (answer.json?.batch?.status !== "PENDING") return answer;
+    }
+    throw new Error(`${batch} was not minted within a minute: is a worker running?`);
+  });
+  print("Wait until it is minted", `GET /v1/batches/${batch}`, answer);
+  check(answer, success);
 }
 
 async function post(title: string, client: Client, path: string, body: Body, expected = success): Promise<Body> {

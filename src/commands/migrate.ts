@@ -2,6 +2,7 @@
 // src/migration/migrate.ts says how.
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
+import { withProgress } from "../common/progress.ts";
 import { databaseSettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { readStatus, type Status } from "../migration/applied.ts";
@@ -63,7 +64,14 @@ export const command = defineCommand({
       const status = await readStatus(address);
       return console.log(flags.json ? formatJson(describeStatus(status)) : formatStatus(status));
     }
-    const wasOutdated = await (flags["dry-run"] ? dryRun : migrate)(address, console.log);
+    const wasOutdated = await withProgress((progress) => {
+      const log = (line: string): void => {
+        progress.clear();
+        console.log(line);
+      };
+      progress.show("connecting");
+      return (flags["dry-run"] ? dryRun : migrate)(address, log, progress.show);
+    });
     if (!wasOutdated) console.log("database is up to date");
   },
 });

@@ -29,10 +29,13 @@ export interface Loaded {
 }
 
 /** Loads every file, after the files that it uses: a failed attempt would be an ERROR in the server's log. */
-export async function loadCode(session: Session): Promise<Loaded> {
+export async function loadCode(session: Session, onStep: (step: string) => void = () => {}): Promise<Loaded> {
   const files = orderByUse(listCode());
   const before = await listObjects(session);
-  for (const file of files) await loadFile(session, file);
+  for (const [index, file] of files.entries()) {
+    onStep(`loading functions and views: ${index + 1} of ${files.length}`);
+    await loadFile(session, file);
+  }
   return { count: files.length, ...(await sweep(session, before)) };
 }
 

@@ -22,17 +22,18 @@ const lockKey = "109324429684590";
 /** After this time, migrate gives up: an operator has to find the session that holds the lock. */
 const giveUpAfterMs = 60_000;
 
-/** Returns false if the database was up to date already. */
-export async function migrate(address: Address, log: Log = () => {}): Promise<boolean> {
-  return withOutdatedDatabase(address, log, async (session, codeHash) => {
+/** Returns false if the database was up to date already. `onStep` is told what is under way. */
+export async function migrate(address: Address, log: Log = () => {}, onStep: Log = () => {}): Promise<boolean> {
+  return withOutdatedDatabase(address, { log, onStep }, async (session, codeHash) => {
     await makeRoles(session);
     await runScript(session, readScript("worker.sql"), "db/worker.sql");
     const { migrations, loaded } = await retryWhileLocked(session, log, async (applied) => {
       await session.run(begin);
-      const changed = await change(session, applied, codeHash);
+      const changed = await change(session, applied, codeHash, { onStep });
       await session.run("commit");
       return changed;
     });
+    onStep("waiting for calls of functions that are dropped");
     await dropWhenUnused(session, loaded.unusedRoutines);
     log(
       migrations.length > 0
@@ -43,15 +44,15 @@ export async function migrate(address: Address, log: Log = () => {}): Promise<bo
 }
 
 /** Does what `migrate` does in one transaction, rolls it back, and logs what a migrate would do. */
-export async function dryRun(address: Address, log: Log): Promise<boolean> {
-  return withOutdatedDatabase(address, log, async (session, codeHash) => {
+export async function dryRun(address: Address, log: Log, onStep: Log): Promise<boolean> {
+  return withOutdatedDatabase(address, { log, onStep }, async (session, codeHash) => {
     const rolesBefore = await listRoles(session);
     const { migrations, loaded, newRoles } = await retryWhileLocked(session, log, async (applied) => {
       await makeRoles(session, { isDryRun: true });
       const newRoles = (await listRoles(session)).filter((role) => !rolesBefore.includes(role));
       await runScript(session, readScript("worker.sql"), "db/worker.sql");
       await session.run(transactionSettings);
-      const changed = await change(session, applied, codeHash, { isDryRun: true });
+      const changed = await change(session, applied, codeHash, { isDryRun: true, onStep });
       await session.run("rollback");
       return { ...changed, newRoles };
     });
@@ -69,13 +70,16 @@ export async function dryRun(address: Address, log: Log): Promise<boolean> {
 /** Calls `act` under the lock of all migrates and returns true, unless the database is up to date. */
 async function withOutdatedDatabase(
   address: Address,
-  log: Log,
+  { log, onStep }: { log: Log; onStep: Log },
   act: (session: Session, codeHash: string) => Promise<void>,
 ): Promise<boolean> {
   const session = openSession(address, { name: "coupon migrate" });
   try {
     await checkServer(session);
-    await takeLock(session, log);
+    await takeLock(session, (line) => {
+      log(line);
+      onStep(line);
+    });
     const applied = await readApplied(session);
     const names = applied.migrations.map(({ name }) => name);
     refuseNewer(names);
@@ -168,10 +172,10 @@ async function change(
   session: Session,
   applied: string[],
   codeHash: string,
-  { isDryRun = false } = {},
+  options: { isDryRun?: boolean; onStep: Log },
 ): Promise<Changed> {
-  const migrations = await runMigrations(session, applied, { isDryRun });
-  const loaded = await loadCode(session);
+  const migrations = await runMigrations(session, applied, options);
+  const loaded = await loadCode(session, options.onStep);
   await runScript(session, readScript("grants.sql"), "db/grants.sql");
   await recordCode(session, codeHash);
   return { migrations, loaded };

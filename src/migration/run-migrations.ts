@@ -30,7 +30,7 @@ export interface RunMigration {
 export async function runMigrations(
   session: Session,
   applied: string[],
-  { isDryRun = false } = {},
+  { isDryRun = false, onStep = (_: string): void => {} } = {},
 ): Promise<RunMigration[]> {
   const client: MigrationClient = {
     run: (text, name) => runScript(session, text, `db/migrations/${name}`),
@@ -43,6 +43,7 @@ export async function runMigrations(
     async loop(_: unknown, files: { abs: string; name: string }[]) {
       for (const file of files) {
         const name = file.name.replace(/\.ts$/, "");
+        onStep(`migrating: ${name}`);
         const { up, isOnline = false } = (await import(pathToFileURL(file.abs).href)) as Migration;
         if (!isOnline) {
           await up(client);

@@ -139,6 +139,31 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/commands/help.test.ts"],
   },
   {
+    name: "coupon finds its folder through links",
+    edits: [edit("bin/coupon", 'while [ -L "$file" ]', "while false")],
+    tests: ["test/commands/coupon.test.ts"],
+  },
+  {
+    name: "coupon needs a Node that is new enough",
+    edits: [edit("bin/coupon", "    v2[4-9].* | v", "    v* | v")],
+    tests: ["test/commands/coupon.test.ts"],
+  },
+  {
+    name: "JSON for a terminal escapes control characters",
+    edits: [edit("src/commands/table.ts", ".replace(/[^\\P{C}\\n]/gu, escape)", "")],
+    tests: ["test/commands/table.test.ts"],
+  },
+  {
+    name: "progress is for a terminal",
+    edits: [edit("src/common/progress.ts", "if (!terminal.isTTY)", "if (terminal.columns === -1)")],
+    tests: ["test/common/progress.test.ts"],
+  },
+  {
+    name: "progress is gone at the end",
+    edits: [edit("src/common/progress.ts", "    line.clear();\n", "")],
+    tests: ["test/common/progress.test.ts"],
+  },
+  {
     name: "ports come before the database",
     edits: [
       edit("src/start.ts", "  const listening = await listen(config, log);\n", ""),
