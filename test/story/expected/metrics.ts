@@ -1,5 +1,6 @@
 // The samples that the metrics must show after the story, by name with labels: a figure, or the least and the most that
 // it may be.
+import { globalAgent } from "node:http";
 import type { Answered, Window } from "../books.ts";
 import { first } from "../books.ts";
 import type { Story } from "../story.ts";
@@ -12,7 +13,7 @@ const zero = { from: 0, to: 0 };
 
 /** `at`: when the metrics were read. */
 export function expectMetrics(story: Story, at: Window): Map<string, Sample> {
-  const samples = { ...expectAnswers(story), ...expectLoad(), ...expectWork(story, at), ...expectAttempts(story) };
+  const samples = { ...expectAnswers(story), ...expectLoad(story), ...expectWork(story, at), ...expectAttempts(story) };
   return new Map(Object.entries(samples));
 }
 
@@ -46,12 +47,16 @@ function expectAnswers({ books }: Story): Record<string, Sample> {
   return samples;
 }
 
-// Nothing is under way when the metrics are read. The client keeps one connection.
-function expectLoad(): Record<string, Sample> {
+// Nothing is under way when the metrics are read. The client keeps its connections open.
+function expectLoad({ service }: Story): Record<string, Sample> {
+  const ofService = Object.entries(globalAgent.freeSockets).filter(([name]) =>
+    name.includes(new URL(service.url).port),
+  );
+  const connections = ofService.flatMap(([, sockets]) => sockets).length;
   const samples: Record<string, Sample> = {
     'coupon_database_up{program="serve"}': 1,
     'coupon_database_up{program="work"}': 1,
-    coupon_http_connections: 1,
+    coupon_http_connections: connections,
     coupon_http_open_requests: 0,
     coupon_calls_waiting: 0,
   };
