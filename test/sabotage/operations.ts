@@ -154,6 +154,11 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/commands/table.test.ts"],
   },
   {
+    name: "completion skips the value of a flag",
+    edits: [edit("src/common/completion.ts", "if [[ -n $flag ]]; then flag=; continue; fi", "flag=")],
+    tests: ["test/common/completion.test.ts"],
+  },
+  {
     name: "progress is for a terminal",
     edits: [edit("src/common/progress.ts", "if (!terminal.isTTY)", "if (terminal.columns === -1)")],
     tests: ["test/common/progress.test.ts"],
