@@ -45,35 +45,44 @@ t.test("coupon works through links such as npm makes, from any folder, also with
   });
 });
 
-t.test("without a Node of the checkout, coupon takes the one in PATH, and says when there is none", async (t) => {
-  const folder = t.testdir();
-  cpSync(path.join(root, "bin"), path.join(folder, "bin"), { recursive: true });
-  const tools = path.join(folder, "tools");
-  mkdirSync(tools);
-  for (const tool of ["dirname", "readlink"]) symlinkSync(`/usr/bin/${tool}`, path.join(tools, tool));
-  const runHere = () => run(path.join(folder, "bin/coupon"), ["codes", "a b"], { PATH: tools });
-  const putNode = (answer: string) =>
-    writeFileSync(
-      path.join(tools, "node"),
-      `#!/bin/sh\n[ "$1" = --version ] && echo ${answer} || printf '%s\\n' "$@"\n`,
-      {
-        mode: 0o755,
-      },
-    );
-  const missing = {
-    code: 1,
-    stdout: "",
-    stderr: /^coupon needs Node 24 or newer, in \S+\/node_modules\/\.bin or in PATH/,
-  };
-  t.match(await runHere(), missing, "no node at all");
-  for (const old of ["v20.20.2", "v23.11.0"]) {
-    putNode(old);
-    t.match(await runHere(), missing, old);
-  }
-  for (const current of ["v24.0.0", "v100.1.0"]) {
-    putNode(current);
-    const { code, stdout, stderr } = await runHere();
-    t.strictSame({ code, stderr }, { code: 0, stderr: "" }, current);
-    t.match(stdout, /\/src\/coupon\.ts\ncodes\na b\n$/, current);
-  }
-});
+t.test(
+  "coupon says when its packages or Node are missing; without a Node of the checkout it takes the one in PATH",
+  async (t) => {
+    const folder = t.testdir();
+    cpSync(path.join(root, "bin"), path.join(folder, "bin"), { recursive: true });
+    const tools = path.join(folder, "tools");
+    mkdirSync(tools);
+    for (const tool of ["dirname", "readlink"]) symlinkSync(`/usr/bin/${tool}`, path.join(tools, tool));
+    const runHere = () => run(path.join(folder, "bin/coupon"), ["codes", "a b"], { PATH: tools });
+    const putNode = (answer: string) =>
+      writeFileSync(
+        path.join(tools, "node"),
+        `#!/bin/sh\n[ "$1" = --version ] && echo ${answer} || printf '%s\\n' "$@"\n`,
+        {
+          mode: 0o755,
+        },
+      );
+    t.strictSame(await runHere(), {
+      code: 1,
+      stdout: "",
+      stderr: `coupon needs its packages: run npm ci in ${folder}\n`,
+    });
+    mkdirSync(path.join(folder, "node_modules"));
+    const missing = {
+      code: 1,
+      stdout: "",
+      stderr: /^coupon needs Node 24 or newer, in \S+\/node_modules\/\.bin or in PATH/,
+    };
+    t.match(await runHere(), missing, "no node at all");
+    for (const old of ["v20.20.2", "v23.11.0"]) {
+      putNode(old);
+      t.match(await runHere(), missing, old);
+    }
+    for (const current of ["v24.0.0", "v100.1.0"]) {
+      putNode(current);
+      const { code, stdout, stderr } = await runHere();
+      t.strictSame({ code, stderr }, { code: 0, stderr: "" }, current);
+      t.match(stdout, /\/src\/coupon\.ts\ncodes\na b\n$/, current);
+    }
+  },
+);
