@@ -111,12 +111,13 @@ async function answerWhileStarting(
   { started, refuse }: Starting,
 ): Promise<void> {
   const headers = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
-  if (splitTarget(request.url!).path === "/healthz") return void response.writeHead(200, headers).end('{"ok":true}');
+  const requestId = newId("req");
+  if (splitTarget(request.url!).path === "/healthz")
+    return void response.writeHead(200, { ...headers, "x-request-id": requestId }).end('{"ok":true}');
   const service = await beforeDeadline(started, performance.now() + waitForStartMs).catch(() => null);
   // The client may be gone.
   if (response.destroyed) return;
   if (service !== null) return void service.handler(request, response);
-  const requestId = newId("req");
   const answer = toAnswer(toProblem(new Unavailable("starting")), requestId);
   refuse({ request_id: requestId, status: answer.status, code: answer.code! });
   response.writeHead(answer.status, { ...headers, "x-request-id": requestId, ...answer.headers }).end(answer.body);
