@@ -1,6 +1,8 @@
 // `npm run serve`: the HTTP side. Several processes may run at once, because none holds state that must survive.
 import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
+import { createReference } from "./http/openapi/reference.ts";
+import { events } from "./http/routes/event.ts";
 import { routes } from "./http/routes/table.ts";
 import { defineCommand } from "./common/command.ts";
 import { ConfigError, readConfig, type Limits } from "./common/config.ts";
@@ -39,12 +41,15 @@ export type ServeParts = {
   address: Address;
   keys: MasterKeys;
   limits: Limits;
+  /** Whether to serve the API description and its page. */
+  hasDocs?: boolean;
   /** Open already, because a program opens its port before it does anything else. */
   listening: Listening;
   log: Logger;
 };
 
-export async function serve({ address, keys, limits, listening, log, metrics = null }: ServeParts): Promise<Service> {
+export async function serve(parts: ServeParts): Promise<Service> {
+  const { address, keys, limits, hasDocs = true, listening, log, metrics = null } = parts;
   const observed = metrics === null ? null : observeServe(metrics);
   const observer = observed?.observer;
   const gate = createGate({
@@ -80,6 +85,7 @@ export async function serve({ address, keys, limits, listening, log, metrics = n
     limits,
     load,
     readiness: createReadiness(gate, checkKeys),
+    pages: hasDocs ? createReference({ routes, events }) : [],
     ...(observer !== undefined && { observer }),
   });
   listening.serve({
@@ -130,7 +136,7 @@ async function serveAlone(): Promise<void> {
   const listening = await listen(config, log);
   const metrics = await startMetrics(config, log);
   if (metrics !== null) running.push(metrics);
-  running.push(await serve({ address, keys, limits: config.limits, listening, log, metrics }));
+  running.push(await serve({ address, keys, limits: config.limits, hasDocs: config.docs, listening, log, metrics }));
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving");
 }
 

@@ -19,6 +19,8 @@ export interface Config {
   feedRetentionDays: number;
   logLevel: string;
   limits: Limits;
+  /** Whether to serve the API description and its page. */
+  docs: boolean;
   /** null: the program serves no metrics. */
   metricsPort: number | null;
   metricsHost: string;
@@ -66,6 +68,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     feedRetentionDays: count("FEED_RETENTION_DAYS", 400, 1, 36_500),
     logLevel: readLogLevel(read("LOG_LEVEL") ?? "info"),
     limits: readLimits(read),
+    docs: readDocs(read("DOCS") ?? "on"),
     metricsPort: read("METRICS_PORT") === null ? null : count("METRICS_PORT", 0, 0, 65_535),
     metricsHost: read("METRICS_HOST") ?? "127.0.0.1",
   };
@@ -132,6 +135,11 @@ function readCidrs(text: string): string[] {
     }
   }
   return cidrs;
+}
+
+function readDocs(text: string): boolean {
+  if (text !== "on" && text !== "off") throw new ConfigError(`DOCS must be on or off, not "${text}"`);
+  return text === "on";
 }
 
 function readLogLevel(text: string): string {

@@ -1,9 +1,17 @@
 // The kinds of fields that requests and provisioning files share. Messages name the rule and never repeat the value.
 import { z } from "zod";
 
-/** `min` to `max` characters, counted as code points. `\P{C}` excludes control characters, NUL and lone surrogates. */
-export const printable = (max: number, min = 1) =>
-  z.string().regex(new RegExp(`^\\P{C}{${min},${max}}$`, "u"), `must be ${min} to ${max} printable characters`);
+/**
+ * `min` to `max` characters, counted as code points. `\P{C}` excludes control characters, NUL and lone surrogates. Not
+ * all languages know that pattern, so the API description states the lengths instead.
+ */
+export function printable(max: number, min = 1) {
+  const pattern = new RegExp(`^\\P{C}{${min},${max}}$`, "u");
+  return z
+    .string()
+    .refine((value) => pattern.test(value), `must be ${min} to ${max} printable characters`)
+    .meta({ minLength: min, maxLength: max });
+}
 
 const tooLarge = "must be below 10^12";
 

@@ -6,6 +6,7 @@ export const programSettings = [...keySettings, "METRICS_PORT", "METRICS_HOST", 
 export const serveSettings = [
   "PORT",
   "HOST",
+  "DOCS",
   "RATE_LIMIT",
   "RATE_LIMIT_BURST",
   "UNKNOWN_CODE_LIMIT",

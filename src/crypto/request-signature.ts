@@ -25,19 +25,27 @@ export function verify(secret: string, signed: Signed, signature: string): boole
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
+/** The headers of a signed request. */
+export const authHeaders = {
+  "x-svc-access-key": /^[A-Za-z0-9_.~-]{1,128}$/,
+  "x-svc-timestamp": /^[0-9]{10}$/,
+  "x-svc-nonce": /^[A-Za-z0-9_-]{16,64}$/,
+  "x-svc-signature": /^[0-9a-f]{64}$/,
+};
+
 /**
  * Returns null if a header is missing or malformed. Node joins a duplicate header with a comma, which no pattern
  * allows.
  */
 export function readAuthHeaders(headers: Record<string, string | string[] | undefined>): AuthHeaders | null {
-  const read = (name: string, pattern: RegExp) => {
+  const read = (name: keyof typeof authHeaders) => {
     const value = headers[name];
-    return typeof value === "string" && pattern.test(value) ? value : null;
+    return typeof value === "string" && authHeaders[name].test(value) ? value : null;
   };
-  const accessKey = read("x-svc-access-key", /^[A-Za-z0-9_.~-]{1,128}$/);
-  const timestamp = read("x-svc-timestamp", /^[0-9]{10}$/);
-  const nonce = read("x-svc-nonce", /^[A-Za-z0-9_-]{16,64}$/);
-  const signature = read("x-svc-signature", /^[0-9a-f]{64}$/);
+  const accessKey = read("x-svc-access-key");
+  const timestamp = read("x-svc-timestamp");
+  const nonce = read("x-svc-nonce");
+  const signature = read("x-svc-signature");
   if (accessKey === null || timestamp === null || nonce === null || signature === null) return null;
   return { accessKey, timestamp, nonce, signature };
 }

@@ -11,7 +11,8 @@ import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { Observer } from "./metrics.ts";
 import { createOperator, type Exchange } from "./operation.ts";
-import { answerProbe, probes, type Probe, type Readiness } from "./probes.ts";
+import type { Page } from "./page.ts";
+import { createProbes, probeNames, type Readiness } from "./probes.ts";
 import { invalid, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
 import { createLimiter } from "./rate-limiter.ts";
 import { findRequestId, parseInput } from "./read-call.ts";
@@ -27,16 +28,18 @@ export type AppParts = {
   load?: AppLoad;
   observer?: Observer;
   readiness: Readiness;
+  /** Beside the health checks. */
+  pages?: readonly Page[];
 };
 
 // The number of requests in progress, also shown as a metric.
 export type AppLoad = { openRequests: number };
 
 export function createApp(parts: AppParts): H3 {
-  const { routes, gate, keys, log, readiness, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
+  const { routes, gate, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
   const limiter = createLimiter(limits, observer?.refused);
   const operate = createOperator({ gate, keys, log, limiter });
-  const match = createMatcher<Route | Probe>([...routes, ...probes]);
+  const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
 
   async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
     // RFC 9112 requires a 400 here. Node would send it without a body.
@@ -44,7 +47,7 @@ export function createApp(parts: AppParts): H3 {
       throw invalid([{ path: "host", message: "the header is required" }]);
     const { route, segments } = match(request.method!, splitTarget(request.url!).path);
     exchange.operation = route.operation;
-    if (!("schema" in route)) return answerProbe(route, readiness);
+    if ("respond" in route) return route.respond(request);
 
     const body = await readBody(request, limits.bodyBytes);
     exchange.body = body;
@@ -81,7 +84,7 @@ export function createApp(parts: AppParts): H3 {
     }
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
-    const isNews = found.status !== 200 || probes.every(({ operation }) => operation !== exchange.operation);
+    const isNews = found.status !== 200 || !probeNames.has(exchange.operation ?? "");
     log[isNews ? "info" : "debug"]({ ...describe(exchange, found, durationMs), reason });
     observer?.answered(exchange.operation, found.status, found.code, durationMs / 1_000);
     const limitFields = exchange.caller === null ? null : limiter.fields(exchange.caller.credential.accessKey);

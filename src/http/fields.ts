@@ -1,4 +1,5 @@
-// The kinds of fields in the routes' schemas. Messages state what is allowed and never repeat the value.
+// The kinds of fields in the routes' schemas. Messages state what is allowed and never repeat the value. JSON Schema
+// cannot express refinements and transforms, so `meta` states their limits for the API description.
 import { z } from "zod";
 import { printable } from "../common/fields.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
@@ -10,20 +11,25 @@ export const externalId = printable(64);
 
 // Free text of at most `max` characters.
 export const text = (max: number) =>
-  z.string().refine((value) => [...value].length <= max, `must be at most ${max} characters`);
+  z
+    .string()
+    .refine((value) => [...value].length <= max, `must be at most ${max} characters`)
+    .meta({ maxLength: max });
 
 // Store and terminal in Variant A: recorded unchanged, only their length is checked. Blank counts as absent.
 export const label = z
   .string()
   .transform((value) => value.trim().normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
-  .transform((value) => (value === "" ? undefined : value));
+  .transform((value) => (value === "" ? undefined : value))
+  .meta({ maxLength: 64, description: "Free text. Trimmed, and empty text counts as absent." });
 
 // A query parameter, which arrives as text.
 export const limit = z
   .string()
   .refine((value) => /^[1-9]\d{0,3}$/.test(value) && Number(value) <= 1_000, "must be an integer from 1 to 1000")
-  .transform(Number);
+  .transform(Number)
+  .meta({ type: "integer", minimum: 1, maximum: 1_000, description: "The most entries of a page; by default 100." });
 
 // Whether a text is an existing day as YYYY-MM-DD.
 export function isDate(value: string): boolean {
@@ -31,9 +37,20 @@ export function isDate(value: string): boolean {
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value) && !value.startsWith("0000");
 }
 
-export const coupon = z.string().transform((value, context) => {
-  const code = normalizeCode(value);
-  if (code !== null) return code;
-  context.addIssue({ code: "custom", message: "must be a code of 16 characters of Crockford Base32" });
-  return z.NEVER;
-});
+export const dateParameter = z.string().refine(isDate, "must be a date such as 2026-01-31").meta({ format: "date" });
+
+export const coupon = z
+  .string()
+  .transform((value, context) => {
+    const code = normalizeCode(value);
+    if (code !== null) return code;
+    context.addIssue({ code: "custom", message: "must be a code of 16 characters of Crockford Base32" });
+    return z.NEVER;
+  })
+  .meta({
+    minLength: 16,
+    maxLength: 64,
+    pattern: "^[ -]*([0-9A-TV-Za-tv-z][ -]*){16}$",
+    description:
+      "The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1.",
+  });

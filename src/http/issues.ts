@@ -15,7 +15,8 @@ export function listIssues(error: z.ZodError, input: unknown): Issue[] {
 }
 
 function describe(issue: z.core.$ZodIssue, value: unknown): string {
-  if (issue.code !== "invalid_type") return issue.message;
+  // A number that is not an integer is an invalid_type too, with the message of its field.
+  if (issue.code !== "invalid_type" || "format" in issue) return issue.message;
   if (value === undefined) return "is required";
   if (issue.expected === "number" && typeof value === "number") return "must be a finite number";
   return /^[aeiou]/.test(issue.expected) ? `must be an ${issue.expected}` : `must be a ${issue.expected}`;

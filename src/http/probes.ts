@@ -2,21 +2,29 @@
 // this program.
 import { beforeDeadline } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
+import type { Page } from "./page.ts";
 import type { Answer } from "./problem.ts";
 
 export type Readiness = (deadline: number) => Promise<boolean>;
-export type Probe = { operation: "healthz" | "readyz"; method: "GET"; path: string };
 
-export const probes: readonly Probe[] = [
-  { operation: "healthz", method: "GET", path: "/healthz" },
-  { operation: "readyz", method: "GET", path: "/readyz" },
-];
+export const probeNames: ReadonlySet<string> = new Set(["healthz", "readyz"]);
 
 const readyWithinMs = 1_500;
 
-export async function answerProbe({ operation }: Probe, readiness: Readiness): Promise<Answer> {
-  if (operation === "readyz") await checkReadiness(readiness);
-  return { status: 200, code: null, body: '{"ok":true}' };
+export function createProbes(readiness: Readiness): Page[] {
+  const succeed = (): Answer => ({ status: 200, code: null, body: '{"ok":true}' });
+  return [
+    { operation: "healthz", method: "GET", path: "/healthz", respond: succeed },
+    {
+      operation: "readyz",
+      method: "GET",
+      path: "/readyz",
+      async respond() {
+        await checkReadiness(readiness);
+        return succeed();
+      },
+    },
+  ];
 }
 
 async function checkReadiness(readiness: Readiness): Promise<void> {

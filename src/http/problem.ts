@@ -1,29 +1,26 @@
-// The errors that the HTTP layer itself returns, in order of precedence. All other errors come from the database, with
+// The errors that the HTTP layer itself returns, with their messages. All other errors come from the database, with
 // bodies of the same shape, and pass through unread.
 import { Unavailable } from "../common/unavailable.ts";
+import { errors, type ErrorCode } from "./errors.ts";
 
-const problems = {
-  ROUTE_NOT_FOUND: [404, "There is no such route."],
-  METHOD_NOT_ALLOWED: [405, "This path does not allow this method; see the Allow header."],
-  PAYLOAD_TOO_LARGE: [413, "The request is too large."],
-  UNSUPPORTED_MEDIA_TYPE: [415, "The body must be uncompressed application/json in UTF-8."],
+const messages = {
+  ROUTE_NOT_FOUND: "There is no such route.",
+  METHOD_NOT_ALLOWED: "This path does not allow this method; see the Allow header.",
+  PAYLOAD_TOO_LARGE: "The request is too large.",
+  UNSUPPORTED_MEDIA_TYPE: "The body must be uncompressed application/json in UTF-8.",
   // One message for all reasons, so that it does not reveal which access keys exist.
-  UNAUTHENTICATED: [401, "The request is not signed by a known credential."],
-  TIMESTAMP_OUT_OF_WINDOW: [401, "x-svc-timestamp is more than 300 seconds off; compare details.server_time."],
-  RATE_LIMITED: [429, "Too many requests; try again later."],
-  INVALID_REQUEST: [400, "The request is not valid; see details.issues."],
-  COUPON_CODE_INVALID: [422, "The code is not a valid coupon code of this service."],
-  INTERNAL_ERROR: [
-    500,
+  UNAUTHENTICATED: "The request is not signed by a known credential.",
+  TIMESTAMP_OUT_OF_WINDOW: "x-svc-timestamp is more than 300 seconds off; compare details.server_time.",
+  RATE_LIMITED: "Too many requests; try again later.",
+  INVALID_REQUEST: "The request is not valid; see details.issues.",
+  COUPON_CODE_INVALID: "The code is not a valid coupon code of this service.",
+  INTERNAL_ERROR:
     "An internal error occurred. The request may or may not have taken effect; retry it with the same request_id.",
-  ],
-  UNAVAILABLE: [
-    503,
+  UNAVAILABLE:
     "The service is unavailable. The request may or may not have taken effect; retry it with the same request_id.",
-  ],
-} as const;
+} as const satisfies Partial<Record<ErrorCode, string>>;
 
-export type ProblemCode = keyof typeof problems;
+export type ProblemCode = keyof typeof messages;
 export type Issue = { path: string; message: string };
 // code: the error code in the body, null for a success.
 export type Answer = {
@@ -33,8 +30,8 @@ export type Answer = {
   headers?: Record<string, string>;
 };
 
-// reason: for the log only.
-type More = { headers?: Record<string, string>; reason?: string };
+// message: instead of the usual one. reason: for the log only.
+type More = { headers?: Record<string, string>; message?: string; reason?: string };
 
 export class Problem extends Error {
   override name = "Problem";
@@ -42,8 +39,9 @@ export class Problem extends Error {
   readonly details: Record<string, unknown> | null;
   readonly headers: Record<string, string>;
   readonly reason: string | undefined;
-  constructor(code: ProblemCode, details: Record<string, unknown> | null = null, { headers = {}, reason }: More = {}) {
-    super(problems[code][1]);
+  constructor(code: ProblemCode, details: Record<string, unknown> | null = null, more: More = {}) {
+    const { headers = {}, message = messages[code], reason } = more;
+    super(message);
     this.code = code;
     this.details = details;
     this.headers = headers;
@@ -65,10 +63,9 @@ export function toProblem(error: unknown): Problem {
 
 const retryLater: ReadonlySet<ProblemCode> = new Set(["RATE_LIMITED", "UNAVAILABLE"]);
 
-export function toAnswer({ code, details, headers }: Problem, requestId: string): Answer & { body: string } {
-  const [status, message] = problems[code];
+export function toAnswer({ code, message, details, headers }: Problem, requestId: string): Answer & { body: string } {
   return {
-    status,
+    status: errors[code].status,
     code,
     body: JSON.stringify({ code, message, request_id: requestId, details }),
     headers: retryLater.has(code) ? { "retry-after": "1", ...headers } : headers,

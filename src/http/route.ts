@@ -1,8 +1,9 @@
-// The definition of an operation. Everything that differs between operations is on its route, so that app.ts, the gate
-// and the rate limiter treat all operations alike.
+// The definition of an operation. Everything that differs between operations is on its route, so that app.ts, the gate,
+// the rate limiter and the API description treat all operations alike.
 import type { z } from "zod";
 import type { Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
+import type { ErrorCode, Resource } from "./errors.ts";
 
 export type Values = Record<string, unknown>;
 
@@ -14,6 +15,8 @@ export type Reveals = "any code" | "own lock" | "nothing";
 
 export type Route = {
   operation: string;
+  /** What it does, in a sentence. */
+  summary: string;
   method: "GET" | "POST";
   // Compared with the raw request target; `{name}` matches one segment, which is not decoded.
   path: string;
@@ -30,4 +33,13 @@ export type Route = {
   schema: (variant: Variant) => z.ZodType<Values>;
   // Turns the validated input into the call's args. The coupon is a lookup hash by then; request_id is left out.
   args?: (values: Values, keys: MasterKeys) => Values;
+  // The body of a 200. Nothing checks it at run time; see answer-fields.ts. A download has a file instead.
+  answer: (variant: Variant) => z.ZodType;
+  // The error codes that the operation itself decides. openapi/refusals.ts adds those that follow from other fields.
+  refusals?: (variant: Variant) => readonly ErrorCode[];
+  // What a NOT_FOUND of it can name.
+  resources?: (variant: Variant) => readonly Resource[];
 };
+
+/** A type of event that webhooks send, for the API description. */
+export type EventType = { type: string; summary: string; schema: z.ZodType };

@@ -43,7 +43,7 @@ function listLeaves(command: Command, names: string[] = []): [string, Command][]
 t.test("coupon has a command for every npm script that runs the service", async (t) => {
   const names = coupon.commands.map(({ name }) => name);
   t.strictSame(names.slice(0, programs.length), programs);
-  t.strictSame(tools, ["bench", "chaos", "rehearse", "snapshot", "sabotage", "check", "model", "mutate"]);
+  t.strictSame(tools, ["bench", "chaos", "rehearse", "snapshot", "openapi", "sabotage", "check", "model", "mutate"]);
 });
 
 for (const name of programs) {
@@ -106,7 +106,7 @@ t.test("the help of coupon names each command with its first sentence", async (t
 t.test("the help of start names every setting of docs/operate.md, and no help names another one", async (t) => {
   const namedBy = (name: string) =>
     formatHelp("coupon", chooseCommand(coupon, name.split(" ")).command).match(
-      /\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD)\b/g,
+      /\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD|DOCS)\b/g,
     ) ?? [];
   t.strictSame([...new Set(namedBy("start"))].sort(), settings);
   for (const [name] of listLeaves(coupon))

@@ -1,5 +1,6 @@
 // docs/integrate.md lists the operations and errors that the source has.
 import t from "tap";
+import { errors, type ErrorCode } from "../../src/http/errors.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { read } from "./markdown.ts";
 
@@ -13,18 +14,39 @@ t.test("docs/integrate.md lists every operation with its method and path, and no
   );
 });
 
-t.test("docs/integrate.md lists every error code with its status, in the order of precedence", async (t) => {
-  const listed = [...page.matchAll(/^\| (\d{3}) \| `([A-Z_]+)` \|/gm)].map(([, status, code]) => `${status} ${code}`);
-  const sources = [
-    [...read("src/http/problem.ts").matchAll(/^ {2}([A-Z_]+): \[\s*(\d{3}),/gm)],
-    [...read("db/code/rules/answer/refuse.sql").matchAll(/when '([A-Z_]+)'[^]*?\b(4\d\d)\b/g)],
-  ].map((source) => source.map(([, code, status]) => `${status} ${code}`));
-  t.strictSame([...new Set(sources.flat())].sort(), listed.toSorted());
-  for (const source of sources) {
-    t.ok(source.length > 10);
+t.test(
+  "docs/integrate.md lists every error code with its status and meaning, in the order of precedence",
+  async (t) => {
+    const listed = [...page.matchAll(/^\| (\d{3}) \| `([A-Z_]+)` \| (.*) \|$/gm)];
     t.strictSame(
-      listed.filter((line) => source.includes(line)),
-      source,
+      // The page links to its own sections.
+      listed.map(([, status, code, meaning]) => [
+        code,
+        Number(status),
+        meaning!.replace(/\[([^\]]+)\]\(#\w+\)/g, "$1"),
+      ]),
+      Object.entries(errors).map(([code, { status, meaning }]) => [code, status, meaning]),
     );
-  }
-});
+  },
+);
+
+t.test(
+  "Every error code is returned by the HTTP layer or by rules.refuse, which have it in the same order",
+  async (t) => {
+    const all = Object.entries(errors).map(([code, { status }]) => `${status} ${code}`);
+    const http = [...read("src/http/problem.ts").matchAll(/^ {2}([A-Z_]+):\s+"/gm)].map(
+      ([, code]) => `${errors[code as ErrorCode].status} ${code}`,
+    );
+    const database = [...read("db/code/rules/answer/refuse.sql").matchAll(/when '([A-Z_]+)'[^]*?\b(4\d\d)\b/g)].map(
+      ([, code, status]) => `${status} ${code}`,
+    );
+    for (const source of [http, database]) {
+      t.ok(source.length > 10);
+      t.strictSame(
+        all.filter((line) => source.includes(line)),
+        source,
+      );
+    }
+    t.strictSame([...new Set([...http, ...database])].sort(), all.toSorted());
+  },
+);

@@ -2,6 +2,7 @@
 import { accessGuards } from "./access.ts";
 import { clockGuards } from "./clock.ts";
 import { couponGuards } from "./coupons.ts";
+import { descriptionGuards } from "./description.ts";
 import { dockerGuards } from "./docker.ts";
 import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
@@ -24,4 +25,5 @@ export const sabotages: Sabotage[] = [
   ...dockerGuards,
   ...numberGuards,
   ...reportGuards,
+  ...descriptionGuards,
 ];

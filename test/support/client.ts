@@ -4,10 +4,22 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { createClient, exchange, type Client, type ClientOptions, type Reply } from "../../src/commands/client.ts";
 
+import { checkReceived } from "./watch-answers.ts";
+
 export type { Client, Reply };
 
 export function client(options: ClientOptions): Client {
-  return createClient(options);
+  const { get, head, post } = createClient(options);
+  const check = async (method: string, target: string, sent: Promise<Reply>): Promise<Reply> => {
+    const reply = await sent;
+    checkReceived(options.url, options.accessKey, { ...reply, request: { method, target } });
+    return reply;
+  };
+  return {
+    get: (target, more) => check("GET", target, get(target, more)),
+    head: (target, more) => check("HEAD", target, head(target, more)),
+    post: (target, body, more) => check("POST", target, post(target, body, more)),
+  };
 }
 
 // A server that stops waits for the next request of a connection that was used a moment ago.
@@ -23,14 +35,16 @@ export async function postOk(by: Client, path: string, body: object): Promise<an
 }
 
 // Sends one request as given, unsigned.
-export function sendPlain(
+export async function sendPlain(
   url: string,
   method: string,
   target: string,
   headers: Record<string, string> = {},
   body: string | Uint8Array = "",
 ): Promise<Reply> {
-  return exchange(url, method, target, Buffer.from(body), headers);
+  const reply = await exchange(url, method, target, Buffer.from(body), headers);
+  checkReceived(url, headers["x-svc-access-key"], { ...reply, request: { method, target } });
+  return reply;
 }
 
 // Sends a body in chunks, without a declared length.

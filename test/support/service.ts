@@ -19,6 +19,7 @@ import { client, closeIdleConnections, type Client } from "./client.ts";
 import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
 import { waitUntil } from "./wait-until.ts";
+import { noteCredentials, watchAnswers } from "./watch-answers.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
 export type Running = {
@@ -71,10 +72,11 @@ export async function startService(
       done();
     },
   });
+  noteCredentials(file);
   if (file !== null) await apply(admin, keys, file);
   const serveLog = createLog("info", lines);
   const limits = { ...defaultLimits, ...limited };
-  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, serveLog);
+  const listening = watchAnswers(t, await listen({ host: "127.0.0.1", port: 0, limits }, serveLog));
   const service = await serve({ address, keys, limits, listening, log: serveLog, metrics: options.metrics ?? null });
   t.teardown(async () => {
     closeIdleConnections();
@@ -106,7 +108,10 @@ export async function startService(
     admin,
     log,
     as,
-    apply: (other) => apply(admin, keys, other),
+    apply(other) {
+      noteCredentials(other);
+      return apply(admin, keys, other);
+    },
     mint,
     makeBatch: createBatchMaker({ address, admin, keys, mint }),
   };

@@ -12,6 +12,7 @@ import { createLog } from "../../src/common/log.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
 import { listen, type Handler } from "../../src/http/listener.ts";
 import { client, closeIdleConnections, type Client } from "./client.ts";
+import { noteCredentials, watchAnswers } from "./watch-answers.ts";
 
 export const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
 export const secret = "test_secret_0123456789abcdefghijklmnop";
@@ -31,6 +32,9 @@ export type Stub = {
 
 const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
 const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
+noteCredentials({
+  tenants: Object.entries(variants).map(([access_key, variant]) => ({ variant, credentials: [{ access_key }] })),
+});
 
 /** Remembers nonces; every other call succeeds. `overrides` replace members of the stub's gate. */
 export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited: Partial<Limits> = {}): Promise<Stub> {
@@ -39,7 +43,11 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
   const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
   const limits = { ...defaultLimits, ...limited };
   const app = createApp({ routes, gate, keys, log: logger, limits, readiness });
-  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
+  const listening = watchAnswers(
+    t,
+    await listen({ host: "127.0.0.1", port: 0, limits }, logger),
+    ({ status }) => status === 200,
+  );
   listening.serve({ handler: toNodeHandler(app) as Handler });
   const { url, stop } = listening;
   t.teardown(() => {

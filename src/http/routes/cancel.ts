@@ -1,14 +1,21 @@
 import { z } from "zod";
+import { madeId, ok } from "../answer-fields.ts";
 import { coupon, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
 const input = z.strictObject({ request_id: requestId, lock_request_id: requestId, coupon });
 
+const answer = z.object({ ok, redemption: madeId("red"), status: z.literal("CANCELLED") });
+
 export const cancel: Route = {
   operation: "cancel",
+  summary: "Gives up a lock, so that the coupon can be used again.",
   method: "POST",
   path: "/v1/coupons/cancel",
   isWrite: true,
   reveals: "own lock",
   schema: () => input,
+  answer: () => answer,
+  refusals: () => ["LOCK_NOT_FOUND", "LOCK_EXPIRED", "LOCK_CANCELLED", "LOCK_CONFIRMED"],
+  resources: () => ["coupon"],
 };

@@ -1,14 +1,18 @@
 import { z } from "zod";
 import { externalId } from "../fields.ts";
 import type { Route } from "../route.ts";
+import { batchAnswer } from "./batch-answer.ts";
 
 const input = z.strictObject({ batch: externalId });
 
 export const getBatch: Route = {
   operation: "get_batch",
+  summary: "Shows a batch.",
   method: "GET",
   path: "/v1/batches/{batch}",
   isWrite: false,
   reveals: "nothing",
   schema: () => input,
+  answer: () => batchAnswer,
+  resources: () => ["batch"],
 };

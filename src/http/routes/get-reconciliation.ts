@@ -5,13 +5,20 @@ import type { Route } from "../route.ts";
 // Date and kind are parts of the path, so an invalid one is a 404 and not a 400, like a day without a statement. The
 // database gets null for it, which matches nothing.
 const input = z.strictObject({
-  date: z.string().transform((value) => (isDate(value) ? value : null)),
-  kind: z.string().transform((value) => (value === "detail" || value === "summary" ? value : null)),
-  distributor: externalId.optional(),
+  date: z
+    .string()
+    .transform((value) => (isDate(value) ? value : null))
+    .meta({ format: "date" }),
+  kind: z
+    .string()
+    .transform((value) => (value === "detail" || value === "summary" ? value : null))
+    .meta({ enum: ["detail", "summary"] }),
+  distributor: externalId.optional().describe("A party. Variant A needs it if the tenant has several distributors."),
 });
 
 export const getReconciliation: Route = {
   operation: "get_reconciliation",
+  summary: "Downloads a file of a daily statement as CSV.",
   method: "GET",
   path: "/v1/reconciliations/{date}/{kind}",
   query: ["distributor"],
@@ -20,4 +27,7 @@ export const getReconciliation: Route = {
   reveals: "nothing",
   isDownload: true,
   schema: () => input,
+  answer: () => z.string(),
+  refusals: (variant) => (variant === "A" ? ["AMBIGUOUS_DISTRIBUTOR"] : []),
+  resources: () => ["reconciliation"],
 };

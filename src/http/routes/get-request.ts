@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ok, timeOfAnswer } from "../answer-fields.ts";
 import { requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
@@ -13,15 +14,30 @@ const segment = z
       return z.NEVER;
     }
   })
-  .pipe(requestId);
+  .pipe(requestId)
+  .meta({ minLength: 1, maxLength: 128, description: "Percent-encoded." });
 
 const input = z.strictObject({ request_id: segment });
 
+const answer = z.object({
+  ok,
+  request: z.object({
+    request_id: requestId,
+    operation: z.string(),
+    http_status: z.union([z.literal(200), z.literal(404), z.literal(409), z.literal(422)]),
+    response: z.looseObject({}).describe("The recorded answer: the body of a 200 of that operation, or an error."),
+    recorded_at: timeOfAnswer,
+  }),
+});
+
 export const getRequest: Route = {
   operation: "get_request",
+  summary: "Shows the recorded outcome of a write, for a caller that lost its answer.",
   method: "GET",
   path: "/v1/requests/{request_id}",
   isWrite: false,
   reveals: "nothing",
   schema: () => input,
+  answer: () => answer,
+  resources: () => ["request"],
 };

@@ -1,12 +1,25 @@
-import { redemptionArgs, redemptionSchema } from "./redemption-input.ts";
+import { z } from "zod";
+import { amountOfAnswer, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
 import type { Route } from "../route.ts";
+import { redemptionArgs, redemptionRefusals, redemptionResources, redemptionSchema } from "./redemption-input.ts";
+
+const answer = z.object({
+  ok,
+  redemption: madeId("red"),
+  discount_amount: amountOfAnswer,
+  lock_expires_at: timeOfAnswer,
+});
 
 export const lock: Route = {
   operation: "lock",
+  summary: "Reserves a coupon for an order and returns the discount.",
   method: "POST",
   path: "/v1/coupons/lock",
   isWrite: true,
   reveals: "any code",
   schema: redemptionSchema,
   args: redemptionArgs,
+  answer: () => answer,
+  refusals: redemptionRefusals,
+  resources: redemptionResources,
 };

@@ -1,13 +1,26 @@
 import { z } from "zod";
 import { limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
+import { couponEvents } from "./event.ts";
 
 // The database checks the cursor's form and refuses one beyond the end of the caller's feed. It cannot recognise a
 // cursor of another feed.
-const input = z.strictObject({ cursor: printable(64).optional(), limit: limit.optional() });
+const input = z.strictObject({
+  cursor: printable(64).optional().describe("The next_cursor of the page before. Without it: the oldest event."),
+  limit: limit.optional(),
+});
+
+const answer = z.object({
+  events: z.array(couponEvents),
+  next_cursor: z
+    .string()
+    .regex(/^cur_[A-Za-z0-9_-]{11}$/)
+    .describe("The cursor of the next page; opaque."),
+});
 
 export const pullEvents: Route = {
   operation: "pull_events",
+  summary: "Returns a page of coupon events, oldest first.",
   method: "GET",
   path: "/v1/events",
   query: ["cursor", "limit"],
@@ -15,4 +28,5 @@ export const pullEvents: Route = {
   hasOwnTransaction: true,
   reveals: "nothing",
   schema: () => input,
+  answer: () => answer,
 };

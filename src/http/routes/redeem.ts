@@ -1,12 +1,20 @@
-import { redemptionArgs, redemptionSchema } from "./redemption-input.ts";
+import { z } from "zod";
+import { amountOfAnswer, madeId, ok } from "../answer-fields.ts";
 import type { Route } from "../route.ts";
+import { redemptionArgs, redemptionRefusals, redemptionResources, redemptionSchema } from "./redemption-input.ts";
+
+const answer = z.object({ ok, redemption: madeId("red"), discount_amount: amountOfAnswer });
 
 export const redeem: Route = {
   operation: "redeem",
+  summary: "Locks and confirms in one step.",
   method: "POST",
   path: "/v1/coupons/redeem",
   isWrite: true,
   reveals: "any code",
   schema: redemptionSchema,
   args: redemptionArgs,
+  answer: () => answer,
+  refusals: redemptionRefusals,
+  resources: redemptionResources,
 };

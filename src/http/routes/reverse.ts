@@ -1,14 +1,21 @@
 import { z } from "zod";
+import { madeId, ok } from "../answer-fields.ts";
 import { externalId, requestId, text } from "../fields.ts";
 import type { Route } from "../route.ts";
 
 const input = z.strictObject({ request_id: requestId, redemption: externalId, reason: text(500).optional() });
 
+const answer = z.object({ ok, redemption: madeId("red"), reversal: madeId("rvs"), status: z.literal("REVERSED") });
+
 export const reverse: Route = {
   operation: "reverse",
+  summary: "Reverses a completed redemption in full.",
   method: "POST",
   path: "/v1/redemptions/reverse",
   isWrite: true,
   reveals: "nothing",
   schema: () => input,
+  answer: () => answer,
+  refusals: () => ["REDEMPTION_NOT_REVERSIBLE", "REDEMPTION_REVERSED"],
+  resources: () => ["redemption"],
 };

@@ -1,14 +1,21 @@
 import { z } from "zod";
+import { madeId, ok } from "../answer-fields.ts";
 import { coupon, externalId, requestId, text } from "../fields.ts";
 import type { Route } from "../route.ts";
 
 const input = z.strictObject({ request_id: requestId, coupon, merchant: externalId, reason: text(500).optional() });
 
+const answer = z.object({ ok, coupon_id: madeId("cpn"), status: z.literal("VOIDED") });
+
 export const voidCoupon: Route = {
   operation: "void",
+  summary: "Makes an unused coupon invalid for good.",
   method: "POST",
   path: "/v1/coupons/void",
   isWrite: true,
   reveals: "any code",
   schema: () => input,
+  answer: () => answer,
+  refusals: () => ["MERCHANT_NOT_IN_SCOPE", "COUPON_NOT_VOIDABLE"],
+  resources: () => ["merchant", "coupon"],
 };

@@ -97,8 +97,8 @@ export const requestLimits: Limit[] = [
     name: "`total_count`",
     value: "1 to 10,000,000",
     places: [
-      at(route("create-batch"), "value >= ", "1", " &&"),
-      at(route("create-batch"), "value <= ", "10_000_000", ","),
+      at(route("create-batch"), ".min(", "1", ", total)"),
+      at(route("create-batch"), ".max(", "10_000_000", ", total)"),
     ],
     test: pins("test/http/limits.test.ts", "A batch has 1 to 10,000,000 coupons"),
     said: ["integer, 1 to 10,000,000", "`total_count` | 1 to 10,000,000"],

@@ -7,7 +7,7 @@ export const floors = [
   ["coupon.ts"],
   ["start.ts"],
   ["serve.ts", "commands"],
-  ["work.ts", "http/routes"],
+  ["work.ts", "http/routes", "http/openapi"],
   ["http", "migration"],
   ["worker/tasks"],
   ["gate", "worker", "embedded"],

@@ -1,0 +1,137 @@
+// Every error code, in order of precedence: if several errors apply, the first is returned. Both problem.ts and
+// rules.refuse (db/code/rules/answer/refuse.sql) return only these. `meaning` is for integrators: docs/integrate.md and
+// the API description show it.
+import { z } from "zod";
+import { timeOfAnswer } from "./answer-fields.ts";
+
+const resources = [
+  "merchant",
+  "coupon",
+  "store",
+  "terminal",
+  "template",
+  "distributor",
+  "batch",
+  "redemption",
+  "reconciliation",
+  "request",
+] as const;
+export type Resource = (typeof resources)[number];
+
+// details: what the field `details` of the error body has. Errors without it have null.
+export type ErrorEntry = { status: number; meaning: string; details?: z.ZodType };
+
+export const errors = {
+  ROUTE_NOT_FOUND: { status: 404, meaning: "No such path. Fix the request." },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    meaning: "The path has another method; see the header `allow`. Fix the request.",
+  },
+  PAYLOAD_TOO_LARGE: { status: 413, meaning: "The body is larger than 64 KiB. Fix the request." },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    meaning: "The body is not `application/json` in UTF-8, or it is compressed. Fix the request.",
+  },
+  UNAUTHENTICATED: {
+    status: 401,
+    meaning:
+      "The signature is missing, malformed or wrong, or the key is unknown or revoked. Check key, secret and signing.",
+  },
+  TIMESTAMP_OUT_OF_WINDOW: {
+    status: 401,
+    meaning: "Your clock is more than 300 seconds off. Compare `details.server_time`, sign anew and repeat.",
+    details: z.object({ server_time: timeOfAnswer }),
+  },
+  NONCE_REUSED: { status: 401, meaning: "The nonce was used before. Sign anew and repeat." },
+  RATE_LIMITED: {
+    status: 429,
+    meaning: "A limit is used up; `details.limit` names it. Wait as long as `Retry-After` says, then repeat.",
+    details: z.object({ limit: z.enum(["requests", "unknown_codes"]) }),
+  },
+  INVALID_REQUEST: {
+    status: 400,
+    meaning: "`details.issues` lists each field (`path`) and its `message`. Fix the request.",
+    details: z.object({
+      issues: z
+        .array(z.object({ path: z.string(), message: z.string() }))
+        .min(1)
+        .max(20),
+    }),
+  },
+  COUPON_CODE_INVALID: {
+    status: 422,
+    meaning: "The service never made this code: it was mistyped or invented. Type or scan it again.",
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    status: 422,
+    meaning: "The `request_id` was used for another request. Fix the caller.",
+  },
+  REQUEST_IN_PROGRESS: { status: 409, meaning: "The same request still runs. Repeat it." },
+  NOT_FOUND: {
+    status: 404,
+    meaning: `\`details.resource\` names what is missing: ${resources.slice(0, -1).join(", ")} or ${resources.at(-1)}.`,
+    details: z.object({ resource: z.enum(resources) }),
+  },
+  AMBIGUOUS_DISTRIBUTOR: {
+    status: 422,
+    meaning: "The Variant A tenant has several distributors. Name one with `?distributor=`.",
+  },
+  MERCHANT_NOT_IN_SCOPE: { status: 422, meaning: "The coupon is not for this merchant. Refuse the coupon." },
+  LOCK_NOT_FOUND: {
+    status: 409,
+    meaning: "You have no lock with this `lock_request_id` on this coupon at this merchant. Lock first.",
+  },
+  LOCK_EXPIRED: { status: 409, meaning: "The lock's time is over. Lock again with a new `request_id`." },
+  LOCK_CANCELLED: { status: 409, meaning: "The lock was cancelled. Lock again with a new `request_id`." },
+  LOCK_CONFIRMED: {
+    status: 409,
+    meaning: "The lock was confirmed. Do not confirm or cancel it; reverse the redemption if needed.",
+  },
+  COUPON_VOIDED: { status: 409, meaning: "Refuse the coupon." },
+  COUPON_REDEEMED: { status: 409, meaning: "Refuse the coupon." },
+  COUPON_EXPIRED: { status: 409, meaning: "Refuse the coupon." },
+  COUPON_LOCKED: {
+    status: 409,
+    meaning: "Another request holds the coupon until `details.lock_expires_at`. Try later with a new `request_id`.",
+    details: z.object({ lock_expires_at: timeOfAnswer }),
+  },
+  COUPON_NOT_RELEASED: { status: 409, meaning: "The maker has not released the batch. Refuse the coupon." },
+  COUPON_NOT_YET_VALID: { status: 409, meaning: "Refuse the coupon until `valid_from`." },
+  TEMPLATE_EXPIRED: {
+    status: 409,
+    meaning:
+      "The validity of the template has ended, so no batch can be made from it. " +
+      "Ask the operator to extend the template.",
+  },
+  COUPON_NOT_VOIDABLE: { status: 409, meaning: "The coupon is not unused." },
+  REDEMPTION_NOT_REVERSIBLE: {
+    status: 409,
+    meaning: "The redemption was not completed, so there is nothing to reverse.",
+  },
+  REDEMPTION_REVERSED: { status: 409, meaning: "It is already reversed." },
+  BATCH_NOT_COMPLETED: {
+    status: 409,
+    meaning: "The batch is still being minted. Try later with a new `request_id`.",
+  },
+  BATCH_ALREADY_ALLOCATED: { status: 409, meaning: "The batch is already released." },
+  CURRENCY_MISMATCH: { status: 422, meaning: "The coupon is in another currency. Refuse the coupon." },
+  DISCOUNT_NOT_COMPUTABLE: {
+    status: 422,
+    meaning: "The discount needs the field in `details.missing`. Send it with a new `request_id`.",
+    details: z.object({
+      missing: z.enum(["order_amount", "redemption_context.items", "the amount of each matching item"]),
+    }),
+  },
+  ORDER_BELOW_MINIMUM: { status: 422, meaning: "The order is below the coupon's minimum." },
+  NO_ELIGIBLE_ITEMS: { status: 422, meaning: "No item of the order is one that the coupon is for." },
+  INTERNAL_ERROR: {
+    status: 500,
+    meaning: "The request may or may not have taken effect. Repeat it with the same `request_id`.",
+  },
+  UNAVAILABLE: {
+    status: 503,
+    meaning: "The request may or may not have taken effect. Wait as long as `Retry-After` says, then repeat it.",
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof errors;

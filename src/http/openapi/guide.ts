@@ -1,0 +1,83 @@
+// The description at the top of a document, in Markdown.
+import type { Variant } from "../../gate/gate.ts";
+
+const caller: Record<Variant, string> = {
+  A: "This document is for tenants of Variant A: a credential identifies the tenant.",
+  B: "This document is for tenants of Variant B: a credential identifies one party of the tenant.",
+};
+
+const signing = `## Sign a request
+
+Every request under \`/v1\` carries the headers \`x-svc-access-key\`, \`x-svc-timestamp\`, \`x-svc-nonce\`
+and \`x-svc-signature\`. The signature is the HMAC-SHA256 of five lines in lower-case hexadecimal, keyed with the UTF-8
+bytes of your secret. Each line ends with a line feed, the last one too:
+
+1. the method, such as \`POST\`
+2. the request target exactly as it is on the request line: the path, and \`?\` with the query if there is one
+3. the value of \`x-svc-timestamp\`
+4. the value of \`x-svc-nonce\`
+5. the SHA-256 of the raw body bytes in lower-case hexadecimal; of zero bytes if there is no body
+
+HEAD works wherever GET does. Sign it with the method \`HEAD\`.`;
+
+const repeating = `## Repeat a request
+
+Every write has a \`request_id\` that you choose. Repeat a write with the same \`request_id\` and the same body until
+you get an answer, and sign each attempt anew. The service acts once and returns the same bytes to each repeat, with
+the header \`Idempotent-Replayed: true\`.`;
+
+const errors = `## Errors
+
+Decide by \`code\`. \`message\` is for people and can change. If several errors apply, the first in the order of the
+documentation is returned. A path that does not exist returns 404 \`ROUTE_NOT_FOUND\`, another method
+405 \`METHOD_NOT_ALLOWED\`. What cannot be read as HTTP returns 400 or 408 \`INVALID_REQUEST\`, headers above 16 KiB
+431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
+
+New fields may be added to answers and events. Ignore fields that you do not know.`;
+
+const exceptions: Record<Variant, string[]> = {
+  A: [
+    "The length of `store` and `terminal` counts after trimming and Unicode normalization (NFC). So longer text may " +
+      "be accepted, and text that grows by normalization may be refused.",
+  ],
+  B: [],
+};
+
+const listExceptions = (variant: Variant) => `## What the schemas cannot say
+
+A request that fits its schema is still a 400 \`INVALID_REQUEST\` in these cases:
+
+${[
+  "Text that must be printable (text with a `minLength` of 1) has control, format, private-use or unassigned " +
+    "characters (Unicode category C).",
+  "Text that is not printable text has `\\u0000` or half of a surrogate pair; field names too.",
+  "Text other than `coupon` contains a coupon code of this service, alone or among other words. So do field names, " +
+    "the path, the query, `idempotency-key` and `x-svc-nonce`.",
+  "A body has a duplicate key, more than 32 levels, or is not UTF-8.",
+  "A GET has a body. A query has an unknown or a repeated parameter.",
+  "`limit` is not written as plain digits, such as `1e2` or `+5`.",
+  "A date has the year 0000.",
+  "`cursor` of `pull_events` is not the `next_cursor` of an earlier page.",
+  "An amount has more decimals than its currency.",
+  ...exceptions[variant],
+]
+  .map((line) => `- ${line}`)
+  .join("\n")}
+
+Other answers than 400:
+
+- A missing or malformed authentication header is a 401.
+- A well-formed \`coupon\` that this service never made is a 422 \`COUPON_CODE_INVALID\`.
+- A malformed \`date\` or \`kind\` in the path of a download is a 404.
+- A body over 64 KiB is a 413, one of another content type a 415.`;
+
+export function writeGuide(variant: Variant): string {
+  const parts = [
+    `Issue, distribute and redeem coupons. ${caller[variant]}`,
+    signing,
+    repeating,
+    errors,
+    listExceptions(variant),
+  ];
+  return `${parts.join("\n\n")}\n`;
+}

@@ -1,0 +1,128 @@
+// The operation object of a route: parameters, body and responses.
+import { authHeaders } from "../../crypto/request-signature.ts";
+import type { Variant } from "../../gate/gate.ts";
+import type { Route } from "../route.ts";
+import type { Examples } from "./examples.ts";
+import type { Json, SchemaWriter } from "./json-schema.ts";
+import { listRefusals } from "./refusals.ts";
+import { describeRefusals, pickHeaders } from "./responses.ts";
+
+export type Parts = { variant: Variant; examples: Examples; write: SchemaWriter["write"] };
+
+export function describeOperation(route: Route, parts: Parts): Json {
+  const { variant, examples, write } = parts;
+  const input = write(route.schema(variant));
+  const example = examples.operations[variant][route.operation];
+  const parameters = [...Object.keys(authHeaders), ...(route.isWrite ? ["idempotency-key"] : [])].map((name) => ({
+    $ref: `#/components/parameters/${name}`,
+  }));
+  const codes = listRefusals(route, variant);
+  return {
+    operationId: route.operation,
+    summary: route.summary,
+    tags: [tagOf(route)],
+    parameters: route.method === "GET" ? [...parameters, ...describeInput(route, input)] : parameters,
+    ...(route.method === "POST" && {
+      requestBody: {
+        required: true,
+        content: {
+          "application/json": {
+            schema: input,
+            ...(example !== undefined && { examples: { recorded: { value: example.request } } }),
+          },
+        },
+      },
+    }),
+    responses: {
+      ...(route.isDownload ? describeDownload() : describeSuccess(route, parts, example?.answer)),
+      ...describeRefusals(
+        { codes, resources: route.resources?.(variant) ?? [], isWrite: route.isWrite },
+        write,
+        examples,
+      ),
+    },
+  };
+}
+
+/** `/v1/coupons/lock` has the tag coupons. */
+export function tagOf({ path }: Pick<Route, "path">): string {
+  return path.split("/")[2]!;
+}
+
+/** The input of a GET is its path and query. */
+function describeInput({ path, query = [] }: Route, { properties, required = [] }: Json): Json[] {
+  return Object.entries(properties as Record<string, Json>).map(([name, { description, ...schema }]) => ({
+    name,
+    in: path.includes(`{${name}}`) ? "path" : "query",
+    required: !query.includes(name) || (required as string[]).includes(name),
+    ...(description !== undefined && { description }),
+    schema,
+  }));
+}
+
+function describeSuccess(route: Route, { variant, write }: Parts, answer: unknown): Json {
+  return {
+    200: {
+      description: "Done.",
+      headers: pickHeaders(
+        "x-request-id",
+        ...(route.isWrite ? ["idempotent-replayed"] : []),
+        "ratelimit",
+        "ratelimit-policy",
+      ),
+      content: {
+        "application/json": {
+          schema: write(route.answer(variant)),
+          ...(answer !== undefined && { examples: { recorded: { value: answer } } }),
+        },
+      },
+    },
+  };
+}
+
+function describeDownload(): Json {
+  const etag = { description: "The sha256 of the file, in quotes.", required: true, schema: { type: "string" } };
+  const disposition = { description: "The name of the file.", required: true, schema: { type: "string" } };
+  return {
+    200: {
+      description: "The file.",
+      headers: { ...pickHeaders("x-request-id"), etag, "content-disposition": disposition },
+      content: { "text/csv": { schema: { type: "string" } } },
+    },
+    304: {
+      description: "The file is the one whose `etag` the request sent as `if-none-match`.",
+      headers: { ...pickHeaders("x-request-id"), etag },
+    },
+  };
+}
+
+const purposes: Record<keyof typeof authHeaders, string> = {
+  "x-svc-access-key": "Your access key.",
+  "x-svc-timestamp": "The current time in Unix seconds, at most 300 seconds off.",
+  "x-svc-nonce": "New for every request.",
+  "x-svc-signature": "The signature; the description of this document says how to make it.",
+};
+
+export const parameters: Json = {
+  ...Object.fromEntries(
+    Object.entries(purposes).map(([name, description]) => [
+      name,
+      describeHeader(name, description, {
+        type: "string",
+        pattern: authHeaders[name as keyof typeof authHeaders].source,
+      }),
+    ]),
+  ),
+  "idempotency-key": {
+    ...describeHeader("idempotency-key", "A second name of the request, best the same text as request_id.", {
+      type: "string",
+      minLength: 1,
+      maxLength: 128,
+    }),
+    required: false,
+  },
+};
+
+function describeHeader(name: string, description: string, schema: Json): Json {
+  return { name, in: "header", required: true, description, schema };
+}

@@ -1,0 +1,102 @@
+// One run of the service in both variants that answers with every operation, every error code and every event.
+import { exportCodes } from "../../src/commands/codes.ts";
+import type { Examples } from "../../src/http/openapi/examples.ts";
+import type { Variant } from "../../src/gate/gate.ts";
+import { states, type State } from "../db/api/states.ts";
+import { arrange, requestFor, setUpVariant, untilLocksExpire, type VariantSetup } from "../support/arrange.ts";
+import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { startService, type Existing, type Running, type Teardown } from "../support/service.ts";
+import { document } from "../support/provisioning.ts";
+import { createRecorder, type Recorder } from "./recorder.ts";
+import { recordRefusals } from "./record-refusals.ts";
+
+type Options = { on?: Existing };
+
+export async function recordExamples(t: Teardown, options: Options = {}): Promise<Examples> {
+  const service = await startService(t, document, { mayBreakInvariants: true, ...options });
+  const recorder = createRecorder();
+  for (const variant of ["A", "B"] as const) {
+    const setup = await setUpVariant(service, variant, {
+      usual: { discount: { type: "percent", percent: 10, max_amount: 8 } },
+    });
+    await recordLife(service, setup, recorder);
+    await recordStates(service, setup, recorder);
+  }
+  await recordRefusals(t, service, recorder);
+  await recordStatements(t, service, recorder);
+  return recorder.examples;
+}
+
+// One batch and its coupons.
+async function recordLife(service: Running, setup: VariantSetup, { send }: Recorder): Promise<void> {
+  const { variant, maker, till, merchant, templates } = setup;
+  const create = { request_id: "batch-1", template: templates.usual, total_count: 4 };
+  const created = await send(maker, [variant, "create_batch"], "/v1/batches", create);
+  const batch = created.json.batch.external_id as string;
+  const tooSoon = { request_id: "release-too-soon", batch };
+  await send(maker, [variant, "allocate_batch"], "/v1/batches/allocate", tooSoon);
+  await service.mint();
+  await send(maker, [variant, "get_batch"], `/v1/batches/${batch}`);
+  await send(maker, [variant, "allocate_batch"], "/v1/batches/allocate", { request_id: "release-1", batch });
+  await send(maker, [variant, "allocate_batch"], "/v1/batches/allocate", { request_id: "release-again", batch });
+
+  const coupons = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
+  const [first, second, third] = coupons.map(({ code }) => code) as [string, string, string];
+  const place = variant === "A" ? { store: "Main Street", terminal: "till 2" } : { store: "S1", terminal: "T1" };
+  const order = { merchant, ...place, order_amount: 45.5, currency: "EUR", order_id: "4711" };
+  await send(till, [variant, "lock"], "/v1/coupons/lock", { request_id: "lock-1", coupon: first, ...order });
+  const lock = { lock_request_id: "lock-1", coupon: first };
+  const confirm = { request_id: "confirm-1", ...lock, merchant };
+  const { json } = await send(till, [variant, "confirm"], "/v1/coupons/confirm", confirm);
+  const redeem = { request_id: "redeem-1", coupon: second, merchant, order_amount: 120 };
+  await send(till, [variant, "redeem"], "/v1/coupons/redeem", redeem);
+  await send(till, [variant, "query"], "/v1/coupons/query", { coupon: second, merchant });
+  const reverse = { request_id: "reverse-1", redemption: json.redemption, reason: "goods returned" };
+  await send(till, [variant, "reverse"], "/v1/redemptions/reverse", reverse);
+  await till.post("/v1/coupons/lock", { request_id: "lock-2", coupon: third, merchant, order_amount: 10 });
+  const cancel = { request_id: "cancel-1", lock_request_id: "lock-2", coupon: third };
+  await send(till, [variant, "cancel"], "/v1/coupons/cancel", cancel);
+  const voidIt = { request_id: "void-1", coupon: third, merchant, reason: "printed twice" };
+  await send(till, [variant, "void"], "/v1/coupons/void", voidIt);
+  await send(till, [variant, "get_request"], "/v1/requests/confirm-1");
+}
+
+// Every refusal that follows from the state of a coupon.
+async function recordStates(service: Running, setup: VariantSetup, { send }: Recorder): Promise<void> {
+  const arranged = await arrange(service, setup, Object.keys(states) as State[], 1);
+  await untilLocksExpire(service);
+  for (const [index, [coupon]] of [...arranged.values()].entries()) {
+    for (const operation of ["lock", "confirm", "reverse", "void"] as const) {
+      const [path, body] = requestFor(operation, coupon!, setup.merchant);
+      const named = { ...body, request_id: `${operation}-of-coupon-${index + 1}` };
+      await send(setup.till, [setup.variant, operation], path, named);
+    }
+  }
+}
+
+async function recordStatements(t: Teardown, service: Running, { send, keepEvent }: Recorder): Promise<void> {
+  const offset = noonOffset();
+  for (const party of ["pty_a", "pty_dist"]) await setZone(service, party, zoneOf(offset));
+  const books = await keepBusinessDays(t, service);
+  await books.sequence();
+  for (const party of ["pty_a", "pty_dist"]) await setZone(service, party, zoneOf(offset + daySeconds));
+  await books.close();
+  const distributors: [Variant, string][] = [
+    ["A", "ak_a"],
+    ["B", "ak_dist"],
+  ];
+  for (const [variant, key] of distributors) {
+    const by = service.as(key);
+    await send(by, [variant, "list_reconciliations"], "/v1/reconciliations?limit=1");
+    await send(by, [variant, "pull_events"], "/v1/events?limit=2");
+  }
+  await books.worker.rows("select jobs.expire_coupons(1000)");
+  await books.sequence();
+  const events = await service.owner.rows<{ body: string }>(
+    `select rules.render_event(e) as body
+     from core.event e
+     join core.party p using (tenant_id, party_id)
+     order by p.external_id, e.event_id`,
+  );
+  for (const { body } of events) keepEvent(JSON.parse(body) as { event_type: string });
+}

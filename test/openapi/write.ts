@@ -1,0 +1,73 @@
+// `npm run openapi` writes docs/openapi from the routes, with examples from a run of the service. Examples that differ
+// only in what every run changes stay as they are.
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { defineCommand } from "../../src/common/command.ts";
+import { isProgram } from "../../src/common/program.ts";
+import { runCommand } from "../../src/common/run-command.ts";
+import type { Examples } from "../../src/http/openapi/examples.ts";
+import { renderDocument } from "../../src/http/openapi/reference.ts";
+import { events } from "../../src/http/routes/event.ts";
+import { routes } from "../../src/http/routes/table.ts";
+import { migrate } from "../../src/migration/migrate.ts";
+import { root } from "../support/copy.ts";
+import { startScratch } from "../support/scratch-server.ts";
+import { recordExamples } from "./record.ts";
+import { examplesFile, maskRun, readCommitted } from "./recorder.ts";
+
+async function record(): Promise<Examples> {
+  const server = await startScratch();
+  const teardowns: (() => unknown)[] = [];
+  try {
+    await migrate(server.address);
+    return await recordExamples({ teardown: (act: () => unknown) => teardowns.unshift(act) } as never, {
+      on: { address: server.address },
+    });
+  } finally {
+    for (const act of teardowns) await act();
+    await server.stop();
+  }
+}
+
+/** Takes from `old` each example that is equal but for IDs and times. */
+function keepOld(old: Examples, made: Examples): Examples {
+  const keep = <E>(before: Record<string, E>, after: Record<string, E>): Record<string, E> =>
+    Object.fromEntries(
+      Object.entries(after).map(([name, one]) => [
+        name,
+        isDeepStrictEqual(...mask(before[name], one)) ? before[name]! : one,
+      ]),
+    );
+  const mask = (...both: [unknown, unknown]): [unknown, unknown] => [maskRun(both[0] ?? null), maskRun(both[1])];
+  return {
+    operations: { A: keep(old.operations.A, made.operations.A), B: keep(old.operations.B, made.operations.B) },
+    errors: keep(old.errors, made.errors),
+    events: keep(old.events, made.events),
+  };
+}
+
+function writeDocuments(examples: Examples): void {
+  const folder = path.join(root, "docs/openapi");
+  mkdirSync(folder, { recursive: true });
+  for (const variant of ["A", "B"] as const) {
+    const file = path.join(folder, `${variant.toLowerCase()}.json`);
+    writeFileSync(file, renderDocument({ routes, events, examples }, variant));
+  }
+}
+
+const command = defineCommand({
+  name: "openapi",
+  about: "Rewrites docs/openapi from the routes, with examples that a run of the service records.",
+  flags: { "keep-examples": { type: "switch", about: "runs no service and keeps the examples" } },
+  examples: ["npm run openapi", "npm run openapi -- --keep-examples"],
+  async run({ flags }) {
+    const old = readCommitted();
+    const examples = flags["keep-examples"] ? old : keepOld(old, await record());
+    writeFileSync(examplesFile, `${JSON.stringify(examples, null, 2)}\n`);
+    writeDocuments(examples);
+    console.log("docs/openapi and src/http/openapi/examples.json are written");
+  },
+});
+
+if (isProgram(import.meta)) await runCommand("npm run openapi", command);

@@ -1,0 +1,124 @@
+// Checks answers against the committed API description (docs/openapi): by variant, operation, status and error code.
+// There the objects of answers are open, so that clients ignore new fields. Here they are closed, so that a new field
+// must be described.
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+import type { Variant } from "../../src/gate/gate.ts";
+import { splitTarget } from "../../src/http/router.ts";
+import { root } from "./copy.ts";
+
+type Json = Record<string, any>;
+export type Answered = {
+  /** Null: what arrived was no HTTP request. */
+  request: { method: string; target: string } | null;
+  status: number;
+  headers: Record<string, unknown>;
+  text: string;
+};
+type Described = { document: Json; validate(pointer: string, value: unknown): string | null };
+
+const described: Partial<Record<Variant, Described>> = {};
+
+export function readDescription(variant: Variant): Described {
+  return (described[variant] ??= load(variant));
+}
+
+function load(variant: Variant): Described {
+  const file = path.join(root, `docs/openapi/${variant.toLowerCase()}.json`);
+  const document = close(JSON.parse(readFileSync(file, "utf8"))) as Json;
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  formats.default(ajv);
+  ajv.addSchema(document, "api");
+  const compiled = new Map<string, ValidateFunction>();
+  return {
+    document,
+    validate(pointer, value) {
+      let check = compiled.get(pointer);
+      if (check === undefined) compiled.set(pointer, (check = ajv.compile({ $ref: `api#${pointer}` })));
+      return check(value) ? null : ajv.errorsText(check.errors, { dataVar: "" });
+    },
+  };
+}
+
+function close(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(close);
+  const closed = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, close(field)]));
+  return closed["type"] === "object" && "properties" in closed ? { additionalProperties: false, ...closed } : closed;
+}
+
+/** What is wrong with an answer; null: nothing. A variant of null is not known, so either will do. */
+export function findUndescribed(variant: Variant | null, answered: Answered): string | null {
+  if (variant !== null) return check(readDescription(variant), answered);
+  return check(readDescription("A"), answered) && check(readDescription("B"), answered);
+}
+
+function check({ document, validate }: Described, { request, status, headers, text }: Answered): string | null {
+  const [name, pointers] = findResponses(document, request);
+  const fail = (what: string) => `${name}, ${status}: ${what}: ${text.slice(0, 500)}`;
+  const pointer = pointers.map((each) => each(status)).find((each) => lookUp(document, each) !== undefined);
+  if (pointer === undefined) return fail("no such status is described");
+  const { content, headers: described = {} } = lookUp(document, pointer) as Json;
+  for (const [header, reference] of Object.entries(described as Json)) {
+    const { required, schema } = reference.$ref === undefined ? reference : lookUp(document, reference.$ref.slice(1));
+    if (required && headers[header] === undefined) return fail(`no header ${header}`);
+    if (schema.const !== undefined && ![undefined, schema.const].includes(headers[header] as string))
+      return fail(`header ${header}`);
+  }
+  if (request?.method === "HEAD" || content === undefined) return null;
+  const type = Object.keys(content).find((each) => String(headers["content-type"]).startsWith(each));
+  if (type === undefined) return fail(`not ${Object.keys(content).join(" or ")}`);
+  if (type !== "application/json") return null;
+  const wrong = validate(`${pointer}/content/application~1json/schema`, JSON.parse(text));
+  return wrong === null ? null : fail(wrong);
+}
+
+type Pointer = (status: number) => string;
+
+const components: Record<number, string[]> = {
+  400: ["NotHttp"],
+  404: ["RouteNotFound"],
+  405: ["MethodNotAllowed"],
+  408: ["TooSlow"],
+  431: ["HeadersTooLarge"],
+  503: ["Starting"],
+};
+const ofComponents: Pointer = (status) => `/components/responses/${components[status]?.[0]}`;
+
+// The name of the operation, and where its responses are.
+function findResponses(document: Json, request: Answered["request"]): [string, Pointer[]] {
+  if (request === null) return ["no request", [ofComponents]];
+  const target = splitTarget(request.target).path;
+  const method = request.method === "HEAD" ? "get" : request.method.toLowerCase();
+  const found = matchPath(document, target);
+  const operation = found === undefined ? undefined : document["paths"][found][method];
+  if (operation === undefined) return [`${request.method} ${target}`, [ofComponents]];
+  const place = `/paths/${found!.replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D")}/${method}`;
+  return [operation.operationId, [(status) => `${place}/responses/${status}`]];
+}
+
+const patterns = new WeakMap<Json, [RegExp, string][]>();
+
+/** The path of the document that fits. A fixed path takes precedence over one with parameters. */
+export function matchPath(document: Json, target: string): string | undefined {
+  const { paths } = document as { paths: Json };
+  if (target in paths) return target;
+  let compiled = patterns.get(document);
+  if (compiled === undefined) {
+    compiled = Object.keys(paths)
+      .filter((name) => name.includes("{"))
+      .map((name) => [new RegExp(`^${name.replace(/\{\w+\}/g, "[^/]+")}$`), name]);
+    patterns.set(document, compiled);
+  }
+  return compiled.find(([pattern]) => pattern.test(target))?.[1];
+}
+
+function lookUp(document: Json, pointer: string): Json | undefined {
+  const names = pointer.split("/").slice(1);
+  return names.reduce<Json | undefined>(
+    (value, name) => value?.[decodeURIComponent(name).replaceAll("~1", "/")],
+    document,
+  );
+}
