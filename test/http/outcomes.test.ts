@@ -29,20 +29,18 @@ t.test("A 503 says when to retry, and a 500 hides the error and logs it", async 
 });
 
 t.test("A replayed answer carries the header idempotent-replayed", async (t) => {
+  const body = '{"code":"COUPON_VOIDED","message":"The coupon is voided.","request_id":"r-1","details":null}';
   const { asA, log } = await startStub(t, {
     perform: async () => ({
       status: 409,
       code: "COUPON_VOIDED",
       resource: null,
-      body: '{"code": "COUPON_VOIDED"}',
+      body,
       isReplay: true,
     }),
   });
   const answer = await asA.post(lockPath, bodies[lockPath]);
-  t.match(
-    [answer.status, answer.text, answer.headers["idempotent-replayed"]],
-    [409, '{"code": "COUPON_VOIDED"}', "true"],
-  );
+  t.match([answer.status, answer.text, answer.headers["idempotent-replayed"]], [409, body, "true"]);
   t.match(log.at(-1), {
     operation: "lock",
     status: 409,

@@ -104,7 +104,7 @@ const patterns = new WeakMap<Json, [RegExp, string][]>();
 /** The path of the document that fits. A fixed path takes precedence over one with parameters. */
 export function matchPath(document: Json, target: string): string | undefined {
   const { paths } = document as { paths: Json };
-  if (target in paths) return target;
+  if (Object.hasOwn(paths, target)) return target;
   let compiled = patterns.get(document);
   if (compiled === undefined) {
     compiled = Object.keys(paths)
@@ -121,4 +121,18 @@ function lookUp(document: Json, pointer: string): Json | undefined {
     (value, name) => value?.[decodeURIComponent(name).replaceAll("~1", "/")],
     document,
   );
+}
+
+/** What is wrong with a webhook; null: nothing. Both variants send the same events. */
+export function findUndescribedEvent(headers: Record<string, unknown>, body: string): string | null {
+  const { document, validate } = readDescription("A");
+  const event = JSON.parse(body) as { event_type: string };
+  const place = `/webhooks/${event.event_type}/post`;
+  const described = lookUp(document, place);
+  if (described === undefined) return `no webhook ${event.event_type} is described`;
+  const wrongs = (described["parameters"] as Json[]).map(({ name, required }, index) =>
+    headers[name] === undefined && !required ? null : validate(`${place}/parameters/${index}/schema`, headers[name]),
+  );
+  wrongs.push(validate(`${place}/requestBody/content/application~1json/schema`, event));
+  return wrongs.find((wrong) => wrong !== null) ?? null;
 }

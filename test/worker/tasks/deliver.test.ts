@@ -2,6 +2,7 @@
 // Parked deliveries and replays are in deliver-parked.test.ts.
 import { randomUUID } from "node:crypto";
 import t from "tap";
+import { findUndescribedEvent } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { hang, startReceiver, status, take, verify } from "../../support/receiver.ts";
 import {
@@ -35,6 +36,7 @@ t.test(
     for (const got of mine) t.strictSame(JSON.parse(got.body), shown.get(got.id));
     for (const got of mine) {
       verify(fixture.secrets.get("pty_s1")!, got);
+      t.equal(findUndescribedEvent(got.headers, got.body), null, "docs/openapi describes it");
       t.throws(() => verify(fixture.secrets.get("pty_s2")!, got), "another subscriber's secret fails");
     }
     t.strictSame(await listDeliveries(fixture), []);
