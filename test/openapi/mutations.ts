@@ -54,18 +54,25 @@ export const changes = fc.array(
     text,
     number,
     value,
+    // One step inside or outside the limit of the field, or elsewhere.
+    step: fc.constantFrom(-1, 0, 1, null, null, null),
   }),
   { minLength: 1, maxLength: 2 },
 );
-type Change = { pick: number; how: string; text: string; number: number; value: unknown };
+type Change = { pick: number; how: string; text: string; number: number; value: unknown; step: number | null };
+type Limits = Record<string, { maxLength?: number; maximum?: number }>;
 
-export function change(body: Record<string, unknown>, all: readonly Change[]): Record<string, unknown> {
+export function change(body: Record<string, unknown>, all: readonly Change[], limits: Limits): Record<string, unknown> {
   const changed = { ...body };
-  for (const { pick, how, text, number, value } of all) {
+  for (const { pick, how, text, number, value, step } of all) {
     const names = Object.keys(body);
     const name = how === "add" ? "unknown" : names[pick % names.length]!;
     const old = body[name];
+    const { maxLength, maximum } = limits[name] ?? {};
     if (how === "drop") delete changed[name];
+    else if (how === "replace" && step !== null && maxLength !== undefined)
+      changed[name] = "x".repeat(maxLength + step);
+    else if (how === "replace" && step !== null && maximum !== undefined) changed[name] = maximum + step;
     else if (how === "replace" && typeof old === "string") changed[name] = text;
     else if (how === "replace" && typeof old === "number") changed[name] = number;
     else changed[name] = value;

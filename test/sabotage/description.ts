@@ -43,14 +43,17 @@ export const descriptionGuards: Sabotage[] = [
   {
     name: "the limit of a text in the API description",
     edits: [edit("src/http/fields.ts", ".meta({ maxLength: max })", "")],
-    tests: [agreeTest, documentTest],
+    tests: [documentTest],
   },
   {
-    name: "the need of a store in the API description",
-    edits: [
-      edit("src/http/routes/redemption-input.ts", '\n  .meta({ dependentRequired: { terminal: ["store"] } })', ""),
-    ],
-    tests: [agreeTest, documentTest],
+    name: "the limit of a text, as the API description states it",
+    edits: [edit("src/http/fields.ts", "[...value].length <= max,", "[...value].length <= max + 1,")],
+    tests: [agreeTest],
+  },
+  {
+    name: "the need of a store, as the API description states it",
+    edits: [edit("src/http/routes/redemption-input.ts", "value.terminal === undefined || value", "true || value")],
+    tests: [agreeTest],
   },
   {
     name: "the policy of the page",
