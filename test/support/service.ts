@@ -113,11 +113,13 @@ export async function startService(
       return apply(admin, keys, other);
     },
     mint,
-    makeBatch: createBatchMaker({ address, admin, keys, mint }),
+    makeBatch: createBatchMaker({ address, owner, admin, keys, mint }),
   };
 }
 
-function createBatchMaker({ address, admin, keys, mint }: Pick<Running, "address" | "admin" | "keys" | "mint">) {
+type Parts = Pick<Running, "address" | "owner" | "admin" | "keys" | "mint">;
+
+function createBatchMaker({ address, owner, admin, keys, mint }: Parts) {
   return async function makeBatch(
     by: Client,
     template: string,
@@ -129,6 +131,12 @@ function createBatchMaker({ address, admin, keys, mint }: Pick<Running, "address
     const id = created.json.batch.external_id as string;
     if (isOver) await endValidity(address, id);
     await mint();
+    await waitUntil(`${id} to be minted, perhaps by a worker beside this test`, async () => {
+      const [batch] = await owner.rows<{ status: string }>("select status from core.batch where external_id = $1", [
+        id,
+      ]);
+      return batch!.status !== "PENDING";
+    });
     const coupons = (await Array.fromAsync(exportCodes(admin, keys, id, true))).flat();
     if (isReleased) {
       const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
