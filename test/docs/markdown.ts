@@ -10,7 +10,7 @@ export const documents = ["README.md", ...find("docs/*.md"), "db/README.md", "CO
   (name) => find(name).length > 0,
 );
 
-export const allMarkdown = find("{*,docs/**/*,db/**/*,test/**/*}.md");
+export const allMarkdown = find("{*,docs/**/*,db/**/*,test/**/*,clients/**/*}.md");
 
 function find(pattern: string): string[] {
   return globSync(pattern, { cwd: root, exclude: (name) => name === "node_modules" }).sort();

@@ -1,5 +1,5 @@
-// `npm run openapi` writes docs/openapi from the routes, with examples from a run of the service. Examples that differ
-// only in what every run changes stay as they are.
+// `npm run openapi` writes docs/openapi from the routes, with examples from a run of the service, and the types of the
+// TypeScript client from docs/openapi. Examples that differ only in what every run changes stay as they are.
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -13,6 +13,7 @@ import { routes } from "../../src/http/routes/table.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { root } from "../support/copy.ts";
 import { startScratch } from "../support/scratch-server.ts";
+import { renderClientTypes } from "./client-types.ts";
 import { recordExamples } from "./record.ts";
 import { examplesFile, maskRun, readCommitted } from "./recorder.ts";
 
@@ -47,26 +48,35 @@ function keepOld(old: Examples, made: Examples): Examples {
   };
 }
 
-function writeDocuments(examples: Examples): void {
-  const folder = path.join(root, "docs/openapi");
-  mkdirSync(folder, { recursive: true });
-  for (const variant of ["A", "B"] as const) {
-    const file = path.join(folder, `${variant.toLowerCase()}.json`);
-    writeFileSync(file, renderDocument({ routes, events, examples }, variant));
-  }
+async function writeDocuments(examples: Examples): Promise<void> {
+  const texts = {
+    A: renderDocument({ routes, events, examples }, "A"),
+    B: renderDocument({ routes, events, examples }, "B"),
+  };
+  write("docs/openapi/a.json", texts.A);
+  write("docs/openapi/b.json", texts.B);
+  const types = await renderClientTypes({ A: JSON.parse(texts.A), B: JSON.parse(texts.B) });
+  for (const [file, text] of Object.entries(types)) write(file, text);
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
+  writeFileSync(path.join(root, file), text);
 }
 
 const command = defineCommand({
   name: "openapi",
-  about: "Rewrites docs/openapi from the routes, with examples that a run of the service records.",
+  about:
+    "Rewrites docs/openapi from the routes, with examples that a run of the service records, and the types of the " +
+    "TypeScript client.",
   flags: { "keep-examples": { type: "switch", about: "runs no service and keeps the examples" } },
   examples: ["npm run openapi", "npm run openapi -- --keep-examples"],
   async run({ flags }) {
     const old = readCommitted();
     const examples = flags["keep-examples"] ? old : keepOld(old, await record());
     writeFileSync(examplesFile, `${JSON.stringify(examples, null, 2)}\n`);
-    writeDocuments(examples);
-    console.log("docs/openapi and src/http/openapi/examples.json are written");
+    await writeDocuments(examples);
+    console.log("docs/openapi, src/http/openapi/examples.json and the types of the client are written");
   },
 });
 

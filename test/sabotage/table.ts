@@ -1,5 +1,6 @@
 // Every sabotage that `npm run sabotage` knows. Add one for each new guard, in the file of its subject.
 import { accessGuards } from "./access.ts";
+import { clientGuards } from "./clients.ts";
 import { clockGuards } from "./clock.ts";
 import { couponGuards } from "./coupons.ts";
 import { descriptionGuards } from "./description.ts";
@@ -26,4 +27,5 @@ export const sabotages: Sabotage[] = [
   ...numberGuards,
   ...reportGuards,
   ...descriptionGuards,
+  ...clientGuards,
 ];

@@ -28,7 +28,17 @@ const command = defineCommand({
     const results = [
       runTool("tsc", ["--noEmit"]),
       runTool("oxlint", ["--deny-warnings"]),
-      runTool("prettier", ["--check", "--cache", "--log-level", "warn", "src", "test", "db", "ley.config.js"]),
+      runTool("prettier", [
+        "--check",
+        "--cache",
+        "--log-level",
+        "warn",
+        "src",
+        "test",
+        "db",
+        "clients",
+        "ley.config.js",
+      ]),
       checkProjectRules(),
     ];
     console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");

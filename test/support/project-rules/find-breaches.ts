@@ -14,12 +14,16 @@ export function findBreaches(): Record<string, Breach[]> {
   const src = readFiles("src", ".ts");
   const test = readFiles("test", ".ts");
   const stubs = readFiles("db", ".ts");
-  const typescript = [...src, ...test, ...stubs, ...readRootFiles(".ts"), ...readRootFiles(".js")];
+  const clients = readFiles("clients", ".ts").filter(({ path }) => !/\/(?:dist|generated|node_modules)\//.test(path));
+  const typescript = [...src, ...test, ...stubs, ...clients, ...readRootFiles(".ts"), ...readRootFiles(".js")];
   // db/tables.sql is generated.
   const sql = readFiles("db", ".sql").filter((file) => file.path !== "db/tables.sql");
   const migrations = sql.filter((file) => file.path.startsWith("db/migrations/"));
   const code = sql.filter((file) => file.path.startsWith("db/code/"));
-  const documents = [...readRootFiles(".md"), ...["docs", "db", "test"].flatMap((folder) => readFiles(folder, ".md"))];
+  const documents = [
+    ...readRootFiles(".md"),
+    ...["docs", "db", "test", "clients"].flatMap((folder) => readFiles(folder, ".md")),
+  ];
   const paths = (files: { path: string }[]): string[] => files.map((file) => file.path);
   return {
     patterns: [
@@ -39,7 +43,7 @@ export function findBreaches(): Record<string, Breach[]> {
       code,
     ),
     exports: checkExports(src, typescript),
-    "file names": checkNameStyle(paths([...src, ...test, ...code])),
+    "file names": checkNameStyle(paths([...src, ...test, ...clients, ...code])),
     "similar names": checkSimilarNames(paths(src)),
     // The rules' own test contains examples of breaches.
     waits: test.filter(({ path }) => !path.startsWith("test/support/project-rules/")).flatMap(checkWaits),

@@ -1,0 +1,182 @@
+// Generated from docs/openapi by `npm run openapi`. Do not edit.
+export type WebhookEvent =
+  | CouponRedeemed
+  | CouponReversed
+  | CouponExpired
+  | CouponVoided
+  | BatchGenerated
+  | AllocationCompleted
+  | ReconciliationReady;
+
+export interface CouponRedeemed {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.redeemed";
+  coupon_id: string;
+  redemption_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface CouponReversed {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.reversed";
+  coupon_id: string;
+  redemption_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface CouponExpired {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.expired";
+  coupon_id: string;
+  redemption_id: null;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface CouponVoided {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.voided";
+  coupon_id: string;
+  redemption_id: null;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface BatchGenerated {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "batch.generated";
+  batch_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+}
+export interface AllocationCompleted {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "allocation.completed";
+  batch_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+}
+export interface ReconciliationReady {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "reconciliation.ready";
+  business_date: string;
+  distributor_party_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+}
+export interface Errors {
+  /** The Variant A tenant has several distributors. Name one with `?distributor=`. */
+  AMBIGUOUS_DISTRIBUTOR: null;
+  /** The batch is already released. */
+  BATCH_ALREADY_ALLOCATED: null;
+  /** The batch is still being minted. Try later with a new `request_id`. */
+  BATCH_NOT_COMPLETED: null;
+  /** The service never made this code: it was mistyped or invented. Type or scan it again. */
+  COUPON_CODE_INVALID: null;
+  /** Refuse the coupon. */
+  COUPON_EXPIRED: null;
+  /** Another request holds the coupon until `details.lock_expires_at`. Try later with a new `request_id`. */
+  COUPON_LOCKED: {
+    /** UTC, with milliseconds. */
+    lock_expires_at: string;
+  };
+  /** The maker has not released the batch. Refuse the coupon. */
+  COUPON_NOT_RELEASED: null;
+  /** The coupon is not unused. */
+  COUPON_NOT_VOIDABLE: null;
+  /** Refuse the coupon until `valid_from`. */
+  COUPON_NOT_YET_VALID: null;
+  /** Refuse the coupon. */
+  COUPON_REDEEMED: null;
+  /** Refuse the coupon. */
+  COUPON_VOIDED: null;
+  /** The coupon is in another currency. Refuse the coupon. */
+  CURRENCY_MISMATCH: null;
+  /** The discount needs the field in `details.missing`. Send it with a new `request_id`. */
+  DISCOUNT_NOT_COMPUTABLE: {
+    missing: "order_amount" | "redemption_context.items" | "the amount of each matching item";
+  };
+  /** The `request_id` was used for another request. Fix the caller. */
+  IDEMPOTENCY_KEY_REUSED: null;
+  /** The request may or may not have taken effect. Repeat it with the same `request_id`. */
+  INTERNAL_ERROR: null;
+  /** `details.issues` lists each field (`path`) and its `message`. Fix the request. */
+  INVALID_REQUEST: {
+    issues: {
+      path: string;
+      message: string;
+    }[];
+  };
+  /** The lock was cancelled. Lock again with a new `request_id`. */
+  LOCK_CANCELLED: null;
+  /** The lock was confirmed. Do not confirm or cancel it; reverse the redemption if needed. */
+  LOCK_CONFIRMED: null;
+  /** The lock's time is over. Lock again with a new `request_id`. */
+  LOCK_EXPIRED: null;
+  /** You have no lock with this `lock_request_id` on this coupon at this merchant. Lock first. */
+  LOCK_NOT_FOUND: null;
+  /** The coupon is not for this merchant. Refuse the coupon. */
+  MERCHANT_NOT_IN_SCOPE: null;
+  /** The path has another method; see the header `allow`. Fix the request. */
+  METHOD_NOT_ALLOWED: null;
+  /** The nonce was used before. Sign anew and repeat. */
+  NONCE_REUSED: null;
+  /** `details.resource` names what is missing: merchant, coupon, store, terminal, template, distributor, batch, redemption, reconciliation or request. */
+  NOT_FOUND: {
+    resource:
+      | "batch"
+      | "coupon"
+      | "distributor"
+      | "merchant"
+      | "reconciliation"
+      | "redemption"
+      | "request"
+      | "store"
+      | "template"
+      | "terminal";
+  };
+  /** No item of the order is one that the coupon is for. */
+  NO_ELIGIBLE_ITEMS: null;
+  /** The order is below the coupon's minimum. */
+  ORDER_BELOW_MINIMUM: null;
+  /** The body is larger than 64 KiB. Fix the request. */
+  PAYLOAD_TOO_LARGE: null;
+  /** A limit is used up; `details.limit` names it. Wait as long as `Retry-After` says, then repeat. */
+  RATE_LIMITED: {
+    limit: "requests" | "unknown_codes";
+  };
+  /** The redemption was not completed, so there is nothing to reverse. */
+  REDEMPTION_NOT_REVERSIBLE: null;
+  /** It is already reversed. */
+  REDEMPTION_REVERSED: null;
+  /** The same request still runs. Repeat it. */
+  REQUEST_IN_PROGRESS: null;
+  /** No such path. Fix the request. */
+  ROUTE_NOT_FOUND: null;
+  /** The validity of the template has ended, so no batch can be made from it. Ask the operator to extend the template. */
+  TEMPLATE_EXPIRED: null;
+  /** Your clock is more than 300 seconds off. Compare `details.server_time`, sign anew and repeat. */
+  TIMESTAMP_OUT_OF_WINDOW: {
+    /** UTC, with milliseconds. */
+    server_time: string;
+  };
+  /** The signature is missing, malformed or wrong, or the key is unknown or revoked. Check key, secret and signing. */
+  UNAUTHENTICATED: null;
+  /** The request may or may not have taken effect. Wait as long as `Retry-After` says, then repeat it. */
+  UNAVAILABLE: null;
+  /** The body is not `application/json` in UTF-8, or it is compressed. Fix the request. */
+  UNSUPPORTED_MEDIA_TYPE: null;
+}

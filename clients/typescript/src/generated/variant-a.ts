@@ -1,0 +1,358 @@
+// Generated from docs/openapi by `npm run openapi`. Do not edit.
+
+export interface CouponOfVariantA {
+  coupon_id: string;
+  batch_id: string;
+  /** UTC, with milliseconds. */
+  created_at: string;
+  status: "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
+  /** UTC, with milliseconds. */
+  valid_from: string;
+  /** UTC, with milliseconds. */
+  valid_to: string;
+  /** The live redemption; if there is none, the last reversed one. */
+  redemption?: {
+    merchant_id: string;
+    status: "LOCKED" | "REDEEMED" | "REVERSED";
+    /** UTC, with milliseconds. */
+    started_at: string;
+    /** In the tenant's amount unit. */
+    discount_amount: number;
+    currency: string;
+  };
+}
+export interface Batch {
+  external_id: string;
+  status: "PENDING" | "COMPLETED" | "ALLOCATED";
+  total_count: number;
+  minted_count: number;
+  maker_party_id: string;
+  distributor_party_id: string;
+  template_id: string;
+  /** UTC, with milliseconds. */
+  created_at: string;
+}
+export interface CouponRedeemed {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.redeemed";
+  coupon_id: string;
+  redemption_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface CouponReversed {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.reversed";
+  coupon_id: string;
+  redemption_id: string;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface CouponExpired {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.expired";
+  coupon_id: string;
+  redemption_id: null;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface CouponVoided {
+  /** The same in the feed and in every attempt of a webhook. */
+  event_id: string;
+  event_type: "coupon.voided";
+  coupon_id: string;
+  redemption_id: null;
+  /** UTC, with milliseconds. */
+  occurred_at: string;
+  /** UTC, with milliseconds. */
+  recorded_at: string;
+}
+export interface Reconciliation {
+  business_date: string;
+  distributor_party_id: string;
+  /** UTC, with milliseconds. */
+  closed_at: string;
+  files: {
+    kind: "detail" | "summary";
+    /** The path of the download. */
+    href: string;
+    rows: number;
+    bytes: number;
+    sha256: string;
+  }[];
+}
+export interface Operations {
+  /** Reserves a coupon for an order and returns the discount. */
+  lock: {
+    input: LockInput;
+    answer: LockAnswer;
+  };
+  /** Locks and confirms in one step. */
+  redeem: {
+    input: RedeemInput;
+    answer: RedeemAnswer;
+  };
+  /** Completes the redemption of a lock. */
+  confirm: {
+    input: ConfirmInput;
+    answer: ConfirmAnswer;
+  };
+  /** Gives up a lock, so that the coupon can be used again. */
+  cancel: {
+    input: CancelInput;
+    answer: CancelAnswer;
+  };
+  /** Reverses a completed redemption in full. */
+  reverse: {
+    input: ReverseInput;
+    answer: ReverseAnswer;
+  };
+  /** Makes an unused coupon invalid for good. */
+  void: {
+    input: VoidInput;
+    answer: VoidAnswer;
+  };
+  /** Shows a coupon and changes nothing. */
+  query: {
+    input: QueryInput;
+    answer: QueryAnswer;
+  };
+  /** Orders coupons of a template. The service mints them in the background. */
+  createBatch: {
+    input: CreateBatchInput;
+    answer: CreateBatchAnswer;
+  };
+  /** Shows a batch. */
+  getBatch: {
+    input: GetBatchInput;
+    answer: GetBatchAnswer;
+  };
+  /** Releases a whole finished batch to its distributor. */
+  allocateBatch: {
+    input: AllocateBatchInput;
+    answer: AllocateBatchAnswer;
+  };
+  /** Shows the recorded outcome of a write, for a caller that lost its answer. */
+  getRequest: {
+    input: GetRequestInput;
+    answer: GetRequestAnswer;
+  };
+  /** Returns a page of coupon events, oldest first. */
+  pullEvents: {
+    input: PullEventsInput;
+    answer: PullEventsAnswer;
+  };
+  /** Lists the closed business days, oldest first. */
+  listReconciliations: {
+    input: ListReconciliationsInput;
+    answer: ListReconciliationsAnswer;
+  };
+}
+export interface LockInput {
+  request_id: string;
+  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  coupon: string;
+  merchant: string;
+  /** The total of the order. Required if the discount is a percentage or has a minimum. */
+  order_amount?: number;
+  /** Without it: the currency of the template. */
+  currency?: string;
+  /** Your number of the order. */
+  order_id?: string;
+  /** Free text. Trimmed, and empty text counts as absent. */
+  store?: string;
+  /** Free text. Trimmed, and empty text counts as absent. */
+  terminal?: string;
+  /** Further fields beside items have no effect, but a repeat must have the same ones. */
+  redemption_context?: {
+    items?: {
+      sku?: string;
+      quantity?: number;
+      /** The total of the line. */
+      amount?: number;
+    }[];
+    [k: string]: unknown;
+  };
+}
+export interface LockAnswer {
+  ok: true;
+  redemption: string;
+  /** In the tenant's amount unit. */
+  discount_amount: number;
+  /** UTC, with milliseconds. */
+  lock_expires_at: string;
+}
+export interface RedeemInput {
+  request_id: string;
+  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  coupon: string;
+  merchant: string;
+  /** The total of the order. Required if the discount is a percentage or has a minimum. */
+  order_amount?: number;
+  /** Without it: the currency of the template. */
+  currency?: string;
+  /** Your number of the order. */
+  order_id?: string;
+  /** Free text. Trimmed, and empty text counts as absent. */
+  store?: string;
+  /** Free text. Trimmed, and empty text counts as absent. */
+  terminal?: string;
+  /** Further fields beside items have no effect, but a repeat must have the same ones. */
+  redemption_context?: {
+    items?: {
+      sku?: string;
+      quantity?: number;
+      /** The total of the line. */
+      amount?: number;
+    }[];
+    [k: string]: unknown;
+  };
+}
+export interface RedeemAnswer {
+  ok: true;
+  redemption: string;
+  /** In the tenant's amount unit. */
+  discount_amount: number;
+}
+export interface ConfirmInput {
+  request_id: string;
+  lock_request_id: string;
+  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  coupon: string;
+  merchant: string;
+}
+export interface ConfirmAnswer {
+  ok: true;
+  redemption: string;
+  status: "REDEEMED";
+}
+export interface CancelInput {
+  request_id: string;
+  lock_request_id: string;
+  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  coupon: string;
+}
+export interface CancelAnswer {
+  ok: true;
+  redemption: string;
+  status: "CANCELLED";
+}
+export interface ReverseInput {
+  request_id: string;
+  redemption: string;
+  reason?: string;
+}
+export interface ReverseAnswer {
+  ok: true;
+  redemption: string;
+  reversal: string;
+  status: "REVERSED";
+}
+export interface VoidInput {
+  request_id: string;
+  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  coupon: string;
+  merchant: string;
+  reason?: string;
+}
+export interface VoidAnswer {
+  ok: true;
+  coupon_id: string;
+  status: "VOIDED";
+}
+export interface QueryInput {
+  request_id?: string;
+  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  coupon: string;
+  merchant: string;
+}
+export interface QueryAnswer {
+  ok: true;
+  coupon: CouponOfVariantA;
+}
+export interface CreateBatchInput {
+  request_id: string;
+  template: string;
+  total_count: number;
+  /** A party. Without it: the distributor of the template, else the maker. */
+  distributor?: string;
+}
+export interface CreateBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface GetBatchInput {
+  batch: string;
+}
+export interface GetBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface AllocateBatchInput {
+  request_id: string;
+  batch: string;
+}
+export interface AllocateBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface GetRequestInput {
+  request_id: string;
+}
+export interface GetRequestAnswer {
+  ok: true;
+  request: {
+    request_id: string;
+    operation: string;
+    http_status: 200 | 404 | 409 | 422;
+    /** The recorded answer: the body of a 200 of that operation, or an error. */
+    response: {
+      [k: string]: unknown;
+    };
+    /** UTC, with milliseconds. */
+    recorded_at: string;
+  };
+}
+export interface PullEventsInput {
+  /** The next_cursor of the page before. Without it: the oldest event. */
+  cursor?: string;
+  /** The most entries of a page; by default 100. */
+  limit?: number;
+}
+export interface PullEventsAnswer {
+  events: (CouponRedeemed | CouponReversed | CouponExpired | CouponVoided)[];
+  /** The cursor of the next page; opaque. */
+  next_cursor: string;
+}
+export interface ListReconciliationsInput {
+  /** The next_cursor of the page before. */
+  cursor?: string;
+  /** The most entries of a page; by default 100. */
+  limit?: number;
+}
+export interface ListReconciliationsAnswer {
+  reconciliations: Reconciliation[];
+  /** The cursor of the next page. */
+  next_cursor: string;
+}
+export interface Downloads {
+  /** Downloads a file of a daily statement as CSV. */
+  getReconciliation: {
+    input: GetReconciliationInput;
+  };
+}
+export interface GetReconciliationInput {
+  date: string;
+  kind: "detail" | "summary";
+  /** A party. Variant A needs it if the tenant has several distributors. */
+  distributor?: string;
+}

@@ -1,0 +1,30 @@
+// When a call is repeated. Every repeat of a write has the same request_id, so the service acts once.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Refusal } from "./errors.ts";
+
+const longestBackoffMs = 5_000;
+
+// Refusals that are no decision about the request.
+const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT_OF_WINDOW"]);
+
+export function isRepeatable(status: number, refusal: Refusal | null): boolean {
+  return status >= 500 || status === 429 || status === 408 || (refusal !== null && undecided.has(refusal.code));
+}
+
+/** Null without the header, or if it is malformed. The value is seconds or a date. */
+export function readRetryAfter(header: string | undefined): number | null {
+  if (header === undefined) return null;
+  if (/^\d+$/.test(header)) return Number(header) * 1000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
+}
+
+/**
+ * Waits before attempt `next`: as long as the service asks, and a random time that doubles with each attempt, so that
+ * tills that failed together do not come back together.
+ */
+export async function waitBefore(next: number, retryAfterMs: number | null, signal?: AbortSignal): Promise<void> {
+  const backoffMs = Math.random() * Math.min(longestBackoffMs, 100 * 2 ** (next - 1));
+  const isOver = sleep((retryAfterMs ?? 0) + backoffMs, undefined, signal === undefined ? {} : { signal });
+  await isOver.catch(() => signal?.throwIfAborted());
+}

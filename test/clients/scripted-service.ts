@@ -1,0 +1,45 @@
+// A server that gives prepared answers, one for each request, and keeps what it received. The last answer repeats.
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import type { Test } from "tap";
+import { listenOnLoopback } from "../support/listen.ts";
+
+export type Received = { method: string; target: string; headers: IncomingHttpHeaders; body: string };
+export type Script = (response: ServerResponse) => void;
+export type Scripted = { url: string; received: Received[] };
+
+export const accessKey = "ak_a";
+export const secret = "test_secret_0123456789abcdefghijklmnop";
+
+/** An answer as the service gives it. */
+export function answer(status: number, body: object, headers: Record<string, string> = {}): Script {
+  return (response) => {
+    response.writeHead(status, { "content-type": "application/json", "x-request-id": "r-1", ...headers });
+    response.end(JSON.stringify(body));
+  };
+}
+
+export function refusal(status: number, code: string, details: unknown = null, headers = {}): Script {
+  return answer(status, { code, message: "No.", request_id: "r-1", details }, headers);
+}
+
+/** Closes the connection in place of an answer. */
+export const cut: Script = (response) => response.destroy();
+
+/** Neither answers nor closes. */
+export const hang: Script = () => {};
+
+export async function startScripted(t: Test, scripts: Script[]): Promise<Scripted> {
+  const received: Received[] = [];
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    received.push({ method: request.method!, target: request.url!, headers: request.headers, body });
+    scripts[Math.min(received.length, scripts.length) - 1]!(response);
+  });
+  const port = await listenOnLoopback(server);
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${port}`, received };
+}

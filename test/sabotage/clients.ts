@@ -1,0 +1,93 @@
+// The TypeScript client: repeats, errors, downloads, webhooks.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+const retries = "test/clients/retries.test.ts";
+const webhook = "test/clients/webhook.test.ts";
+const sender = "clients/typescript/src/sender.ts";
+const verifier = "clients/typescript/src/webhook.ts";
+
+export const clientGuards: Sabotage[] = [
+  {
+    name: "the client's new nonce for each attempt",
+    edits: [
+      edit(sender, "const clock = { offsetMs: 0 };", "const clock = { offsetMs: 0 };\n  const nonce = newNonce();"),
+      edit(sender, "{ ...call, body, attempt, clock }", "{ ...call, body, attempt, clock, nonce }"),
+      edit(sender, "attempt: number; clock:", "attempt: number; nonce: string; clock:"),
+      edit(sender, "timestamp, nonce: newNonce(), body", "timestamp, nonce: sent.nonce, body"),
+    ],
+    tests: [retries],
+  },
+  {
+    name: "the client's repeat of a lost connection",
+    edits: [edit(sender, "cause), isRepeatable: true", "cause), isRepeatable: false")],
+    tests: [retries],
+  },
+  {
+    name: "the client's repeat of a 5xx",
+    edits: [edit("clients/typescript/src/retry.ts", "status >= 500 || ", "")],
+    tests: [retries],
+  },
+  {
+    name: "the client's wait for Retry-After",
+    edits: [edit("clients/typescript/src/retry.ts", "sleep((retryAfterMs ?? 0) + backoffMs", "sleep(backoffMs")],
+    tests: [retries],
+  },
+  {
+    name: "the longest wait that a caller allows",
+    edits: [edit(sender, " || (retryAfterMs ?? 0) > options.longestWaitMs", "")],
+    tests: [retries],
+  },
+  {
+    name: "the client's time-out",
+    edits: [edit("clients/typescript/src/transport.ts", "setTimeout(giveUp, timeoutMs)", "undefined")],
+    tests: [retries],
+  },
+  {
+    name: "the client's refusal of a base URL with a path",
+    edits: [edit("clients/typescript/src/client.ts", " || href !== `${origin}/`", "")],
+    tests: [retries],
+  },
+  {
+    name: "an error of the client without the text that it could not read",
+    edits: [
+      edit(
+        "clients/typescript/src/errors.ts",
+        "} catch {\n    return undefined;",
+        "} catch (error) {\n    throw error;",
+      ),
+    ],
+    tests: [retries],
+  },
+  {
+    name: "the client's comparison of webhook signatures",
+    edits: [edit(verifier, "!matches.includes(true)", "matches.length === 0")],
+    tests: [webhook],
+  },
+  {
+    name: "the client's comparison of webhook signatures as text",
+    edits: [
+      edit(
+        verifier,
+        "const [left, right] = [Buffer.from(a), Buffer.from(b)];",
+        'const [left, right] = [Buffer.from(a.slice(3), "base64"), Buffer.from(b.slice(3), "base64")];',
+      ),
+    ],
+    tests: [webhook],
+  },
+  {
+    name: "the client's tolerance for the time of a webhook",
+    edits: [edit(verifier, "!(Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds)", "false")],
+    tests: [webhook],
+  },
+  {
+    name: "a method of the client",
+    edits: [
+      edit(
+        "clients/typescript/src/generated/operations.ts",
+        '  query: { method: "POST", path: "/v1/coupons/query", query: [] },\n',
+        "",
+      ),
+    ],
+    tests: ["test/openapi/client-types.test.ts"],
+  },
+];
