@@ -6,9 +6,14 @@ import { root } from "../support/copy.ts";
 export type Block = { language: string; text: string; line: number; markers: Record<string, string> };
 
 // The documents whose commands run. README.md comes first, as for a newcomer.
-export const documents = ["README.md", ...find("docs/*.md"), "db/README.md", "CONTRIBUTING.md", "SECURITY.md"].filter(
-  (name) => find(name).length > 0,
-);
+export const documents = [
+  "README.md",
+  ...find("docs/*.md"),
+  ...find("clients/*/README.md"),
+  "db/README.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+].filter((name) => find(name).length > 0);
 
 export const allMarkdown = find("{*,docs/**/*,db/**/*,test/**/*,clients/**/*}.md");
 

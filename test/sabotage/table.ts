@@ -10,6 +10,7 @@ import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
 import { ownerGuards } from "./owners.ts";
 import { reportGuards } from "./reports.ts";
+import { pythonClientGuards } from "./python-client.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
 import { workerGuards } from "./worker.ts";
@@ -28,4 +29,5 @@ export const sabotages: Sabotage[] = [
   ...reportGuards,
   ...descriptionGuards,
   ...clientGuards,
+  ...pythonClientGuards,
 ];

@@ -1,0 +1,58 @@
+// The Python client: repeats, connections, downloads, webhooks.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+const guards: [name: string, find: string, replace: string][] = [
+  [
+    "the Python client's new nonce for each attempt",
+    "str(int(time.time() + self._clock_offset)), new_request_id()",
+    'str(int(time.time() + self._clock_offset)), "u" * 36',
+  ],
+  [
+    "the Python client's own request_id for each call",
+    '{"request_id": new_request_id(), **body}',
+    '{"request_id": "the same", **body}',
+  ],
+  [
+    "the Python client's repeat of a lost connection",
+    "    if not is_temporary and not",
+    "    if error.status is None or not is_temporary and not",
+  ],
+  ["the Python client's repeat of 5xx", " or error.status >= 500", ""],
+  [
+    "the Python client's repeat of refusals that decide nothing",
+    "    if not is_temporary and not isinstance(error, _undecided):",
+    "    if not is_temporary:",
+  ],
+  ["the Python client's wait for Retry-After", "max(backoff, error.retry_after or 0.0)", "backoff"],
+  ["the Python client's correction of its clock", "self._clock_offset = server_time - time.time()", "pass"],
+  [
+    "the time limit for the whole of an answer in Python",
+    "        self._connection.set_timeout()\n        return self._source",
+    "        return self._source",
+  ],
+  ["a forked process opens new connections", " and connection.process == os.getpid()", ""],
+  ["the Python client leaves connections that were idle for long", "connection.idle_since >= oldest and ", ""],
+  [
+    "the Python client signs the target as it is sent",
+    "self._http.request(request.method, request.target,",
+    'self._http.request(request.method, request.target.replace("%2F", "/"),',
+  ],
+  ["the length of a download in Python", "if length is not None and written < length:", "if False:"],
+  ["the sha256 of a download in Python", "if digest.hexdigest() != sha256:", "if False:"],
+  ["the list that a download belongs to in Python", "if listed is not None and (", "if False and ("],
+  ["a download in Python starts again in an empty file", "                into.truncate()", "                pass"],
+  ["no second copy of a download in a pipe", "if written > 0 and start is None:", "if False:"],
+  ["the tolerance of webhooks in Python", "<= tolerance_seconds:", "<= 1e12:"],
+  ["the signature of webhooks in Python", "    if not is_genuine:", "    if False:"],
+  [
+    "both secrets of webhooks in Python",
+    "[secrets] if isinstance(secrets, str) else secrets:",
+    "[secrets] if isinstance(secrets, str) else secrets[:1]:",
+  ],
+];
+
+export const pythonClientGuards: Sabotage[] = guards.map(([name, find, replace]) => ({
+  name,
+  edits: [edit("clients/python/coupon_client.py", find, replace)],
+  tests: ["test/clients/python.test.ts"],
+}));
