@@ -4,7 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
-import { openSession, sqlState } from "../../src/database/connect.ts";
+import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { client, sendPlain, type Client } from "../support/client.ts";
@@ -83,23 +83,28 @@ async function untilServed(site: Site, tills: Tills): Promise<void> {
   await waitUntil("calls to be served", async () => served() > 50 && (await readyOf(site)) === 200, within);
 }
 
-// Fills segment after segment of the write-ahead log, until PostgreSQL ends because it cannot make another one.
-async function exhaustLog({ address }: Running): Promise<void> {
-  await waitUntil(
-    "the end of the server",
-    async () => {
-      const session = openSession(address, { name: "coupon test" });
+// Fills the disk, and segment after segment of the write-ahead log until PostgreSQL ends because it cannot make another
+// one. The slot keeps it from using old segments again; it goes with the session.
+async function exhaustLog(site: Site, { address }: Running, meanwhile = () => {}): Promise<void> {
+  const { log } = site.running;
+  const ends = count(log(), ended);
+  const session = openSession(address, { name: "coupon test" });
+  try {
+    await session.rows("select pg_create_physical_replication_slot('kept', true, true)");
+    fillDisk(fillerOf(site));
+    meanwhile();
+    const hasEndedNow = async () => {
       try {
         await session.rows("select pg_switch_wal() from pg_logical_emit_message(false, 'test', repeat('-', 100000))");
-        return false;
-      } catch (error) {
-        return sqlState(error) === null || sqlState(error) === "57P03" || sqlState(error) === "53100";
-      } finally {
-        await session.end();
+      } catch {
+        // Refused, or the server ends: its log tells.
       }
-    },
-    within,
-  );
+      return count(log(), ended) > ends;
+    };
+    await waitUntil("the end of the server in the log", hasEndedNow, within);
+  } finally {
+    await session.end();
+  }
 }
 
 // A worker that could not record what it did keeps its leases on purpose. They run out after up to 60 s.
@@ -152,11 +157,8 @@ async function submit(by: Client): Promise<string> {
 
 // Stops the program while PostgreSQL is down, and starts it again before and after there is space.
 async function stopAndStart(t: Test, site: Site, service: Running): Promise<void> {
-  const { program, log } = site.running;
-  const ends = count(log(), ended);
-  fillDisk(fillerOf(site));
-  await exhaustLog(service);
-  await waitUntil("the end of the server in the log", () => count(log(), ended) > ends, within);
+  const { program } = site.running;
+  await exhaustLog(site, service);
   program.kill("SIGTERM");
   t.equal(await exitCodeOf(program), 0);
   const tooEarly = start(site.folder, site.env);
@@ -188,10 +190,7 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   await untilServed(site, tills);
   await waitUntil("the end of it in the log", () => log().includes("the disk of the database has space again"), within);
 
-  fillDisk(fillerOf(site));
-  batches.push(submit(by));
-  await exhaustLog(service);
-  await waitUntil("the end of the server in the log", () => log().includes(ended), within);
+  await exhaustLog(site, service, () => batches.push(submit(by)));
   await untilRefused(site, tills);
   rmSync(fillerOf(site));
   await untilServed(site, tills);

@@ -14,8 +14,9 @@ export function mountSmallDisk(folder: string, bytes: number, { uid, gid }: User
   return spawnSync("mount", ["-t", "tmpfs", "-o", options, "coupon-test", folder]).status === 0 ? folder : null;
 }
 
+// At once, even while a process that ends still has a file open.
 export function unmount(folder: string): void {
-  spawnSync("umount", [folder]);
+  spawnSync("umount", ["-l", folder]);
 }
 
 // Tries it, because root in a container often may not mount.
