@@ -4,8 +4,8 @@ export interface Failures {
   /** The titles of the failed tests, at any depth. */
   tests: string[];
   /**
-   * The failed assertions. An exception is not an assertion, except that our checks of the invariants and of answers
-   * throw one.
+   * The failed assertions. An exception is none, unless a check throws it: a wait, a property, the invariants, or the
+   * check of answers.
    */
   assertions: string[];
 }
@@ -27,7 +27,7 @@ export function readFailures(tap: string): Failures {
 
 /** Whether the failure is an exception. tap says so in the lines below it. */
 function isException(lines: string[], index: number, indent: string): boolean {
-  if (/broken invariants:|not in docs\/openapi/.test(lines[index]!)) return false;
+  if (/ - (waited \d+ s for|Property failed)|broken invariants:|not in docs\/openapi/.test(lines[index]!)) return false;
   for (const line of lines.slice(index + 1)) {
     if (line.startsWith(`${indent}  `) === false || line.trim() === "...") return false;
     if (/^ *tapCaught: /.test(line)) return true;

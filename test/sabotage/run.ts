@@ -19,6 +19,8 @@ import { sabotages } from "./table.ts";
 const smoke = "test/sabotage/smoke.test.ts";
 // Without a guard a test may wait forever.
 const longestMs = 300_000;
+// tap reports a test that takes longer as failed.
+const env = { TAP_TIMEOUT: "180" };
 
 interface Judgement {
   isNoticed: boolean;
@@ -36,25 +38,26 @@ function showAssertions({ folder }: Place, files: string[]): void {
     );
 }
 
-async function judge(bench: Bench, { edits, tests }: Sabotage): Promise<Judgement> {
+async function judge(bench: Bench, { edits, tests, behind }: Sabotage): Promise<Judgement> {
   return bench.withTexts(applyEdits(bench.place.folder, edits), async (place) => {
     if (place === null) return { isNoticed: false, text: "DOES NOT LOAD" };
-    const judgement = await tryTests(place, tests);
+    const judgement = await tryTests(place, tests, behind !== undefined);
     if (!judgement.isNoticed) return judgement;
-    const { verdict, output } = await runFile(place, smoke, { longestMs });
+    const { verdict, output } = await runFile(place, smoke, { longestMs, env });
     if (verdict === "green") return judgement;
     return { isNoticed: false, text: `DOES NOT WORK: ${output.trimEnd().split("\n").slice(-12).join("\n")}` };
   });
 }
 
-/** Ends with the first file in which an assertion fails. */
-async function tryTests(place: Place, tests: string[]): Promise<Judgement> {
+/** Ends with the first file in which an assertion fails; or any test, where a next guard may stop it with an error. */
+async function tryTests(place: Place, tests: string[], hasNextGuard: boolean): Promise<Judgement> {
   const exceptions: string[] = [];
   for (const file of tests) {
-    const { verdict, output } = await runFile(place, file, { longestMs });
+    const { verdict, output } = await runFile(place, file, { longestMs, env });
     if (verdict === "timeout") return { isNoticed: false, text: `DID NOT COMPLETE: ${file}` };
     const failures = readFailures(output);
-    if (verdict === "red" && failures.assertions.length > 0) return { isNoticed: true, text: describe(failures) };
+    const isNoticed = failures.assertions.length > 0 || (hasNextGuard && failures.tests.length > 0);
+    if (verdict === "red" && isNoticed) return { isNoticed: true, text: describe(failures) };
     exceptions.push(...failures.tests);
   }
   return { isNoticed: false, text: ["NOT NOTICED", ...exceptions].join(", apart from exceptions: ") };
@@ -67,7 +70,7 @@ const describe = ({ tests }: Failures): string =>
 async function refuseRedFiles(benches: Bench[], files: string[]): Promise<void> {
   const red: string[] = [];
   const isGreen = async (place: Place, file: string): Promise<boolean> => {
-    const { verdict, output } = await runFile(place, file, { longestMs });
+    const { verdict, output } = await runFile(place, file, { longestMs, env });
     if (verdict !== "green") console.log(`${verdict} without a sabotage: ${file}\n${showFailure(output)}`);
     return verdict === "green";
   };
