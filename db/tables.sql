@@ -246,6 +246,7 @@ create table core.delivery (
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
 ) with (fillfactor=80);
 CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
+CREATE INDEX delivery_is_parked ON core.delivery USING btree (tenant_id, party_id) WHERE (parked_at IS NOT NULL);
 comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
 
 create table core.delivery_attempt (
@@ -258,12 +259,15 @@ create table core.delivery_attempt (
   error text,
   duration_ms integer not null,
   attempted_at timestamp with time zone not null,
+  test_event_type text,
   constraint delivery_attempt_pkey PRIMARY KEY (attempt_id)
 );
 CREATE INDEX delivery_attempt_by_age ON core.delivery_attempt USING brin (attempted_at);
 CREATE INDEX delivery_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at);
+CREATE INDEX failed_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at) WHERE ((http_status IS NULL) OR ((http_status < 200) OR (http_status > 299)));
 comment on table core.delivery_attempt is 'Log of delivery attempts of the last 30 days.';
 comment on column core.delivery_attempt.http_status is 'Null: no answer, and error says why.';
+comment on column core.delivery_attempt.test_event_type is 'The type of a test event, which is in no other table. Null: a real event.';
 
 create table core.event (
   tenant_id integer not null,
@@ -284,6 +288,7 @@ END,
   constraint event_event_seq_key UNIQUE (event_seq),
   constraint event_is_of_its_type CHECK (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
+CREATE INDEX event_of_batch_or_day ON core.event USING btree (tenant_id, party_id, recorded_at) WHERE (coupon_id IS NULL);
 CREATE INDEX event_of_unredeemed_coupon ON core.event USING btree (coupon_id) WHERE (event_type = ANY (ARRAY['coupon.expired'::text, 'coupon.voided'::text]));
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -702,6 +707,21 @@ create table core.terminal (
   constraint terminal_external_id_is_1_to_64_characters CHECK (((length(external_id) >= 1) AND (length(external_id) <= 64)))
 );
 comment on table core.terminal is 'Terminals registered under a store. Only Variant B checks them.';
+
+create table core.test_delivery (
+  tenant_id integer not null,
+  party_id integer not null,
+  event_type text not null,
+  event_id uuid not null,
+  body text not null,
+  created_at timestamp with time zone not null,
+  constraint test_delivery_pkey PRIMARY KEY (tenant_id, party_id, event_type),
+  constraint test_delivery_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id),
+  constraint test_event_type_is_known CHECK ((event_type = ANY (ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text, 'coupon.voided'::text, 'coupon.expired'::text, 'batch.generated'::text, 'allocation.completed'::text, 'reconciliation.ready'::text])))
+);
+comment on table core.test_delivery is 'Test events that wait to be sent, at most one of each type for a webhook. Each is tried once; the row is then deleted. They are in no other table of events, deliveries, feeds or ledger.';
+comment on column core.test_delivery.event_id is 'The webhook-id. No event has it.';
+comment on column core.test_delivery.body is 'The event as JSON. Its IDs exist nowhere.';
 
 create table core.voiding (
   tenant_id integer not null,

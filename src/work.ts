@@ -136,6 +136,7 @@ function createTasks(
       send,
       getSession,
       stopping,
+      log,
       onAttempt: observer?.attempted,
     }),
     pruneNonces: createNoncePruner({ database, stopping }),

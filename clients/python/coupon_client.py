@@ -235,6 +235,10 @@ class BatchAlreadyAllocated(ServiceError):
     """The batch is already released."""
 
 
+class WebhookDisabled(ServiceError):
+    """Your webhook is off, so nothing would be sent. Ask the operator to enable it."""
+
+
 class CurrencyMismatch(ServiceError):
     """The coupon is in another currency."""
 
@@ -345,6 +349,24 @@ class CreateBatchRequest(_Distributor):
 
 class AllocateBatchRequest(_Write):
     batch: str
+
+
+# `from` is a keyword of Python, so this has no class body.
+ReplayRequestB = TypedDict("ReplayRequestB", {"request_id": str, "event_id": str, "from": str, "to": str}, total=False)
+
+
+class ReplayRequestA(ReplayRequestB, total=False):
+    """Name `event_id`, or `from` and `to`; and the party, if the tenant has several webhooks."""
+
+    party: str
+
+
+class TestWebhookRequestB(_Write):
+    event_type: EventType
+
+
+class TestWebhookRequestA(TestWebhookRequestB, total=False):
+    party: str
 
 
 class Locked(TypedDict):
@@ -503,6 +525,40 @@ class Reconciliation(TypedDict):
 class ReconciliationPage(TypedDict):
     reconciliations: list[Reconciliation]
     next_cursor: str
+
+
+class WebhookAttempt(TypedDict):
+    event_id: str
+    event_type: EventType
+    attempted_at: str
+    http_status: Optional[int]
+    reason: Optional[str]
+    next_attempt_at: Optional[str]
+
+
+class Webhook(TypedDict):
+    party_id: str
+    url: str
+    status: Literal["healthy", "failing", "paused", "disabled"]
+    waiting: int
+    parked: int
+    attempts: list[WebhookAttempt]
+
+
+class WebhookAnswer(TypedDict):
+    ok: Literal[True]
+    webhook: Webhook
+
+
+class Replayed(TypedDict):
+    ok: Literal[True]
+    replayed: int
+
+
+class TestSent(TypedDict):
+    ok: Literal[True]
+    event_id: str
+    event_type: EventType
 
 
 class Downloaded(NamedTuple):
@@ -952,6 +1008,18 @@ class ClientA(_Client):
         """Shows a coupon and changes nothing."""
         return cast(QueriedA, self._post("/v1/coupons/query", request))
 
+    def get_webhook(self, party: Optional[str] = None) -> WebhookAnswer:
+        """Shows how deliveries to your webhook go."""
+        return cast(WebhookAnswer, self._get("/v1/webhook", party=party))
+
+    def replay_events(self, request: ReplayRequestA) -> Replayed:
+        """Sends one event to your webhook again, or those that were recorded in a time."""
+        return cast(Replayed, self._write("/v1/webhook/replay", request))
+
+    def test_webhook(self, request: TestWebhookRequestA) -> TestSent:
+        """Sends a test event to your webhook. `is_test_webhook` recognizes it there."""
+        return cast(TestSent, self._write("/v1/webhook/test", request))
+
 
 class ClientB(_Client):
     """A client of a party of Variant B."""
@@ -967,6 +1035,18 @@ class ClientB(_Client):
     def query(self, request: QueryRequest) -> QueriedB:
         """Shows a coupon and changes nothing."""
         return cast(QueriedB, self._post("/v1/coupons/query", request))
+
+    def get_webhook(self) -> WebhookAnswer:
+        """Shows how deliveries to your webhook go."""
+        return cast(WebhookAnswer, self._get("/v1/webhook"))
+
+    def replay_events(self, request: ReplayRequestB) -> Replayed:
+        """Sends one event to your webhook again, or those that were recorded in a time."""
+        return cast(Replayed, self._write("/v1/webhook/replay", request))
+
+    def test_webhook(self, request: TestWebhookRequestB) -> TestSent:
+        """Sends a test event to your webhook. `is_test_webhook` recognizes it there."""
+        return cast(TestSent, self._write("/v1/webhook/test", request))
 
 
 def _escape(text: str) -> str:

@@ -51,6 +51,11 @@ comment on column core.event.event_id is
 create index event_of_unredeemed_coupon on core.event (coupon_id)
 where event_type in ('coupon.expired', 'coupon.voided');
 
+-- For the events of a time. Coupon events are found in their feed, so this costs a redemption
+-- nothing.
+create index event_of_batch_or_day on core.event (tenant_id, party_id, recorded_at)
+where coupon_id is null;
+
 alter sequence core.event_seq owned by core.event.event_seq;
 
 -- A function, because only reversals need this lookup. A join in the plans below would cost every

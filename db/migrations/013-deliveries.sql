@@ -1,5 +1,5 @@
--- Webhook deliveries: a row for each event that a subscriber has not accepted yet, and a log of all
--- attempts.
+-- Webhook deliveries: a row for each event that a subscriber has not accepted yet, the test events
+-- that wait, and a log of all attempts.
 
 create table core.delivery (
   tenant_id        int          not null,
@@ -21,19 +21,44 @@ comment on table core.delivery is
 create index delivery_is_due
 on core.delivery (tenant_id, party_id, next_attempt_at, event_seq)
 where parked_at is null;
+create index delivery_is_parked on core.delivery (tenant_id, party_id) where parked_at is not null;
+
+create table core.test_delivery (
+  tenant_id   int          not null,
+  party_id    int          not null,
+  event_type  text         not null,
+  event_id    uuid         not null,
+  body        text         not null,
+  created_at  timestamptz  not null,
+  primary key (tenant_id, party_id, event_type),
+  foreign key (tenant_id, party_id) references core.webhook,
+  constraint test_event_type_is_known check (event_type in (
+    'coupon.redeemed', 'coupon.reversed', 'coupon.voided', 'coupon.expired', 'batch.generated',
+    'allocation.completed', 'reconciliation.ready'))
+);
+comment on table core.test_delivery is
+  'Test events that wait to be sent, at most one of each type for a webhook. Each is tried once; '
+  'the row is then deleted. They are in no other table of events, deliveries, feeds or ledger.';
+comment on column core.test_delivery.event_id is 'The webhook-id. No event has it.';
+comment on column core.test_delivery.body is 'The event as JSON. Its IDs exist nowhere.';
 
 create table core.delivery_attempt (
-  attempt_id    bigint       primary key generated always as identity,
-  tenant_id     int          not null,
-  party_id      int          not null,
-  event_id      uuid         not null,
-  attempt       int          not null,
-  http_status   int,
-  error         text,
-  duration_ms   int          not null,
-  attempted_at  timestamptz  not null
+  attempt_id       bigint       primary key generated always as identity,
+  tenant_id        int          not null,
+  party_id         int          not null,
+  event_id         uuid         not null,
+  attempt          int          not null,
+  http_status      int,
+  error            text,
+  duration_ms      int          not null,
+  attempted_at     timestamptz  not null,
+  test_event_type  text
 );
 comment on table core.delivery_attempt is 'Log of delivery attempts of the last 30 days.';
 comment on column core.delivery_attempt.http_status is 'Null: no answer, and error says why.';
+comment on column core.delivery_attempt.test_event_type is
+  'The type of a test event, which is in no other table. Null: a real event.';
 create index delivery_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at);
 create index delivery_attempt_by_age on core.delivery_attempt using brin (attempted_at);
+create index failed_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at)
+where http_status is null or http_status not between 200 and 299;

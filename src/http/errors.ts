@@ -15,6 +15,8 @@ const resources = [
   "redemption",
   "reconciliation",
   "request",
+  "webhook",
+  "event",
 ] as const;
 export type Resource = (typeof resources)[number];
 
@@ -114,6 +116,11 @@ export const errors = {
     meaning: "The batch is still being minted. Try later with a new `request_id`.",
   },
   BATCH_ALREADY_ALLOCATED: { status: 409, meaning: "The batch is already released." },
+  WEBHOOK_DISABLED: {
+    status: 409,
+    meaning:
+      "Your webhook is off, so nothing would be sent. Ask the operator to enable it, then send a new `request_id`.",
+  },
   CURRENCY_MISMATCH: { status: 422, meaning: "The coupon is in another currency. Refuse the coupon." },
   DISCOUNT_NOT_COMPUTABLE: {
     status: 422,

@@ -1,7 +1,8 @@
 // The kinds of fields in the routes' schemas. Messages state what is allowed and never repeat the value. JSON Schema
 // cannot express refinements and transforms, so `meta` states their limits for the API description.
 import { z } from "zod";
-import { printable } from "../common/fields.ts";
+import { eventTypes } from "../common/event-types.ts";
+import { printable, timestamp } from "../common/fields.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
 
 export { amount, currency, printable } from "../common/fields.ts";
@@ -38,6 +39,13 @@ export function isDate(value: string): boolean {
 }
 
 export const dateParameter = z.string().refine(isDate, "must be a date such as 2026-01-31").meta({ format: "date" });
+
+export const eventType = z.enum(eventTypes, `must be one of ${eventTypes.join(", ")}`);
+
+// A moment that the database can hold, in its one spelling: two spellings of a moment are the same value for a retry.
+export const moment = timestamp
+  .refine((value) => Date.parse(value) >= 0 && new Date(value).getUTCFullYear() < 9999, "must be after 1970")
+  .transform((value) => new Date(value).toISOString());
 
 export const coupon = z
   .string()

@@ -15,6 +15,7 @@ export function listIssues(error: z.ZodError, input: unknown): Issue[] {
 }
 
 function describe(issue: z.core.$ZodIssue, value: unknown): string {
+  if (issue.code === "invalid_value" && value === undefined) return "is required";
   // A number that is not an integer is an invalid_type too, with the message of its field.
   if (issue.code !== "invalid_type" || "format" in issue) return issue.message;
   if (value === undefined) return "is required";

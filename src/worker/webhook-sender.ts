@@ -8,7 +8,14 @@ import { messageOf } from "../common/program.ts";
 import { signWebhook } from "../crypto/webhook-signature.ts";
 import { checkLiteral, createLookup, resolveHost, type AddressRule, type Resolve } from "./address-rule.ts";
 
-export type Webhook = { id: string; url: string; body: string; secrets: readonly string[] };
+export type Webhook = {
+  id: string;
+  url: string;
+  body: string;
+  secrets: readonly string[];
+  /** Marked as a test, so that the receiver does nothing with it. */
+  isTest?: boolean;
+};
 
 export type Outcome = {
   /** Null: no complete response. `error` says why. */
@@ -115,7 +122,7 @@ function drain(response: IncomingMessage, done: () => void, fail: (error: Error)
   response.on("error", fail);
 }
 
-function headersOf({ id, body, secrets }: Webhook): Record<string, string> {
+function headersOf({ id, body, secrets, isTest = false }: Webhook): Record<string, string> {
   const timestamp = Math.floor(Date.now() / 1000);
   return {
     "content-type": "application/json",
@@ -124,6 +131,7 @@ function headersOf({ id, body, secrets }: Webhook): Record<string, string> {
     "webhook-id": id,
     "webhook-timestamp": String(timestamp),
     "webhook-signature": secrets.map((secret) => signWebhook(secret, id, timestamp, body)).join(" "),
+    ...(isTest && { "webhook-test": "true" }),
   };
 }
 

@@ -22,6 +22,8 @@ const wrong: Record<string, unknown[]> = {
   currency: ["", "eur", "EURO", "EU", 978, null],
   order_id: [...text, long(129)],
   reason: [1, null, {}, "a\u0000", "a\ud800", long(501)],
+  event_id: [...text, long(65)],
+  event_type: [...text, "coupon", "coupon.redeemed "],
 };
 const required = [
   "request_id",
@@ -32,7 +34,10 @@ const required = [
   "batch",
   "redemption",
   "total_count",
+  "event_id",
+  "event_type",
 ];
+const whenMissing: Record<string, string> = { event_id: "is required, unless from and to are sent" };
 const optional: Record<string, string[]> = {
   "/v1/coupons/lock": ["order_amount", "currency", "order_id"],
   "/v1/coupons/redeem": ["order_amount", "currency", "order_id"],
@@ -58,7 +63,7 @@ t.test("Every bad field of every route is 400 and named, in both variants", asyn
         const without = await client.post(path, rest);
         t.equal(without.status, required.includes(field) ? 400 : 200, `${path} without ${field}`);
         if (without.status === 400)
-          t.strictSame(without.json.details.issues, [{ path: field, message: "is required" }]);
+          t.strictSame(without.json.details.issues, [{ path: field, message: whenMissing[field] ?? "is required" }]);
       }
       for (const unknown of ["extra", "__proto__", "constructor", "Coupon"]) {
         const answer = await client.post(path, JSON.stringify(body).replace("{", `{"${unknown}":1,`));
@@ -83,6 +88,8 @@ t.test("Good values reach the database as arguments of the operation; the code i
     "/v1/redemptions/reverse": ["reverse", { redemption: "red_1" }],
     "/v1/batches": ["create_batch", { template: "tpl_1", total_count: 10, key_version: "1" }],
     "/v1/batches/allocate": ["allocate_batch", { batch: "bat_1" }],
+    "/v1/webhook/replay": ["replay_events", { event_id: "evt_1" }],
+    "/v1/webhook/test": ["test_webhook", { event_type: "coupon.redeemed" }],
   };
   for (const [path, [operation, args]] of Object.entries(expected)) {
     t.equal((await asA.post(path, bodies[path])).status, 200);

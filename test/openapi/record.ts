@@ -2,6 +2,7 @@
 import { exportCodes } from "../../src/commands/codes.ts";
 import type { Examples } from "../../src/http/openapi/examples.ts";
 import type { Variant } from "../../src/gate/gate.ts";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { states, type State } from "../db/api/states.ts";
 import { arrange, requestFor, setUpVariant, untilLocksExpire, type VariantSetup } from "../support/arrange.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
@@ -24,6 +25,7 @@ export async function recordExamples(t: Teardown, options: Options = {}): Promis
   }
   await recordRefusals(t, service, recorder);
   await recordStatements(t, service, recorder);
+  await recordWebhooks(service, recorder);
   return recorder.examples;
 }
 
@@ -99,4 +101,39 @@ async function recordStatements(t: Teardown, service: Running, { send, keepEvent
      order by p.external_id, e.event_id`,
   );
   for (const { body } of events) keepEvent(JSON.parse(body) as { event_type: string });
+}
+
+// A webhook of each variant with an attempt that failed. Its operator then switches it off.
+async function recordWebhooks(service: Running, { send, keepError }: Recorder): Promise<void> {
+  keepError(await service.as("ak_maker").get("/v1/webhook"));
+  const webhook = { url: "https://shop.example/events", secret: newWebhookSecret() };
+  for (const [variant, key, tenant, party] of [
+    ["A", "ak_a", "ten_a", "pty_a"],
+    ["B", "ak_dist", "ten_b", "pty_dist"],
+  ] as const) {
+    const by = service.as(key);
+    const parties = [{ id: party, name: party, webhook }];
+    await service.apply({ tenants: [{ id: tenant, name: tenant, variant, parties }] });
+    const [newest] = await service.owner.rows<{ event: string }>(
+      `select event from report.event where tenant = $1 and party = $2 and event_type = 'coupon.redeemed'
+       order by event_seq desc limit 1`,
+      [tenant, party],
+    );
+    const replay = { request_id: "replay-1", event_id: newest!.event };
+    await send(by, [variant, "replay_events"], "/v1/webhook/replay", replay);
+    await service.owner.rows("update core.webhook set holder = gen_random_uuid(), worker = 1");
+    await service.owner.rows(
+      `select jobs.record_deliveries(d.tenant_id, d.party_id, w.holder, jsonb_build_array(jsonb_build_object(
+         'event_id', d.event_id, 'attempt', 1, 'http_status', 500, 'duration_ms', 12, 'is_taken', false)))
+       from core.delivery d join core.webhook w using (tenant_id, party_id)
+       where d.event_id = rules.parse_id('evt', $1)`,
+      [newest!.event],
+    );
+    const test = { request_id: "test-1", event_type: "coupon.redeemed" };
+    await send(by, [variant, "test_webhook"], "/v1/webhook/test", test);
+    await send(by, [variant, "get_webhook"], "/v1/webhook");
+    keepError(await by.post("/v1/webhook/replay", { request_id: "replay-2", event_id: "evt_none" }));
+    await service.admin.rows("select admin.disable_webhook($1, $2, 'they moved')", [tenant, party]);
+    keepError(await by.post("/v1/webhook/test", { ...test, request_id: "test-2" }));
+  }
 }

@@ -11,7 +11,7 @@ export const reportGuards: Sabotage[] = [
   },
   {
     name: "webhook_health counts time-outs as failures",
-    edits: [edit("db/code/report/webhook_health.sql", "x.http_status is null or ", "")],
+    edits: [edit("db/code/report/webhook_health.sql", "where x.http_status is null or ", "where ")],
     tests,
   },
   {

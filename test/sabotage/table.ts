@@ -13,6 +13,7 @@ import { reportGuards } from "./reports.ts";
 import { pythonClientGuards } from "./python-client.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
+import { webhookGuards } from "./webhooks.ts";
 import { workerGuards } from "./worker.ts";
 
 export const sabotages: Sabotage[] = [
@@ -22,6 +23,7 @@ export const sabotages: Sabotage[] = [
   ...accessGuards,
   ...ownerGuards,
   ...workerGuards,
+  ...webhookGuards,
   ...longRunGuards,
   ...operationGuards,
   ...dockerGuards,

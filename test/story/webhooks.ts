@@ -2,6 +2,7 @@
 // and one asks for a pause. Each step delivers one event, so the order of attempts is known.
 import type { Test } from "tap";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
+import { createLog } from "../../src/common/log.ts";
 import type { WorkObserver } from "../../src/worker/metrics.ts";
 import { createDeliverer } from "../../src/worker/tasks/deliver.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
@@ -69,6 +70,7 @@ async function startDelivering(
     send: (...webhook) => (receiver.answer === hang ? hasty : patient)(...webhook),
     getSession: () => session,
     stopping: new AbortController().signal,
+    log: createLog("silent"),
     onAttempt: observer.attempted,
   });
   return async () => {

@@ -159,6 +159,7 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
        'event_id', event_id, 'attempt', 1, 'duration_ms', 1, 'is_taken', false)))
      from core.delivery limit 1`,
   );
+  await session.rows("select rules.create_test_delivery(tenant_id, party_id, 'batch.generated') from core.webhook");
   await session.rows("insert into core.event_gap select 999999999, pg_current_xact_id()");
   return closed;
 }

@@ -9,6 +9,7 @@ import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { sequenceEvents } from "./sequence-events.ts";
 import { startService, type Running } from "./service.ts";
+import { createStubLog } from "./stub.ts";
 import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
 import { credential, party, template } from "./tenant-document.ts";
 
@@ -93,7 +94,7 @@ export function openWorker(t: Test, service: Running): Database {
 
 // session: of the worker that delivers. Delivers until nothing is due, without the worker's timers.
 export function startDeliverer(
-  { service, session: ownSession }: Subscribed,
+  { service, session: ownSession }: Pick<Subscribed, "service" | "session">,
   database: Database,
   {
     allow = loopbackOnly,
@@ -102,6 +103,7 @@ export function startDeliverer(
     stopping = new AbortController().signal,
   } = {},
 ) {
+  const { logger, log } = createStubLog();
   const send = createSender({ mayConnect: createAddressRule(allow), timeoutMs });
   const outcomes: string[] = [];
   const deliverer = createDeliverer({
@@ -110,6 +112,7 @@ export function startDeliverer(
     send,
     getSession: () => session,
     stopping,
+    log: logger,
     onAttempt: (outcome) => outcomes.push(outcome),
   });
   async function drain(): Promise<void> {
@@ -120,7 +123,7 @@ export function startDeliverer(
     }
     throw new Error(`deliveries are still due after ${mostRounds} rounds`);
   }
-  return { ...deliverer, drain, outcomes };
+  return { ...deliverer, drain, outcomes, log };
 }
 
 export async function findSubscriber({ service }: Subscribed, party: string): Promise<Subscriber> {

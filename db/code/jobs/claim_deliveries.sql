@@ -3,16 +3,20 @@
 -- worker at a time serves a subscriber, so its limit of concurrent requests holds. The lease of a
 -- worker whose session is gone counts no more.
 --
--- Ordered by due time, then by event: an index has this order, however many deliveries wait.
+-- Ordered by due time, then by event: an index has this order, however many deliveries wait. Test
+-- events come first, because somebody is waiting for them. test_event_type null: a real event.
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out body text, out attempt int, out url text,
-  out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text, out party text)
+  out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text, out party text,
+  out test_event_type text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_now      timestamptz := clock_timestamp();
-  v_webhook  core.webhook;
+  v_now       timestamptz := clock_timestamp();
+  v_webhook   core.webhook;
+  v_previous  bytea;
+  v_tests     int;
 begin
   update core.webhook w
   set holder = p_holder, worker = p_worker,
@@ -28,6 +32,18 @@ begin
   if not found then
     return;
   end if;
+  if v_webhook.rotated_at > clock_timestamp() - interval '24 hours' then
+    v_previous := v_webhook.sealed_previous_secret;
+  end if;
+  return query
+  select x.event_id, rules.format_id('evt', x.event_id), x.body, 1, v_webhook.url,
+         v_webhook.sealed_secret, v_previous, t.external_id, p.external_id, x.event_type
+  from core.test_delivery x
+  join core.tenant t on t.tenant_id = x.tenant_id
+  join core.party p on p.tenant_id = x.tenant_id and p.party_id = x.party_id
+  where x.tenant_id = p_tenant_id and x.party_id = p_party_id
+  limit p_limit;
+  get diagnostics v_tests = row_count;
   return query
   with due as materialized (
     select d.tenant_id, d.event_id, d.event_seq, d.attempt_count, d.next_attempt_at
@@ -37,12 +53,10 @@ begin
       and d.parked_at is null
       and d.next_attempt_at <= v_now
     order by d.next_attempt_at, d.event_seq
-    limit p_limit)
+    limit p_limit - v_tests)
   select d.event_id, rules.format_id('evt', d.event_id), coalesce(f.body, rules.render_event(e)),
-         d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret,
-         case when v_webhook.rotated_at > clock_timestamp() - interval '24 hours'
-           then v_webhook.sealed_previous_secret end,
-         t.external_id, p.external_id
+         d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret, v_previous, t.external_id,
+         p.external_id, null::text
   from due d
   join core.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id

@@ -14,13 +14,17 @@ begin atomic
          or w.lease_until <= statement_timestamp()
          or rules.is_worker_gone(w.worker))
     and (w.paused_until is null or w.paused_until <= statement_timestamp())
-    and exists (
-      select
-      from core.delivery d
-      where d.tenant_id = w.tenant_id
-        and d.party_id = w.party_id
-        and d.parked_at is null
-        and d.next_attempt_at <= statement_timestamp())
+    and (exists (
+           select
+           from core.delivery d
+           where d.tenant_id = w.tenant_id
+             and d.party_id = w.party_id
+             and d.parked_at is null
+             and d.next_attempt_at <= statement_timestamp())
+         or exists (
+           select
+           from core.test_delivery t
+           where t.tenant_id = w.tenant_id and t.party_id = w.party_id))
   order by w.lease_until nulls first
   limit p_limit;
 end;

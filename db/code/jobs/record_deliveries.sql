@@ -1,12 +1,14 @@
 -- Records the results of deliveries to one subscriber. p_results:
---   [{event_id, attempt, http_status, error, duration_ms, is_taken, retry_after_seconds, is_gone}]
+--   [{event_id, test_event_type, attempt, http_status, error, duration_ms, is_taken,
+--     retry_after_seconds, is_gone}]
 -- Returns one row per result: taken, gone, parked (the last attempt failed), or failed (another one
 -- follows).
 --
 -- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
 -- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
 -- disabled and its deliveries are parked. If p_holder has lost the lease, or the delivery has
--- meanwhile been parked, replayed or recorded by another worker, a failure is only logged.
+-- meanwhile been parked, replayed or recorded by another worker, a failure is only logged. A test
+-- event is tried once: it is deleted, whatever the outcome.
 create or replace function jobs.record_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_results jsonb,
   out event_id uuid, out outcome text)
@@ -22,11 +24,16 @@ begin
   where w.tenant_id = p_tenant_id and w.party_id = p_party_id
   for no key update;
   insert into core.delivery_attempt
-    (tenant_id, party_id, event_id, attempt, http_status, error, duration_ms, attempted_at)
+    (tenant_id, party_id, event_id, attempt, http_status, error, duration_ms, attempted_at,
+     test_event_type)
   select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms,
-         v_now
+         v_now, r.test_event_type
   from jsonb_to_recordset(p_results)
-    r (event_id uuid, attempt int, http_status int, error text, duration_ms int);
+    r (event_id uuid, test_event_type text, attempt int, http_status int, error text,
+       duration_ms int);
+  delete from core.test_delivery d
+  using jsonb_to_recordset(p_results) r (event_id uuid)
+  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id;
   delete from core.delivery d
   using jsonb_to_recordset(p_results) r (event_id uuid, is_taken boolean)
   where d.tenant_id = p_tenant_id

@@ -1,6 +1,10 @@
 create or replace view report.delivery_attempt as
-select t.external_id as tenant, p.external_id as party, rules.format_id('evt', a.event_id) as event,
-       a.attempt, a.http_status, a.error, a.duration_ms, a.attempted_at, a.attempt_id
+select t.external_id as tenant, p.external_id as party,
+       case when a.test_event_type is null then rules.format_id('evt', a.event_id) end as event,
+       a.attempt, a.http_status, a.error, a.duration_ms, a.attempted_at, a.attempt_id,
+       case when a.test_event_type is not null then rules.format_id('evt', a.event_id) end
+         as test_event,
+       a.test_event_type
 from core.delivery_attempt a
 left join core.tenant t using (tenant_id)
 left join core.party p using (tenant_id, party_id);
@@ -12,7 +16,7 @@ order of attempted_at; a party with a range of attempted_at.';
 comment on column report.delivery_attempt.tenant is 'External ID, ten_….';
 comment on column report.delivery_attempt.party is 'External ID of the subscriber, pty_….';
 comment on column report.delivery_attempt.event is
-  'External ID, evt_…; the webhook-id of its deliveries.';
+  'External ID, evt_…; the webhook-id of its deliveries. Null: a test event.';
 comment on column report.delivery_attempt.attempt is
   'Counts from 1, and again from 1 after a replay.';
 comment on column report.delivery_attempt.http_status is
@@ -24,3 +28,7 @@ comment on column report.delivery_attempt.duration_ms is
 comment on column report.delivery_attempt.attempted_at is 'When the result was recorded.';
 comment on column report.delivery_attempt.attempt_id is
   'Ascending, with gaps: nearly the order of attempted_at.';
+comment on column report.delivery_attempt.test_event is
+  'The webhook-id of a test event, evt_…, which is in no other view. Null: a real event.';
+comment on column report.delivery_attempt.test_event_type is
+  'The type of the test event, for example coupon.redeemed. Null: a real event.';

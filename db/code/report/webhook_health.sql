@@ -6,7 +6,8 @@ select t.external_id as tenant, p.external_id as party, w.url,
             else 'healthy' end as health,
        d.waiting, d.failing, d.parked, d.oldest_waiting_at,
        w.disabled_at, w.paused_until, w.rotated_at,
-       a.attempts_24h, a.failures_24h, a.p95_ms_24h, a.last_attempt_at
+       a.attempts_24h, a.failures_24h, a.p95_ms_24h, a.last_attempt_at,
+       f.last_failure_at, f.last_error
 from core.webhook w
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
@@ -26,7 +27,15 @@ cross join lateral (
          max(x.attempted_at) as last_attempt_at
   from core.delivery_attempt x
   where x.tenant_id = w.tenant_id and x.party_id = w.party_id
-    and x.attempted_at > clock_timestamp() - interval '24 hours') a;
+    and x.attempted_at > clock_timestamp() - interval '24 hours') a
+left join lateral (
+  select x.attempted_at as last_failure_at,
+         coalesce(x.error, 'HTTP ' || x.http_status) as last_error
+  from core.delivery_attempt x
+  where x.tenant_id = w.tenant_id and x.party_id = w.party_id
+    and (x.http_status is null or x.http_status not between 200 and 299)
+  order by x.attempted_at desc
+  limit 1) f on true;
 comment on view report.webhook_health is '@primaryKey tenant,party
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,party) references report.party (tenant,party)
@@ -50,10 +59,15 @@ comment on column report.webhook_health.paused_until is
   'No deliveries before, as its Retry-After asked. Null: never asked.';
 comment on column report.webhook_health.rotated_at is
   'Both secrets sign for 24 hours from then on. Null: never rotated.';
-comment on column report.webhook_health.attempts_24h is 'Attempts of the last 24 hours.';
+comment on column report.webhook_health.attempts_24h is
+  'Attempts of the last 24 hours, those of test events too.';
 comment on column report.webhook_health.failures_24h is
   'Attempts of the last 24 hours without a 2xx answer.';
 comment on column report.webhook_health.p95_ms_24h is
   '95 % of the attempts of the last 24 hours took at most so many ms. Null: none.';
 comment on column report.webhook_health.last_attempt_at is
   'Of the last 24 hours. Null: no attempt in that time.';
+comment on column report.webhook_health.last_failure_at is
+  'When an attempt failed last. Null: none of the last 30 days failed.';
+comment on column report.webhook_health.last_error is
+  'Why that attempt failed: the reason, or the HTTP status of the answer. Null: as above.';

@@ -37,6 +37,7 @@ New fields may be added to answers and events. Ignore fields that you do not kno
 
 const exceptions: Record<Variant, string[]> = {
   A: [
+    "`party` is missing although the tenant has several webhooks.",
     "The length of `store` and `terminal` counts after trimming and Unicode normalization (NFC). So longer text may " +
       "be accepted, and text that grows by normalization may be refused.",
   ],
@@ -57,6 +58,8 @@ ${[
   "A GET has a body. A query has an unknown or a repeated parameter.",
   "`limit` is not written as plain digits, such as `1e2` or `+5`.",
   "A date has the year 0000.",
+  "`from` or `to` of `replay_events` is before 1970 or after 9998, or `to` is not later than `from`, or there are " +
+    "more than 10,000 events between them.",
   "`cursor` of `pull_events` is not the `next_cursor` of an earlier page.",
   "An amount has more decimals than its currency.",
   ...exceptions[variant],

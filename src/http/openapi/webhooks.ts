@@ -25,6 +25,13 @@ const parameters: Json[] = [
       "Accept the event if one of them is right.",
     "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$",
   ),
+  {
+    name: "webhook-test",
+    in: "header",
+    required: false,
+    description: "Only in a test event: verify it, answer 2xx, and do nothing else. Its IDs exist nowhere.",
+    schema: { const: "true" },
+  },
 ];
 
 export function describeWebhooks(events: readonly EventType[], write: SchemaWriter["write"], examples: Examples): Json {

@@ -7,12 +7,15 @@ import { createBatch } from "./create-batch.ts";
 import { getBatch } from "./get-batch.ts";
 import { getReconciliation } from "./get-reconciliation.ts";
 import { getRequest } from "./get-request.ts";
+import { getWebhook } from "./get-webhook.ts";
 import { listReconciliations } from "./list-reconciliations.ts";
 import { lock } from "./lock.ts";
 import { pullEvents } from "./pull-events.ts";
 import { query } from "./query.ts";
 import { redeem } from "./redeem.ts";
+import { replayEvents } from "./replay-events.ts";
 import { reverse } from "./reverse.ts";
+import { testWebhook } from "./test-webhook.ts";
 import { voidCoupon } from "./void.ts";
 
 export const routes: readonly Route[] = [
@@ -30,4 +33,7 @@ export const routes: readonly Route[] = [
   pullEvents,
   listReconciliations,
   getReconciliation,
+  getWebhook,
+  replayEvents,
+  testWebhook,
 ];

@@ -8,6 +8,7 @@
 // A round claims the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
 // slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
+import type { Logger } from "../../common/log.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
@@ -40,9 +41,12 @@ type Delivery = {
   // External IDs of tenant and party. The secrets are sealed for this pair.
   tenant: string;
   party: string;
+  // Null: a real event.
+  test_event_type: string | null;
 };
 type Result = {
   event_id: string;
+  test_event_type: string | null;
   attempt: number;
   http_status: number | null;
   error: string | null;
@@ -51,16 +55,18 @@ type Result = {
   retry_after_seconds: number | null;
   is_gone: boolean;
 };
+type Names = Pick<Delivery, "tenant" | "party">;
 type Parts = {
   database: ReconnectingDatabase;
   keys: MasterKeys;
   send: Send;
   getSession: GetWorkerSession;
   stopping: AbortSignal;
+  log: Logger;
   onAttempt?: WorkObserver["attempted"] | undefined;
 };
 
-export function createDeliverer({ database, keys, send, getSession, stopping, onAttempt }: Parts) {
+export function createDeliverer({ database, keys, send, getSession, stopping, log, onAttempt }: Parts) {
   let running = 0;
   const cutting = new AbortController();
   stopping.addEventListener("abort", () => setTimeout(() => cutting.abort(), graceMs).unref());
@@ -86,7 +92,7 @@ export function createDeliverer({ database, keys, send, getSession, stopping, on
       const cut = AbortSignal.any([cutting.signal, session.lost]);
       let deliveries = await claimDeliveries(database, lease);
       while (deliveries.length > 0) {
-        await record(lease, await sendRound(deliveries, isOver, cut));
+        await record(lease, deliveries[0]!, await sendRound(deliveries, isOver, cut));
         deliveries = isOver() ? [] : await claimDeliveries(database, lease);
       }
       const { tenant_id, party_id, holder } = lease;
@@ -106,8 +112,8 @@ export function createDeliverer({ database, keys, send, getSession, stopping, on
       while (!isRefused && !isOver()) {
         const delivery = waiting.shift();
         if (delivery === undefined) return;
-        const { external_id: id, url, body } = delivery;
-        const outcome = await send({ id, url, body, secrets }, cut);
+        const { external_id: id, url, body, test_event_type } = delivery;
+        const outcome = await send({ id, url, body, secrets, isTest: test_event_type !== null }, cut);
         if (outcome === null) return;
         const result = toResult(delivery, outcome);
         isRefused ||= result.is_gone || result.retry_after_seconds !== null;
@@ -118,10 +124,11 @@ export function createDeliverer({ database, keys, send, getSession, stopping, on
     return results;
   }
 
-  async function record(lease: Lease, results: Result[]): Promise<void> {
+  async function record(lease: Lease, subscriber: Names, results: Result[]): Promise<void> {
     if (results.length === 0) return;
     const outcomes = await recordDeliveries(database, lease, results);
     for (const outcome of outcomes) onAttempt?.(outcome);
+    logFailures(log, subscriber, results, outcomes);
   }
 
   return { listDue, deliver };
@@ -132,7 +139,8 @@ function claimDeliveries(
   { tenant_id, party_id, worker, holder }: Lease,
 ): Promise<Delivery[]> {
   return database.rows<Delivery>(
-    `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party
+    `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party,
+            test_event_type
      from jobs.claim_deliveries($1, $2, $3, $4, $5)`,
     [tenant_id, party_id, worker, holder, roundSize],
   );
@@ -156,11 +164,12 @@ function openSecrets(keys: MasterKeys, { tenant, party, sealed_secret, sealed_pr
 }
 
 function toResult(
-  { event_id, attempt }: Delivery,
+  { event_id, test_event_type, attempt }: Delivery,
   { httpStatus, error, durationMs, retryAfterSeconds }: Outcome,
 ): Result {
   return {
     event_id,
+    test_event_type,
     attempt,
     http_status: httpStatus,
     error,
@@ -169,4 +178,25 @@ function toResult(
     retry_after_seconds: retryAfterSeconds,
     is_gone: httpStatus === 410,
   };
+}
+
+// One line for a round, so that a backlog does not fill the log. It names no URL, which may hold a token.
+function logFailures(log: Logger, { tenant, party }: Names, results: Result[], outcomes: AttemptOutcome[]): void {
+  const failures = results.filter(({ is_taken }) => !is_taken);
+  const last = failures.at(-1);
+  if (last === undefined) return;
+  const count = (outcome: AttemptOutcome) => outcomes.filter((one) => one === outcome).length;
+  const isDisabled = failures.some(({ is_gone }) => is_gone);
+  log.warn(
+    {
+      tenant,
+      party,
+      failed: failures.length,
+      parked: count("parked"),
+      error: last.error ?? `HTTP ${last.http_status}`,
+      attempt: last.attempt,
+      is_test: last.test_event_type !== null,
+    },
+    isDisabled ? "a webhook answered 410 and is disabled" : "a webhook failed",
+  );
 }

@@ -68,6 +68,10 @@ export const feedAttempts: Attempts = {
   },
   sequencer_has_one_row: { "a second sequencer": "insert into core.sequencer (is_only) values (false)" },
   attempt_count_is_0_to_10: { "an eleventh attempt": update("delivery", "attempt_count = 11") },
+  test_delivery_tenant_id_party_id_fkey: {
+    "a test for a party without a webhook": insertCopy("test_delivery", "true", { party_id: "2147483647" }),
+  },
+  test_event_type_is_known: { "a test of a type that does not exist": update("test_delivery", "event_type = 'x'") },
 };
 
 export const statementAttempts: Attempts = {

@@ -143,6 +143,30 @@ export const operationLimits: Limit[] = [
     said: ["10,000 coupons per call", "voids up to 10,000 unused coupons"],
   },
   {
+    name: "events of one replay",
+    value: "10,000",
+    places: [at("db/code/api/replay_events.sql", "c_limit    constant int := ", "10000", ";")],
+    test: pins("test/db/api/replay-range.test.ts", "a range has at most 10,000 events"),
+    said: ["A range has at most 10,000 events", "a replay has at most 10,000 events"],
+  },
+  {
+    name: "waiting or parked events that a subscriber sees counted",
+    value: "10,000",
+    places: [
+      at("db/code/rules/webhook/render_webhook.sql", "next_attempt_at\n        limit ", "10000", ") x) d"),
+      at("db/code/rules/webhook/render_webhook.sql", "is not null\n        limit ", "10000", ") x) k"),
+    ],
+    test: pins("test/db/api/replay-range.test.ts", "get_webhook counts to 10,000, and no further"),
+    said: ["Both count to 10,000"],
+  },
+  {
+    name: "attempts that a subscriber sees",
+    value: "100",
+    places: [at("db/code/rules/webhook/render_attempts.sql", "limit ", "100", ")")],
+    test: pins("test/db/api/webhook.test.ts", "get_webhook has the last 100 attempts and no secret"),
+    said: ["`attempts` has the last 100 attempts"],
+  },
+  {
     name: "the lease of a batch",
     value: "30 s",
     places: [

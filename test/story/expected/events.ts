@@ -3,6 +3,7 @@ import { first, sameKey, uuidOf, type Delivery, type Row, type Webhook, type Exp
 import type { Story } from "../story.ts";
 
 const daySeconds = 86_400;
+const real = { test_event: null, test_event_type: null };
 
 export function expectEvents({ books, eventIds, service }: Story): Expected {
   const { events, deliveries, attempts, webhooks } = books;
@@ -47,6 +48,7 @@ export function expectEvents({ books, eventIds, service }: Story): Expected {
       duration_ms: String(attempt.durationMs),
       attempted_at: attempt.at,
       attempt_id: String(index + 1),
+      ...real,
     })),
     webhook_health: webhooks.map((webhook) => showHealth(books, webhook)),
     request: books.requests.map((request) => ({
@@ -78,7 +80,9 @@ function showHealth({ deliveries, attempts }: Story["books"], webhook: Webhook):
   const now = Date.now() / 1000;
   const own = deliveries.filter((one) => one.webhook === webhook);
   const waiting = own.filter(({ parkedAt }) => parkedAt === null);
-  const recent = attempts.filter((one) => one.webhook === webhook && one.at.from > now - daySeconds);
+  const tried = attempts.filter((one) => one.webhook === webhook);
+  const recent = tried.filter(({ at }) => at.from > now - daySeconds);
+  const failure = tried.findLast(({ outcome }) => outcome !== "taken");
   return {
     tenant: webhook.tenant.id,
     party: webhook.party,
@@ -95,6 +99,8 @@ function showHealth({ deliveries, attempts }: Story["books"], webhook: Webhook):
     failures_24h: String(recent.filter(({ outcome }) => outcome !== "taken").length),
     p95_ms_24h: String(percentile(recent.map(({ durationMs }) => durationMs))),
     last_attempt_at: recent.at(-1)!.at,
+    last_failure_at: failure?.at ?? null,
+    last_error: failure === undefined ? null : (failure.error ?? `HTTP ${failure.status}`),
   };
 }
 

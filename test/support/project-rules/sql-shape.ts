@@ -9,7 +9,7 @@ const verbs = new Set(
   derive describe destroy disable enable end expire extend find finish forget format free get hand has hold
   identify insert is join keep lapse list lock make mark may mint move note open parse perform post prune pull
   query read record redeem refuse register release remove render replay require restore reverse revoke run
-  sequence set spend split succeed summarize try update use validate void write`
+  sequence set spend split succeed summarize test try update use validate void write`
     .trim()
     .split(/\s+/),
 );

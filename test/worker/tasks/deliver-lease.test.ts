@@ -12,6 +12,7 @@ import {
   subscribe,
   tenant,
 } from "../../support/subscribers.ts";
+import { createStubLog } from "../../support/stub.ts";
 import { waitFor, waitUntil } from "../../support/wait-until.ts";
 
 t.test("two workers drain 2,000 events after an outage, each event once, never more than 4 at a time", async (t) => {
@@ -162,6 +163,7 @@ t.test("with the wrong master key nothing is sent, and the lease is the pause be
     send: async () => t.fail("sent") as never,
     getSession: () => fixture.session,
     stopping: new AbortController().signal,
+    log: createStubLog().logger,
   });
   await t.rejects(stranger.deliver(await findSubscriber(fixture, "pty_s1")), { message: /does not open/ });
   t.equal((await stranger.listDue()).length, 0);

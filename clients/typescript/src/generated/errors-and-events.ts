@@ -134,19 +134,21 @@ export interface Errors {
   METHOD_NOT_ALLOWED: null;
   /** The nonce was used before. Sign anew and repeat. */
   NONCE_REUSED: null;
-  /** `details.resource` names what is missing: merchant, coupon, store, terminal, template, distributor, batch, redemption, reconciliation or request. */
+  /** `details.resource` names what is missing: merchant, coupon, store, terminal, template, distributor, batch, redemption, reconciliation, request, webhook or event. */
   NOT_FOUND: {
     resource:
       | "batch"
       | "coupon"
       | "distributor"
+      | "event"
       | "merchant"
       | "reconciliation"
       | "redemption"
       | "request"
       | "store"
       | "template"
-      | "terminal";
+      | "terminal"
+      | "webhook";
   };
   /** No item of the order is one that the coupon is for. */
   NO_ELIGIBLE_ITEMS: null;
@@ -179,4 +181,6 @@ export interface Errors {
   UNAVAILABLE: null;
   /** The body is not `application/json` in UTF-8, or it is compressed. Fix the request. */
   UNSUPPORTED_MEDIA_TYPE: null;
+  /** Your webhook is off, so nothing would be sent. Ask the operator to enable it, then send a new `request_id`. */
+  WEBHOOK_DISABLED: null;
 }

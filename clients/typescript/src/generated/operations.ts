@@ -14,4 +14,7 @@ export const operations = {
   pullEvents: { method: "GET", path: "/v1/events", query: ["cursor", "limit"] },
   listReconciliations: { method: "GET", path: "/v1/reconciliations", query: ["cursor", "limit"] },
   getReconciliation: { method: "GET", path: "/v1/reconciliations/{date}/{kind}", query: ["distributor"] },
+  getWebhook: { method: "GET", path: "/v1/webhook", query: ["party"] },
+  replayEvents: { method: "POST", path: "/v1/webhook/replay", query: [] },
+  testWebhook: { method: "POST", path: "/v1/webhook/test", query: [] },
 } as const;

@@ -90,6 +90,25 @@ export interface Reconciliation {
     sha256: string;
   }[];
 }
+export interface WebhookAttempt {
+  event_id: string;
+  event_type:
+    | "coupon.redeemed"
+    | "coupon.reversed"
+    | "coupon.voided"
+    | "coupon.expired"
+    | "batch.generated"
+    | "allocation.completed"
+    | "reconciliation.ready";
+  /** UTC, with milliseconds. */
+  attempted_at: string;
+  /** Your answer; null: there was none. */
+  http_status: number | null;
+  /** Why the attempt failed; null: it did not. */
+  reason: string | null;
+  /** When the event is sent again; null: not after this attempt. */
+  next_attempt_at: string | null;
+}
 export interface Operations {
   /** Reserves a coupon for an order and returns the discount. */
   lock: {
@@ -155,6 +174,21 @@ export interface Operations {
   listReconciliations: {
     input: ListReconciliationsInput;
     answer: ListReconciliationsAnswer;
+  };
+  /** Shows how deliveries to your webhook go. */
+  getWebhook: {
+    input: GetWebhookInput;
+    answer: GetWebhookAnswer;
+  };
+  /** Sends events to your webhook again, with the same webhook-id. */
+  replayEvents: {
+    input: ReplayEventsInput;
+    answer: ReplayEventsAnswer;
+  };
+  /** Sends a test event to your webhook, which is in no feed, ledger or statement. */
+  testWebhook: {
+    input: TestWebhookInput;
+    answer: TestWebhookAnswer;
   };
 }
 export interface LockInput {
@@ -343,6 +377,68 @@ export interface ListReconciliationsAnswer {
   reconciliations: Reconciliation[];
   /** The cursor of the next page. */
   next_cursor: string;
+}
+export interface GetWebhookInput {
+  /** Whose webhook. Needed if the tenant has several. */
+  party?: string;
+}
+export interface GetWebhookAnswer {
+  ok: true;
+  webhook: {
+    party_id: string;
+    url: string;
+    status: "healthy" | "failing" | "paused" | "disabled";
+    /** Events that you have not taken yet. Counts to 10,000. */
+    waiting: number;
+    /** Events that were given up until they are replayed. Counts to 10,000. */
+    parked: number;
+    /**
+     * The last ones, newest first.
+     *
+     */
+    attempts: WebhookAttempt[];
+  };
+}
+export interface ReplayEventsInput {
+  request_id: string;
+  /** One event. */
+  event_id?: string;
+  /** Events that were recorded from this moment. */
+  from?: string;
+  /** Events that were recorded before this moment, which is later than from. */
+  to?: string;
+  /** Whose webhook. Needed if the tenant has several. */
+  party?: string;
+}
+export interface ReplayEventsAnswer {
+  ok: true;
+  /** How many events are sent again. */
+  replayed: number;
+}
+export interface TestWebhookInput {
+  request_id: string;
+  event_type:
+    | "coupon.redeemed"
+    | "coupon.reversed"
+    | "coupon.voided"
+    | "coupon.expired"
+    | "batch.generated"
+    | "allocation.completed"
+    | "reconciliation.ready";
+  /** Whose webhook. Needed if the tenant has several. */
+  party?: string;
+}
+export interface TestWebhookAnswer {
+  ok: true;
+  event_id: string;
+  event_type:
+    | "coupon.redeemed"
+    | "coupon.reversed"
+    | "coupon.voided"
+    | "coupon.expired"
+    | "batch.generated"
+    | "allocation.completed"
+    | "reconciliation.ready";
 }
 export interface Downloads {
   /** Downloads a file of a daily statement as CSV. */

@@ -28,6 +28,9 @@ begin
       when 'pull_events' then v_answer := api.pull_events(v_call);
       when 'list_reconciliations' then v_answer := api.list_reconciliations(v_call);
       when 'get_reconciliation' then v_answer := api.get_reconciliation(v_call);
+      when 'get_webhook' then v_answer := api.get_webhook(v_call);
+      when 'replay_events' then v_answer := api.replay_events(v_call);
+      when 'test_webhook' then v_answer := api.test_webhook(v_call);
     end case;
     v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
   end loop;

@@ -9,6 +9,8 @@ begin atomic
   update core.delivery d
   set parked_at = clock_timestamp(), last_error = p_reason
   where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.parked_at is null;
+  delete from core.test_delivery d
+  where d.tenant_id = p_tenant_id and d.party_id = p_party_id;
 end;
 comment on function rules.disable_webhook(int, int, text) is
-  'Stops deliveries to a subscriber and parks those that are waiting.';
+  'Stops deliveries to a subscriber, parks those that wait, and drops the test events that wait.';

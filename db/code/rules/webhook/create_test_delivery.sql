@@ -1,0 +1,20 @@
+-- Lets a test event wait for the worker, and returns its ID. It replaces a test of the same type
+-- that still waits, so tests never pile up. The caller holds the webhook.
+create or replace function rules.create_test_delivery(
+  p_tenant_id int, p_party_id int, p_event_type text)
+returns uuid
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_event_id  uuid := rules.make_id();
+  v_now       timestamptz := clock_timestamp();
+begin
+  insert into core.test_delivery (tenant_id, party_id, event_type, event_id, body, created_at)
+  values (p_tenant_id, p_party_id, p_event_type, v_event_id,
+          rules.render_test_event(v_event_id, p_event_type, v_now), v_now)
+  on conflict (tenant_id, party_id, event_type) do update
+  set event_id = excluded.event_id, body = excluded.body, created_at = excluded.created_at;
+  return v_event_id;
+end
+$$;
+comment on function rules.create_test_delivery(int, int, text) is
+  'Lets a test event wait to be sent to a subscriber.';

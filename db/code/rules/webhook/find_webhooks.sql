@@ -1,0 +1,19 @@
+-- The webhooks that a call can mean, at most two. Variant B: the caller's own. Variant A: that of
+-- the party in the call, or every webhook of the tenant if it names no party.
+create or replace function rules.find_webhooks(p_call core.call) returns int[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return array(
+    select w.party_id
+    from core.webhook w
+    join core.party p on p.tenant_id = w.tenant_id and p.party_id = w.party_id
+    where w.tenant_id = p_call.tenant_id
+      and case p_call.variant
+        when 'B' then w.party_id = p_call.caller_id
+        else p.external_id = coalesce(p_call.args ->> 'party', p.external_id)
+      end
+    limit 2);
+end
+$$;
+comment on function rules.find_webhooks(core.call) is
+  'The parties whose webhooks a call can mean, at most two.';

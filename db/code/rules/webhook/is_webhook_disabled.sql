@@ -1,0 +1,12 @@
+create or replace function rules.is_webhook_disabled(p_tenant_id int, p_party_id int)
+returns boolean
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return (
+    select w.disabled_at is not null
+    from core.webhook w
+    where w.tenant_id = p_tenant_id and w.party_id = p_party_id);
+end
+$$;
+comment on function rules.is_webhook_disabled(int, int) is
+  'Whether a webhook is switched off. Reads the latest row, so hold the webhook first.';

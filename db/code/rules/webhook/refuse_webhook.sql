@@ -1,0 +1,14 @@
+-- The refusal of a call that means no webhook or more than one. p_parties is what find_webhooks
+-- returned.
+create or replace function rules.refuse_webhook(p_call core.call, p_parties int[])
+returns core.answer
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+  if cardinality(p_parties) = 0 then
+    return rules.refuse_not_found(p_call, 'webhook');
+  end if;
+  return rules.refuse_field(p_call, 'party', 'is required: the tenant has several webhooks');
+end
+$$;
+comment on function rules.refuse_webhook(core.call, int[]) is
+  'The refusal of a call that does not mean exactly one webhook.';

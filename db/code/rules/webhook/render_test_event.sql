@@ -1,0 +1,31 @@
+-- A test event as JSON, like rules.render_event. Its IDs are new, so they exist nowhere, and its
+-- business day is before every statement. Null: there is no such type.
+create or replace function rules.render_test_event(
+  p_event_id uuid, p_event_type text, p_at timestamptz)
+returns text
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_subject  text;
+  v_time     text := rules.format_time(p_at);
+begin
+  case
+    when p_event_type like 'coupon.%' then
+      v_subject := format('"coupon_id":"%s","redemption_id":%s',
+        rules.format_id('cpn', rules.make_id()),
+        case p_event_type
+          when 'coupon.redeemed' then '"' || rules.format_id('red', p_event_id) || '"'
+          when 'coupon.reversed' then '"' || rules.format_id('red', rules.make_id()) || '"'
+          else 'null'
+        end);
+    when p_event_type in ('batch.generated', 'allocation.completed') then
+      v_subject := format('"batch_id":"%s"', rules.format_id('bat', rules.make_id()));
+    else
+      v_subject := format('"business_date":"1970-01-01","distributor_party_id":"%s"',
+        rules.format_id('pty', rules.make_id()));
+  end case;
+  return format('{"event_id":"%s","event_type":"%s",%s,"occurred_at":"%s"%s}',
+    rules.format_id('evt', p_event_id), p_event_type, v_subject, v_time,
+    case when p_event_type like 'coupon.%' then format(',"recorded_at":"%s"', v_time) else '' end);
+end
+$$;
+comment on function rules.render_test_event(uuid, text, timestamptz) is 'A test event as JSON.';

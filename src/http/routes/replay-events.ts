@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { ok } from "../answer-fields.ts";
+import { externalId, moment, requestId } from "../fields.ts";
+import type { Route } from "../route.ts";
+import { whose } from "./webhook-input.ts";
+
+// One event, or those that were recorded from `from` until just before `to`.
+type Choice = { event_id?: string | undefined; from?: string | undefined; to?: string | undefined };
+
+const common = {
+  request_id: requestId,
+  event_id: externalId.optional().describe("One event."),
+  from: moment.optional().describe("Events that were recorded from this moment."),
+  to: moment.optional().describe("Events that were recorded before this moment, which is later than from."),
+};
+// The same as checkChoice, in JSON Schema. A `not` leaves the type of the object plain for generators of clients.
+const neither = { not: { anyOf: [{ required: ["event_id"] }, { required: ["from"] }] } };
+const choice = {
+  dependentRequired: { from: ["to"], to: ["from"] },
+  not: { anyOf: [{ required: ["event_id", "from"] }, { required: ["event_id", "to"] }, neither] },
+};
+const inVariantA = z
+  .strictObject({ ...common, ...whose })
+  .superRefine(checkChoice)
+  .meta(choice);
+const inVariantB = z.strictObject(common).superRefine(checkChoice).meta(choice);
+
+const answer = z.object({
+  ok,
+  replayed: z.number().int().min(0).max(10_000).describe("How many events are sent again."),
+});
+
+export const replayEvents: Route = {
+  operation: "replay_events",
+  summary: "Sends events to your webhook again, with the same webhook-id.",
+  method: "POST",
+  path: "/v1/webhook/replay",
+  isWrite: true,
+  hasOwnTransaction: true,
+  reveals: "nothing",
+  schema: (variant) => (variant === "A" ? inVariantA : inVariantB),
+  answer: () => answer,
+  refusals: () => ["WEBHOOK_DISABLED"],
+  resources: () => ["webhook", "event"],
+};
+
+function checkChoice({ event_id, from, to }: Choice, context: z.RefinementCtx): void {
+  const refuse = (field: keyof Choice, message: string) => context.addIssue({ code: "custom", path: [field], message });
+  if (event_id !== undefined) {
+    if (from !== undefined) refuse("from", "must not be sent with event_id");
+    if (to !== undefined) refuse("to", "must not be sent with event_id");
+  } else if (from === undefined && to === undefined) {
+    refuse("event_id", "is required, unless from and to are sent");
+  } else if (from === undefined || to === undefined) {
+    refuse(from === undefined ? "from" : "to", "is required: from and to belong together");
+  } else if (from >= to) {
+    refuse("to", "must be later than from");
+  }
+}

@@ -1,0 +1,131 @@
+// Guards of the webhook operations of subscribers, of test events and of what is said about failures.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+const find = "db/code/rules/webhook/find_webhooks.sql";
+const scope = ["test/db/api/webhook-scope.test.ts"];
+const testEvents = ["test/db/api/test-webhook.test.ts"];
+
+export const webhookGuards: Sabotage[] = [
+  {
+    name: "tenant in the lookup of a webhook",
+    edits: [edit(find, "where w.tenant_id = p_call.tenant_id\n      and", "where")],
+    tests: scope,
+  },
+  {
+    name: "caller in the lookup of a webhook (Variant B)",
+    edits: [edit(find, "when 'B' then w.party_id = p_call.caller_id", "when 'B' then true")],
+    tests: scope,
+  },
+  {
+    name: "party in the lookup of a webhook (Variant A)",
+    edits: [edit(find, "coalesce(p_call.args ->> 'party', p.external_id)", "p.external_id")],
+    tests: scope,
+  },
+  {
+    name: "party of an event that is replayed",
+    edits: [edit("db/code/api/replay_events.sql", "        and e.party_id = v_parties[1]\n", "")],
+    tests: scope,
+  },
+  {
+    name: "party of coupon events in a range",
+    edits: [edit("db/code/rules/feed/find_recorded_events.sql", "f.party_id = p_party_id and ", "")],
+    tests: scope,
+  },
+  {
+    name: "party of other events in a range",
+    edits: [edit("db/code/rules/feed/find_recorded_events.sql", "      and e.party_id = p_party_id\n", "")],
+    tests: scope,
+  },
+  {
+    name: "largest replay",
+    edits: [
+      edit(
+        "db/code/rules/feed/find_recorded_events.sql",
+        "(v_coupons.events || v_others) > p_limit",
+        "('{}'::int[]) > 0",
+      ),
+    ],
+    tests: ["test/db/api/replay-range.test.ts"],
+  },
+  {
+    name: "events that a replay reads",
+    edits: [
+      edit(
+        "db/code/rules/feed/find_recorded_events.sql",
+        "(v_coupons.read > p_limit and v_coupons.latest < p_to)",
+        "false",
+      ),
+    ],
+    tests: ["test/db/api/replay-range.test.ts"],
+  },
+  {
+    name: "one test event of a type waits",
+    behind: "the key of core.test_delivery, as a 500",
+    edits: [
+      edit(
+        "db/code/rules/webhook/create_test_delivery.sql",
+        "on conflict (tenant_id, party_id, event_type) do update\n" +
+          "  set event_id = excluded.event_id, body = excluded.body, created_at = excluded.created_at;",
+        ";",
+      ),
+    ],
+    tests: testEvents,
+  },
+  {
+    name: "a test event is tried once",
+    edits: [
+      edit(
+        "db/code/jobs/record_deliveries.sql",
+        "d.party_id = p_party_id and d.event_id = r.event_id;",
+        "d.party_id = p_party_id and d.event_id = r.event_id and false;",
+      ),
+    ],
+    tests: testEvents,
+  },
+  {
+    name: "a test event is marked",
+    edits: [edit("src/worker/webhook-sender.ts", '...(isTest && { "webhook-test": "true" }),', "")],
+    tests: testEvents,
+  },
+  {
+    name: "a disabled webhook gets no test",
+    edits: [
+      edit("db/code/api/test_webhook.sql", "if rules.is_webhook_disabled", "if false and rules.is_webhook_disabled"),
+    ],
+    tests: testEvents,
+  },
+  {
+    name: "a disabled webhook gets no replay",
+    edits: [
+      edit("db/code/api/replay_events.sql", "if rules.is_webhook_disabled", "if false and rules.is_webhook_disabled"),
+    ],
+    tests: testEvents,
+  },
+  {
+    name: "a webhook that is disabled drops waiting tests",
+    edits: [
+      edit(
+        "db/code/rules/webhook/disable_webhook.sql",
+        "  delete from core.test_delivery d\n  where d.tenant_id = p_tenant_id and d.party_id = p_party_id;\n",
+        "",
+      ),
+    ],
+    tests: testEvents,
+  },
+  {
+    name: "a disabled webhook drops its own tests only",
+    edits: [
+      edit(
+        "db/code/rules/webhook/disable_webhook.sql",
+        "from core.test_delivery d\n  where d.tenant_id = p_tenant_id and d.party_id = p_party_id;",
+        "from core.test_delivery d\n  where d.tenant_id = p_tenant_id;",
+      ),
+    ],
+    tests: testEvents,
+  },
+  {
+    name: "a webhook call waits for the worker",
+    edits: [edit("db/code/rules/webhook/hold_webhook.sql", "for no key update skip locked;", ";")],
+    tests: ["test/db/api/webhook.test.ts"],
+  },
+];

@@ -1,0 +1,88 @@
+// Two tenants of each variant whose parties own webhooks, some with equal IDs, on one receiver.
+import type { Test } from "tap";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
+import { postOk } from "./client.ts";
+import { startReceiver, type Receiver } from "./receiver.ts";
+import { sequenceEvents } from "./sequence-events.ts";
+import { newRequestId, startService, type Running } from "./service.ts";
+import { openWorker, startDeliverer } from "./subscribers.ts";
+import { credential, party, template } from "./tenant-document.ts";
+import { openWorkerSession } from "./worker-session.ts";
+
+export type Owner = { tenant: string; party: string; key: string; path: string; secret: string };
+export type Owners = {
+  service: Running;
+  receiver: Receiver;
+  // By path: /b/s1, /b/s2, /b2/s1, /b2/s2, /a/s1, /a/s2, /a1/s1.
+  owners: Map<string, Owner>;
+  deliverer: ReturnType<typeof startDeliverer>;
+  sequence(): Promise<void>;
+  /** Voids `count` coupons of an owner, and returns the IDs of their events in order. */
+  happen(path: string, count: number): Promise<string[]>;
+};
+
+const tenants = [
+  { id: "ten_b", variant: "B", parties: ["s1", "s2"] },
+  { id: "ten_b2", variant: "B", parties: ["s1", "s2"] },
+  { id: "ten_a", variant: "A", parties: ["s1", "s2"] },
+  { id: "ten_a1", variant: "A", parties: ["s1"] },
+];
+
+/** Asks for a test event and returns its ID. */
+export const sendTest = async ({ service }: Owners, key: string, event_type = "coupon.redeemed"): Promise<string> => {
+  const { event_id } = await postOk(service.as(key), "/v1/webhook/test", { request_id: newRequestId(), event_type });
+  return event_id;
+};
+export const readWebhook = async ({ service }: Owners, key: string) =>
+  (await service.as(key).get("/v1/webhook")).json.webhook;
+
+// In Variant A one credential acts for all parties. pty_none has no webhook.
+export async function startOwners(t: Test): Promise<Owners> {
+  const receiver = await startReceiver(t);
+  const owners = new Map<string, Owner>();
+  const document = tenants.map(({ id: tenant, variant, parties }) => {
+    const own = parties.map((name): Owner => {
+      const short = tenant.slice(4);
+      const key = variant === "A" ? `ak_${short}` : `ak_${short}_${name}`;
+      return { tenant, party: `pty_${name}`, key, path: `/${short}/${name}`, secret: newWebhookSecret() };
+    });
+    for (const owner of own) owners.set(owner.path, owner);
+    const hook = ({ path, secret }: Owner) => ({ webhook: { url: `${receiver.url}${path}`, secret } });
+    return {
+      id: tenant,
+      name: tenant,
+      variant,
+      parties: [party("pty_none"), ...own.map((owner) => party(owner.party, hook(owner)))],
+      templates: own.map((owner) => template(`tpl_${owner.party.slice(4)}`, owner.party)),
+      credentials:
+        variant === "A"
+          ? [credential(own[0]!.key)]
+          : [
+              ...own.map(({ key, party }) => credential(key, party)),
+              credential(`ak_${tenant.slice(4)}_none`, "pty_none"),
+            ],
+    };
+  });
+  const service = await startService(t, { tenants: document });
+  const worker = openWorker(t, service);
+  const session = await openWorkerSession(t, service.address);
+  const sequence = () => sequenceEvents(worker);
+
+  async function happen(path: string, count: number): Promise<string[]> {
+    const { tenant, party, key } = owners.get(path)!;
+    const { couponIds } = await service.makeBatch(service.as(key), `tpl_${party.slice(4)}`, count);
+    await service.admin.rows("select admin.void_coupon($1, c, 'to have an event') from unnest($2::text[]) c", [
+      tenant,
+      couponIds,
+    ]);
+    await sequence();
+    const rows = await service.owner.rows<{ event: string }>(
+      `select event from report.event
+       where event_type = 'coupon.voided' and coupon = any ($1::text[]) order by event_seq`,
+      [couponIds],
+    );
+    return rows.map(({ event }) => event);
+  }
+
+  return { service, receiver, owners, deliverer: startDeliverer({ service, session }, worker), sequence, happen };
+}
