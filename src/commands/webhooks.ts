@@ -4,19 +4,16 @@ import { defineCommand, groupCommands, provideContext } from "../common/command.
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
-import type { MasterKeys } from "../crypto/keys.ts";
 import { keySettings } from "../common/settings.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 import { formatRows, json } from "./table.ts";
+import { party, tenant, type Context } from "./webhook-context.ts";
+import { listen } from "./webhook-listener.ts";
+import { test } from "./webhook-test.ts";
 
-type Context = { database: Database; keys: MasterKeys };
-
-const tenant = { about: "the tenant, ten_…" };
-const party = { about: "the party, pty_…" };
 const anyTenant = { about: "only this tenant", isOptional: true } as const;
 const anyParty = { about: "only this party of it", isOptional: true } as const;
 const reason = { type: "text", value: "WHY", about: "for the audit log", isRequired: true } as const;
@@ -34,7 +31,8 @@ const status = defineCommand({
     formatRows(
       await database.rows(
         `select tenant, party, health, waiting::int, failing::int, parked::int, oldest_waiting_at,
-                attempts_24h::int, failures_24h::int, round(p95_ms_24h) as p95_ms_24h, last_attempt_at, url
+                attempts_24h::int, failures_24h::int, round(p95_ms_24h) as p95_ms_24h, last_attempt_at,
+                last_failure_at, last_error, url
          from report.webhook_health
          where tenant = coalesce($1, tenant) and party = coalesce($2, party)
          order by tenant, party`,
@@ -75,7 +73,8 @@ const log = defineCommand({
   run: async ({ words, flags }, { database }: Context) =>
     formatRows(
       await database.rows(
-        `select attempted_at, event, attempt, http_status, duration_ms, error
+        `select attempted_at, coalesce(event, test_event) as event, attempt, http_status, duration_ms, error,
+                test_event_type as test
          from report.delivery_attempt
          where tenant = $1 and party = $2
          order by attempted_at desc, event
@@ -173,11 +172,11 @@ const disable = defineCommand({
 });
 
 /** Each command returns the text to print. */
-export const webhooks = groupCommands({
+export const webhooks = groupCommands<Context, string>({
   name: "webhooks",
   about: "Shows and repairs webhook deliveries. Each change needs a reason and is audited.",
   settings,
-  commands: [status, parked, log, replay, rotate, enable, disable],
+  commands: [status, parked, log, replay, rotate, enable, disable, test],
 });
 
 function refuseTime(text: string): string | null {
@@ -185,7 +184,7 @@ function refuseTime(text: string): string | null {
   return error === undefined ? null : `${text}: ${error.issues[0]!.message}`;
 }
 
-export const command = provideContext(webhooks, async (run) => {
+const withDatabase = provideContext(webhooks, async (run) => {
   const config = readConfig();
   const address = findAddress(config);
   const keys = loadMasterKeys(config);
@@ -195,3 +194,5 @@ export const command = provideContext(webhooks, async (run) => {
   });
   console.log(output);
 });
+
+export const command = { ...withDatabase, commands: [...withDatabase.commands, listen] };

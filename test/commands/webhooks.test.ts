@@ -24,7 +24,7 @@ async function checkJson(t: Test, { service }: Subscribed, run: (...args: string
   t.match(first, { tenant, party: "pty_s1", health: "failing", waiting: 3, failing: 3, parked: 0, failures_24h: 3 });
   t.match(second, { tenant, party: "pty_s2", health: "healthy", waiting: 0, parked: 0, oldest_waiting_at: null });
   const attempts = await service.owner.rows<Record<string, unknown>>(
-    `select attempted_at, event, attempt, http_status, duration_ms, error from report.delivery_attempt
+    `select attempted_at, event, attempt, http_status, duration_ms, error, null as test from report.delivery_attempt
      where party = 'pty_s1' order by attempted_at desc, event`,
   );
   t.strictSame(
@@ -56,7 +56,7 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
   );
   t.match(await run("status", tenant, "pty_s2"), /^.*\nten_w +pty_s2 [^\n]*$/);
   const log = await run("log", tenant, "pty_s1");
-  for (const event of events) t.match(log, new RegExp(`${event} +1 +500 +\\d+ +-$`, "m"));
+  for (const event of events) t.match(log, new RegExp(`${event} +1 +500 +\\d+ +- +-$`, "m"));
   t.equal((await run("log", tenant, "pty_s1", "--limit", "1")).split("\n").length, 2);
   await checkJson(t, fixture, run);
 

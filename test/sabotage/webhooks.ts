@@ -128,4 +128,14 @@ export const webhookGuards: Sabotage[] = [
     edits: [edit("db/code/rules/webhook/hold_webhook.sql", "for no key update skip locked;", ";")],
     tests: ["test/db/api/webhook.test.ts"],
   },
+  {
+    name: "tolerance of listen",
+    edits: [edit("src/crypto/webhook-signature.ts", "> toleranceSeconds)", "> Infinity)")],
+    tests: ["test/crypto/webhook-signature.test.ts", "test/commands/webhook-listener.test.ts"],
+  },
+  {
+    name: "signature that listen checks",
+    edits: [edit("src/crypto/webhook-signature.ts", "return isSigned ? null", "return true ? null")],
+    tests: ["test/crypto/webhook-signature.test.ts", "test/commands/webhook-listener.test.ts"],
+  },
 ];

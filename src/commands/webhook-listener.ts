@@ -1,0 +1,103 @@
+// npm run webhooks -- listen: a receiver to try webhooks with, on loopback. It verifies and prints what arrives, and
+// answers late, wrong or never on request. It needs no database.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { setTimeout } from "node:timers/promises";
+import { defineCommand } from "../common/command.ts";
+import { openPort } from "../common/open-port.ts";
+import { onStop } from "../common/program.ts";
+import { refuseWebhook } from "../crypto/webhook-signature.ts";
+
+export type ListenerOptions = {
+  port: number;
+  secrets: readonly string[];
+  /** The answer to a genuine webhook. */
+  status: number;
+  lateSeconds: number;
+  isSilent: boolean;
+  print: (line: string) => void;
+};
+
+const seconds = 1_000;
+
+export async function startListener(options: ListenerOptions): Promise<{ url: string; stop: () => Promise<void> }> {
+  const seen = new Set<string>();
+  const stopping = new AbortController();
+  const server = createServer((request, response) => {
+    answer(request, response, options, seen, stopping.signal).catch((error: Error) => {
+      if (!stopping.signal.aborted) options.print(`a request broke off: ${error.message}`);
+      response.destroy();
+    });
+  });
+  const settings = { host: "--host", port: "--port" };
+  const url = await openPort(server, { host: "127.0.0.1", port: options.port, settings });
+  return {
+    url,
+    stop: () => {
+      stopping.abort();
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { secrets, status, lateSeconds, isSilent, print }: ListenerOptions,
+  seen: Set<string>,
+  stopping: AbortSignal,
+): Promise<void> {
+  const body = await buffer(request);
+  const header = (name: string) => String(request.headers[name] ?? "");
+  const id = header("webhook-id");
+  const received = { id, timestamp: header("webhook-timestamp"), signature: header("webhook-signature"), body };
+  const refusal = refuseWebhook(secrets, received, Date.now());
+  const marks = [
+    ...(request.headers["webhook-test"] === "true" ? ["test"] : []),
+    ...(refusal === null && seen.has(id) ? ["seen before"] : []),
+  ];
+  if (refusal === null) seen.add(id);
+  const code = refusal === null ? status : 401;
+  const promised = isSilent ? "no answer" : `answer ${code}${lateSeconds === 0 ? "" : ` after ${lateSeconds} s`}`;
+  const judged = [refusal ?? "genuine", ...marks, promised].join(", ");
+  print(`${new Date().toISOString()} ${show(id) || "no webhook-id"}: ${judged}`);
+  print(show(body.toString("utf8")));
+  if (isSilent) return;
+  if (lateSeconds > 0) await setTimeout(lateSeconds * seconds, undefined, { signal: stopping });
+  response.writeHead(code).end();
+}
+
+// A terminal might execute control characters.
+const show = (text: string): string => text.replace(/\p{C}/gu, "?");
+
+export const listen = defineCommand({
+  name: "listen",
+  about:
+    "Receives webhooks on loopback: verifies each, prints it, and answers 204, or 401 if it is not genuine. Needs no " +
+    "database. Start `work` with WEBHOOK_ALLOW=127.0.0.0/8. Ctrl-C stops it.",
+  flags: {
+    secret: { type: "text", value: "whsec_…", about: "the secret of the webhook", isRequired: true },
+    "old-secret": { type: "text", value: "whsec_…", about: "the one before a rotation, accepted too" },
+    port: { type: "count", value: "N", about: "the port", default: 3000 },
+    status: { type: "count", value: "N", about: "answer wrong: with this status, 200 to 599", default: 204 },
+    late: { type: "count", value: "SECONDS", about: "answer late: the service waits 15 s" },
+    never: { type: "switch", about: "never answer" },
+  },
+  examples: ["--secret whsec_…", "--secret whsec_… --port 3001 --status 500 --late 5"],
+  exitCodes: "0 stopped by a signal, 1 failed",
+  refuse: ({ flags }) => {
+    const secrets = [flags.secret, flags["old-secret"] ?? flags.secret];
+    if (!secrets.every((one) => /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(one))) return "a secret looks like whsec_…";
+    if (flags.port > 65_535) return "--port is at most 65535";
+    return flags.status < 200 || flags.status > 599 ? "--status is from 200 to 599" : null;
+  },
+  async run({ flags }) {
+    const secrets = [flags.secret, ...(flags["old-secret"] === undefined ? [] : [flags["old-secret"]])];
+    const print = (line: string) => console.log(line);
+    const { port, status, late: lateSeconds = 0, never: isSilent } = flags;
+    const listener = await startListener({ port, secrets, status, lateSeconds, isSilent, print });
+    onStop(listener.stop);
+    print(`listening on ${listener.url}`);
+  },
+});

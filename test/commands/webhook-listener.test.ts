@@ -1,0 +1,84 @@
+// npm run webhooks -- listen: a receiver on loopback, to try webhooks with.
+import { createHmac } from "node:crypto";
+import t, { type Test } from "tap";
+import { startListener } from "../../src/commands/webhook-listener.ts";
+import { createAddressRule } from "../../src/worker/address-rule.ts";
+import { createSender } from "../../src/worker/webhook-sender.ts";
+import { exitCodeOf, spawnProgram } from "../support/program.ts";
+import { loopbackOnly } from "../support/subscribers.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+const older = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const body = '{"event_id":"evt_1","event_type":"coupon.voided","note":"\u001b[31m"}';
+
+async function start(t: Test, changes: Partial<Parameters<typeof startListener>[0]> = {}) {
+  const printed: string[] = [];
+  const print = (line: string) => void printed.push(line.replace(/^\S+Z /, ""));
+  const usual = { port: 0, secrets: [secret, older], status: 204, lateSeconds: 0, isSilent: false, print };
+  const listener = await startListener({ ...usual, ...changes });
+  t.teardown(listener.stop);
+  const send = createSender({ mayConnect: createAddressRule(loopbackOnly), timeoutMs: 2_000 });
+  const deliver = (secrets: string[], isTest = false) =>
+    send({ id: "evt_1", url: listener.url, body, secrets, isTest });
+  return { ...listener, printed, deliver };
+}
+
+t.test("listen verifies with both secrets, prints, and notices tests and repeats", async (t) => {
+  const { deliver, printed } = await start(t);
+  const shown = body.replaceAll("\u001b", "?");
+  t.match(await deliver([secret]), { httpStatus: 204 });
+  t.match(await deliver([older], true), { httpStatus: 204 });
+  t.match(await deliver([secret.replace("MDEy", "AAAA")]), { httpStatus: 401 });
+  t.strictSame(printed, [
+    "evt_1: genuine, answer 204",
+    shown,
+    "evt_1: genuine, test, seen before, answer 204",
+    shown,
+    "evt_1: no signature is right: another secret, or a changed body, answer 401",
+    shown,
+  ]);
+});
+
+t.test("listen refuses what is too old or unsigned", async (t) => {
+  const { url, printed } = await start(t);
+  const timestamp = String(Math.floor(Date.now() / 1000) - 301);
+  const key = Buffer.from(secret.slice(6), "base64");
+  const signature = `v1,${createHmac("sha256", key).update(`evt_1.${timestamp}.x`).digest("base64")}`;
+  const headers = { "webhook-id": "evt_1", "webhook-timestamp": timestamp, "webhook-signature": signature };
+  t.equal((await fetch(url, { method: "POST", body: "x", headers })).status, 401);
+  t.equal((await fetch(url, { method: "POST", body: "x" })).status, 401);
+  t.strictSame(printed, [
+    "evt_1: the timestamp is more than 300 s off, answer 401",
+    "x",
+    "no webhook-id: a header is missing or malformed, answer 401",
+    "x",
+  ]);
+});
+
+t.test("listen answers wrong, late or never on request", async (t) => {
+  const wrong = await start(t, { status: 500 });
+  t.match(await wrong.deliver([secret]), { httpStatus: 500 });
+  const late = await start(t, { lateSeconds: 1 });
+  t.match(await late.deliver([secret]), { httpStatus: 204 });
+  t.equal(late.printed[0], "evt_1: genuine, answer 204 after 1 s");
+  const tooLate = await start(t, { lateSeconds: 60 });
+  t.match(await tooLate.deliver([secret]), { httpStatus: null, error: "no complete response within 2 s" });
+  const never = await start(t, { isSilent: true });
+  t.match(await never.deliver([secret]), { httpStatus: null, error: "no complete response within 2 s" });
+  t.equal(never.printed[0], "evt_1: genuine, no answer");
+});
+
+t.test("listen is a program without a database: it says where it listens, and a signal stops it", async (t) => {
+  const program = spawnProgram("webhooks", {
+    args: ["listen", "--secret", secret, "--port", "39917"],
+    env: { DATABASE_URL: "none", DATA_DIR: t.testdir() },
+  });
+  t.teardown(() => program.kill("SIGKILL"));
+  let output = "";
+  program.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  await waitUntil("the line of listen", () => output.includes("\n"));
+  t.equal(output, "listening on http://127.0.0.1:39917\n");
+  program.kill("SIGTERM");
+  t.equal(await exitCodeOf(program), 0);
+});
