@@ -62,7 +62,7 @@ class Types(unittest.TestCase):
 
     def compare(self, document: Schema, given: Schema, kind: typing.Any, place: str) -> None:
         schema = resolve(document, given)
-        if "oneOf" in schema and hasattr(kind, "__required_keys__"):
+        if "oneOf" in schema and "properties" not in schema and hasattr(kind, "__required_keys__"):
             schema = merge([resolve(document, part) for part in schema["oneOf"]])
         if "properties" in schema and hasattr(kind, "__required_keys__"):
             hints = typing.get_type_hints(kind)

@@ -221,25 +221,40 @@ class WithService(unittest.TestCase):
         self.assertIn(b"pty_a", of_a.getvalue())
 
     def test_webhooks(self) -> None:
-        """The service's own webhooks are verified"""
+        """The service's own webhooks are verified: a test of each type, and a replayed event"""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", given["receiverPort"]), Receiver)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        past = self.a.redeem({"coupon": given["codesA"].pop(), "merchant": "mch_a", "order_amount": 10})
-
-        def find() -> list[tuple[dict[str, str], bytes]]:
-            received = list(Receiver.received)
-            ids = [json.loads(body).get("redemption_id") for _, body in received]
-            return received if past["redemption"] in ids else []
-
-        for headers, body in wait_until("a webhook", find):
-            event = verify_webhook([given["webhookSecret"]], headers, body)
+        types = [
+            value for kind in typing.get_args(coupon_client.EventType) for value in typing.get_args(kind) or [kind]
+        ]
+        sent = {self.a.test_webhook({"event_type": name})["event_id"]: name for name in types}
+        self.assertEqual(len(sent), 7)
+        found = wait_until("test events", lambda: self.find_received(set(sent)))
+        for event_id, (headers, body) in found.items():
+            event = verify_webhook(given["webhookSecret"], headers, body)
             check(event, coupon_client.Event, "event")
-            self.assertEqual((event["event_id"], event), (headers["webhook-id"], json.loads(body)))
-            self.assertFalse(coupon_client.is_test_webhook(headers))
+            self.assertEqual((event["event_id"], event["event_type"]), (event_id, sent[event_id]))
+            self.assertTrue(coupon_client.is_test_webhook(headers))
             with self.assertRaises(coupon_client.WebhookError):
                 verify_webhook(given["webhookSecret"], headers, body + b" ")
+        past = wait_until("an event", lambda: self.a.pull_events(limit=1)["events"])[0]
+        self.assertEqual(self.a.replay_events({"event_id": past["event_id"]})["replayed"], 1)
+        self.assertGreater(
+            self.a.replay_events({"from": "2026-01-01T00:00:00Z", "to": past["recorded_at"]})["replayed"], -1
+        )
+        headers, body = wait_until("a replay", lambda: self.find_received({past["event_id"]}))[past["event_id"]]
+        self.assertEqual(verify_webhook([given["webhookSecret"]], headers, body), past)
+        self.assertFalse(coupon_client.is_test_webhook(headers))
+        shown = self.a.get_webhook("pty_a")["webhook"]
+        self.assertEqual((shown["party_id"], shown["attempts"][0]["http_status"]), ("pty_a", 204))
+        with self.assertRaises(coupon_client.NotFound):
+            self.maker.get_webhook()
+
+    def find_received(self, ids: set[str]) -> dict[str, tuple[dict[str, str], bytes]]:
+        found = {headers["webhook-id"]: (headers, body) for headers, body in list(Receiver.received)}
+        return {event_id: found[event_id] for event_id in ids} if ids <= set(found) else {}
 
     def test_private_ca(self) -> None:
         """https works with a private CA, and an unknown CA is refused without a repeat"""
