@@ -1,4 +1,5 @@
-// A server that gives prepared answers, one for each request, and keeps what it received. The last answer repeats.
+// A server that gives prepared answers, one for each request, and keeps what it received. Then the last answer repeats,
+// or all of them in turn.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Test } from "tap";
@@ -6,7 +7,7 @@ import { listenOnLoopback } from "../support/listen.ts";
 
 export type Received = { method: string; target: string; headers: IncomingHttpHeaders; body: string };
 export type Script = (response: ServerResponse) => void;
-export type Scripted = { url: string; received: Received[] };
+export type Scripted = { url: string; received: Received[]; sockets: { opened: number; open: number } };
 
 export const accessKey = "ak_a";
 export const secret = "test_secret_0123456789abcdefghijklmnop";
@@ -29,17 +30,24 @@ export const cut: Script = (response) => response.destroy();
 /** Neither answers nor closes. */
 export const hang: Script = () => {};
 
-export async function startScripted(t: Test, scripts: Script[]): Promise<Scripted> {
+export async function startScripted(t: Test, scripts: Script[], { isRepeating = false } = {}): Promise<Scripted> {
   const received: Received[] = [];
+  const sockets = { opened: 0, open: 0 };
   const server = createServer(async (request, response) => {
     const body = await text(request);
     received.push({ method: request.method!, target: request.url!, headers: request.headers, body });
-    scripts[Math.min(received.length, scripts.length) - 1]!(response);
+    const index = received.length - 1;
+    scripts[isRepeating ? index % scripts.length : Math.min(index, scripts.length - 1)]!(response);
+  });
+  server.on("connection", (socket) => {
+    sockets.opened += 1;
+    sockets.open += 1;
+    socket.on("close", () => (sockets.open -= 1));
   });
   const port = await listenOnLoopback(server);
   t.teardown(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${port}`, received };
+  return { url: `http://127.0.0.1:${port}`, received, sockets };
 }

@@ -3,6 +3,9 @@ import { edit, type Sabotage } from "./sabotage.ts";
 
 const retries = "test/clients/retries.test.ts";
 const webhook = "test/clients/webhook.test.ts";
+const downloads = "test/clients/downloads.test.ts";
+const connections = "test/clients/connections.test.ts";
+const download = "clients/typescript/src/download.ts";
 const sender = "clients/typescript/src/sender.ts";
 const verifier = "clients/typescript/src/webhook.ts";
 
@@ -78,6 +81,36 @@ export const clientGuards: Sabotage[] = [
     name: "the client's tolerance for the time of a webhook",
     edits: [edit(verifier, "!(Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds)", "false")],
     tests: [webhook],
+  },
+  {
+    name: "the client's check of a download's sha256",
+    edits: [edit(download, 'hash.digest("hex") !== sha256', "false")],
+    tests: [downloads],
+  },
+  {
+    name: "the end of a download that nobody reads",
+    edits: [edit(download, '  body.once("close", () => response.destroy());\n', "")],
+    tests: [downloads],
+  },
+  {
+    name: "the client's time-out within a download",
+    edits: [edit("clients/typescript/src/transport.ts", "request.setTimeout(timeoutMs, giveUp);", ";")],
+    tests: [downloads],
+  },
+  {
+    name: "the end of the client's timer with its call",
+    edits: [edit("clients/typescript/src/transport.ts", 'request.on("close", () => clearTimeout(timer));', "")],
+    tests: [connections],
+  },
+  {
+    name: "connections that the client keeps open",
+    edits: [edit("clients/typescript/src/client.ts", "{ keepAlive: true }) : null", "{ keepAlive: false }) : null")],
+    tests: [connections],
+  },
+  {
+    name: "the end of a list of pages",
+    edits: [edit("clients/typescript/src/pages.ts", "countEntries(page) === 0", "countEntries(page) < 2")],
+    tests: [downloads],
   },
   {
     name: "a method of the client",
