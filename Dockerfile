@@ -7,6 +7,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
 COPY ley.config.js ./
 COPY bin ./bin
+COPY clients/typescript/src ./clients/typescript/src
 COPY db ./db
 COPY src ./src
 USER node

@@ -1,7 +1,18 @@
 // npm run demo: the whole life of a few coupons, over signed HTTP, against the service that `npm start` runs.
 // Prints each call and its answer, and fails when an answer is not the expected one. Codes are printed masked.
-import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import {
+  createClient,
+  isRefused,
+  newRequestId,
+  RefusedError,
+  type Answer,
+  type Client,
+  type ErrorCode,
+  type Input,
+  type OperationName,
+  type ReplyInfo,
+} from "../../clients/typescript/src/index.ts";
 import { defineCommand } from "../common/command.ts";
 import { readConfig, type Config } from "../common/config.ts";
 import { withProgress } from "../common/progress.ts";
@@ -9,17 +20,22 @@ import { keySettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { withAdminDatabase } from "./admin-database.ts";
-import { createClient, type Client, type Reply } from "./client.ts";
 import { exportCodes } from "./codes.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
-type Body = Record<string, unknown>;
+// A caller, and the last answer that it got.
+type Actor = { client: Client; reply: ReplyInfo | null };
 // The data of the demo in one variant.
-type Cast = { maker: Client; pos: Client; template: string; merchant: string; place: Body; afterReversal: string };
+type Cast = {
+  maker: Actor;
+  pos: Actor;
+  template: string;
+  merchant: string;
+  place: { store: string; terminal: string };
+  afterReversal: string;
+};
+type Order = Omit<Input<"redeem">, "request_id" | "coupon">;
 type Codes = [string, string, string];
-type Expected = { status: number; code?: string; isReplay?: boolean };
-
-const success: Expected = { status: 200 };
 
 async function playAll(): Promise<void> {
   const config = readConfig();
@@ -27,7 +43,14 @@ async function playAll(): Promise<void> {
   if (secrets === null)
     throw new Error(`${demoFile(config.dataDir)} does not exist: run npm start with this DATA_DIR first`);
   const url = `http://${config.host === "0.0.0.0" ? "127.0.0.1" : config.host}:${config.port}`;
-  const as = (accessKey: string) => createClient({ url, accessKey, secret: secrets[accessKey]! });
+  const as = (accessKey: string): Actor => {
+    const onReply = (reply: ReplyInfo) => (actor.reply = reply);
+    const actor: Actor = {
+      client: createClient({ url, accessKey, secret: secrets[accessKey]!, onReply }),
+      reply: null,
+    };
+    return actor;
+  };
   await fetch(`${url}/healthz`).catch(() => {
     throw new Error(`no service at ${url}: run npm start, or set HOST and PORT to its values`);
   });
@@ -63,55 +86,52 @@ async function play(config: Config, cast: Cast): Promise<void> {
   await cancelAndVoid(cast, codes[2], order);
 }
 
-async function makeCoupons(config: Config, { maker, pos, template }: Cast, order: Body): Promise<Codes> {
-  const submit = { request_id: newRequest(), template, total_count: 3 };
-  const created = await post("Submit a batch", maker, "/v1/batches", submit);
-  const batch = String((created["batch"] as Body)["external_id"]);
+async function makeCoupons(config: Config, { maker, pos, template }: Cast, order: Order): Promise<Codes> {
+  const submit = { request_id: newRequestId(), template, total_count: 3 };
+  const created = await perform("Submit a batch", maker, "createBatch", submit);
+  const batch = created.batch.external_id;
   await waitUntilMinted(maker, batch);
   const codes = await readCodes(config, batch);
-  const early = { request_id: newRequest(), coupon: codes[0], ...order };
-  const notReleased = { status: 409, code: "COUPON_NOT_RELEASED" };
-  await post("Redeem before the batch is released: refused", pos, "/v1/coupons/redeem", early, notReleased);
-  const allocate = { request_id: newRequest(), batch };
-  await post("Release the batch to its distributor", maker, "/v1/batches/allocate", allocate);
+  const early = { request_id: newRequestId(), coupon: codes[0], ...order };
+  await refuse("Redeem before the batch is released: refused", pos, "redeem", early, "COUPON_NOT_RELEASED");
+  const allocate = { request_id: newRequestId(), batch };
+  await perform("Release the batch to its distributor", maker, "allocateBatch", allocate);
   return codes;
 }
 
-async function lockAndConfirm({ pos, merchant, afterReversal }: Cast, coupon: string, order: Body): Promise<void> {
+async function lockAndConfirm({ pos, merchant, afterReversal }: Cast, coupon: string, order: Order): Promise<void> {
   await expectStatus("Look at the first coupon", pos, merchant, coupon, "ISSUED");
-  const lock = { request_id: newRequest(), coupon, ...order };
-  const locked = await post("Lock it: the service computes the discount", pos, "/v1/coupons/lock", lock);
-  const replay = { status: 200, isReplay: true };
-  await post("Send the same lock again: the first answer is repeated", pos, "/v1/coupons/lock", lock, replay);
-  const otherLock = { ...lock, request_id: newRequest() };
-  const isLocked = { status: 409, code: "COUPON_LOCKED" };
-  await post("Lock it from another till: refused", pos, "/v1/coupons/lock", otherLock, isLocked);
-  const confirm = { request_id: newRequest(), lock_request_id: lock.request_id, coupon, merchant };
-  await post("Confirm the lock", pos, "/v1/coupons/confirm", confirm);
-  const lateLock = { ...lock, request_id: newRequest() };
-  const isRedeemed = { status: 409, code: "COUPON_REDEEMED" };
-  await post("Lock it once more: refused", pos, "/v1/coupons/lock", lateLock, isRedeemed);
-  await get("Ask for the outcome of the confirm, as after a lost answer", pos, `/v1/requests/${confirm.request_id}`);
-  const reverse = { request_id: newRequest(), redemption: locked["redemption"], reason: "goods returned" };
-  await post("Reverse the redemption", pos, "/v1/redemptions/reverse", reverse);
+  const lock = { request_id: newRequestId(), coupon, ...order };
+  const locked = await perform("Lock it: the service computes the discount", pos, "lock", lock);
+  await perform("Send the same lock again: the first answer is repeated", pos, "lock", lock, true);
+  const otherLock = { ...lock, request_id: newRequestId() };
+  await refuse("Lock it from another till: refused", pos, "lock", otherLock, "COUPON_LOCKED");
+  const confirm = { request_id: newRequestId(), lock_request_id: lock.request_id, coupon, merchant };
+  await perform("Confirm the lock", pos, "confirm", confirm);
+  const lateLock = { ...lock, request_id: newRequestId() };
+  await refuse("Lock it once more: refused", pos, "lock", lateLock, "COUPON_REDEEMED");
+  const lost = { request_id: confirm.request_id };
+  await perform("Ask for the outcome of the confirm, as after a lost answer", pos, "getRequest", lost);
+  const reverse = { request_id: newRequestId(), redemption: locked.redemption, reason: "goods returned" };
+  await perform("Reverse the redemption", pos, "reverse", reverse);
   await expectStatus("Look at the coupon again", pos, merchant, coupon, afterReversal);
 }
 
-async function redeem({ pos }: Cast, coupon: string, order: Body): Promise<void> {
-  const first = { request_id: newRequest(), coupon, ...order };
-  await post("Redeem the second coupon in one step", pos, "/v1/coupons/redeem", first);
+async function redeem({ pos }: Cast, coupon: string, order: Order): Promise<void> {
+  const first = { request_id: newRequestId(), coupon, ...order };
+  await perform("Redeem the second coupon in one step", pos, "redeem", first);
   const changed = { ...first, order_amount: 99 };
-  const isReused = { status: 422, code: "IDEMPOTENCY_KEY_REUSED" };
-  await post("Reuse that request_id with another amount: refused", pos, "/v1/coupons/redeem", changed, isReused);
+  const title = "Reuse that request_id with another amount: refused";
+  await refuse(title, pos, "redeem", changed, "IDEMPOTENCY_KEY_REUSED");
 }
 
-async function cancelAndVoid({ pos, merchant }: Cast, coupon: string, order: Body): Promise<void> {
-  const lock = { request_id: newRequest(), coupon, ...order };
-  await post("Lock the third coupon", pos, "/v1/coupons/lock", lock);
-  const cancel = { request_id: newRequest(), lock_request_id: lock.request_id, coupon };
-  await post("Cancel that lock", pos, "/v1/coupons/cancel", cancel);
-  const voiding = { request_id: newRequest(), coupon, merchant, reason: "printed twice" };
-  await post("Void the coupon", pos, "/v1/coupons/void", voiding);
+async function cancelAndVoid({ pos, merchant }: Cast, coupon: string, order: Order): Promise<void> {
+  const lock = { request_id: newRequestId(), coupon, ...order };
+  await perform("Lock the third coupon", pos, "lock", lock);
+  const cancel = { request_id: newRequestId(), lock_request_id: lock.request_id, coupon };
+  await perform("Cancel that lock", pos, "cancel", cancel);
+  const voiding = { request_id: newRequestId(), coupon, merchant, reason: "printed twice" };
+  await perform("Void the coupon", pos, "void", voiding);
   await expectStatus("Look at it", pos, merchant, coupon, "VOIDED");
 }
 
@@ -127,64 +147,76 @@ async function readCodes(config: Config, batch: string): Promise<Codes> {
   });
 }
 
-async function waitUntilMinted(maker: Client, batch: string): Promise<void> {
+async function waitUntilMinted({ client }: Actor, batch: string): Promise<void> {
   const answer = await withProgress(async (progress) => {
     progress.show("waiting for the mint");
     for (const end = Date.now() + 60_000; Date.now() < end; await sleep(200)) {
-      const answer = await maker.get(`/v1/batches/${batch}`);
-      if (answer.json?.batch?.status !== "PENDING") return answer;
+      const answer = await client.getBatch({ batch });
+      if (answer.batch.status !== "PENDING") return answer;
     }
     throw new Error(`${batch} was not minted within a minute: is a worker running?`);
   });
-  print("Wait until it is minted", `GET /v1/batches/${batch}`, answer);
-  check(answer, success);
+  console.log(`\nWait until it is minted\n  getBatch ${JSON.stringify({ batch })}\n  200 ${JSON.stringify(answer)}`);
 }
 
-async function post(title: string, client: Client, path: string, body: Body, expected = success): Promise<Body> {
-  const answer = await client.post(path, body);
-  const shown = { ...body, ...("coupon" in body && { coupon: mask(String(body["coupon"])) }) };
-  print(title, `POST ${path} ${JSON.stringify(shown)}`, answer);
-  check(answer, expected);
-  return answer.json;
+// isReplay: whether the answer repeats an earlier one.
+async function perform<O extends OperationName>(
+  title: string,
+  actor: Actor,
+  operation: O,
+  input: Input<O>,
+  isReplay = false,
+): Promise<Answer<O>> {
+  const answer = await send(title, actor, operation, input);
+  if (answer instanceof RefusedError) throw answer;
+  if (isReplay !== actor.reply?.isReplay)
+    throw new Error(`the last answer should ${isReplay ? "" : "not "}be a replay`);
+  return answer;
 }
 
-async function get(title: string, client: Client, path: string): Promise<void> {
-  const answer = await client.get(path);
-  print(title, `GET ${path}`, answer);
-  check(answer, success);
+async function refuse<O extends OperationName>(
+  title: string,
+  actor: Actor,
+  operation: O,
+  input: Input<O>,
+  code: ErrorCode,
+): Promise<void> {
+  const answer = await send(title, actor, operation, input);
+  if (!isRefused(answer, code)) throw new Error(`the last answer should be ${code}`);
 }
 
-async function expectStatus(title: string, pos: Client, merchant: string, coupon: string, expected: string) {
-  const answer = await post(title, pos, "/v1/coupons/query", { coupon, merchant });
-  const { status } = answer["coupon"] as Body;
-  if (status !== expected) throw new Error(`the coupon should be ${expected}`);
+async function send<O extends OperationName>(
+  title: string,
+  actor: Actor,
+  operation: O,
+  input: Input<O>,
+): Promise<Answer<O> | RefusedError> {
+  const call = actor.client[operation] as unknown as (input: Input<O>) => Promise<Answer<O>>;
+  const answer = await call(input).catch((error: unknown) => {
+    if (isRefused(error)) return error;
+    throw error;
+  });
+  const shown = { ...input, ...("coupon" in input && { coupon: mask(String(input.coupon)) }) };
+  const mark = actor.reply?.isReplay ? " (Idempotent-Replayed)" : "";
+  const result =
+    answer instanceof RefusedError
+      ? `${answer.status} ${answer.code} ${JSON.stringify(answer.details)}`
+      : `200${mark} ${JSON.stringify(answer)}`;
+  console.log(`\n${title}\n  ${operation} ${JSON.stringify(shown)}\n  ${result}`);
+  return answer;
 }
 
-function check(answer: Reply, { status, code, isReplay = false }: Expected): void {
-  const found = answer.json?.code;
-  if (answer.status !== status || found !== code) throw new Error(`the last answer should be ${status} ${code ?? ""}`);
-  if (isReplay !== isReplayed(answer)) throw new Error(`the last answer should ${isReplay ? "" : "not "}be a replay`);
-}
-
-function isReplayed({ headers }: Reply): boolean {
-  return headers["idempotent-replayed"] === "true";
+async function expectStatus(title: string, pos: Actor, merchant: string, coupon: string, expected: string) {
+  const answer = await perform(title, pos, "query", { coupon, merchant });
+  if (answer.coupon.status !== expected) throw new Error(`the coupon should be ${expected}`);
 }
 
 function printHeading(text: string): void {
   console.log(`\n=== ${text} ===`);
 }
 
-function print(title: string, request: string, answer: Reply): void {
-  const mark = isReplayed(answer) ? " (Idempotent-Replayed)" : "";
-  console.log(`\n${title}\n  ${request}\n  ${answer.status}${mark} ${answer.text}`);
-}
-
 function mask(code: string): string {
   return `${code.slice(0, 4)}············`;
-}
-
-function newRequest(): string {
-  return `demo-${randomBytes(6).toString("hex")}`;
 }
 
 export const command = defineCommand({

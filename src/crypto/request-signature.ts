@@ -14,10 +14,6 @@ export function stringToSign({ method, target, timestamp, nonce, body }: Signed)
   return Buffer.from(`${method}\n${target}\n${timestamp}\n${nonce}\n${hash("sha256", body)}\n`, "latin1");
 }
 
-export function sign(secret: string, signed: Signed): string {
-  return createHmac("sha256", secret).update(stringToSign(signed)).digest("hex");
-}
-
 /** Compares in constant time. `signature` must be 64 lower-case hex digits, as readAuthHeaders returns it. */
 export function verify(secret: string, signed: Signed, signature: string): boolean {
   const expected = createHmac("sha256", secret).update(stringToSign(signed)).digest();

@@ -1,7 +1,7 @@
 // fixed: the latency of redemptions at 500 per second. single: the latency for one client, over HTTP and for a call of
 // gate.perform on a connection of the same driver. held: what others notice when a psql session holds the row of one
 // coupon. The first round of each is a warm-up with fresh statistics after it, because plans for empty tables are bad.
-import { createClient } from "../../src/commands/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { startLoader } from "./contenders.ts";
 import type { CouponPool } from "./coupon-pool.ts";

@@ -1,8 +1,8 @@
 // The load generator, a child process: it signs its requests, sends them over kept-alive connections and checks each
 // answer. Closed loop: each connection sends its next request when it has its answer. Open loop (perSecond): each
 // request is due at a fixed time, and its latency counts from that time even when no connection is free.
-import { newNonce } from "../../src/commands/client.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { newNonce } from "../../clients/typescript/src/signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import { openConnection, type Connection } from "./connection.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 import { openPacer, sharedNow, type Pacer } from "./pacer.ts";

@@ -4,8 +4,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { request as send, type IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient } from "../../src/commands/client.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { createClient } from "../support/signing-client.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 
 type Service = { url: string; accessKey: string; secret: string };

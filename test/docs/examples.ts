@@ -1,6 +1,6 @@
 // What the documents speak of, made in the service that they talk to: a tenant, a batch, a closed day, an event.
 import { apply } from "../../src/commands/apply.ts";
-import { createClient, type Client } from "../../src/commands/client.ts";
+import { createClient, type Client } from "../support/signing-client.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Database } from "../../src/database/types.ts";

@@ -1,7 +1,7 @@
 // Generated HTTP requests: request lines and headers as bytes, from nearly correct to random.
 import fc from "fast-check";
 import t from "tap";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import { sendBytes } from "../support/client.ts";
 import { findUndocumented } from "../support/documented.ts";
 import { bodies, secret, startStub } from "../support/stub.ts";

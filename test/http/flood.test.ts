@@ -3,7 +3,7 @@
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import t from "tap";
-import { createClient, type Client } from "../../src/commands/client.ts";
+import { createClient, type Client } from "../support/signing-client.ts";
 import { sendPlain } from "../support/client.ts";
 import { cutAnswers, cutBodies, hold, type Held, type Target } from "../support/floods.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";

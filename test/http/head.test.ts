@@ -3,7 +3,7 @@ import t, { type Test } from "tap";
 import { measureFile, type Line } from "../../src/common/statement-csv.ts";
 import type { StatementFile } from "../../src/gate/gate.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import { secret, startStub } from "../support/stub.ts";
 
 // Headers that differ from answer to answer.

@@ -11,7 +11,7 @@ import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
 import { work } from "../../src/work.ts";
-import { createClient } from "../../src/commands/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";

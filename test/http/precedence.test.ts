@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
 import { sendBytes, sendChunked, sendPlain } from "../support/client.ts";
 import { bodies, code, secret, startStub } from "../support/stub.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 
 const json = { "content-type": "application/json" };
 const lockPath = "/v1/coupons/lock";

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import t from "tap";
-import { newNonce } from "../../src/commands/client.ts";
+import { newNonce } from "../../clients/typescript/src/signature.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import type { Route } from "../../src/http/route.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { sendPlain } from "../support/client.ts";

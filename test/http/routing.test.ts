@@ -1,7 +1,7 @@
 // Paths, methods and request IDs: what every request gets before its body is read.
 import t, { type Test } from "tap";
 import { sendBytes, sendPlain, type Reply } from "../support/client.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import { bodies, code, secret, startStub } from "../support/stub.ts";
 
 const json = { "content-type": "application/json" };

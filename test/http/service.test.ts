@@ -6,7 +6,7 @@ import { holdCoupon } from "../support/sessions.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { sendPlain } from "../support/client.ts";
 import { secretOf, tenants } from "../support/provisioning.ts";
-import { createClient } from "../../src/commands/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { connect } from "../../src/database/connect.ts";
 
 const lockPath = "/v1/coupons/lock";

@@ -2,8 +2,8 @@
 // description lists under "What the schemas cannot say".
 import fc from "fast-check";
 import t, { type Test } from "tap";
-import { newNonce } from "../../src/commands/client.ts";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { newNonce } from "../../clients/typescript/src/signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import type { Outcome, Variant } from "../../src/gate/gate.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { sendPlain, type Client, type Reply } from "../support/client.ts";

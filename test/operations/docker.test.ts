@@ -1,6 +1,6 @@
 // A deployment as docs/docker.md shows it, on a real engine. Skipped where none runs. compose.test.ts checks the file.
 import t, { type Test } from "tap";
-import { createClient } from "../../src/commands/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { postOk } from "../support/client.ts";
 import { collect, findMissing, killGroup, openDeployment, readSection, type Deployment } from "../support/docker.ts";
 import { waitUntil } from "../support/wait-until.ts";

@@ -1,9 +1,9 @@
-// How tests send requests: the signing client of src, and unsigned or malformed requests that the service must refuse.
+// How tests send requests: signed, and unsigned or malformed ones that the service must refuse. Answers are checked
+// against the API description.
 import { globalAgent, request as send, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { createClient, exchange, type Client, type ClientOptions, type Reply } from "../../src/commands/client.ts";
-
+import { createClient, exchange, type Client, type ClientOptions, type Reply } from "./signing-client.ts";
 import { checkReceived } from "./watch-answers.ts";
 
 export type { Client, Reply };

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 import { waitFor } from "./wait-until.ts";
 
 export type Target = { url: string; accessKey: string; secret: string };

@@ -1,7 +1,7 @@
 // Starts a signed download and leaves the body to the test.
 import { randomBytes } from "node:crypto";
 import { request as send, type IncomingMessage } from "node:http";
-import { sign } from "../../src/crypto/request-signature.ts";
+import { sign } from "../../clients/typescript/src/signature.ts";
 
 type Target = { url: string; path: string; accessKey: string; secret: string };
 

@@ -1,0 +1,148 @@
+// The package as an integrator gets it: packed, installed into an empty folder, compiled strictly, and run by another
+// Node over https with a private certificate authority.
+import { execFile, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import path from "node:path";
+import { createServer } from "node:tls";
+import { promisify } from "node:util";
+import t, { type Test } from "tap";
+import { root } from "../support/copy.ts";
+import { listenOnLoopback } from "../support/listen.ts";
+import { secretOf } from "../support/provisioning.ts";
+import { startService } from "../support/service.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+
+// tap adds NODE_OPTIONS to every child process, and tsc does not start with them.
+const plain = (file: string, args: string[]) => ["-u", "NODE_OPTIONS", file, ...args];
+const run = (file: string, args: string[], cwd: string) => promisify(execFile)("env", plain(file, args), { cwd });
+const runToEnd = (file: string, args: string[], cwd?: string) =>
+  spawnSync("env", plain(file, args), { cwd, encoding: "utf8" });
+
+const till = `
+import { readFileSync } from "node:fs";
+import { Agent } from "node:https";
+import { createClient, isRefused, newRequestId, RefusedError } from "coupon-client";
+
+const [url = "", secret = "", coupon = "", ca] = process.argv.slice(2);
+const agent = new Agent({ keepAlive: true, ...(ca !== undefined && { ca: readFileSync(ca) }) });
+const client = createClient<"A">({ url, accessKey: "ak_a", secret, agent, attempts: 2 });
+try {
+  const request: { request_id: string; coupon: string; merchant: string } =
+    { request_id: newRequestId(), coupon, merchant: "mch_a" };
+  const { discount_amount, lock_expires_at }: { discount_amount: number; lock_expires_at: string } =
+    await client.lock(request);
+  const error: unknown = await client.lock({ ...request, request_id: newRequestId() }).catch((error: unknown) => error);
+  const isLocked = isRefused(error, "COUPON_LOCKED") && error.details.lock_expires_at === lock_expires_at;
+  const confirm = { request_id: newRequestId(), lock_request_id: request.request_id, coupon, merchant: "mch_a" };
+  const { redemption } = await client.confirm(confirm);
+  // @ts-expect-error: a template is no field of a coupon in Variant A.
+  const template: unknown = (await client.query({ coupon, merchant: "mch_a" })).coupon.template_id;
+  console.log(JSON.stringify([process.version, discount_amount, isLocked, redemption.slice(0, 4), template ?? null]));
+  // @ts-expect-error: a lock needs a merchant.
+  void (() => client.lock({ request_id: "r", coupon }));
+  // @ts-expect-error: no such code.
+  void isRefused(error, "COUPON_LOST");
+} catch (error) {
+  console.log(error instanceof RefusedError ? error.code : String((error as { cause?: unknown }).cause));
+}
+agent.destroy();
+`;
+
+const declarations = `
+import { createWriteStream } from "node:fs";
+import { pipeline } from "node:stream/promises";
+declare const scannedCode: string, storedCursor: string, rawBody: Buffer;
+declare const request: { headers: Record<string, string> };
+declare function takePayment(amount: number): Promise<void>;
+declare function showCashier(text: string): void;
+declare function store(events: object[], cursor: string): Promise<void>;
+`;
+
+/** Installs the package into an empty folder, and compiles the till and the examples of its README there. */
+async function install(t: Test): Promise<string> {
+  // Outside the project, so that nothing of it is found by chance.
+  const folder = makeTemporaryFolder("coupon-package-");
+  t.teardown(() => removeFolder(folder));
+  await run("npm", ["pack", "--silent", "--pack-destination", folder], path.join(root, "clients/typescript"));
+  const [packed] = readdirSync(folder);
+  t.equal(packed, "coupon-client-0.1.0.tgz");
+  writeFileSync(path.join(folder, "package.json"), '{ "type": "module" }');
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", `./${packed}`], folder);
+  t.strictSame(
+    readdirSync(path.join(folder, "node_modules")).filter((name) => !name.startsWith(".")),
+    ["coupon-client"],
+  );
+  for (const name of ["@types", "undici-types"]) {
+    mkdirSync(path.join(folder, "node_modules"), { recursive: true });
+    symlinkSync(path.join(root, "node_modules", name), path.join(folder, "node_modules", name));
+  }
+  const readme = readFileSync(path.join(root, "clients/typescript/README.md"), "utf8");
+  const examples = [...readme.matchAll(/```ts\n([^]*?)```/g)].map(([, code]) => code!).join("");
+  t.ok(examples.includes("verifyWebhook"));
+  writeFileSync(path.join(folder, "examples.ts"), declarations + examples);
+  writeFileSync(path.join(folder, "till.ts"), till);
+  const options = "--strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --skipLibCheck false --types node";
+  const target = "--target es2022 --module nodenext";
+  const tsc = path.join(root, "node_modules/.bin/tsc");
+  const { status, stdout } = runToEnd(tsc, [...`${options} ${target}`.split(" "), "till.ts", "examples.ts"], folder);
+  t.equal(status, 0, stdout);
+  return folder;
+}
+
+/** A certificate of our own authority for 127.0.0.1; null without openssl. */
+function makeCertificate(folder: string): { key: Buffer; cert: Buffer; file: string } | null {
+  const [key, file] = [path.join(folder, "key.pem"), path.join(folder, "ca.pem")];
+  const made = runToEnd("openssl", [
+    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=till.test".split(" "),
+    ...`-addext subjectAltName=IP:127.0.0.1 -keyout ${key} -out ${file}`.split(" "),
+  ]);
+  return made.status === 0 ? { key: readFileSync(key), cert: readFileSync(file), file } : null;
+}
+
+/** The Node of the machine, which is not the one that runs the tests. */
+function findOtherNode(): string | null {
+  const files = (process.env["PATH"] ?? "").split(path.delimiter).map((folder) => path.join(folder, "node"));
+  const versionOf = (file: string) => /^v(\d+)\./.exec(runToEnd(file, ["--version"]).stdout ?? "");
+  const isOther = (file: string) => {
+    const version = versionOf(file);
+    return version !== null && Number(version[1]) >= 20 && version.input.trim() !== process.version;
+  };
+  return files.find(isOther) ?? null;
+}
+
+t.test("The installed package compiles strictly, and runs on another Node over http and https", async (t) => {
+  const folder = await install(t);
+  const service = await startService(t);
+  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 4);
+  const start = async (node: string, url: string, ...ca: string[]) => {
+    const { stdout } = await run(node, ["till.js", url, secretOf("ak_a"), codes.pop()!, ...ca], folder);
+    return stdout.trim();
+  };
+  const done = (version: string) => JSON.stringify([version, 5, true, "red_", null]);
+  t.equal(await start(process.execPath, service.url), done(process.version));
+
+  const other = findOtherNode();
+  const noNode = other === null && "no other Node than that of the tests is in PATH";
+  await t.test("on another Node", { skip: noNode }, async (t) => {
+    const version = runToEnd(other!, ["--version"]).stdout.trim();
+    t.equal(await start(other!, service.url), done(version), version);
+  });
+
+  const certificate = makeCertificate(folder);
+  await t.test("over https", { skip: certificate === null && "no openssl to make a certificate" }, async (t) => {
+    const port = Number(new URL(service.url).port);
+    const server = createServer(certificate!, (near) => {
+      const far = connect(port, "127.0.0.1");
+      near.on("error", () => far.destroy()).pipe(far);
+      far.on("error", () => near.destroy()).pipe(near);
+    });
+    const url = `https://127.0.0.1:${await listenOnLoopback(server)}`;
+    t.teardown(() => server.close());
+    t.equal(
+      await start(other ?? process.execPath, url, certificate!.file).then((text) => text.slice(-20)),
+      '5,true,"red_",null]',
+    );
+    t.match(await start(process.execPath, url), /self-signed certificate/, "without the authority");
+  });
+});
