@@ -139,6 +139,10 @@ t.test("a folder imports only from folders below it", async (t) => {
   t.match(check("src/tools/x.ts", "../common/log.ts"), [/is in no folder of the floors/]);
   t.match(format(checkFloors(file('export { x } from "../gate/lane.ts";', "src/common/x.ts"))), [/may not import/]);
   t.match(format(checkFloors(file('await import("../gate/lane.ts");', "src/common/x.ts"))), [/may not import/]);
+  const client = "../../clients/typescript/src/index.ts";
+  t.match(check("src/http/x.ts", client), [/src imports only from src/]);
+  t.match(check("src/commands/x.ts", client.replace("index", "sender")), [/src imports only from src/]);
+  t.strictSame(check("src/commands/x.ts", client), []);
   t.strictSame(check("src/http/routes/x.ts", "../route.ts"), []);
   t.strictSame(check("src/http/x.ts", "./y.ts"), []);
   t.strictSame(check("src/start.ts", "./commands/x.ts"), []);
