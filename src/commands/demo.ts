@@ -198,10 +198,7 @@ async function send<O extends OperationName>(
   });
   const shown = { ...input, ...("coupon" in input && { coupon: mask(String(input.coupon)) }) };
   const mark = actor.reply?.isReplay ? " (Idempotent-Replayed)" : "";
-  const result =
-    answer instanceof RefusedError
-      ? `${answer.status} ${answer.code} ${JSON.stringify(answer.details)}`
-      : `200${mark} ${JSON.stringify(answer)}`;
+  const result = answer instanceof RefusedError ? answer.message : `200${mark} ${JSON.stringify(answer)}`;
   console.log(`\n${title}\n  ${operation} ${JSON.stringify(shown)}\n  ${result}`);
   return answer;
 }

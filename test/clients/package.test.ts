@@ -25,8 +25,8 @@ import { Agent } from "node:https";
 import { createClient, isRefused, newRequestId, RefusedError } from "coupon-client";
 
 const [url = "", secret = "", coupon = "", ca] = process.argv.slice(2);
-const agent = new Agent({ keepAlive: true, ...(ca !== undefined && { ca: readFileSync(ca) }) });
-const client = createClient<"A">({ url, accessKey: "ak_a", secret, agent, attempts: 2 });
+const agent = ca === undefined ? null : new Agent({ keepAlive: true, ca: readFileSync(ca) });
+const client = createClient<"A">({ url, accessKey: "ak_a", secret, attempts: 2, ...(agent !== null && { agent }) });
 try {
   const request: { request_id: string; coupon: string; merchant: string } =
     { request_id: newRequestId(), coupon, merchant: "mch_a" };
@@ -46,7 +46,8 @@ try {
 } catch (error) {
   console.log(error instanceof RefusedError ? error.code : String((error as { cause?: unknown }).cause));
 }
-agent.destroy();
+client.close();
+agent?.destroy();
 `;
 
 const declarations = `
@@ -139,10 +140,7 @@ t.test("The installed package compiles strictly, and runs on another Node over h
     });
     const url = `https://127.0.0.1:${await listenOnLoopback(server)}`;
     t.teardown(() => server.close());
-    t.equal(
-      await start(other ?? process.execPath, url, certificate!.file).then((text) => text.slice(-20)),
-      '5,true,"red_",null]',
-    );
+    t.equal(await start(process.execPath, url, certificate!.file), done(process.version));
     t.match(await start(process.execPath, url), /self-signed certificate/, "without the authority");
   });
 });

@@ -21,6 +21,27 @@ export const clientGuards: Sabotage[] = [
     tests: [retries],
   },
   {
+    name: "the same request_id in each attempt of the client",
+    edits: [
+      edit(
+        sender,
+        "{ ...call, body, attempt, clock }",
+        '{ ...call, body: Buffer.from(String(body).replace("r-1", `r-${attempt}`)), attempt, clock }',
+      ),
+    ],
+    tests: [retries],
+  },
+  {
+    name: "the types of the client's package",
+    edits: [edit("clients/typescript/tsconfig.json", '    "declaration": true,\n', "")],
+    tests: ["test/clients/package.test.ts"],
+  },
+  {
+    name: "imports of the client's package that Node 20 can follow",
+    edits: [edit("clients/typescript/tsconfig.json", '    "rewriteRelativeImportExtensions": true,\n', "")],
+    tests: ["test/clients/package.test.ts"],
+  },
+  {
     name: "the client's repeat of a lost connection",
     edits: [edit(sender, "cause), isRepeatable: true", "cause), isRepeatable: false")],
     tests: [retries],
