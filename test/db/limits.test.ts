@@ -1,6 +1,7 @@
 // The limits that the database keeps, one step inside and one step outside, whoever calls it.
 import { randomUUID } from "node:crypto";
 import t from "tap";
+import { ApplyError } from "../../src/commands/apply.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession, sqlState } from "../../src/database/connect.ts";
 import { startService, type Running } from "../support/service.ts";
@@ -52,7 +53,7 @@ t.test("A lock lasts 900 s, or 1 to 604,800 s if its template says so", async (t
     t.equal(await secondsOf("tpl_ttl"), lock_ttl_seconds);
   }
   for (const lock_ttl_seconds of [0, 604_801]) {
-    await t.rejects(provision("tpl_ttl", { lock_ttl_seconds }), `${lock_ttl_seconds}`);
+    await t.rejects(provision("tpl_ttl", { lock_ttl_seconds }), ApplyError, `${lock_ttl_seconds}`);
     const update = service.owner.rows("update core.template set lock_ttl_seconds = $1 where external_id = 'tpl_ttl'", [
       lock_ttl_seconds,
     ]);

@@ -25,6 +25,7 @@ export const numberGuards: Sabotage[] = limits
           name: `number ${by === 1 ? "+" : "-"} 1: ${place.file}: ${place.before}«${place.number}»${place.after}`,
           edits: change(place, by),
           tests: [test.file],
+          mayThrow: true,
         })),
     ),
   );

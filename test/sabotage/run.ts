@@ -38,10 +38,13 @@ function showAssertions({ folder }: Place, files: string[]): void {
     );
 }
 
-async function judge(bench: Bench, { edits, tests, behind }: Sabotage): Promise<Judgement> {
+async function judge(
+  bench: Bench,
+  { edits, tests, behind, mayThrow = behind !== undefined }: Sabotage,
+): Promise<Judgement> {
   return bench.withTexts(applyEdits(bench.place.folder, edits), async (place) => {
     if (place === null) return { isNoticed: false, text: "DOES NOT LOAD" };
-    const judgement = await tryTests(place, tests, behind !== undefined);
+    const judgement = await tryTests(place, tests, mayThrow);
     if (!judgement.isNoticed) return judgement;
     const { verdict, output } = await runFile(place, smoke, { longestMs, env });
     if (verdict === "green") return judgement;
@@ -49,14 +52,14 @@ async function judge(bench: Bench, { edits, tests, behind }: Sabotage): Promise<
   });
 }
 
-/** Ends with the first file in which an assertion fails; or any test, where a next guard may stop it with an error. */
-async function tryTests(place: Place, tests: string[], hasNextGuard: boolean): Promise<Judgement> {
+/** Ends with the first file in which an assertion fails, or any test if exceptions count too. */
+async function tryTests(place: Place, tests: string[], mayThrow: boolean): Promise<Judgement> {
   const exceptions: string[] = [];
   for (const file of tests) {
     const { verdict, output } = await runFile(place, file, { longestMs, env });
     if (verdict === "timeout") return { isNoticed: false, text: `DID NOT COMPLETE: ${file}` };
     const failures = readFailures(output);
-    const isNoticed = failures.assertions.length > 0 || (hasNextGuard && failures.tests.length > 0);
+    const isNoticed = failures.assertions.length > 0 || (mayThrow && failures.tests.length > 0);
     if (verdict === "red" && isNoticed) return { isNoticed: true, text: describe(failures) };
     exceptions.push(...failures.tests);
   }

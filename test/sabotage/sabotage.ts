@@ -4,6 +4,7 @@ import type { Edit } from "../support/copy.ts";
 // behind: the next guard, which stops the fault when this one is missing. A test must notice even then, if only by the
 // way in which the next guard stops the fault, such as a 500 instead of a refusal. Where only the loss of both does
 // harm, both together are a separate sabotage.
-export type Sabotage = { name: string; behind?: string; edits: Edit[]; tests: string[] };
+// mayThrow: the tests may notice by an exception alone, for example because the service refuses what it should accept.
+export type Sabotage = { name: string; behind?: string; mayThrow?: boolean; edits: Edit[]; tests: string[] };
 
 export const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });

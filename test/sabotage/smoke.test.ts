@@ -4,7 +4,7 @@ import { newRequestId, startService } from "../support/service.ts";
 
 t.test("A coupon is minted, released and redeemed", async (t) => {
   const service = await startService(t);
-  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 2);
   const redeem = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a", order_id: "1" };
   t.match(await service.as("ak_a").post("/v1/coupons/redeem", redeem), { status: 200, json: { ok: true } });
 });
