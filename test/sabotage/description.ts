@@ -25,15 +25,20 @@ export const descriptionGuards: Sabotage[] = [
   {
     name: "a field of an answer, which the API description still has",
     edits: [
-      edit("db/code/rules/batch/render_batch.sql", `"minted_count":%s,'`, "'"),
-      edit("db/code/rules/batch/render_batch.sql", "b.total_count, b.minted_count,", "b.total_count,"),
+      edit(
+        "db/code/rules/redemption/perform_redemptions.sql",
+        "case when p_status = 'LOCKED' then",
+        "case when false then",
+      ),
     ],
-    tests: ["test/http/reconciliations.test.ts"],
+    tests: ["test/db/api/states.test.ts"],
   },
   {
     name: "a field that the API description lacks",
-    edits: [edit("db/code/rules/batch/render_batch.sql", `{"ok":true,"batch":{`, `{"ok":true,"batch":{"secret":1,`)],
-    tests: ["test/http/reconciliations.test.ts"],
+    edits: [
+      edit("db/code/rules/redemption/perform_redemptions.sql", `',"lock_expires_at"`, `',"secret":1,"lock_expires_at"`),
+    ],
+    tests: ["test/db/api/states.test.ts"],
   },
   {
     name: "an error code that the API description lacks",
