@@ -53,7 +53,8 @@ t.test("A lock lasts 900 s, or 1 to 604,800 s if its template says so", async (t
     t.equal(await secondsOf("tpl_ttl"), lock_ttl_seconds);
   }
   for (const lock_ttl_seconds of [0, 604_801]) {
-    await t.rejects(provision("tpl_ttl", { lock_ttl_seconds }), ApplyError, `${lock_ttl_seconds}`);
+    const refusal = await provision("tpl_ttl", { lock_ttl_seconds }).catch((error: unknown) => error);
+    t.ok(refusal instanceof ApplyError, `${lock_ttl_seconds}`);
     const update = service.owner.rows("update core.template set lock_ttl_seconds = $1 where external_id = 'tpl_ttl'", [
       lock_ttl_seconds,
     ]);

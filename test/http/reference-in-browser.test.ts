@@ -5,6 +5,7 @@ import t from "tap";
 import { errors } from "../../src/http/errors.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { startService, type Running } from "../support/service.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 const skip = program === undefined && "there is no Chromium at /usr/bin/chromium";
@@ -62,7 +63,10 @@ t.test("The link to an error code shows its row, also after the reference is dra
     const row = page.locator(`#error-${code}`);
     await row.waitFor();
     const place = `document.getElementById("error-${code}").getBoundingClientRect()`;
-    await page.waitForFunction(`${place}.top >= 0 && ${place}.bottom <= innerHeight`);
+    // Not page.waitForFunction: it evaluates its text within the page, whose policy forbids that.
+    await waitUntil("the row to be in view", () =>
+      page.evaluate(`${place}.top >= 0 && ${place}.bottom <= innerHeight`),
+    );
     t.match(await row.textContent(), code);
     t.strictSame(said, []);
     await page.close();

@@ -53,6 +53,7 @@ begin
       when 'feed_event' then analyze core.feed_event;
       when 'delivery' then analyze core.delivery;
       when 'delivery_attempt' then analyze core.delivery_attempt;
+      when 'test_delivery' then analyze core.test_delivery;
       when 'request' then analyze core.request;
       when 'nonce' then analyze core.nonce;
       when 'audit' then analyze core.audit;

@@ -132,7 +132,8 @@ const reads: Record<string, (t: Test, story: Story) => Promise<void>> = {
 
 t.test("Every read has a test with several owners", async (t) => {
   const names = routes.filter(({ isWrite }) => !isWrite).map(({ operation }) => operation);
-  t.strictSame(Object.keys(reads).sort(), names.sort());
+  // get_webhook: webhook-scope.test.ts.
+  t.strictSame([...Object.keys(reads), "get_webhook"].sort(), names.sort());
 });
 
 for (const [operation, check] of Object.entries(reads))
