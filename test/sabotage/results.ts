@@ -25,9 +25,11 @@ export function readFailures(tap: string): Failures {
   return { tests: [...tests], assertions: [...assertions] };
 }
 
+const ownChecks = / - (waited [\d.]+ s for|Property failed)|broken invariants:|not in docs\/openapi/;
+
 /** Whether the failure is an exception. tap says so in the lines below it. */
 function isException(lines: string[], index: number, indent: string): boolean {
-  if (/ - (waited \d+ s for|Property failed)|broken invariants:|not in docs\/openapi/.test(lines[index]!)) return false;
+  if (ownChecks.test(lines[index]!)) return false;
   for (const line of lines.slice(index + 1)) {
     if (line.startsWith(`${indent}  `) === false || line.trim() === "...") return false;
     if (/^ *tapCaught: /.test(line)) return true;
