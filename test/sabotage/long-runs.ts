@@ -66,6 +66,8 @@ export const longRunGuards: Sabotage[] = [
     edits: [
       edit("src/worker/tasks/close.ts", "        restingUntil.set(nameOf(due), performance.now() + restMs);\n", ""),
     ],
+    // countCalls ends an endless loop with an error.
+    mayThrow: true,
     tests: ["test/worker/tasks/failing.test.ts"],
   },
   {
@@ -73,6 +75,8 @@ export const longRunGuards: Sabotage[] = [
     edits: [
       edit("src/worker/tasks/sequence.ts", "step!.is_drained || step!.sequenced === 0 ||", "step!.is_drained ||"),
     ],
+    // countCalls ends an endless loop with an error.
+    mayThrow: true,
     tests: ["test/worker/tasks/failing.test.ts"],
   },
   {
