@@ -39,6 +39,7 @@ export const clientGuards: Sabotage[] = [
   {
     name: "imports of the client's package that Node 20 can follow",
     edits: [edit("clients/typescript/tsconfig.json", '    "rewriteRelativeImportExtensions": true,\n', "")],
+    mayThrow: true,
     tests: ["test/clients/package.test.ts"],
   },
   {
@@ -59,6 +60,7 @@ export const clientGuards: Sabotage[] = [
   {
     name: "the longest wait that a caller allows",
     edits: [edit(sender, " || (retryAfterMs ?? 0) > options.longestWaitMs", "")],
+    mayThrow: true,
     tests: [retries],
   },
   {
