@@ -63,7 +63,8 @@ async function tryTests(place: Place, tests: string[], mayThrow: boolean): Promi
     if (verdict === "red" && isNoticed) return { isNoticed: true, text: describe(failures) };
     exceptions.push(...failures.tests);
   }
-  return { isNoticed: false, text: ["NOT NOTICED", ...exceptions].join(", apart from exceptions: ") };
+  const apart = exceptions.length === 0 ? "" : `, apart from exceptions: ${exceptions.join("; ")}`;
+  return { isNoticed: false, text: `NOT NOTICED${apart}` };
 }
 
 const describe = ({ tests }: Failures): string =>
