@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Reply } from "../support/client.ts";
 import { client } from "../support/client.ts";
+import { pathOf } from "../support/path-of.ts";
 import { secretOf } from "../support/tenant-document.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { finalOf, outcomeOf, verdictOf, type Attempt, type Entry, type History } from "./history.ts";
@@ -23,17 +24,6 @@ type Parts = { url: string; pools: Pools; history: History };
 const noAnswerAfterMs = 10_000;
 const resendAfterMs = 700;
 const settlersAtOnce = 16;
-const paths: Record<Call["kind"], string> = {
-  redeem: "/v1/coupons/redeem",
-  lock: "/v1/coupons/lock",
-  confirm: "/v1/coupons/confirm",
-  cancel: "/v1/coupons/cancel",
-  void: "/v1/coupons/void",
-  query: "/v1/coupons/query",
-  reverse: "/v1/redemptions/reverse",
-  create_batch: "/v1/batches",
-  allocate_batch: "/v1/batches/allocate",
-};
 
 export function createClients(parts: Parts): Clients {
   const { history } = parts;
@@ -109,7 +99,7 @@ function createSender({ url, history }: Parts): (entry: Entry) => Promise<Attemp
     });
     const reply: Reply | Error | null = await Promise.race([
       clientOf(call.accessKey)
-        .post(paths[call.kind], body, options)
+        .post(pathOf(call.kind), body, options)
         .catch((error: Error) => error),
       tooLate,
     ]);

@@ -5,6 +5,7 @@ import { exportCodes } from "../../src/commands/codes.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import { keepBusinessDays } from "../support/business-days.ts";
 import type { Reply } from "../support/client.ts";
+import { pathOf } from "../support/path-of.ts";
 import { newRequestId, type Running } from "../support/service.ts";
 import type { Batch, Books, Coupon, Entry, Event, Redemption, Tenant, Window } from "./books.ts";
 import { amount, moment, shift } from "./books.ts";
@@ -13,17 +14,6 @@ import { keys, partyOf } from "./tenants.ts";
 export type Teller = Awaited<ReturnType<typeof openTeller>>;
 type Done<T> = { answer: T; at: Window };
 
-const paths: Record<string, string> = {
-  lock: "/v1/coupons/lock",
-  redeem: "/v1/coupons/redeem",
-  confirm: "/v1/coupons/confirm",
-  cancel: "/v1/coupons/cancel",
-  void: "/v1/coupons/void",
-  query: "/v1/coupons/query",
-  reverse: "/v1/redemptions/reverse",
-  create_batch: "/v1/batches",
-  allocate_batch: "/v1/batches/allocate",
-};
 // The test moves each recorded_at back by so much before the sequencer runs, so it differs from occurred_at.
 const recordedEarlier = 3_600;
 
@@ -62,7 +52,7 @@ export async function send(
   const body = isRead ? fields : { request_id: requestId, ...fields };
   const started = performance.now();
   const options = idempotencyKey === undefined ? {} : { idempotencyKey };
-  const done = await during(() => service.as(accessKey).post(paths[operation]!, body, options));
+  const done = await during(() => service.as(accessKey).post(pathOf(operation), body, options));
   const { status, text, json } = done.answer;
   const code = status === 200 ? "OK" : json.code;
   books.answers.push({ operation, status, code, seconds: (performance.now() - started) / 1_000 });
