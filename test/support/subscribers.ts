@@ -66,17 +66,7 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
   async function happen(party: string | string[], count: number): Promise<string[]> {
     const voided = [party].flat().flatMap((one) => coupons.get(one)!.splice(0, count));
     if (voided.length < [party].flat().length * count) throw new Error("no coupons left to void");
-    await service.admin.rows("select admin.void_coupon($1, c, 'to have an event') from unnest($2::text[]) c", [
-      tenant,
-      voided,
-    ]);
-    await sequence();
-    const rows = await service.owner.rows<{ event: string }>(
-      `select event from report.event
-       where event_type = 'coupon.voided' and coupon = any ($1::text[]) order by event_seq`,
-      [voided],
-    );
-    return rows.map(({ event }) => event);
+    return voidCoupons(service, worker, tenant, voided);
   }
 
   await sequence();
@@ -84,6 +74,26 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
   await service.owner.rows("delete from core.delivery");
   const secrets = new Map(parties.map(({ id, secret }) => [id, secret]));
   return { service, worker, session, secrets, happen, sequence };
+}
+
+/** Voids coupons of a tenant. Returns the IDs of their events in order. */
+export async function voidCoupons(
+  { admin, owner }: Running,
+  worker: Database,
+  tenantId: string,
+  couponIds: string[],
+): Promise<string[]> {
+  await admin.rows("select admin.void_coupon($1, c, 'to have an event') from unnest($2::text[]) c", [
+    tenantId,
+    couponIds,
+  ]);
+  await sequenceEvents(worker);
+  const rows = await owner.rows<{ event: string }>(
+    `select event from report.event
+     where event_type = 'coupon.voided' and coupon = any ($1::text[]) order by event_seq`,
+    [couponIds],
+  );
+  return rows.map(({ event }) => event);
 }
 
 export function openWorker(t: Test, service: Running): Database {

@@ -5,7 +5,7 @@ import { postOk } from "./client.ts";
 import { startReceiver, type Receiver } from "./receiver.ts";
 import { sequenceEvents } from "./sequence-events.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
-import { openWorker, startDeliverer } from "./subscribers.ts";
+import { openWorker, startDeliverer, voidCoupons } from "./subscribers.ts";
 import { credential, party, template } from "./tenant-document.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
@@ -71,17 +71,7 @@ export async function startOwners(t: Test): Promise<Owners> {
   async function happen(path: string, count: number): Promise<string[]> {
     const { tenant, party, key } = owners.get(path)!;
     const { couponIds } = await service.makeBatch(service.as(key), `tpl_${party.slice(4)}`, count);
-    await service.admin.rows("select admin.void_coupon($1, c, 'to have an event') from unnest($2::text[]) c", [
-      tenant,
-      couponIds,
-    ]);
-    await sequence();
-    const rows = await service.owner.rows<{ event: string }>(
-      `select event from report.event
-       where event_type = 'coupon.voided' and coupon = any ($1::text[]) order by event_seq`,
-      [couponIds],
-    );
-    return rows.map(({ event }) => event);
+    return voidCoupons(service, worker, tenant, couponIds);
   }
 
   return { service, receiver, owners, deliverer: startDeliverer({ service, session }, worker), sequence, happen };
