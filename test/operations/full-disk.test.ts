@@ -84,7 +84,7 @@ async function untilServed(site: Site, tills: Tills): Promise<void> {
 }
 
 // Fills the disk, and segment after segment of the write-ahead log until PostgreSQL ends because it cannot make another
-// one. The slot keeps it from using old segments again; it goes with the session.
+// one. A replication slot, which ends with the session, keeps PostgreSQL from using old segments again.
 async function exhaustLog(site: Site, { address }: Running, meanwhile = () => {}): Promise<void> {
   const { log } = site.running;
   const ends = count(log(), ended);

@@ -14,7 +14,7 @@ export function mountSmallDisk(folder: string, bytes: number, { uid, gid }: User
   return spawnSync("mount", ["-t", "tmpfs", "-o", options, "coupon-test", folder]).status === 0 ? folder : null;
 }
 
-// At once, even while a process that ends still has a file open.
+// Lazily, because a process that is about to end may still have a file open.
 export function unmount(folder: string): void {
   spawnSync("umount", ["-l", folder]);
 }
