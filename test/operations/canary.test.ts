@@ -90,9 +90,11 @@ t.test("a program that dies of an error with values in it logs one line without 
 
 t.test("no table contains a code as text", async (t) => {
   const { login, search } = canaries;
+  // Without the temporary table of crash.ts, which may be going away.
   const tables = await login.rows<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`,
+     where c.relkind in ('r', 'm') and c.relpersistence <> 't'
+       and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')`,
   );
   t.ok(tables.some(({ name }) => name.startsWith("graphile_worker.")));
   const found = new Set<string>();
