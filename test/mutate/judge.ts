@@ -1,7 +1,7 @@
 // Judges one mutant on a bench: loads it, then runs test files until one fails.
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import type { Bench } from "../support/bench.ts";
 import { type FileRun, type Place, runFile } from "../support/run-file.ts";
 import { applyEdit, type Mutant } from "./mutant.ts";
@@ -29,10 +29,15 @@ export async function judge(bench: Bench, mutant: Mutant, trials: Trial[]): Prom
   return { ...verdict, seconds: Math.round((performance.now() - startedAt) / 100) / 10 };
 }
 
+// The compiler is asked once the likeliest tests have passed: it needs as long as several of them.
+const testsBeforeCompiler = 3;
+
 async function tryMutant(mutant: Mutant, trials: Trial[], place: Place | null): Promise<Omit<Verdict, "seconds">> {
   const passed: string[] = [];
   if (place === null) return { status: "invalid", by: "", passed };
+  const isRefused = async () => mutant.file.endsWith(".ts") && !(await compiles(place.folder));
   for (const { test, longestMs } of trials) {
+    if (passed.length === testsBeforeCompiler && (await isRefused())) return { status: "compiler", by: "tsc", passed };
     const run = (limit: number): Promise<FileRun> => runFile(place, test, { longestMs: limit, env: { TAP_BAIL: "1" } });
     let { verdict, output } = await run(longestMs);
     // The machine may have been busy.
@@ -41,8 +46,7 @@ async function tryMutant(mutant: Mutant, trials: Trial[], place: Place | null): 
     if (verdict === "timeout") return { status: "timeout", by: test, passed };
     passed.push(test);
   }
-  const isTypeScript = mutant.file.endsWith(".ts");
-  if (isTypeScript && !compiles(place.folder)) return { status: "compiler", by: "tsc", passed };
+  if (passed.length <= testsBeforeCompiler && (await isRefused())) return { status: "compiler", by: "tsc", passed };
   return { status: "survived", by: "", passed };
 }
 
@@ -52,7 +56,7 @@ function findFailure(output: string): string {
   return [...before.matchAll(/# Subtest: (.*)/g)].at(-1)?.[1] ?? "";
 }
 
-function compiles(folder: string): boolean {
+function compiles(folder: string): Promise<boolean> {
   const tsc = path.join(folder, "node_modules/.bin/tsc");
-  return spawnSync(tsc, ["--noEmit"], { cwd: folder }).status === 0;
+  return new Promise((resolve) => execFile(tsc, ["--noEmit"], { cwd: folder }, (error) => resolve(error === null)));
 }

@@ -22,6 +22,7 @@ interface Options {
   deadline: number;
   only: string[];
   patience: number;
+  benches: number | undefined;
   rest: boolean;
   survivors: boolean;
 }
@@ -111,7 +112,7 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
 async function mutate(options: Options): Promise<void> {
   // Ends after the mutants that are being judged.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (options.deadline = 0));
-  await withBenches("coupon-mutate-", (benches) => run(options, benches));
+  await withBenches("coupon-mutate-", (benches) => run(options, benches), options.benches);
   process.exit(0);
 }
 
@@ -132,6 +133,11 @@ const command = defineCommand({
       value: "SECONDS",
       default: 120,
       about: "how long the tests of one mutant may take by their usual times",
+    },
+    benches: {
+      type: "count",
+      value: "N",
+      about: "how many mutants are tried at once; as many as cores if absent. Tests often wait: try two per core",
     },
     rest: { type: "switch", about: "lets survivors meet all other tests too" },
     survivors: { type: "switch", about: "judges those again that have survived" },

@@ -19,8 +19,12 @@ export interface Bench {
   close(): void;
 }
 
-/** As many benches as the machine runs at once. */
-export async function withBenches(prefix: string, act: (benches: Bench[]) => Promise<void>): Promise<void> {
+/** By default as many benches as the machine has cores. */
+export async function withBenches(
+  prefix: string,
+  act: (benches: Bench[]) => Promise<void>,
+  count: number = availableParallelism(),
+): Promise<void> {
   const server = await startTemporaryServer(prefix, {
     fsync: "off",
     full_page_writes: "off",
@@ -31,7 +35,7 @@ export async function withBenches(prefix: string, act: (benches: Bench[]) => Pro
   const benches: Bench[] = [];
   try {
     const template = await makeTemplate(server.address, "bench_");
-    for (let n = 1; n <= availableParallelism(); n += 1) benches.push(makeBench(server.address, template, `bench${n}`));
+    for (let n = 1; n <= count; n += 1) benches.push(makeBench(server.address, template, `bench${n}`));
     await act(benches);
   } finally {
     for (const bench of benches) bench.close();
