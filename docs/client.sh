@@ -17,7 +17,7 @@ call() {
 }
 
 # field NAME: prints that field of the JSON answer on standard input.
-field() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p'; }
+field() { sed -n -e 's/.*"'"$1"'":"\([^"]*\)".*/\1/p;t' -e 's/.*"'"$1"'":\([^",}]*\).*/\1/p'; }
 
 # new_codes TEMPLATE COUNT: orders a batch, releases it and prints the codes.
 new_codes() {

@@ -3,12 +3,11 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
-import { root } from "../support/copy.ts";
 import { documents, read, readBlocks, type Block } from "./markdown.ts";
 import { notRun } from "./not-run.ts";
 import { compare, findError } from "./output.ts";
 import type { Example } from "./examples.ts";
-import { startDocsService, type DocsService } from "./service.ts";
+import { environmentOf, setPorts, startDocsService, type DocsService } from "./service.ts";
 import { openShell, type Shell } from "./shell.ts";
 
 const languages = ["bash", "sql", "json", "js", "csv", "text", "mermaid", "yaml", "nginx", "ts", "diff", "python"];
@@ -110,13 +109,6 @@ async function runSql(t: Test, service: DocsService, block: Block, place: string
   }
 }
 
-// The ports that the documents name, and those of this run: a receiver of webhooks listens on 3000.
-function setPorts(service: DocsService, text: string): string {
-  return text
-    .replaceAll("127.0.0.1:8080", new URL(service.url).host)
-    .replaceAll(/\b3000\b/g, String(service.receiverPort));
-}
-
 // Real ids in the places of bat_…, cpn_…, red_… and evt_….
 async function fill(service: DocsService, text: string): Promise<string> {
   const place = /\b(bat|cpn|red|evt)_\w*…/g;
@@ -125,15 +117,4 @@ async function fill(service: DocsService, text: string): Promise<string> {
   const made: Example = await service.makeExample(tenant, text.includes("release_lock"));
   const ids: Record<string, string> = { bat: made.batch, cpn: made.coupon, red: made.redemption, evt: made.event };
   return text.replace(place, (_, prefix: string) => ids[prefix]!);
-}
-
-function environmentOf(service: DocsService): Record<string, string | undefined> {
-  return {
-    PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
-    HOME: process.env["HOME"],
-    SERVICE: service.url,
-    PORT: new URL(service.url).port,
-    WEBHOOK_ALLOW: "127.0.0.0/8",
-    PYTHONDONTWRITEBYTECODE: "1",
-  };
 }

@@ -75,3 +75,21 @@ export async function startDocsService(): Promise<DocsService> {
     },
   };
 }
+
+// The ports that the documents name, and those of this run: a receiver of webhooks listens on 3000.
+export function setPorts(service: DocsService, text: string): string {
+  return text
+    .replaceAll("127.0.0.1:8080", new URL(service.url).host)
+    .replaceAll(/\b3000\b/g, String(service.receiverPort));
+}
+
+export function environmentOf(service: DocsService): Record<string, string | undefined> {
+  return {
+    PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
+    HOME: process.env["HOME"],
+    SERVICE: service.url,
+    PORT: new URL(service.url).port,
+    WEBHOOK_ALLOW: "127.0.0.0/8",
+    PYTHONDONTWRITEBYTECODE: "1",
+  };
+}

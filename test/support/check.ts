@@ -37,6 +37,7 @@ const command = defineCommand({
         "test",
         "db",
         "clients",
+        "docs",
         "ley.config.js",
       ]),
       checkProjectRules(),

@@ -24,6 +24,7 @@ export function findBreaches(): Record<string, Breach[]> {
     ...readRootFiles(".md"),
     ...["docs", "db", "test", "clients"].flatMap((folder) => readFiles(folder, ".md")),
   ];
+  const examples = [".ts", ".js", ".sh", ".py", ".http"].flatMap((extension) => readFiles("docs", extension));
   const paths = (files: { path: string }[]): string[] => files.map((file) => file.path);
   return {
     patterns: [
@@ -36,14 +37,14 @@ export function findBreaches(): Record<string, Breach[]> {
     "SQL function lengths": [...migrations, ...code].flatMap(checkFunctionLengths),
     "SQL file lengths": [...migrations, ...code].flatMap(checkFileLength),
     "SQL files": [...code.flatMap(checkCodeFile), ...checkMigrationPairs(paths([...migrations, ...stubs]))],
-    columns: [...typescript, ...sql, ...documents].flatMap(checkColumns),
+    columns: [...typescript, ...sql, ...documents, ...examples].flatMap(checkColumns),
     floors: src.flatMap(checkFloors),
     operations: checkOperations(
       src.filter((file) => file.path.startsWith("src/http/routes/")),
       code,
     ),
     exports: checkExports(src, typescript),
-    "file names": checkNameStyle(paths([...src, ...test, ...clients, ...code])),
+    "file names": checkNameStyle(paths([...src, ...test, ...clients, ...code, ...examples])),
     "similar names": checkSimilarNames(paths(src)),
     // The rules' own test contains examples of breaches.
     waits: test.filter(({ path }) => !path.startsWith("test/support/project-rules/")).flatMap(checkWaits),
