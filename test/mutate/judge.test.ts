@@ -53,6 +53,16 @@ t.test("A slip in SQL is loaded into the databases of the tests", async (t) => {
   t.strictSame(found, { status: "killed", by: `${ids}: ${title}`, passed: [] });
 });
 
+t.test("A test file whose service does not start has noticed the slip, and ends at once", async (t) => {
+  const found = await judgeEdit(
+    "db/code/rules/provisioning/read_template.sql",
+    "coalesce(p_template ->> 'after_reversal', 'consumed')",
+    "null",
+    "test/db/limits.test.ts",
+  );
+  t.strictSame(found, { status: "killed", by: "test/db/limits.test.ts: ", passed: [] });
+});
+
 t.test("A change that nothing notices survives all its tests", async (t) => {
   // The second one knows how many versions of the code a database has loaded.
   const tests = [ids, "test/db/tables.test.ts"];

@@ -54,7 +54,9 @@ export async function runFile(
   clearTimeout(timer);
   // A test that failed may leave programs behind.
   kill(child.pid!);
-  const verdict = isLate ? "timeout" : code === 0 ? "green" : "red";
+  // tap leaves the exit code at 0 if a `before` of the file fails.
+  const isGreen = code === 0 && !/^not ok/m.test(output);
+  const verdict = isLate ? "timeout" : isGreen ? "green" : "red";
   return { verdict, seconds: (performance.now() - startedAt) / 1000, output };
 }
 

@@ -65,6 +65,11 @@ export async function startService(
   const keys = parseMasterKeys(masterKeyText);
   const open = (role: string) => connect(address, { name: "coupon test", role, max: 4 });
   const [owner, admin, worker] = [open("coupon_owner"), open("coupon_admin"), open("coupon_worker")];
+  // First of all: open connections would keep a test alive whose service does not start.
+  t.teardown(async () => {
+    await Promise.all([owner.end(), admin.end(), worker.end()]);
+    await drop();
+  });
   const log: Record<string, unknown>[] = [];
   const lines = new Writable({
     write(chunk, _, done) {
@@ -81,8 +86,6 @@ export async function startService(
   t.teardown(async () => {
     closeIdleConnections();
     await service.stop();
-    await Promise.all([owner.end(), admin.end(), worker.end()]);
-    await drop();
   });
 
   let session: WorkerSession | null = null;
