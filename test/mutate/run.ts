@@ -10,7 +10,7 @@ import { type Bench, share, withBenches } from "../support/bench.ts";
 import { dropDatabases } from "../support/database.ts";
 import { type Coverage, hashOf, listTestFiles, measure, readCoverage, writeCoverage } from "./coverage.ts";
 import { equivalents } from "./equivalent.ts";
-import { judge, type Trial } from "./judge.ts";
+import { compiles, judge, type Trial } from "./judge.ts";
 import { type Mutant, shuffle } from "./mutant.ts";
 import { listMutants } from "./mutants.ts";
 import { type Result, describe, findEquivalent, isNoticed, readResults, score, writeResult } from "./results.ts";
@@ -83,6 +83,8 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
   const results = readResults();
   const all = listMutants(options.only).filter((mutant) => findEquivalent(mutant, equivalents) === undefined);
   const coverage = await updateCoverage(benches);
+  for (const { place } of benches)
+    if (!(await compiles(place.folder))) throw new Error("tsc refuses the unchanged code: run npm run check");
   const plan: Plan = { options, selector: makeSelector(coverage), history: new Map(), coverage };
   for (const mutant of all) {
     const result = results.get(mutant.id);
