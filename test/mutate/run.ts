@@ -27,8 +27,8 @@ interface Options {
   survivors: boolean;
 }
 
-/** Measures the test files that are new or changed. */
-async function updateCoverage(benches: Bench[]): Promise<Coverage> {
+/** Measures the test files that are new or changed. `measured`: these. */
+async function updateCoverage(benches: Bench[]): Promise<{ coverage: Coverage; measured: Set<string> }> {
   const known = readCoverage();
   const files = listTestFiles();
   const coverage: Coverage = Object.fromEntries(
@@ -45,25 +45,27 @@ async function updateCoverage(benches: Bench[]): Promise<Coverage> {
   });
   const red = files.filter((file) => !coverage[file]!.isGreen);
   if (red.length > 0) console.log(`not used, because they fail without a mutant: ${red.join(", ")}`);
-  return coverage;
+  return { coverage, measured: new Set(missing) };
 }
 
 interface Plan {
   options: Options;
+  /** The tests that an earlier run has tried. */
+  isTried: (mutant: Mutant, test: string) => boolean;
   selector: Selector;
   history: History;
   coverage: Coverage;
 }
 
 /** The tests for one mutant. A hanging test is stopped long after it usually ends. */
-function listTrials(mutant: Mutant, { options, selector, history, coverage }: Plan): Trial[] {
+function listTrials(mutant: Mutant, { options, isTried, selector, history, coverage }: Plan): Trial[] {
   let left = options.patience;
   const choices = selector.order(mutant, history);
   // No trace shows who reads a view.
   const isUntraced = !choices.some(({ isCovering }) => isCovering);
   return choices.flatMap(({ test, isCovering }) => {
     const { seconds } = coverage[test]!;
-    if (seconds > left || !(isCovering || isUntraced || options.rest)) return [];
+    if (seconds > left || isTried(mutant, test) || !(isCovering || isUntraced || options.rest)) return [];
     left -= seconds;
     return [{ test, longestMs: 1000 * (20 + 5 * seconds) }];
   });
@@ -82,10 +84,12 @@ function choose(mutants: Mutant[], results: Map<string, Result>, { seed, count, 
 async function run(options: Options, benches: Bench[]): Promise<void> {
   const results = readResults();
   const all = listMutants(options.only).filter((mutant) => findEquivalent(mutant, equivalents) === undefined);
-  const coverage = await updateCoverage(benches);
+  const { coverage, measured } = await updateCoverage(benches);
   for (const { place } of benches)
     if (!(await compiles(place.folder))) throw new Error("tsc refuses the unchanged code: run npm run check");
-  const plan: Plan = { options, selector: makeSelector(coverage), history: new Map(), coverage };
+  const passed = new Map([...results].map(([id, result]) => [id, result.passed]));
+  const isTried = ({ id }: Mutant, test: string) => !measured.has(test) && (passed.get(id)?.includes(test) ?? false);
+  const plan: Plan = { options, isTried, selector: makeSelector(coverage), history: new Map(), coverage };
   for (const mutant of all) {
     const result = results.get(mutant.id);
     if (result !== undefined) learn(plan.history, mutant, result);
@@ -94,10 +98,11 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
   console.log(`${all.length} mutants, ${chosen.length} to judge`);
   const judgeNext = async (bench: Bench, mutant: Mutant): Promise<void> => {
     const verdict = await judge(bench, mutant, listTrials(mutant, plan));
-    const result: Result = { id: mutant.id, file: mutant.file, ...verdict };
+    const allPassed = [...new Set([...(passed.get(mutant.id) ?? []), ...verdict.passed])];
+    const result: Result = { id: mutant.id, file: mutant.file, ...verdict, passed: allPassed };
     writeResult(result);
     results.set(mutant.id, result);
-    learn(plan.history, mutant, result);
+    learn(plan.history, mutant, { ...result, passed: verdict.passed });
     if (result.status === "survived") console.log(describe(mutant, result));
     if (result.status === "timeout")
       console.log(`TIME-OUT ${mutant.file}:${mutant.line} ${mutant.after}: ${result.by}`);
@@ -142,7 +147,10 @@ const command = defineCommand({
       about: "how many mutants are tried at once; as many as cores if absent. Tests often wait: try two per core",
     },
     rest: { type: "switch", about: "lets survivors meet all other tests too" },
-    survivors: { type: "switch", about: "judges those again that have survived" },
+    survivors: {
+      type: "switch",
+      about: "judges those again that have survived, by tests that are new, changed or not tried yet",
+    },
   },
   examples: ["db/code/api --seed 20261122 --minutes 30"],
   run: ({ words, flags: { seed, count = Infinity, minutes = Infinity, ...flags } }) =>
