@@ -5,7 +5,7 @@ import { equivalents } from "./equivalent.ts";
 import type { Mutant } from "./mutant.ts";
 import { listMutants } from "./mutants.ts";
 import { type Result, findEquivalent, score } from "./results.ts";
-import { type History, makeSelector, remember } from "./select.ts";
+import { compareNames, type History, makeSelector, remember } from "./select.ts";
 
 const covered = (seconds: number, more: Partial<FileCoverage>): FileCoverage => ({
   hash: "",
@@ -50,6 +50,20 @@ t.test("SQL: first the tests that call the function, the specific and the quick 
       remember(history, other, test, test === "quick.test.ts");
     }
   t.equal(orderOf(coverage, mutant, history)[0], "broad.test.ts", "what noticed mutants of the file comes first");
+});
+
+t.test("A test that bears the name of the changed file comes before quicker ones", async (t) => {
+  const functions = { "jobs.prune_feed": 1, "api.lock": 99 };
+  const coverage = {
+    "test/db/quick.test.ts": covered(2, { functions }),
+    "test/worker/tasks/prune.test.ts": covered(8, { functions }),
+    "test/worker/tasks/long.test.ts": covered(8, { functions }),
+  };
+  const order = orderOf(coverage, mutantOf("db/code/jobs/prune_feed.sql", "jobs.prune_feed"));
+  t.strictSame(order, ["test/worker/tasks/prune.test.ts", "test/db/quick.test.ts", "test/worker/tasks/long.test.ts"]);
+  t.equal(compareNames("db/code/rules/invariant/feed_positions_are_1_to_n.sql", "test/db/invariants.test.ts"), 1);
+  t.equal(compareNames("src/http/read-call.ts", "test/http/read-body.test.ts"), 0.5);
+  t.equal(compareNames("src/http/read-call.ts", "test/http/flood.test.ts"), 0);
 });
 
 t.test("A view is tried by the tests that name it, then by those that call what uses it", async (t) => {

@@ -1,5 +1,6 @@
 // Chooses the order in which test files try a mutant: those that run the changed code first, and of these the ones
 // that are quick and likely to notice.
+import path from "node:path";
 import { listCode } from "../../src/migration/db-files.ts";
 import { readImports } from "../support/project-rules/imports.ts";
 import { readFiles } from "../support/project-rules/source-file.ts";
@@ -43,14 +44,24 @@ export function makeSelector(coverage: Coverage): Selector {
         .map(({ test, covered: { seconds }, weight }) => {
           const { runs, kills } = history.get(keyOf(mutant, test)) ?? { runs: 0, kills: 0 };
           const general = history.get(test) ?? { runs: 0, kills: 0 };
-          const expected = (0.02 + (0.6 * weight) / most + (general.kills + 1) / (general.runs + 10)) / 2;
+          const usual = (0.6 * weight) / most + (general.kills + 1) / (general.runs + 10);
+          const expected = (0.02 + usual + compareNames(mutant.file, test)) / 3;
           const likely = (kills + 3 * expected) / (runs + 3);
-          return { test, isCovering: weight > 0, rate: likely / (seconds + 0.5) };
+          // Not likely / seconds: quick tests of everything notice what one of them does, and would all come first.
+          return { test, isCovering: weight > 0, rate: likely / Math.sqrt(seconds + 0.5) };
         })
         .sort((a, b) => Number(b.isCovering) - Number(a.isCovering) || b.rate - a.rate)
         .map(({ test, isCovering }) => ({ test, isCovering }));
     },
   };
+}
+
+/** The share of the words in a test's name that the changed file has too: prune.test.ts is about prune_feed.sql. */
+export function compareNames(file: string, test: string): number {
+  const wordsOf = (name: string): string[] => (name.match(/[a-z]+/g) ?? []).map((word) => word.replace(/s$/, ""));
+  const known = new Set(wordsOf(file));
+  const words = wordsOf(path.basename(test, ".test.ts"));
+  return words.filter((word) => known.has(word)).length / words.length;
 }
 
 /** The share of the changed file in all code that the test runs. */
