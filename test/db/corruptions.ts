@@ -144,6 +144,10 @@ const feedCorruptions: typeof couponCorruptions = {
       "delete from core.feed_event where position = 1",
       dropLastPositions,
     ),
+    "a feed has assigned a position, and has no event": insertCopy("feed", "true", {
+      party_id: "999999",
+      last_position: "1",
+    }),
   },
   "delivery is parked after 10 attempts": {
     "a delivery has 10 attempts and is not parked": change("delivery", "attempt_count = 10"),

@@ -179,13 +179,49 @@ t.test("The event of a statement names its own distributor", async (t) => {
 });
 
 t.test("Old events are pruned from the feed of their owner", async (t) => {
+  // All of one feed, and the first of the feed whose party has the same number in the twin.
   const session = await openPsql();
   await session.rows(
     `update core.feed_event f set sequenced_at = now() - interval '9 days'
      from core.party p join core.tenant t using (tenant_id)
      where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id)
-       and t.external_id = 'ten_b1' and p.external_id = 'pty_d1'`,
+       and ((t.external_id, p.external_id) = ('ten_b1', 'pty_d1')
+            or (t.external_id, p.external_id, f.position) = ('ten_b2', 'pty_d2', 1))`,
   );
   const prune = () => owners.service.owner.rows("select jobs.prune_feed(8, 100)");
-  t.strictSame(await changesOf(prune), { "ten_b1 feed_event": "-16 +0" });
+  t.strictSame(await changesOf(prune), { "ten_b1 feed_event": "-16 +0", "ten_b2 feed_event": "-1 +0" });
+});
+
+t.test("The lag of deliveries is that of the oldest one to a subscriber that is enabled and not paused", async (t) => {
+  const session = await openPsql();
+  await session.run("begin");
+  // The nth subscriber waits n hours for its oldest delivery.
+  const subscribers = await session.rows<{ tenant_id: number; party_id: number }>(
+    "select tenant_id, party_id from core.webhook order by tenant_id, party_id",
+  );
+  const change = async (nth: number, table: string, set: string) => {
+    const { tenant_id, party_id } = subscribers[nth - 1]!;
+    await session.rows(`update core.${table} set ${set} where tenant_id = $1 and party_id = $2`, [tenant_id, party_id]);
+  };
+  const readLag = async () => {
+    const [row] = await session.rows<{ lag: number }>(
+      "select trunc(delivery_lag / 3600)::int as lag from jobs.read_metrics()",
+    );
+    return row!.lag;
+  };
+  t.equal(subscribers.length, 8);
+  for (let nth = 1; nth <= 8; nth += 1)
+    await change(nth, "delivery", `parked_at = null, next_attempt_at = clock_timestamp() - interval '${nth} hours'`);
+  t.equal(await readLag(), 8);
+  await change(8, "webhook", "disabled_at = now()");
+  t.equal(await readLag(), 7);
+  await change(7, "webhook", "paused_until = clock_timestamp() + interval '1 hour'");
+  t.equal(await readLag(), 6);
+  await change(7, "webhook", "paused_until = clock_timestamp()");
+  t.equal(await readLag(), 7, "the pause is over");
+  await change(7, "delivery", "parked_at = now()");
+  t.equal(await readLag(), 6);
+  await session.run("update core.delivery set next_attempt_at = clock_timestamp() + interval '1 hour'");
+  t.equal(await readLag(), 0, "nothing is due yet");
+  await session.run("rollback");
 });

@@ -1,0 +1,119 @@
+// What is decided at the exact moment at which something ends, and one microsecond beside it. Only decisions by the
+// time of the transaction or of the statement can be asked like this; races/clock*.test.ts asks those by the clock.
+import t from "tap";
+import { fillEveryTable } from "../support/every-table.ts";
+
+interface Ending {
+  what: string;
+  /** Moves the ending to now, or to the microsecond before or after. */
+  move: (shift: string) => string;
+  question: string;
+  /** If it ended a microsecond ago, if it ends now, and if it ends in a microsecond. */
+  answers: [ended: string, now: string, later: string];
+}
+
+const retentions: Ending[] = [
+  ["request", "recorded_at", "90 days", "jobs.prune_requests(90, 1000)"],
+  ["lock_cancellation", "recorded_at", "90 days", "jobs.prune_cancellations(90, 1000)"],
+  ["delivery_attempt", "attempted_at", "30 days", "jobs.prune_attempts(30, 1000)"],
+  ["feed_event", "sequenced_at", "400 days", "jobs.prune_feed(400, 1000)"],
+  ["nonce", "seen_at", "11 minutes", "jobs.prune_nonces(1000)"],
+].map(([table, column, age, prune]) => ({
+  what: `the retention of core.${table}`,
+  move: (shift) => `update core.${table} set ${column} = now() - interval '${age}' ${shift}`,
+  question: `select ${prune} > 0`,
+  answers: ["true", "false", "false"],
+}));
+
+const isLocked = "status = 'LOCKED'";
+const views: Ending[] = [
+  {
+    what: "a lock, in report.redemption",
+    move: (shift) => `update core.redemption set lock_expires_at = statement_timestamp() ${shift} where ${isLocked}`,
+    question: `select string_agg(distinct status, ' ') from report.redemption where stored_${isLocked}`,
+    answers: ["LAPSED", "LAPSED", "LOCKED"],
+  },
+  {
+    what: "a lock, in report.coupon",
+    move: (shift) => `update core.redemption set lock_expires_at = statement_timestamp() ${shift} where ${isLocked}`,
+    question: `select string_agg(distinct status, ' ') from report.coupon where stored_${isLocked}`,
+    answers: ["ISSUED", "ISSUED", "LOCKED"],
+  },
+  {
+    what: "the validity of a coupon, in report.coupon",
+    move: (shift) => `update core.coupon set valid_to = statement_timestamp() ${shift} where status = 'ISSUED'`,
+    question: "select string_agg(distinct status, ' ') from report.coupon where stored_status = 'ISSUED'",
+    answers: ["EXPIRED", "EXPIRED", "ISSUED"],
+  },
+];
+
+const isOpen = "update core.webhook set lease_until = null, paused_until = null, disabled_at = null";
+const subscribers: Ending[] = [
+  ["the lease of a subscriber", "update core.webhook set lease_until = "],
+  ["the pause of a subscriber", "update core.webhook set paused_until = "],
+  [
+    "the wait for an attempt",
+    "delete from core.test_delivery; update core.delivery set parked_at = null, next_attempt_at = ",
+  ],
+].map(([what, set]) => ({
+  what: what!,
+  move: (shift) => `${isOpen}; ${set} statement_timestamp() ${shift}`,
+  question: "select count(*) from jobs.list_due_webhooks(10)",
+  answers: ["1", "1", "0"],
+}));
+
+const ofKey = (what: string, move: Ending["move"]): Ending => ({
+  what,
+  move,
+  question: "select rules.is_key_in_use('9')",
+  answers: ["false", "false", "true"],
+});
+const keys: Ending[] = [
+  ofKey(
+    "the week after a batch, in which its key is in use",
+    (shift) => `delete from core.coupon_extension;
+                update core.batch set key_version = '9', valid_to = now() - interval '7 days' ${shift}`,
+  ),
+  ofKey(
+    "the week after an extended coupon, in which its key is in use",
+    (shift) => `update core.batch set key_version = '9', valid_to = '2020-01-02';
+                update core.coupon_extension set valid_to = now() - interval '7 days' ${shift}`,
+  ),
+  ofKey(
+    "the day after a rotation, in which the key of the old secret is in use",
+    (shift) => `update core.webhook
+                set sealed_previous_secret = '9'::bytea || sealed_secret,
+                    rotated_at = now() - interval '24 hours' ${shift}`,
+  ),
+];
+
+t.test("What ends now has ended, and what ends a microsecond later has not", async (t) => {
+  const { session } = await fillEveryTable(t);
+  // Triggers would refuse to change history.
+  await session.run("set jit = off; set session_replication_role = replica");
+  // One statement, so that both have the same time. Changes nothing in the end.
+  await session.run(`
+    create function pg_temp.ask(p_change text, p_question text) returns text
+    language plpgsql as $$
+    declare
+      v_answer  text;
+    begin
+      execute p_change;
+      execute p_question into v_answer;
+      raise sqlstate 'UNDO1';
+    exception when sqlstate 'UNDO1' then
+      return v_answer;
+    end
+    $$`);
+  for (const { what, move, question, answers } of [...retentions, ...views, ...subscribers, ...keys]) {
+    const seen: string[] = [];
+    for (const shift of [-1, 0, 1]) {
+      const [row] = await session.rows<{ answer: string }>("select pg_temp.ask($1, $2) as answer", [
+        move(`+ interval '${shift} microseconds'`),
+        question,
+      ]);
+      seen.push(row!.answer);
+    }
+    t.strictSame(seen, answers, what);
+  }
+});
