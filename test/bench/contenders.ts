@@ -1,10 +1,10 @@
-// The contenders: floor and function run SQL, the others send what a till sends over HTTP. Their rounds take the same
-// time.
+// The contenders beside the floor: function calls gate.perform, the others send what a till sends over HTTP. Their
+// rounds take the same time.
 import { openSession } from "../../src/database/connect.ts";
 import type { CouponPool } from "./coupon-pool.ts";
 import { startChildProcess } from "./child-process.ts";
 import type { Request, LoadJob, LoadResult } from "./load.ts";
-import { createSqlLoad, warmSeconds, type Clock } from "./pgbench.ts";
+import { createDriverLoad, createSqlLoad, warmSeconds, type Clock } from "./pgbench.ts";
 import type { Environment } from "./environment.ts";
 import { accessKey, secret } from "./tenant.ts";
 import { lockAndConfirm, queryRequest, redeemRequest, redeemCall, type Coupon } from "./requests.ts";
@@ -13,52 +13,23 @@ export type Round = { count: number; seconds: number; loadCpuSeconds: number; la
 export type Contender = {
   // Whether each counted call redeems a coupon.
   isRedeeming: boolean;
+  // Whether calls also run before and after the measured time, so that their costs are not measured to the last one.
+  hasMargins: boolean;
+  // A checkpoint is made before each round, so that the first change of each page logs the whole page.
+  isAfterCheckpoint?: boolean;
   // Draws coupons and signs requests, outside the measured time.
   prepare(seconds: number): Promise<(clock: Clock) => Promise<Round>>;
   end(): void;
 };
 export type Loader = ReturnType<typeof startLoader>;
 
-const sqlConnections = 32;
-const httpConnections = 64;
+const functionConnections = 32;
 // Assumed for the first round, before a rate is known.
 const firstRate = 4_000;
-const floorRows = 300_000;
+// More than one connection can achieve.
+const singleRate = 3_000;
 
 export const startLoader = () => startChildProcess<LoadJob, LoadResult>("load.ts");
-
-// The floor is a durable transaction of one update and one insert. `transaction` sends begin, update, insert and
-// commit, as pgbench's own scripts do. `statement` sends one statement, which saves round trips.
-export async function createFloor(environment: Environment, kind: "transaction" | "statement"): Promise<Contender> {
-  const schema = `floor_${kind}`;
-  const session = openSession(environment.address, { name: "coupon bench floor" });
-  await session.run(`
-    create schema ${schema};
-    create table ${schema}.stock (
-      id int primary key, changes int not null, changed_at timestamptz not null, filler text not null)
-      with (fillfactor = 85);
-    create table ${schema}.movement (
-      movement_id bigint primary key generated always as identity, id int not null, moved_at timestamptz not null);
-    insert into ${schema}.stock select n, 0, now(), repeat('x', 60) from generate_series(1, ${floorRows}) n;
-    analyze ${schema}.stock;
-    grant usage on schema ${schema} to coupon_api;
-    grant select, insert, update on all tables in schema ${schema} to coupon_api`);
-  await session.end();
-  const anyRow = `(select 1 + floor(random() * ${floorRows})::int)`;
-  const update = `update ${schema}.stock s set changes = s.changes + 1, changed_at = clock_timestamp()
-    where s.id = ${anyRow}`;
-  const insert = `insert into ${schema}.movement (id, moved_at)`;
-  const steps =
-    kind === "transaction"
-      ? ["begin", update, `${insert} select ${anyRow}, clock_timestamp()`, "commit"]
-      : [`with changed as (${update} returning s.id) ${insert} select c.id, clock_timestamp() from changed c`];
-  const sqlLoad = createSqlLoad({ ...environment, role: "coupon_api", connections: sqlConnections });
-  return {
-    isRedeeming: false,
-    prepare: async (seconds) => (clock) => sqlLoad.run(steps, seconds, clock),
-    end: () => sqlLoad.end(),
-  };
-}
 
 // Runs gate.perform with one redeem per transaction. The calls are ready in a table, so that only the function is
 // measured.
@@ -78,7 +49,7 @@ export async function createFunction(environment: Environment, pool: CouponPool)
     select p.http_status, p.body, p.is_replay
     from bench.call c, gate.perform(c.tenant_id, c.calls, false) p
     where c.n = (select nextval('bench.next'))`;
-  const sqlLoad = createSqlLoad({ ...environment, role: "coupon_api", connections: sqlConnections });
+  const sqlLoad = createSqlLoad({ ...environment, role: "coupon_api", connections: functionConnections });
   let [queued, used, rate] = [0, 0, firstRate];
 
   async function queue(coupons: Coupon[]): Promise<void> {
@@ -111,6 +82,7 @@ export async function createFunction(environment: Environment, pool: CouponPool)
 
   return {
     isRedeeming: true,
+    hasMargins: true,
     async prepare(seconds) {
       await queue(await pool.draw(Math.max(0, enough(rate, warmSeconds + seconds + 1) - (queued - used))));
       return async (clock) => {
@@ -125,30 +97,64 @@ export async function createFunction(environment: Environment, pool: CouponPool)
   };
 }
 
-// most: how many coupons a round may use, where they are scarce.
-export function createHttp(
-  environment: Environment,
-  pool: CouponPool,
-  kind: "redeem" | "lock-confirm" | "query",
-  most = Infinity,
-): Contender {
+// The same call on one connection, by the driver of the service, with its latency.
+export function createSingleFunction(environment: Environment, pool: CouponPool): Contender {
+  const { tenantId, credentialId, keys } = environment;
+  const sqlLoad = createDriverLoad({ ...environment, role: "coupon_api", connections: 1 });
+  const statement = "select http_status, body, is_replay from gate.perform($1, $2::text::jsonb, $3)";
+  return {
+    isRedeeming: true,
+    hasMargins: true,
+    async prepare(seconds) {
+      const coupons = await pool.draw(singleRate * (warmSeconds + seconds));
+      const params = coupons.map((coupon) => [
+        tenantId,
+        JSON.stringify([redeemCall(coupon, credentialId, keys)]),
+        false,
+      ]);
+      return async (clock) => {
+        const round = await sqlLoad.run([statement], seconds, clock, params);
+        pool.giveBack(coupons.slice(round.total));
+        return round;
+      };
+    },
+    end: () => sqlLoad.end(),
+  };
+}
+
+type HttpOptions = {
+  kind?: "redeem" | "lock-confirm" | "query";
+  connections?: number;
+  // Requests are due at this rate; otherwise each connection sends its next request when it has its answer.
+  perSecond?: number;
+  // How many coupons a round may use, where they are scarce.
+  most?: number;
+  isAfterCheckpoint?: boolean;
+};
+
+export function createHttp(environment: Environment, pool: CouponPool, options: HttpOptions = {}): Contender {
+  const { kind = "redeem", connections = 64, perSecond, most = Infinity, isAfterCheckpoint = false } = options;
   const loader = startLoader();
   const chainOf = {
     redeem: (coupon: Coupon): Request[] => [redeemRequest(coupon)],
     "lock-confirm": lockAndConfirm,
     query: (coupon: Coupon) => [queryRequest(coupon)],
   }[kind];
-  let rate = firstRate;
+  let rate = connections === 1 ? singleRate : firstRate;
   return {
     isRedeeming: kind !== "query",
+    hasMargins: false,
+    isAfterCheckpoint,
     async prepare(seconds) {
-      const coupons = await pool.draw(Math.min(most, enough(rate, seconds)));
+      const wanted = perSecond === undefined ? enough(rate, seconds) : perSecond * seconds;
+      const coupons = await pool.draw(Math.min(most, wanted));
       const go = await loader.prepare({
         url: environment.url,
         accessKey,
         secret,
-        connections: httpConnections,
+        connections,
         seconds,
+        ...(perSecond !== undefined && { perSecond }),
         chains: coupons.map(chainOf),
       });
       return async (clock) => {

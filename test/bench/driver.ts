@@ -1,6 +1,9 @@
 // A child process that repeats a SQL transaction through the service's own driver. It replaces pgbench where that is
-// not installed, and measures the latency that one client sees.
+// not installed, and measures the latency that one client sees. Its sessions stay open until it ends, because the CPU
+// time of an ended backend can no longer be told from that of other processes of the server. So all its jobs have the
+// same address, role and number of connections.
 import { openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import { cpuSecondsSince, serveJobs } from "./child-process.ts";
 
@@ -27,11 +30,12 @@ export type DriverResult = {
   latencies: Float64Array;
 };
 
+let sessions: Session[] = [];
+
 serveJobs<DriverJob, DriverResult>(
   async ({ address, role, connections, warmSeconds, seconds, steps, params, isAnswer }) => {
-    const sessions = Array.from({ length: connections }, () =>
-      openSession(address, { name: "coupon bench driver", role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 }),
-    );
+    const options = { name: "coupon bench driver", role, statementTimeoutMs: 3_000, lockTimeoutMs: 2_000 };
+    if (sessions.length === 0) sessions = Array.from({ length: connections }, () => openSession(address, options));
     let begun = 0;
 
     async function runFor(lastsSeconds: number): Promise<number[]> {
@@ -57,15 +61,13 @@ serveJobs<DriverJob, DriverResult>(
       const before = process.cpuUsage();
       const startAt = performance.now();
       const latencies = await runFor(seconds);
-      const result = {
+      return {
         count: latencies.length,
         seconds: (performance.now() - startAt) / 1_000,
         cpuSeconds: cpuSecondsSince(before),
         total: begun,
         latencies: Float64Array.from(latencies),
       };
-      await Promise.all(sessions.map((session) => session.end()));
-      return result;
     };
   },
 );

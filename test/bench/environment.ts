@@ -8,7 +8,7 @@ import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { client, postOk } from "../support/client.ts";
-import { startLoggedProgram, type LoggedProgram } from "../support/logged-program.ts";
+import { startLoggedProgram } from "../support/logged-program.ts";
 import { environmentOf } from "../support/program.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { createCouponPool, openBatch, type CouponPool } from "./coupon-pool.ts";
@@ -26,7 +26,8 @@ export type Environment = {
   credentialId: number;
   url: string;
   measured: Measured;
-  startWorker(): Promise<Pick<LoggedProgram, "stop">>;
+  // pid: null where the worker is a part of the service's process.
+  startWorker(): Promise<{ pid: number | null; stop(): Promise<void> }>;
   // Submits a batch and returns its ID. The distributor is pty_bench by default.
   submit(count: number, distributor?: string): Promise<string>;
   // Needs a running worker.
@@ -39,7 +40,7 @@ export type Environment = {
   close(): Promise<void>;
 };
 type Parts = Pick<Environment, "address" | "folder" | "keys" | "url" | "startWorker"> &
-  Omit<Measured, "owner"> & { subscribers?: Subscriber[]; end(): Promise<void> };
+  Omit<Measured, "monitor"> & { subscribers?: Subscriber[]; end(): Promise<void> };
 
 // The slowest wait is for a mint of ten million coupons.
 export const patience = { withinMs: 1_800_000 };
@@ -71,6 +72,7 @@ export async function openEnvironment(server: Server, subscribers: Subscriber[] 
 export async function joinEnvironment(parts: Parts): Promise<Environment> {
   const { address, folder, keys, url, startWorker, postmasterPid, servePid, subscribers, end } = parts;
   const owner = connect(address, { name: "coupon bench", role: "coupon_owner", max: 2 });
+  const monitor = connect(address, { name: "coupon bench monitor", max: 1 });
   const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
   await apply(admin, keys, tenantDocument(subscribers));
   await admin.end();
@@ -88,7 +90,7 @@ export async function joinEnvironment(parts: Parts): Promise<Environment> {
     startWorker,
     tenantId: caller!.tenant_id,
     credentialId: caller!.credential_id,
-    measured: { owner, postmasterPid, servePid },
+    measured: { monitor, postmasterPid, servePid },
     ...batches,
     makePool: (total) =>
       createCouponPool(async () => {
@@ -103,7 +105,7 @@ export async function joinEnvironment(parts: Parts): Promise<Environment> {
       try {
         await checkInvariants(address);
       } finally {
-        await owner.end();
+        await Promise.all([owner.end(), monitor.end()]);
         await end();
       }
     },
@@ -137,10 +139,25 @@ function createBatches(owner: Database, url: string): Pick<Environment, "submit"
   };
 }
 
+// Needs a running worker.
+export async function untilCaughtUp({ owner }: Pick<Environment, "owner">): Promise<void> {
+  const isCaughtUp = async (): Promise<boolean> => {
+    const [row] = await owner.rows<{ feed_waiting: number }>("select feed_waiting from jobs.read_metrics()");
+    return row!.feed_waiting === 0;
+  };
+  await waitUntil("the feed to catch up", isCaughtUp, patience);
+}
+
 // Refreshes the statistics, and makes a checkpoint so that none falls into the following rounds.
-export async function settle(environment: Environment): Promise<void> {
+export async function settle(environment: Pick<Environment, "address">): Promise<void> {
   const session = openSession(environment.address, { name: "coupon bench" });
   await session.run("vacuum analyze");
+  await session.end();
+  await makeCheckpoint(environment);
+}
+
+export async function makeCheckpoint({ address }: Pick<Environment, "address">): Promise<void> {
+  const session = openSession(address, { name: "coupon bench" });
   await session.run("checkpoint");
   await session.end();
 }

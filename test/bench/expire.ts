@@ -21,8 +21,6 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
   const batch = await environment.submit(expireCount);
   await environment.untilMinted(batch);
   await environment.release(batch);
-  await worker.stop();
-  await makeDue(environment, batch);
   await settle(environment);
 
   const loader = startLoader();
@@ -31,6 +29,9 @@ export async function benchExpire(server: Server, { expireCount, seconds }: Sett
   const without: Float64Array[] = [];
   for (let number = 0; number < windowsBefore; number += 1) without.push(await load());
 
+  await worker.stop();
+  await makeDue(environment, batch);
+  await settle(environment);
   worker = await environment.startWorker();
   const countExpired = async (): Promise<number> => {
     const [row] = await environment.owner.rows<{ count: number }>(

@@ -16,6 +16,7 @@ const poolSize = 50_000;
 export async function benchFloods(server: Server, { seconds, rounds }: Settings): Promise<Report> {
   const environment = await openEnvironment(server);
   const pool = await environment.makePool(poolSize);
+  const worker = await environment.startWorker();
   await settle(environment);
   const loader = startLoader();
   const target: Target = { url: environment.url, accessKey, secret };
@@ -61,6 +62,7 @@ export async function benchFloods(server: Server, { seconds, rounds }: Settings)
     );
   }
   loader.end();
+  await worker.stop();
   await environment.close();
   return { results };
 }

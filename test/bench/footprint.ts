@@ -46,13 +46,13 @@ export async function benchFootprint(
     keys: loadMasterKeys({ masterKeyText: null, address: null, dataDir }),
     url: program.url,
     // `npm start` includes a worker.
-    startWorker: async () => ({ stop: async () => {} }),
+    startWorker: async () => ({ pid: null, stop: async () => {} }),
     end: () => program.stop(),
   });
   const memory: number[] = [];
   const sampling = setInterval(() => memory.push(residentMiB(program.pid)), 1_000);
   const pool = await environment.makePool(poolSize);
-  const load = createHttp(environment, pool, "redeem");
+  const load = createHttp(environment, pool);
   for (let left = loadSeconds; left > 0; left -= sliceSeconds)
     await (
       await load.prepare(Math.min(left, sliceSeconds))

@@ -1,38 +1,74 @@
-// What a round costs: WAL, CPU by group of processes, and the share of HOT updates.
+// What a round costs: WAL, full page images, and CPU by process.
 import { readdirSync, readFileSync } from "node:fs";
 import type { Database } from "../../src/database/types.ts";
 
+// sessions: database backends that perform calls, of `serve` or of a load generator. workerSessions: those of `work`,
+// mostly the sequencer. server: all other processes of the database server, such as the one that writes checkpoints.
+export const cpuGroups = ["sessions", "workerSessions", "server", "serve", "work"] as const;
+export type CpuGroup = (typeof cpuGroups)[number];
+// Seconds.
+export type Cpu = Record<CpuGroup, number>;
 export type Reading = {
   walBytes: number;
   fullPageImages: number;
-  // Seconds since the start of the processes; null when unknown, as for an existing server.
-  serveCpu: number | null;
-  postgresCpu: number | null;
+  // Null when unknown, as for an existing server.
+  cpu: Cpu | null;
+  // Backends that end with the round.
+  pgbenchPids: number[];
 };
-export type Measured = { owner: Database; postmasterPid: number | null; servePid: number | null };
+export type Costs = Omit<Reading, "pgbenchPids">;
+// monitor: a superuser's session, because other roles do not see what backends are for.
+export type Measured = {
+  monitor: Database;
+  postmasterPid: number | null;
+  servePid: number | null;
+  workPid?: number | null;
+};
+type Backend = { pid: number; name: string };
 
 // The WAL position is exact. Backends report the number of full page images about once a second.
-export async function readCosts({ owner, postmasterPid, servePid }: Measured): Promise<Reading> {
-  const [row] = await owner.rows<{ bytes: number; images: number }>(
+export async function readCosts(measured: Measured): Promise<Reading> {
+  const { monitor, postmasterPid } = measured;
+  const [row] = await monitor.rows<{ bytes: number; images: number }>(
     `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as bytes, w.wal_fpi::float8 as images
      from pg_stat_wal w`,
   );
+  const backends =
+    postmasterPid === null
+      ? []
+      : await monitor.rows<Backend>(
+          "select a.pid, a.application_name as name from pg_stat_activity a where a.backend_type = 'client backend'",
+        );
   return {
     walBytes: row!.bytes,
     fullPageImages: row!.images,
-    serveCpu: servePid === null ? null : (cpuTimes(servePid)?.own ?? null),
-    postgresCpu: postmasterPid === null ? null : postgresCpu(postmasterPid),
+    cpu: postmasterPid === null ? null : readCpu(measured, postmasterPid, backends),
+    pgbenchPids: backends.filter(({ name }) => name === "pgbench").map(({ pid }) => pid),
   };
 }
 
-export function difference(before: Reading, after: Reading): Reading {
-  const since = (a: number | null, b: number | null) => (a === null || b === null ? null : b - a);
+export function difference(before: Reading, after: Reading): Costs {
+  const since = (group: CpuGroup) => after.cpu![group] - before.cpu![group];
   return {
     walBytes: after.walBytes - before.walBytes,
     fullPageImages: after.fullPageImages - before.fullPageImages,
-    serveCpu: since(before.serveCpu, after.serveCpu),
-    postgresCpu: since(before.postgresCpu, after.postgresCpu),
+    cpu: before.cpu && after.cpu && (Object.fromEntries(cpuGroups.map((group) => [group, since(group)])) as Cpu),
   };
+}
+
+function readCpu({ servePid, workPid }: Measured, postmasterPid: number, backends: Backend[]): Cpu {
+  const own = (pid: number | null | undefined) => (pid ? (cpuTimes(pid)?.own ?? 0) : 0);
+  const cpu: Cpu = { sessions: 0, workerSessions: 0, server: 0, serve: own(servePid), work: own(workPid) };
+  let [ofBench, ofAll] = [0, postgresCpu(postmasterPid)];
+  for (const { pid, name } of backends) {
+    const spent = own(pid);
+    const isBench = name.startsWith("coupon bench") && name !== "coupon bench driver";
+    if (isBench) ofBench += spent;
+    else if (/^(coupon serve|pgbench|coupon bench driver)/.test(name)) cpu.sessions += spent;
+    else cpu.workerSessions += spent;
+  }
+  cpu.server = ofAll - ofBench - cpu.sessions - cpu.workerSessions;
+  return cpu;
 }
 
 // The share of coupon updates that touched no index, since the database was created.

@@ -16,8 +16,19 @@ import { findToolFolders } from "../support/postgres-tools.ts";
 // Called at the start and at the end of the measured time.
 export type Clock = { begin(): Promise<void>; end(): Promise<void> };
 // total: includes the seconds that are not measured.
-export type SqlRound = { count: number; seconds: number; loadCpuSeconds: number; total: number };
-export type SqlLoad = { run(steps: string[], seconds: number, clock: Clock): Promise<SqlRound>; end(): void };
+export type SqlRound = {
+  count: number;
+  seconds: number;
+  loadCpuSeconds: number;
+  total: number;
+  // Pgbench reports none.
+  latencies?: Float64Array[];
+};
+// params: those of each execution, for a load of one statement whose rows carry http_status.
+export type SqlLoad = {
+  run(steps: string[], seconds: number, clock: Clock, params?: unknown[][]): Promise<SqlRound>;
+  end(): void;
+};
 type Parts = { address: Address; role: string; connections: number; folder: string };
 type Pgbench = ChildProcessByStdio<null, Readable, Readable>;
 
@@ -108,10 +119,10 @@ async function follow(
   return { counted, complaint };
 }
 
-function createDriverLoad({ address, role, connections }: Parts): SqlLoad {
+export function createDriverLoad({ address, role, connections }: Omit<Parts, "folder">): SqlLoad {
   const childProcess = startChildProcess<DriverJob, DriverResult>("driver.ts");
   return {
-    async run(steps, seconds, clock) {
+    async run(steps, seconds, clock, params) {
       const go = await childProcess.prepare({
         address,
         role,
@@ -119,13 +130,13 @@ function createDriverLoad({ address, role, connections }: Parts): SqlLoad {
         warmSeconds,
         seconds,
         steps,
-        params: null,
-        isAnswer: false,
+        params: params ?? null,
+        isAnswer: params !== undefined,
       });
       await clock.begin();
-      const { latencies: _, cpuSeconds, ...result } = await go();
+      const { latencies, cpuSeconds, ...result } = await go();
       await clock.end();
-      return { ...result, loadCpuSeconds: cpuSeconds };
+      return { ...result, latencies: [latencies], loadCpuSeconds: cpuSeconds };
     },
     end: () => childProcess.end(),
   };

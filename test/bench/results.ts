@@ -2,8 +2,10 @@
 
 // aim: the value that the service should reach. A missed aim is printed and fails nothing.
 export type Result = { name: string; value: number; unit: string; aim?: { atLeast: number } | { atMost: number } };
-// details: the measured values behind the results, for readers of the JSON file.
-export type Report = { results: Result[]; details?: Record<string, unknown> };
+// The keys of the values are the titles of the columns. null: unknown, or of no meaning in this row.
+export type Row = { name: string; values: Record<string, number | null> };
+// tables: printed before the results, by title. details: the measured values behind them, for readers of the JSON file.
+export type Report = { results: Result[]; tables?: Record<string, Row[]>; details?: Record<string, unknown> };
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -21,7 +23,28 @@ export function joined(lists: readonly Float64Array[]): Float64Array {
   return Float64Array.from(lists.flatMap((list) => [...list]));
 }
 
-export function printTable(title: string, results: readonly Result[]): void {
+export function printReport(name: string, { results, tables = {} }: Report): void {
+  for (const [title, rows] of Object.entries(tables)) printRows(title, rows);
+  if (results.length > 0) printResults(name, results);
+}
+
+function printRows(title: string, rows: readonly Row[]): void {
+  const columns = Object.keys(rows[0]!.values);
+  const lines = [
+    ["", ...columns],
+    ...rows.map(({ name, values }) => [name, ...columns.map((column) => showCell(values[column]))]),
+  ];
+  const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  console.log(`\n${title}`);
+  for (const [name, ...cells] of lines) {
+    const padded = cells.map((cell, column) => cell.padStart(widths[column + 1]!));
+    console.log(`  ${name!.padEnd(widths[0]!)}  ${padded.join("  ")}`);
+  }
+}
+
+const showCell = (value: number | null | undefined): string => (value == null ? "–" : show(value));
+
+function printResults(title: string, results: readonly Result[]): void {
   const rows = results.map(({ name, value, unit, aim }) => [
     name,
     show(value),

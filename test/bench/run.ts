@@ -10,15 +10,16 @@ import { onStop } from "../../src/common/program.ts";
 import { runCommand } from "../../src/common/run-command.ts";
 import { benchExpire } from "./expire.ts";
 import { benchFeed } from "./feed.ts";
-import { printTable, type Report } from "./results.ts";
+import { printReport, type Report } from "./results.ts";
 import { benchScale } from "./scale.ts";
 import { endChildProcesses } from "./child-process.ts";
 import { benchFloods } from "./floods.ts";
 import { benchFootprint } from "./footprint.ts";
-import { benchFixed, benchHeld, benchSingle } from "./latency.ts";
+import { benchHeld } from "./latency.ts";
 import { benchMint } from "./mint.ts";
 import { stopLoggedPrograms } from "../support/logged-program.ts";
-import { benchRates, rateNames, type RateName } from "./rates.ts";
+import { rateNames, type RateName } from "./rate-names.ts";
+import { benchRates } from "./rates.ts";
 import { startServer, type Server } from "./server.ts";
 import { readSettings, settingTexts, type Settings } from "./settings.ts";
 import { openEnvironment } from "./environment.ts";
@@ -40,7 +41,7 @@ const benches: Record<string, Bench> = {
   floods: benchFloods,
   reports: benchReports,
 };
-const sharedNames = [...rateNames, "fixed", "single", "held"] as const;
+const sharedNames = [...rateNames, "held"] as const;
 const byNameOnly = new Set(["scale", "footprint", "floods", "reports"]);
 const names = [...sharedNames, ...Object.keys(benches)];
 
@@ -57,7 +58,7 @@ async function measure(wanted: string[]): Promise<void> {
     console.log(Object.values(machine).join(", "));
     const reports: Record<string, Report> = {};
     const add = (name: string, report: Report): void => {
-      printTable(name, report.results);
+      printReport(name, report);
       reports[name] = report;
       const shown = { ...settings, databaseUrl: undefined, resultsFile: undefined };
       const written = { at: new Date(), machine, settings: shown, reports };
@@ -90,8 +91,6 @@ async function runShared(
   const pool = await environment.makePool(settings.coupons);
   const rates = rateNames.filter((name): name is RateName => chosen.includes(name));
   if (rates.length > 0) add("rates", await benchRates(environment, pool, rates, settings));
-  if (chosen.includes("fixed")) add("fixed", await benchFixed(environment, pool, settings));
-  if (chosen.includes("single")) add("single", await benchSingle(environment, pool, settings));
   if (chosen.includes("held")) add("held", await benchHeld(environment, pool, settings));
   await environment.close();
 }
@@ -135,7 +134,7 @@ const command = defineCommand({
     },
   },
   settings: settingTexts,
-  examples: ["http mint", "BENCH_SECONDS=20 fixed"],
+  examples: ["floor http fixed", "BENCH_SECONDS=20 fixed"],
   exitCodes: "0 done, 1 a wrong answer, a broken invariant or failed",
   run: ({ words }) => measure(words.name),
 });

@@ -1,14 +1,13 @@
 // scale: redemptions per second over HTTP with few coupons, and with many coupons and redemptions. The two have
-// separate databases and services, and their rounds alternate. The worker mints the coupons; fill.ts writes the
-// redemptions as rows.
+// separate databases, services and workers, and their rounds alternate. The worker mints the coupons; fill.ts writes
+// the redemptions as rows.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createHttp } from "./contenders.ts";
 import { median, type Report } from "./results.ts";
 import { fillRedemptions } from "./fill.ts";
-import { rateOf } from "./rates.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-import { openEnvironment, settle, type Environment } from "./environment.ts";
+import { openEnvironment, settle, untilCaughtUp, type Environment } from "./environment.ts";
 
 const noClock = { begin: async () => {}, end: async () => {} };
 
@@ -24,9 +23,11 @@ export async function benchScale(
   const filled = await fillRedemptions(large, Math.max(1, Math.floor(scaleLarge / redemptionCount)));
   // For a warm-up round, the measured rounds, and a remainder.
   const most = Math.floor(scaleSmall / (rounds + 2));
+  const workers = [await small.startWorker(), await large.startWorker()];
+  await untilCaughtUp(large);
   const contenders = sides.map((side) => ({
     ...side,
-    contender: createHttp(side.environment, side.pool, "redeem", most),
+    contender: createHttp(side.environment, side.pool, { most }),
   }));
   let before = 0;
   for (let number = 0; number <= rounds; number += 1) {
@@ -40,10 +41,11 @@ export async function benchScale(
     for (const { contender, rates } of contenders) {
       const go = await contender.prepare(seconds);
       const round = await go(noClock);
-      if (number > 0) rates.push(rateOf(round));
+      if (number > 0) rates.push(round.count / round.seconds);
     }
   }
   const scans = (await readScans(large)) - before;
+  for (const worker of workers) await worker.stop();
   for (const { contender, environment } of contenders) {
     contender.end();
     await environment.close();

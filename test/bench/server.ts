@@ -20,9 +20,12 @@ export type Server = {
 
 const prefix = "coupon-bench-";
 
-export async function startServer(databaseUrl: string | null): Promise<Server> {
+// As many connections as all contenders keep open together, beside `serve` and `work`.
+const settings = { max_connections: "200" };
+
+export async function startServer(databaseUrl: string | null, more: Record<string, string> = {}): Promise<Server> {
   if (databaseUrl === null) {
-    const { address, folder, temporaryFolder, stop } = await startTemporaryServer(prefix);
+    const { address, folder, temporaryFolder, stop } = await startTemporaryServer(prefix, { ...settings, ...more });
     const postmasterPid = findPostmaster(path.join(folder, "data"))?.pid ?? null;
     return { address, postmasterPid, folder: temporaryFolder, createDatabase: databaseMaker(address), stop };
   }
@@ -37,7 +40,7 @@ export async function startServer(databaseUrl: string | null): Promise<Server> {
   };
 }
 
-function databaseMaker(server: Address): Server["createDatabase"] {
+export function databaseMaker(server: Address): Server["createDatabase"] {
   let count = 0;
   return async () => {
     const name = `coupon_bench_${Date.now().toString(36)}_${(count += 1)}`;

@@ -4,10 +4,9 @@ import path from "node:path";
 export const settingTexts = {
   BENCH_DATABASE_URL: "an existing server, with a superuser's login (an embedded server for this run)",
   BENCH_SECONDS: "length of a round (5)",
-  BENCH_ROUNDS: "rounds of each compared program (5)",
+  BENCH_ROUNDS: "rounds of each compared program (5; 3 without NAME)",
   BENCH_COUPONS: "coupons minted before the rounds (300000)",
-  BENCH_WORKER: "on: a worker runs during the rounds of floor, function and http… (off)",
-  BENCH_MINT: "mint: coupons of the batch (1000000; 100000 without NAME)",
+  BENCH_MINT: "mint: coupons of the batches (10000,100000)",
   BENCH_EXPIRE: "expire: coupons that are due at once (200000; 20000 without NAME)",
   BENCH_EVENTS: "feed and webhooks: events (100000; 20000 without NAME)",
   BENCH_ENTRIES: "statement: ledger entries (1000000; 100000 without NAME)",
@@ -25,21 +24,23 @@ export type Settings = ReturnType<typeof readSettings>;
 export function readSettings(isShort: boolean, env: Record<string, string | undefined> = process.env) {
   const read = (name: string): string | null => env[name]?.trim() || null;
   const count = (name: string, usual: number): number => toCount(name, read(name) ?? String(usual));
-  const [scaleSmall, scaleLarge, ...more] = (read("BENCH_SCALE") ?? "100000,10000000").split(",");
-  if (more.length > 0) throw new Error("BENCH_SCALE must be two numbers such as 100000,10000000");
+  const counts = (name: string, usual: string): number[] =>
+    (read(name) ?? usual).split(",").map((text) => toCount(name, text));
+  const [scaleSmall, scaleLarge, ...more] = counts("BENCH_SCALE", "100000,10000000");
+  if (scaleLarge === undefined || more.length > 0)
+    throw new Error("BENCH_SCALE must be two numbers such as 100000,10000000");
   return {
     databaseUrl: read("BENCH_DATABASE_URL"),
     resultsFile: read("BENCH_RESULTS") ?? path.join(import.meta.dirname, "results.json"),
     seconds: count("BENCH_SECONDS", 5),
-    rounds: count("BENCH_ROUNDS", 5),
+    rounds: count("BENCH_ROUNDS", isShort ? 3 : 5),
     coupons: count("BENCH_COUPONS", 300_000),
-    isWorkerBeside: read("BENCH_WORKER") === "on",
-    mintCount: count("BENCH_MINT", isShort ? 100_000 : 1_000_000),
+    mintCounts: counts("BENCH_MINT", "10000,100000"),
     expireCount: count("BENCH_EXPIRE", isShort ? 20_000 : 200_000),
     eventCount: count("BENCH_EVENTS", isShort ? 20_000 : 100_000),
     entryCount: count("BENCH_ENTRIES", isShort ? 100_000 : 1_000_000),
-    scaleSmall: toCount("BENCH_SCALE", scaleSmall ?? ""),
-    scaleLarge: toCount("BENCH_SCALE", scaleLarge ?? ""),
+    scaleSmall: scaleSmall!,
+    scaleLarge,
     redemptionCount: count("BENCH_REDEMPTIONS", 1_000_000),
     reportCoupons: count("BENCH_REPORT_COUPONS", 1_000_000),
     quietSeconds: count("BENCH_QUIET_SECONDS", 60),

@@ -48,10 +48,10 @@ export async function benchStatement(server: Server, { entryCount }: Settings): 
       { name: `${entryCount} entries: downloaded`, value: seconds, unit: "s", ...aim },
       { name: "downloaded", value: count / seconds, unit: "entries/s" },
       ...[
-        { name: "CPU of postgres", spent: costs.postgresCpu },
-        { name: "CPU of serve", spent: costs.serveCpu },
+        { name: "CPU of its sessions", spent: costs.cpu?.sessions },
+        { name: "CPU of serve", spent: costs.cpu?.serve },
       ].flatMap(({ name, spent }) =>
-        spent === null ? [] : [{ name, value: (spent * 1e6) / count, unit: "µs per entry" }],
+        spent === undefined ? [] : [{ name, value: (spent * 1e6) / count, unit: "µs per entry" }],
       ),
       { name: "size", value: bytes / 2 ** 20, unit: "MiB" },
     ],
