@@ -1,11 +1,13 @@
 // Small runs of the benchmarks: each completes, gets the right answers and breaks no invariant. The measured values
 // mean nothing here, because other test files run at the same time.
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { root } from "../support/copy.ts";
+import { readProfile } from "./callgrind.ts";
+import { describeParts } from "./instruction-parts.ts";
 import type { Report, Row } from "./results.ts";
 
 type Results = { reports: Record<string, Report> };
@@ -13,6 +15,7 @@ type Results = { reports: Record<string, Report> };
 // The benchmarks that use tables and functions of the database.
 const rates = ["floor-1", "function", "function-1", "http", "http-after-checkpoint", "fixed"];
 const others = ["mint", "expire", "feed", "webhooks", "statement", "scale", "reports"];
+const hasValgrind = spawnSync("valgrind", ["--version"]).status === 0;
 const sizes = {
   BENCH_SECONDS: "1",
   BENCH_ROUNDS: "1",
@@ -75,3 +78,97 @@ function checkRates(t: Test, { tables }: Report): void {
   const floor = cpu.find(({ name }) => name === "floor-1")!.values;
   t.ok(floor["sessions"]! > 0 && floor["floor's / this"] === null);
 }
+
+t.test("instructions are counted where valgrind is installed", { skip: !hasValgrind && "no valgrind" }, async (t) => {
+  const { instructions } = await runBench(t, ["instructions"], { BENCH_COUNTED: "1", BENCH_COUPONS: "1000" });
+  const [inGroup, alone, step] = instructions!.tables!["instructions, in thousands"]!.map(({ values }) => values);
+  for (const values of [inGroup!, alone!, step!]) {
+    const parts = Object.entries(values).filter(([name]) => name !== "all");
+    t.strictSame(
+      parts.filter(([, count]) => !(count! > 0 && count! < values["all"]!)),
+      [],
+      "each part is found, and is less than all",
+    );
+  }
+  t.ok(inGroup!["all"]! < alone!["all"]!, "a redemption costs less in a group");
+});
+
+t.test("without valgrind, instructions says what to install and ends with exit code 1", async (t) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["test/bench/run.ts", "instructions"], {
+    cwd: root,
+    env: { ...process.env, PATH: "/nowhere" },
+    encoding: "utf8",
+  });
+  t.strictSame({ status, stdout }, { status: 1, stdout: "" });
+  t.match(stderr, /valgrind is missing.*apt-get install valgrind/);
+});
+
+t.test("the parts of a profile are counted once each", async (t) => {
+  const profile = readProfile(profileText);
+  t.equal(profile.total, 1_000);
+  t.strictSame(profile.own.get("ExecutorRun"), { object: "/lib/postgres", count: 110 });
+  const empty = { total: 0, own: new Map(), calls: [] };
+  t.strictSame(describeParts(empty, profile, 10), {
+    all: 100,
+    // Called by a statement: 600. Of it, 100 are a statement; the 200 of a nested function belong to it.
+    "PL/pgSQL outside statements": 50,
+    triggers: 8,
+    "executor start": 4,
+    "function rights": 3,
+    "physical writing": 2,
+  });
+});
+
+const profileText = `# callgrind format
+events: Ir
+ob=(1) /lib/postgres
+fl=(1) ???
+fn=(1) ExecutorRun
+0 100
++0 10
+cob=(2) /lib/plpgsql.so
+cfi=(1)
+cfn=(2) plpgsql_call_handler'ExecInterpExpr'ExecResult
+calls=1 0
+0 600
+cfn=(3) ExecCallTriggerFunc
+calls=2 0
+0 80
+cfn=(4) standard_ExecutorStart
+calls=2 0
+* 40
+
+ob=(2)
+fn=(2)
+0 300
+cfn=(5) plpgsql_call_handler'2'ExecInterpExpr'exec_eval_expr'exec_stmts
+calls=1 0
+0 200
+cob=(1)
+cfn=(6) SPI_execute_plan_with_paramlist
+calls=1 0
+0 100
+
+ob=(1)
+fn=(3)
+0 5
+fn=(4)
+0 5
+cfn=(7) ExecCallTriggerFunc'2
+calls=1 0
+0 40
+cfn=(8) object_aclcheck
+calls=1 0
+0 30
+fn=(8)
+0 5
+cfn=(9) object_aclcheck_ext
+calls=1 0
+0 25
+fn=(6)
+0 5
+cfn=(10) heap_insert
+calls=1 0
+0 20
+totals: 1000
+`;

@@ -15,6 +15,8 @@ import { benchScale } from "./scale.ts";
 import { endChildProcesses } from "./child-process.ts";
 import { benchFloods } from "./floods.ts";
 import { benchFootprint } from "./footprint.ts";
+import { requireValgrind } from "./callgrind.ts";
+import { benchInstructions } from "./instructions.ts";
 import { benchHeld } from "./latency.ts";
 import { benchMint } from "./mint.ts";
 import { stopLoggedPrograms } from "../support/logged-program.ts";
@@ -40,15 +42,17 @@ const benches: Record<string, Bench> = {
   footprint: benchFootprint,
   floods: benchFloods,
   reports: benchReports,
+  instructions: benchInstructions,
 };
 const sharedNames = [...rateNames, "held"] as const;
-const byNameOnly = new Set(["scale", "footprint", "floods", "reports"]);
+const byNameOnly = new Set(["scale", "footprint", "floods", "reports", "instructions"]);
 const names = [...sharedNames, ...Object.keys(benches)];
 
 async function measure(wanted: string[]): Promise<void> {
   const isShort = wanted.length === 0;
   const chosen: string[] = isShort ? names.filter((name) => !byNameOnly.has(name)) : wanted;
   const settings = readSettings(isShort);
+  if (chosen.includes("instructions")) requireValgrind();
   const server = await startServer(settings.databaseUrl);
   let ending: Promise<void> | undefined;
   const end = () => (ending ??= endAll(server));
@@ -134,8 +138,8 @@ const command = defineCommand({
     },
   },
   settings: settingTexts,
-  examples: ["floor http fixed", "BENCH_SECONDS=20 fixed"],
-  exitCodes: "0 done, 1 a wrong answer, a broken invariant or failed",
+  examples: ["floor http fixed", "BENCH_SECONDS=20 fixed", "instructions"],
+  exitCodes: "0 done, 1 a wrong answer, a broken invariant, valgrind is missing or failed",
   run: ({ words }) => measure(words.name),
 });
 
