@@ -69,8 +69,10 @@ const settings: Record<string, string> = {
   unix_socket_permissions: "0700",
   max_connections: "100",
   shared_buffers: computeSharedBuffers(),
-  // Fewer checkpoints: after each one, the first change of a page writes the whole page to the write-ahead log.
+  // Fewer checkpoints: after each one, the first change of a page writes the whole page to the write-ahead log. A start
+  // after a crash replays the log since the last one, at most about max_wal_size.
   max_wal_size: "4GB",
+  checkpoint_timeout: "30min",
   // The default of 4 is for spinning disks. It makes reports read whole tables where an index would do.
   random_page_cost: "1.1",
   timezone: "UTC",

@@ -14,7 +14,7 @@ type Results = { reports: Record<string, Report> };
 
 // The benchmarks that use tables and functions of the database.
 const rates = ["floor-1", "function", "function-1", "http", "http-after-checkpoint", "fixed"];
-const others = ["mint", "expire", "feed", "webhooks", "statement", "scale", "reports"];
+const others = ["mint", "expire", "feed", "webhooks", "statement", "scale", "reports", "recovery"];
 const hasValgrind = spawnSync("valgrind", ["--version"]).status === 0;
 const sizes = {
   BENCH_SECONDS: "1",
@@ -27,6 +27,8 @@ const sizes = {
   BENCH_SCALE: "3000,9000",
   BENCH_REDEMPTIONS: "3000",
   BENCH_REPORT_COUPONS: "5000",
+  BENCH_RECOVERY: "1800",
+  BENCH_LOAD_SECONDS: "2",
 };
 
 t.setTimeout(600_000);
@@ -58,6 +60,8 @@ t.test("each of these benchmarks completes and measures something", async (t) =>
     "each rate is positive",
   );
   checkRates(t, reports["rates"]!);
+  const [recovery] = reports["recovery"]!.tables!["recovery"]!;
+  t.ok(recovery!.values["redemptions"]! > 0 && recovery!.values["log to replay MiB"]! > 0, "a log was replayed");
 });
 
 function checkRates(t: Test, { tables }: Report): void {

@@ -22,6 +22,7 @@ import { benchMint } from "./mint.ts";
 import { stopLoggedPrograms } from "../support/logged-program.ts";
 import { rateNames, type RateName } from "./rate-names.ts";
 import { benchRates } from "./rates.ts";
+import { benchRecovery } from "./recovery.ts";
 import { startServer, type Server } from "./server.ts";
 import { readSettings, settingTexts, type Settings } from "./settings.ts";
 import { openEnvironment } from "./environment.ts";
@@ -43,9 +44,10 @@ const benches: Record<string, Bench> = {
   floods: benchFloods,
   reports: benchReports,
   instructions: benchInstructions,
+  recovery: benchRecovery,
 };
 const sharedNames = [...rateNames, "held"] as const;
-const byNameOnly = new Set(["scale", "footprint", "floods", "reports", "instructions"]);
+const byNameOnly = new Set(["scale", "footprint", "floods", "reports", "instructions", "recovery"]);
 const names = [...sharedNames, ...Object.keys(benches)];
 
 async function measure(wanted: string[]): Promise<void> {

@@ -14,8 +14,9 @@ export const settingTexts = {
   BENCH_SCALE: "scale: coupons of the small and the large database (100000,10000000)",
   BENCH_REDEMPTIONS: "scale: redemptions in the large database (1000000)",
   BENCH_REPORT_COUPONS: "reports: coupons; a fifth of them are redeemed (1000000)",
+  BENCH_RECOVERY: "recovery: values of checkpoint_timeout to compare, in seconds (300,1800)",
   BENCH_QUIET_SECONDS: "footprint: seconds without load (60)",
-  BENCH_LOAD_SECONDS: "footprint: seconds under load (600)",
+  BENCH_LOAD_SECONDS: "footprint and recovery: seconds under load (600)",
   BENCH_RESULTS: "file of the results (test/bench/results.json)",
 };
 
@@ -45,6 +46,7 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
     scaleLarge,
     redemptionCount: count("BENCH_REDEMPTIONS", 1_000_000),
     reportCoupons: count("BENCH_REPORT_COUPONS", 1_000_000),
+    checkpointTimeouts: counts("BENCH_RECOVERY", "300,1800"),
     quietSeconds: count("BENCH_QUIET_SECONDS", 60),
     loadSeconds: count("BENCH_LOAD_SECONDS", 600),
   };

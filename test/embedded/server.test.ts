@@ -42,13 +42,22 @@ async function end({ child }: Holder, signal: NodeJS.Signals): Promise<number | 
   return waitFor("the end of the program", ended);
 }
 
-async function ask(address: Address, text: string): Promise<unknown[]> {
+async function ask(address: Address, text: string, params: unknown[] = []): Promise<unknown[]> {
   const database = connect(address, { name: "coupon test", max: 1 });
   try {
-    return [...(await database.rows(text))];
+    return [...(await database.rows(text, params))];
   } finally {
     await database.end();
   }
+}
+
+async function hasRareCheckpoints(t: Test, address: Address): Promise<void> {
+  const settings =
+    "select name, setting || coalesce(unit, '') as value from pg_settings where name = any ($1) order by 1";
+  t.strictSame(await ask(address, settings, [["checkpoint_timeout", "max_wal_size"]]), [
+    { name: "checkpoint_timeout", value: "1800s" },
+    { name: "max_wal_size", value: "4096MB" },
+  ]);
 }
 
 t.test("one DATA_DIR survives stops and kills", async (t) => {
@@ -61,6 +70,7 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
   let holder = await hold(dataDir);
   await ask(holder.address, "create table public.kept as select 1 as value");
 
+  await t.test("checkpoints are as rare as docs/operate.md advises", (t) => hasRareCheckpoints(t, holder.address));
   await t.test("commands find the database; a second start is refused", async (t) => {
     t.strictSame(findAddress({ address: null, dataDir }), holder.address);
     await t.rejects(hold(dataDir), { message: /is in use/ });

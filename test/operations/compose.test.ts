@@ -87,6 +87,7 @@ t.test("the database has the settings of docs/operate.md, and its log holds no v
   t.strictSame(Object.fromEntries(settings), {
     shared_buffers: "${SHARED_BUFFERS:-1GB}",
     max_wal_size: "4GB",
+    checkpoint_timeout: "30min",
     random_page_cost: "1.1",
     log_min_error_statement: "panic",
     log_parameter_max_length: "0",

@@ -61,8 +61,9 @@ async function checkStart(t: Test, deployment: Deployment): Promise<void> {
     [],
     "a healthy start logs no error and no warning",
   );
-  const settings = "select current_setting('shared_buffers'), current_setting('max_wal_size')";
-  t.equal(await deployment.runOk(psql(settings)), "1GB|4GB\n");
+  const settings =
+    "select current_setting(name) from unnest(array['shared_buffers', 'max_wal_size', 'checkpoint_timeout']) name";
+  t.equal(await deployment.runOk(psql(settings)), "1GB\n4GB\n30min\n");
 }
 
 async function checkSecrecy(t: Test, deployment: Deployment): Promise<void> {
