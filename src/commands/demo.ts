@@ -138,9 +138,8 @@ async function cancelAndVoid({ pos, merchant }: Cast, coupon: string, order: Ord
 // Like `npm run codes -- BATCH --unreleased`: a maker prints its coupons before it releases them.
 async function readCodes(config: Config, batch: string): Promise<Codes> {
   return withAdminDatabase(findAddress(config), "coupon demo", async (database) => {
-    const codes: string[] = [];
-    for await (const page of exportCodes(database, loadMasterKeys(config), batch, true))
-      codes.push(...page.map(({ code }) => code));
+    const pages = await Array.fromAsync(exportCodes(database, loadMasterKeys(config), batch, true));
+    const codes = pages.flat().map(({ code }) => code);
     const [first = "", second = "", third = ""] = codes;
     console.log(`\nHand over the codes (npm run codes -- ${batch} --unreleased)\n  ${codes.map(mask).join(", ")}`);
     return [first, second, third];
