@@ -40,14 +40,11 @@ export function findPostmaster(dataFolder: string): Postmaster | null {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
-  const [pid, , , port, socketFolder = "", , , status = ""] = text.split("\n");
+  const [pid, , , port, socketFolder = "", , , padded = ""] = text.split("\n");
   if (!isServerOf(Number(pid), dataFolder)) return null;
-  return {
-    pid: Number(pid),
-    port: Number(port),
-    socketFolder,
-    status: status.trim() === "ready" || status.trim() === "stopping" ? (status.trim() as "ready") : "starting",
-  };
+  const word = padded.trim();
+  const status = word === "ready" || word === "stopping" ? word : "starting";
+  return { pid: Number(pid), port: Number(port), socketFolder, status };
 }
 
 /**
@@ -74,8 +71,9 @@ function isTaken(pid: number): boolean {
 }
 
 function isServerOf(pid: number, dataFolder: string): boolean {
-  const args = pid > 0 ? inspectProcess(pid)?.args : undefined;
+  const args = inspectProcess(pid)?.args;
   if (args === undefined) return false;
   // ps joins the arguments with spaces, so search the whole line for a folder that contains a space.
-  return path.basename(args[0] ?? "") === "postgres" && args.join(" ").includes(` -D ${dataFolder} `);
+  const [program = ""] = args;
+  return path.basename(program) === "postgres" && args.join(" ").includes(` -D ${dataFolder} `);
 }
