@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
-import { ConfigError, defaultLimits, readConfig } from "../../src/common/config.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import { sendPlain, type Client, type Reply } from "../support/client.ts";
 import { document } from "../support/provisioning.ts";
@@ -169,30 +168,4 @@ t.test("A replayed refusal counts like the first one", async (t) => {
   is(t, replay, 404, "NOT_FOUND", "replayed");
   t.match(replay.headers, { "idempotent-replayed": "true", ratelimit: /^"unknown_codes";r=0;/ });
   is(t, await a.post("/v1/coupons/redeem", body), 429, "RATE_LIMITED", "the budget is used up");
-});
-
-t.test("The settings of limits are numbers within bounds, and 0 means no limit", async (t) => {
-  t.same(readConfig({}).limits, defaultLimits);
-  t.match(defaultLimits, {
-    bodyBytes: 65_536,
-    headerBytes: 16_384,
-    requestsPerSecond: null,
-    unknownCodesPerMinute: 60,
-  });
-  t.match(readConfig({ RATE_LIMIT: "50", UNKNOWN_CODE_LIMIT: "0", MAX_CONNECTIONS: "9" }).limits, {
-    requestsPerSecond: 50,
-    requestBurst: 50,
-    unknownCodesPerMinute: null,
-    connections: 9,
-  });
-  for (const wrong of [
-    { RATE_LIMIT: "-1" },
-    { RATE_LIMIT: "1.5" },
-    { MAX_BODY_BYTES: "10" },
-    { MAX_CONNECTIONS: "0" },
-    { KEEP_ALIVE_TIMEOUT_SECONDS: "soon" },
-    { HEADERS_TIMEOUT_SECONDS: "60" },
-  ]) {
-    t.throws(() => readConfig(wrong), ConfigError, JSON.stringify(wrong));
-  }
 });

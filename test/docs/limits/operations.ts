@@ -132,7 +132,10 @@ export const operationLimits: Limit[] = [
     name: "events are in the feed",
     value: "400 days",
     places: [at(config, 'count("FEED_RETENTION_DAYS", ', "400", ",")],
-    test: pins("test/worker/tasks/prune.test.ts", "the retention settings are numbers of days"),
+    test: pins(
+      "test/common/config.test.ts",
+      "without settings, every field has its default; an empty or blank value counts as absent",
+    ),
     said: ["stay in the feed for 400 days"],
   },
   {

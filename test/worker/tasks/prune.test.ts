@@ -1,6 +1,5 @@
 // Retention: rows are deleted when their days are over, in steps, and not earlier.
 import t, { type Test } from "tap";
-import { ConfigError, readConfig } from "../../../src/common/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import { createOldRowPruner } from "../../../src/worker/tasks/prune.ts";
 import { startService, type Running } from "../../support/service.ts";
@@ -118,15 +117,4 @@ t.test("the prune functions refuse less than one day, and then delete nothing", 
     const [row] = await worker.rows<{ removed: number }>(`select jobs.${name}(1, 100) as removed`);
     t.equal(row!.removed, before, "one day is accepted");
   }
-});
-
-t.test("the retention settings are numbers of days", async (t) => {
-  t.match(readConfig({}), retention);
-  t.match(readConfig({ REQUEST_RETENTION_DAYS: "365", DELIVERY_LOG_RETENTION_DAYS: "7", FEED_RETENTION_DAYS: "800" }), {
-    requestRetentionDays: 365,
-    deliveryLogRetentionDays: 7,
-    feedRetentionDays: 800,
-  });
-  for (const text of ["0", "-1", "1.5", "forever", "40000"])
-    t.throws(() => readConfig({ FEED_RETENTION_DAYS: text }), ConfigError, text);
 });

@@ -1,0 +1,147 @@
+// Each setting: its default, the field that it sets, and where its range ends.
+import path from "node:path";
+import t from "tap";
+import { ConfigError, readConfig } from "../../src/common/config.ts";
+
+const defaults = {
+  port: 8080,
+  host: "127.0.0.1",
+  address: null,
+  dataDir: path.resolve(".data"),
+  masterKeyText: null,
+  webhookAllow: [],
+  requestRetentionDays: 90,
+  deliveryLogRetentionDays: 30,
+  feedRetentionDays: 400,
+  logLevel: "info",
+  limits: {
+    bodyBytes: 65_536,
+    headerBytes: 16_384,
+    headersTimeoutSeconds: 10,
+    requestTimeoutSeconds: 30,
+    keepAliveTimeoutSeconds: 65,
+    connections: 5_000,
+    openRequests: 2_000,
+    requestsPerSecond: null,
+    requestBurst: 1,
+    unknownCodesPerMinute: 60,
+  },
+  docs: true,
+  metricsPort: null,
+  metricsHost: "127.0.0.1",
+};
+
+// The fields that a text sets.
+const texts: Record<string, [text: string, fields: object]> = {
+  HOST: [" 10.0.0.1 ", { host: "10.0.0.1" }],
+  DATA_DIR: ["some/folder", { dataDir: path.resolve("some/folder") }],
+  COUPON_MASTER_KEY: [" key ", { masterKeyText: "key" }],
+  WEBHOOK_ALLOW: [
+    "10.0.0.0/8, ,fd00::/128\n192.168.0.0/32 ::1/0,",
+    { webhookAllow: ["10.0.0.0/8", "fd00::/128", "192.168.0.0/32", "::1/0"] },
+  ],
+  LOG_LEVEL: ["fatal", { logLevel: "fatal" }],
+  DOCS: ["off", { docs: false }],
+  METRICS_HOST: ["::1", { metricsHost: "::1" }],
+};
+
+const limits = (changed: Record<string, number | null>) => ({ limits: { ...defaults.limits, ...changed } });
+
+type Count = [min: number, max: number, fields: (count: number) => object, beside?: Record<string, string>];
+
+// The range of a number, the fields that it sets, and another setting that its whole range needs.
+const counts: Record<string, Count> = {
+  PORT: [0, 65_535, (port) => ({ port })],
+  METRICS_PORT: [0, 65_535, (metricsPort) => ({ metricsPort })],
+  REQUEST_RETENTION_DAYS: [1, 36_500, (requestRetentionDays) => ({ requestRetentionDays })],
+  DELIVERY_LOG_RETENTION_DAYS: [1, 36_500, (deliveryLogRetentionDays) => ({ deliveryLogRetentionDays })],
+  FEED_RETENTION_DAYS: [1, 36_500, (feedRetentionDays) => ({ feedRetentionDays })],
+  MAX_BODY_BYTES: [1_024, 1_048_576, (bodyBytes) => limits({ bodyBytes })],
+  MAX_HEADER_BYTES: [1_024, 65_536, (headerBytes) => limits({ headerBytes })],
+  HEADERS_TIMEOUT_SECONDS: [
+    1,
+    300,
+    (headersTimeoutSeconds) => limits({ headersTimeoutSeconds, requestTimeoutSeconds: 300 }),
+    { REQUEST_TIMEOUT_SECONDS: "300" },
+  ],
+  REQUEST_TIMEOUT_SECONDS: [
+    1,
+    300,
+    (requestTimeoutSeconds) => limits({ requestTimeoutSeconds, headersTimeoutSeconds: 1 }),
+    { HEADERS_TIMEOUT_SECONDS: "1" },
+  ],
+  KEEP_ALIVE_TIMEOUT_SECONDS: [1, 3_600, (keepAliveTimeoutSeconds) => limits({ keepAliveTimeoutSeconds })],
+  MAX_CONNECTIONS: [1, 1_000_000, (connections) => limits({ connections })],
+  MAX_OPEN_REQUESTS: [1, 1_000_000, (openRequests) => limits({ openRequests })],
+  RATE_LIMIT: [
+    0,
+    1_000_000,
+    // The burst is one second's worth.
+    (count) => limits(count === 0 ? {} : { requestsPerSecond: count, requestBurst: count }),
+  ],
+  RATE_LIMIT_BURST: [1, 1_000_000, (requestBurst) => limits({ requestBurst })],
+  UNKNOWN_CODE_LIMIT: [0, 1_000_000, (count) => limits({ unknownCodesPerMinute: count === 0 ? null : count })],
+};
+
+t.test("without settings, every field has its default; an empty or blank value counts as absent", async (t) => {
+  t.strictSame(readConfig({}), defaults);
+  const names = [...Object.keys(counts), ...Object.keys(texts), "DATABASE_URL", "PGPASSWORD"];
+  t.strictSame(readConfig(Object.fromEntries(names.map((name) => [name, ""]))), defaults);
+  t.strictSame(readConfig({ HOST: " ", PORT: " \t", LOG_LEVEL: "  ", METRICS_PORT: " " }), defaults);
+});
+
+t.test("a text sets its field and no other", async (t) => {
+  for (const [name, [text, fields]] of Object.entries(texts))
+    t.strictSame(readConfig({ [name]: text }), { ...defaults, ...fields }, name);
+  for (const level of ["fatal", "error", "warn", "info", "debug", "trace", "silent"])
+    t.equal(readConfig({ LOG_LEVEL: level }).logLevel, level);
+  t.equal(readConfig({ DOCS: "on" }).docs, true);
+});
+
+t.test("a number sets its field and no other, from the first to the last of its range", async (t) => {
+  for (const [name, [min, max, fields, beside = {}]] of Object.entries(counts)) {
+    for (const count of [min, min + 1, max - 1, max]) {
+      const found = readConfig({ ...beside, [name]: String(count) });
+      t.strictSame(found, { ...defaults, ...fields(count) }, `${name}=${count}`);
+    }
+    for (const text of [String(min - 1), String(max + 1), "12a", "x", "1.5", "1e3", "0x10", "+1", "00000001"])
+      t.throws(
+        () => readConfig({ ...beside, [name]: text }),
+        new ConfigError(`${name} must be a number from ${min} to ${max}, not "${text}"`),
+        `${name}=${text}`,
+      );
+  }
+});
+
+t.test("settings that contradict each other or make no sense are refused, each with its message", async (t) => {
+  t.equal(readConfig({ HEADERS_TIMEOUT_SECONDS: "30" }).limits.headersTimeoutSeconds, 30);
+  t.throws(
+    () => readConfig({ HEADERS_TIMEOUT_SECONDS: "31" }),
+    new ConfigError("HEADERS_TIMEOUT_SECONDS must not be greater than REQUEST_TIMEOUT_SECONDS, which includes it"),
+  );
+  t.equal(readConfig({ RATE_LIMIT: "50", RATE_LIMIT_BURST: "7" }).limits.requestBurst, 7);
+  const cidrs = [
+    "10.0.0.0",
+    "10.0.0.0/",
+    "10.0.0.0/33",
+    "::1/129",
+    "10.0.0.0/8/8",
+    "10.0.0.0/0008",
+    "10.0/8",
+    "name/8",
+  ];
+  for (const cidr of [...cidrs, "10.0.0.0/x", "10.0.0.0/1x"])
+    t.throws(
+      () => readConfig({ WEBHOOK_ALLOW: `10.0.0.0/8 ${cidr}` }),
+      new ConfigError(`WEBHOOK_ALLOW must list CIDRs such as 10.0.0.0/8, not "${cidr}"`),
+    );
+  t.throws(
+    () => readConfig({ LOG_LEVEL: "loud" }),
+    new ConfigError('LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "loud"'),
+  );
+  t.throws(() => readConfig({ DOCS: "no" }), new ConfigError('DOCS must be on or off, not "no"'));
+  t.throws(
+    () => readConfig({ DATABASE_URL: "mysql://secret@db" }),
+    new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database"),
+  );
+});
