@@ -93,17 +93,21 @@ const resolver = new Resolver({ timeout: 3_000, tries: 2 });
  */
 export const resolveHost: Resolve = async (hostname) => {
   const name = hostname.replace(/\.$/, "");
-  const listed = await readHosts(name);
+  const listed = findInHosts(await readFile("/etc/hosts", "utf8").catch(() => ""), name);
   if (listed.length > 0) return listed;
-  const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+  return joinAnswers(await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]));
+};
+
+/** Returns the IPv4 and IPv6 addresses that were found. Fails only if there is none and a question failed. */
+export function joinAnswers(answers: PromiseSettledResult<string[]>[]): string[] {
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   const failed = answers.find((answer) => answer.status === "rejected");
   if (found.length === 0 && failed !== undefined) throw failed.reason;
   return found;
-};
+}
 
-async function readHosts(name: string): Promise<string[]> {
-  const text = await readFile("/etc/hosts", "utf8").catch(() => "");
+/** Returns the addresses of a name, which is in lower case, from the text of a hosts file. */
+export function findInHosts(text: string, name: string): string[] {
   const lines = text.split("\n").map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
   return lines
     .filter(([, ...names]) => names.some((one) => one.toLowerCase() === name))

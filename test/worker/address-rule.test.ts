@@ -2,7 +2,14 @@
 // address-spellings.ts.
 import { createServer, isIP, type AddressInfo } from "node:net";
 import t, { type Test } from "tap";
-import { createAddressRule, type Resolve } from "../../src/worker/address-rule.ts";
+import {
+  createAddressRule,
+  createLookup,
+  findInHosts,
+  joinAnswers,
+  resolveHost,
+  type Resolve,
+} from "../../src/worker/address-rule.ts";
 import { readConfig } from "../../src/common/config.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -127,4 +134,69 @@ t.test("WEBHOOK_ALLOW allows exactly the ranges that it lists", async (t) => {
     "2002:a01:203::",
   ])
     t.notOk(mayConnect(address), address);
+});
+
+t.test("the hosts file gives a name all its addresses", async (t) => {
+  const text = [
+    "# 10.0.0.1 db",
+    "127.0.0.1 localhost",
+    "  \t10.0.0.2\tDb.Internal   db  # the old one: api",
+    "::1 localhost ip6-localhost",
+    "10.0.0.3 api DB",
+    "10.0.0.4 database db2 10.0.0.3",
+    "",
+  ].join("\n");
+  for (const [name, addresses] of [
+    ["db", ["10.0.0.2", "10.0.0.3"]],
+    ["db.internal", ["10.0.0.2"]],
+    ["api", ["10.0.0.3"]],
+    ["localhost", ["127.0.0.1", "::1"]],
+    ["10.0.0.2", []],
+    ["data", []],
+    ["", []],
+  ] as const)
+    t.strictSame(findInHosts(text, name), addresses, name);
+  t.strictSame(findInHosts("", "db"), []);
+});
+
+t.test("the addresses of both DNS answers count; a failed answer matters only if nothing was found", async (t) => {
+  const found = (...value: string[]): PromiseSettledResult<string[]> => ({ status: "fulfilled", value });
+  const failed = (message: string): PromiseSettledResult<string[]> => ({
+    status: "rejected",
+    reason: new Error(message),
+  });
+  t.strictSame(joinAnswers([found("1.1.1.1", "2.2.2.2"), found("::2")]), ["1.1.1.1", "2.2.2.2", "::2"]);
+  t.strictSame(joinAnswers([found("1.1.1.1"), failed("no IPv6")]), ["1.1.1.1"]);
+  t.strictSame(joinAnswers([failed("no IPv4"), found("::2")]), ["::2"]);
+  t.strictSame(joinAnswers([found(), found()]), []);
+  t.throws(() => joinAnswers([failed("no IPv4"), failed("no IPv6")]), { message: "no IPv4" });
+  t.throws(() => joinAnswers([found(), failed("no IPv6")]), { message: "no IPv6" });
+});
+
+t.test("localhost, with or without the dot at its end, is found without a name server", async (t) => {
+  for (const name of ["localhost", "localhost."]) t.ok((await resolveHost(name)).includes("127.0.0.1"), name);
+});
+
+t.test("a lookup returns the addresses of a name in the form that was asked for", async (t) => {
+  const look = (addresses: string[] | Error, all: boolean) =>
+    new Promise<unknown[]>((done) => {
+      const resolve: Resolve = async () => {
+        if (addresses instanceof Error) throw addresses;
+        return addresses;
+      };
+      createLookup(createAddressRule(), resolve)("name.test", { all }, (...answer) => done(answer));
+    });
+  t.strictSame(await look(["8.8.8.8", "2606:4700::1"], false), [null, "8.8.8.8", 4]);
+  t.strictSame(await look(["2606:4700::1", "8.8.8.8"], false), [null, "2606:4700::1", 6]);
+  const both = [
+    { address: "8.8.8.8", family: 4 },
+    { address: "2606:4700::1", family: 6 },
+  ];
+  t.strictSame(await look(["8.8.8.8", "2606:4700::1"], true), [null, both]);
+  const refused = "refused: name.test has 10.0.0.1, which is not a public address";
+  for (const all of [true, false]) {
+    t.match(await look([], all), [{ message: "name.test has no address" }, []]);
+    t.match(await look(new Error("no answer"), all), [{ message: "no answer" }, []]);
+    t.match(await look(["8.8.8.8", "10.0.0.1"], all), [{ message: refused }, []]);
+  }
 });
