@@ -44,7 +44,8 @@ export function configureLey(args: string[]): LeyConfig {
   }
 }
 
-function readCommand(args: string[]): { command: string; subject: string } {
+/** Exported for its test. */
+export function readCommand(args: string[]): { command: string; subject: string } {
   const text = { type: "string" } as const;
   // The same options as ley's, so that the value of an option is not mistaken for the command.
   const options = {
