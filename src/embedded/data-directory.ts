@@ -137,7 +137,11 @@ export function findBinaries(home: Home): string {
       `there is no embedded PostgreSQL for ${process.platform}-${process.arch} (${name}): set DATABASE_URL`,
     );
   }
-  const packageFolder = path.resolve(entry, "../..");
+  return placeBinaries(home, path.resolve(entry, "../.."));
+}
+
+/** Returns `native` of the package, or the copy of this version in the server's folder. Removes older copies. */
+export function placeBinaries(home: Home, packageFolder: string): string {
   const original = path.join(packageFolder, "native");
   linkLibraries(original);
   if (canRun(home, original)) return original;

@@ -5,6 +5,9 @@ import path from "node:path";
 import { EmbeddedError, type Home, dataFolder, serverEnv } from "./data-directory.ts";
 import { inspectProcess } from "./postmaster.ts";
 
+/** Of a data directory that is not complete. The pid of its program follows. */
+const prefix = "new-";
+
 /** Renames the data directory into place once it is complete, so an interrupted start leaves no partial one. */
 export async function makeCluster(home: Home, binaries: string): Promise<void> {
   const data = dataFolder(home);
@@ -16,13 +19,13 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
     return;
   }
   for (const name of readdirSync(home.folder)) {
-    if (!name.startsWith("new-")) continue;
-    const owner = Number(name.slice("new-".length));
+    if (!name.startsWith(prefix)) continue;
+    const owner = Number(name.slice(prefix.length));
     // In a container, a new process often has the pid of the killed one.
     const isAbandoned = owner === process.pid || inspectProcess(owner) === null;
     if (isAbandoned) rmSync(path.join(home.folder, name), { recursive: true, force: true });
   }
-  const unfinished = path.join(home.folder, `new-${process.pid}`);
+  const unfinished = path.join(home.folder, `${prefix}${process.pid}`);
   await runServerProgram(home, path.join(binaries, "bin/initdb"), [
     "-D",
     unfinished,
@@ -34,7 +37,6 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
     "--locale-provider=builtin",
     "--builtin-locale=C.UTF-8",
     "--data-checksums",
-    "--no-instructions",
   ]);
   await runServerProgram(
     home,
