@@ -21,7 +21,7 @@ export function connect(address: Address, options: Options): Database {
     max: options.max ?? 10,
     open: (onLost) => wrap(open(address, options, { max: 1, onclose: onLost })),
     // The driver keeps the error of a lost connection and would fail the next statement with it.
-    isSpent: (error) => /^(CONNECTION_CLOSED|ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code)),
+    isSpent: (error) => /CONNECTION_CLOSED|ECONNRESET|EPIPE/.test(String((error as { code?: unknown }).code)),
   });
 }
 
@@ -71,7 +71,7 @@ export function sqlDetail(error: unknown): string | null {
 export function sqlPlace(error: unknown): { position?: number; bodyLine?: number } {
   if (!(error instanceof postgres.PostgresError)) return {};
   if (error.position) return { position: Number(error.position) };
-  const line = /PL\/pgSQL function \S+ (?:near|at|on) line (\d+)/.exec(`${error.where ?? ""} ${error.message}`)?.[1];
+  const line = error.where?.match(/^compilation of PL\/pgSQL function \S+ near line (\d+)/)?.[1];
   return line === undefined ? {} : { bodyLine: Number(line) };
 }
 
@@ -97,9 +97,6 @@ function wrap(sql: postgres.Sql): Database {
   return {
     async rows<T>(text: string, params: readonly unknown[] = []) {
       return (await sql.unsafe(text, toParams(params), prepared)) as unknown as T[];
-    },
-    blocks<T>(text: string, params: readonly unknown[], size: number) {
-      return sql.unsafe(text, toParams(params), prepared).cursor(size) as unknown as AsyncIterable<T[]>;
     },
     async end() {
       const ending = sql.end({ timeout: endDeadlineMs / 1_000 });

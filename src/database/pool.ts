@@ -29,18 +29,6 @@ export function createPool(parts: Parts): Database {
         slots.release(slot);
       }
     },
-    async *blocks<T>(text: string, params: readonly unknown[], size: number) {
-      const slot = slots.take() ?? (await slots.wait());
-      try {
-        yield* slot.database.blocks<T>(text, params, size);
-        slot.isLost = false;
-      } catch (error) {
-        slots.replaceIfSpent(slot, error);
-        throw error;
-      } finally {
-        slots.release(slot);
-      }
-    },
     end: slots.end,
   };
 }

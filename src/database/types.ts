@@ -20,11 +20,6 @@ export interface Database {
    * (`$1::text[]`, `$1::text[]::uuid[]`).
    */
   rows<T = Record<string, unknown>>(text: string, params?: readonly unknown[]): Promise<T[]>;
-  /**
-   * Reads a result through a cursor, `size` rows at a time. Leaving the loop early closes the cursor. A statement
-   * timeout runs until the last block is read, so give such a database none.
-   */
-  blocks<T = Record<string, unknown>>(text: string, params: readonly unknown[], size: number): AsyncIterable<T[]>;
   end(): Promise<void>;
 }
 

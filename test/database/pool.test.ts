@@ -63,22 +63,6 @@ t.test("a connection lost while idle fails no statement", async (t) => {
   t.equal(new Set(await three()).size, 3);
 });
 
-t.test("a cursor keeps its connection until the loop ends, early or not", async (t) => {
-  const pids = new Set<number>();
-  for (let number = 0; number < 5; number += 1) {
-    for await (const rows of pool.blocks<{ pid: number }>(
-      "select pg_backend_pid() as pid from generate_series(1, 100)",
-      [],
-      10,
-    )) {
-      pids.add(rows[0]!.pid);
-      t.not(await pidOf(), rows[0]!.pid);
-      break;
-    }
-  }
-  t.equal(pids.size, 1);
-});
-
 t.test("end() rejects waiting statements", async (t) => {
   const busy = [pidOf(nap), pidOf(nap), pidOf(nap)];
   const waiting = t.rejects(pidOf(), { code: "CONNECTION_ENDED" });
