@@ -2,6 +2,7 @@
 import t from "tap";
 import { expectedVersion, listCode } from "../../src/migration/db-files.ts";
 import { openSession } from "../../src/database/connect.ts";
+import { runScript } from "../../src/migration/load-code.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { asOwner } from "../support/as-owner.ts";
 import { createDatabase } from "../support/database.ts";
@@ -100,4 +101,47 @@ t.test("A call that runs an old function still finds the functions that it calls
   await migrated;
   t.equal((await psql.rows("select from pg_proc where proname = 'gone'")).length, 0);
   await Promise.all([psql.end(), caller.end()]);
+});
+
+t.test("A script that fails is named with the line of the mistake, and with details that hold no values", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const session = openSession(address, { name: "coupon test" });
+  t.teardown(() => session.end());
+  const head = "select 1;\n\n";
+  const f = "create function pg_temp.f() returns int language plpgsql as";
+  const rows: [script: string, message: string][] = [
+    ["selekt 1", 'a.sql:1: syntax error at or near "selekt" [42601]'],
+    [`${head}select 2\n  frm x\n;`, 'a.sql:4: syntax error at or near "x" [42601]'],
+    [`${head}\nselect nothing;`, 'a.sql:4: column "nothing" does not exist [42703]'],
+    // The line in the body counts from its opening quote.
+    [
+      `${head}${f} $body$\nbegin\n  raise exception '%';\nend $body$`,
+      "a.sql:5: too few parameters specified for RAISE [42601]",
+    ],
+    // No place is known.
+    [`${head}select 1 / 0`, "a.sql:1: division by zero [22012]"],
+    [
+      `${head}create table t (a int check (a > 0));\ninsert into t values (-17)`,
+      'a.sql:1: new row for relation "t" violates check constraint "t_a_check" [23514]',
+    ],
+    [
+      `${head}do $$ begin raise exception 'no' using errcode = 'P0042', detail = 'a value'; end $$`,
+      "a.sql:1: no [P0042]",
+    ],
+    [
+      `${head}create table t (a int);\ncreate view v as select a from t;\ndrop table t`,
+      "a.sql:1: cannot drop table t because other objects depend on it [2BP01]\n  view v depends on table t",
+    ],
+  ];
+  for (const [script, message] of rows) {
+    await session.run("begin; set local search_path = pg_temp");
+    const error = await runScript(session, script, "a.sql").catch((reason: unknown) => reason);
+    t.match(error, { name: "ScriptError", message });
+    t.equal((error as Error).message, message);
+    await session.run("rollback");
+  }
+  await session.end();
+  const error = await runScript(session, "select 1", "a.sql").catch((reason: unknown) => reason);
+  t.notMatch((error as Error).message, /a\.sql/, "an error that is not the script's stays as it is");
 });
