@@ -1,0 +1,177 @@
+// Which calls share a group, when a group starts, and what happens to its calls when it fails. The database is a list
+// of the groups that were sent.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import t from "tap";
+import { Unavailable } from "../../src/common/unavailable.ts";
+import { createGroups } from "../../src/gate/groups.ts";
+
+const soon = (ms = 60_000) => performance.now() + ms;
+const callError = new Error("caused by a call");
+
+type Sent = { tenant: number; calls: string[]; deadline: number; end(): void; fail(error: Error): void };
+
+function startGroups({ largest = 64, maxWaiting = 1_000 } = {}) {
+  const sent: Sent[] = [];
+  const groups = createGroups<string, string>({
+    send(tenant, calls, deadline) {
+      const { promise, resolve, reject } = Promise.withResolvers<string[]>();
+      const end = () => resolve(calls.map((call) => `answer of ${call}`));
+      sent.push({ tenant, calls, deadline, end, fail: reject });
+      return promise;
+    },
+    isCausedByCall: (error) => error === callError,
+    largest,
+    maxWaiting,
+  });
+  const run = (call: string, { tenant = 1, deadline = soon() } = {}) => groups.run(tenant, call, deadline);
+  const runMany = (first: number, count: number) =>
+    Array.from({ length: count }, (_, index) => run(`c${first + index}`));
+  const sizes = () => sent.map(({ calls }) => calls.length);
+  return { groups, sent, run, runMany, sizes };
+}
+
+const settle = async (): Promise<void> => {
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+};
+
+t.test("calls of one turn form one group, and each gets its own answer", async (t) => {
+  const { groups, sent, run } = startGroups();
+  const [early, late] = [soon(50_000), soon(70_000)];
+  const running = [run("a", { deadline: early }), run("b", { deadline: late }), run("c", { deadline: early })];
+  t.strictSame([sent.length, groups.waiting()], [0, 3], "the turn is not over");
+  await settle();
+  t.equal(groups.waiting(), 0);
+  t.match(sent, [{ tenant: 1, calls: ["a", "b", "c"], deadline: late }]);
+  sent[0]!.end();
+  t.strictSame(await Promise.all(running), ["answer of a", "answer of b", "answer of c"]);
+});
+
+t.test("calls that arrive while a group runs form the next one; a second group starts from 16 calls on", async (t) => {
+  const { groups, sent, runMany, sizes } = startGroups();
+  const running = runMany(1, 2);
+  await settle();
+  running.push(...runMany(3, 15));
+  await settle();
+  t.strictSame([sizes(), groups.waiting()], [[2], 15]);
+  running.push(...runMany(18, 1));
+  t.strictSame([sizes(), groups.waiting()], [[2, 16], 0], "at once");
+  running.push(...runMany(19, 40));
+  await settle();
+  t.strictSame([sizes(), groups.waiting()], [[2, 16], 40], "never a third one");
+  sent[1]!.end();
+  await settle();
+  t.strictSame([sizes(), groups.waiting()], [[2, 16, 40], 0]);
+  running.push(...runMany(59, 1));
+  sent[2]!.end();
+  await settle();
+  t.strictSame([sizes(), groups.waiting()], [[2, 16, 40], 1], "one call waits for the group that runs");
+  sent[0]!.end();
+  await settle();
+  t.strictSame(sizes(), [2, 16, 40, 1]);
+  sent[3]!.end();
+  t.strictSame(
+    await Promise.all(running),
+    Array.from({ length: 59 }, (_, index) => `answer of c${index + 1}`),
+  );
+});
+
+t.test("a group has at most its largest size, and the rest follows in order", async (t) => {
+  const { sent, runMany, sizes } = startGroups({ largest: 20 });
+  const running = runMany(1, 32);
+  t.strictSame(sizes(), [16, 16], "16 calls start at once");
+  running.push(...runMany(33, 45));
+  for (let index = 0; index < sent.length; index += 1) {
+    sent[index]!.end();
+    await settle();
+  }
+  t.strictSame(sizes(), [16, 16, 20, 20, 5]);
+  t.strictSame(
+    sent.flatMap(({ calls }) => calls),
+    Array.from({ length: 77 }, (_, index) => `c${index + 1}`),
+  );
+  await Promise.all(running);
+});
+
+t.test("each tenant has its own groups", async (t) => {
+  const { sent, run } = startGroups();
+  const running = [run("a", { tenant: 1 }), run("b", { tenant: 2 }), run("c", { tenant: 1 })];
+  await settle();
+  t.match(sent, [
+    { tenant: 1, calls: ["a", "c"] },
+    { tenant: 2, calls: ["b"] },
+  ]);
+  for (const { end } of sent) end();
+  t.strictSame(await Promise.all(running), ["answer of a", "answer of b", "answer of c"]);
+});
+
+t.test("a call over the limit of waiting calls is refused, whichever tenant they are of", async (t) => {
+  const { groups, sent, run } = startGroups({ maxWaiting: 3 });
+  const running = [run("a", { tenant: 1 }), run("b", { tenant: 2 }), run("c", { tenant: 3 })];
+  t.throws(() => run("d", { tenant: 4 }), new Unavailable("too many requests wait"));
+  await settle();
+  t.equal(groups.waiting(), 0);
+  running.push(run("e", { tenant: 4 }));
+  await settle();
+  for (const { end } of sent) end();
+  t.equal((await Promise.all(running)).length, 4);
+});
+
+t.test("a call whose deadline passes is refused, and is not sent if it still waits", async (t) => {
+  const { groups, sent, run } = startGroups();
+  const first = run("a", { deadline: soon(30) });
+  await settle();
+  const [late, next] = [run("b", { deadline: soon(30) }), run("c")];
+  await t.rejects(first, new Unavailable("deadline passed"), "although it runs");
+  await t.rejects(late, new Unavailable("deadline passed"));
+  sent[0]!.end();
+  await settle();
+  t.strictSame(sent[1]!.calls, ["c"]);
+  sent[1]!.end();
+  t.equal(await next, "answer of c");
+
+  const over = run("d", { deadline: soon(20) });
+  await settle();
+  const lone = run("e", { deadline: soon(20) });
+  await Promise.allSettled([over, lone]);
+  sent[2]!.end();
+  await settle();
+  t.strictSame([sent.length, groups.waiting()], [3, 0], "a group without calls is not sent");
+  const after = run("f");
+  await settle();
+  sent[3]!.end();
+  t.equal(await after, "answer of f");
+});
+
+t.test(
+  "if a call made its group fail, its calls are sent one by one, those that still wait for an answer",
+  async (t) => {
+    const { sent, run } = startGroups();
+    const [a, late, c] = [run("a"), run("b", { deadline: soon(30) }), run("c")];
+    await t.rejects(late, Unavailable);
+    sent[0]!.fail(callError);
+    await settle();
+    t.match(
+      sent.slice(1).map(({ calls }) => calls),
+      [["a"], ["c"]],
+    );
+    sent[1]!.end();
+    sent[2]!.fail(callError);
+    t.equal(await a, "answer of a");
+    await t.rejects(c, callError);
+    t.equal(sent.length, 3, "a single call is not sent again");
+  },
+);
+
+t.test("if the database failed, all calls of the group fail and none is sent again", async (t) => {
+  const { sent, run } = startGroups();
+  const running = [run("a"), run("b")];
+  await settle();
+  const error = new Unavailable("gone");
+  sent[0]!.fail(error);
+  t.strictSame(
+    (await Promise.allSettled(running)).map((result) => result.status === "rejected" && result.reason === error),
+    [true, true],
+  );
+  await settle();
+  t.equal(sent.length, 1);
+});
