@@ -1,8 +1,13 @@
 // The limits of a credential: requests per second, and wrong codes per minute.
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
+import { defaultLimits } from "../../src/common/config.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
+import { errors } from "../../src/http/errors.ts";
+import type { Problem } from "../../src/http/problem.ts";
+import { createLimiter } from "../../src/http/rate-limiter.ts";
+import type { Reveals } from "../../src/http/route.ts";
 import { sendPlain, type Client, type Reply } from "../support/client.ts";
 import { document } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
@@ -168,4 +173,54 @@ t.test("A replayed refusal counts like the first one", async (t) => {
   is(t, replay, 404, "NOT_FOUND", "replayed");
   t.match(replay.headers, { "idempotent-replayed": "true", ratelimit: /^"unknown_codes";r=0;/ });
   is(t, await a.post("/v1/coupons/redeem", body), 429, "RATE_LIMITED", "the budget is used up");
+});
+
+t.test("With the budget of wrong codes used up, an answer is sent only if it is independent of codes", async (t) => {
+  const refused: string[] = [];
+  const limits = { ...defaultLimits, requestsPerSecond: null, unknownCodesPerMinute: 1 };
+  const limiter = createLimiter(limits, (limit) => refused.push(limit));
+  const review = (reveals: Reveals, isOverBudget: boolean, code: string | null, resource: string | null = null) => {
+    try {
+      limiter.review("ak", reveals, isOverBudget, { code, resource });
+      return "sent";
+    } catch (error) {
+      return (error as Problem).code;
+    }
+  };
+  const independent = [
+    "UNAUTHENTICATED",
+    "NONCE_REUSED",
+    "INVALID_REQUEST",
+    "LOCK_EXPIRED",
+    "LOCK_CANCELLED",
+    "LOCK_CONFIRMED",
+    "IDEMPOTENCY_KEY_REUSED",
+    "REQUEST_IN_PROGRESS",
+  ];
+  for (const code of Object.keys(errors)) {
+    if (code === "NOT_FOUND") continue;
+    t.equal(review("own lock", true, code), independent.includes(code) ? "sent" : "RATE_LIMITED", code);
+    t.equal(review("nothing", true, code), "sent", code);
+  }
+  t.equal(review("own lock", true, "NOT_FOUND", "coupon"), "RATE_LIMITED");
+  t.equal(review("own lock", true, "NOT_FOUND", "merchant"), "sent");
+  t.equal(review("own lock", true, null), "sent", "a success is about the caller's own lock");
+  t.ok(refused.length > 0 && refused.every((limit) => limit === "unknown_codes"));
+
+  // Only an unknown code takes from the budget, and only while there is one.
+  t.equal(limiter.admit("ak", "any code"), false);
+  for (const [reveals, isOver, code, resource] of [
+    ["own lock", true, "NOT_FOUND", "merchant"],
+    ["nothing", false, "NOT_FOUND", "coupon"],
+    ["any code", false, "NOT_FOUND", "merchant"],
+    ["any code", false, "COUPON_EXPIRED", "coupon"],
+    ["any code", false, null, null],
+  ] as const)
+    review(reveals, isOver, code, resource);
+  t.equal(limiter.fields("ak"), null, "the budget is whole");
+  t.equal(review("any code", false, "COUPON_CODE_INVALID"), "sent");
+  t.equal(limiter.admit("ak", "own lock"), true);
+  t.equal(limiter.admit("ak", "nothing"), true);
+  t.throws(() => limiter.admit("ak", "any code"), { code: "RATE_LIMITED", details: { limit: "unknown_codes" } });
+  t.equal(limiter.admit("other", "any code"), false, "another credential has its own budget");
 });
