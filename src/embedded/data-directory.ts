@@ -73,7 +73,7 @@ export function makeHome(dataDir: string): Home {
     throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody to run it");
   }
   const folder = path.join(dataDir, "postgres");
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  mkdirSync(folder, { mode: 0o700 });
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
   return { folder: realpathSync(folder), user };
 }

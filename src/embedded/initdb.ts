@@ -67,6 +67,6 @@ async function runServerProgram(home: Home, program: string, args: string[], inp
   });
   child.stdin.on("error", () => {});
   child.stdin.end(input);
-  const code = await new Promise((resolve, reject) => child.once("close", resolve).once("error", reject));
+  const code = await new Promise((resolve, reject) => child.on("close", resolve).on("error", reject));
   if (code !== 0) throw new EmbeddedError(`${path.basename(program)} failed: ${message.trim()}`);
 }

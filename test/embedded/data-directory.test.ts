@@ -1,15 +1,7 @@
 // The folders of the embedded server: who may enter them, and where its programs are.
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readlinkSync,
-  realpathSync,
-} from "node:fs";
-import { rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, chownSync, copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { readlinkSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import {
@@ -41,7 +33,11 @@ t.test("the first start makes a folder that only the server's user can enter, an
   t.strictSame([modeOf(dataDir), modeOf(home.folder)], [isRoot ? 0o711 : 0o700, 0o700]);
   const { uid, gid } = statSync(home.folder);
   t.strictSame(home.user, isRoot ? { uid, gid } : undefined);
-  t.equal(uid === 0, false, "PostgreSQL refuses to run as root");
+  if (isRoot) {
+    const name = ["postgres", "nobody"].find((each) => spawnSync("id", [each]).status === 0);
+    const ids = ["-u", "-g"].map((flag) => Number(spawnSync("id", [flag, name!], { encoding: "utf8" }).stdout));
+    t.strictSame([uid, gid], ids, "PostgreSQL refuses to run as root");
+  }
   chmodSync(dataDir, 0o755);
   t.strictSame([findHome(dataDir), makeHome(dataDir)], [home, home]);
   t.equal(modeOf(dataDir), 0o755, "an existing folder keeps its mode");
@@ -61,6 +57,42 @@ t.test("the folder may be elsewhere, behind a link; a link to nothing is an erro
   t.throws(() => findHome(dataDir), {
     name: "EmbeddedError",
     message: `${link} is a broken link: its database is gone. Remove ${dataDir} to start with an empty one.`,
+  });
+});
+
+// Another user's program has a copy of the file, because it may not read the checkout.
+const asNobody = `
+  import { mkdirSync, statSync } from "node:fs";
+  import { findHome, makeHome, makeSocketFolder } from "./data-directory.ts";
+  const home = makeHome("data");
+  const socket = makeSocketFolder(home);
+  const attempt = (act) => { try { return act(); } catch (error) { return error.message; } };
+  console.log(JSON.stringify({
+    home,
+    isFound: JSON.stringify(findHome("data")) === JSON.stringify(home),
+    modes: ["data", home.folder, socket].map((folder) => (statSync(folder).mode & 0o777).toString(8)),
+    uids: ["data", home.folder, socket].map((folder) => statSync(folder).uid),
+    foreign: attempt(() => findHome("foreign")),
+    foreignSocket: attempt(() => makeSocketFolder({ folder: "foreign/postgres", user: undefined })),
+  }));`;
+
+t.test("a user who is not root runs the server as itself", { skip: isRoot ? false : "needs root" }, async (t) => {
+  const folder = makeFolder(t);
+  const place = path.join(folder, "place");
+  mkdirSync(path.join(place, "foreign/postgres/socket"), { recursive: true });
+  chmodSync(path.join(place, "foreign/postgres/socket"), 0o700);
+  chownSync(place, otherId, otherId);
+  copyFileSync(path.resolve(import.meta.dirname, "../../src/embedded/data-directory.ts"), `${place}/data-directory.ts`);
+  const options = { uid: otherId, gid: otherId, cwd: place, encoding: "utf8" } as const;
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", asNobody], options);
+  t.equal(stderr, "");
+  t.strictSame(JSON.parse(stdout), {
+    home: { folder: path.join(place, "data/postgres") },
+    isFound: true,
+    modes: ["700", "700", "700"],
+    uids: [otherId, otherId, otherId],
+    foreign: `${place}/foreign/postgres belongs to another user: run this command as that user or as root`,
+    foreignSocket: "foreign/postgres/socket must be a folder that only the user of the server can enter",
   });
 });
 
