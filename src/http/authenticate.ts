@@ -86,10 +86,9 @@ export function createAuthenticator({
       const stale = credential;
       credential = await load(auth.accessKey, deadline);
       const isSame = stale !== null && stale.secret === credential?.secret;
-      if (isSame || !verify(credential?.secret ?? nobody, signed, auth.signature)) throw new Problem("UNAUTHENTICATED");
+      const isGenuine = !isSame && verify(credential?.secret ?? nobody, signed, auth.signature);
+      if (credential === null || !isGenuine) throw new Problem("UNAUTHENTICATED");
     }
-    // Unreachable in practice: unknown keys were verified against a random secret.
-    if (credential === null) throw new Problem("UNAUTHENTICATED");
     if (!isInWindow(auth.timestamp, now()))
       throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });
     return { credential, nonce: auth.nonce };
