@@ -1,5 +1,6 @@
 // A runner of graphile-worker that stops, fails or goes silent is replaced.
 import { EventEmitter } from "node:events";
+import { Writable } from "node:stream";
 import { Unavailable } from "../../src/common/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Runner } from "graphile-worker";
@@ -7,20 +8,29 @@ import t from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { createJobRunner } from "../../src/worker/job-runner.ts";
 
-type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean };
+type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean; isStopped: boolean };
 
 // Runners that do nothing. `answers` says whether adding a job returns.
 function keep({ start = async () => {}, answers = (): boolean => true, answerWithinMs = 20 } = {}) {
   const made: Made[] = [];
+  const added: unknown[][] = [];
+  const lines: string[] = [];
+  const sink = new Writable({
+    write(chunk, _, done) {
+      const { level, msg } = JSON.parse(String(chunk)) as { level: number; msg: string };
+      lines.push(`${level} ${msg}`);
+      done();
+    },
+  });
   let ended = 0;
   const kept = createJobRunner({
-    log: createLog("silent"),
+    log: createLog("info", sink),
     limits: { answerWithinMs, deadAfterMs: 100 },
     onJobEnded: () => {
       ended += 1;
     },
     async start() {
-      const one: Made = { events: new EventEmitter(), fail: () => {}, isKilled: false };
+      const one: Made = { events: new EventEmitter(), fail: () => {}, isKilled: false, isStopped: false };
       made.push(one);
       await start();
       const promise = new Promise<void>((_, reject) => {
@@ -33,12 +43,18 @@ function keep({ start = async () => {}, answers = (): boolean => true, answerWit
         events: one.events,
         promise,
         kill,
-        stop: kill,
-        addJob: () => (answers() ? Promise.resolve() : new Promise(() => {})),
+        async stop() {
+          one.isStopped = true;
+          if (one.isKilled) throw new Error("it is stopping already");
+        },
+        addJob(...job: unknown[]) {
+          added.push(job);
+          return answers() ? Promise.resolve() : new Promise(() => {});
+        },
       } as unknown as Runner;
     },
   });
-  return { kept, made, ended: () => ended };
+  return { kept, made, added, lines, ended: () => ended };
 }
 
 t.test("a runner is kept as long as it shows signs of life", async (t) => {
@@ -55,7 +71,7 @@ t.test("a runner is kept as long as it shows signs of life", async (t) => {
 });
 
 t.test("a runner that stops or fails is replaced", async (t) => {
-  const { kept, made } = keep();
+  const { kept, made, lines } = keep();
   await kept.keepAlive();
   made[0]!.events.emit("pool:gracefulShutdown");
   await kept.keepAlive();
@@ -64,13 +80,50 @@ t.test("a runner that stops or fails is replaced", async (t) => {
   await sleep(0);
   await kept.keepAlive();
   t.equal(made.length, 3);
+  t.strictSame(lines, ["40 the job runner failed"]);
+});
+
+t.test("a start that fails is the caller's error, and the next call starts again", async (t) => {
+  let starts = 0;
+  const start = async () => {
+    starts += 1;
+    if (starts === 1) throw new Error("no database");
+  };
+  const { kept, added } = keep({ start });
+  await t.rejects(kept.addJob("mint", { batch_id: 1 }, {}), { message: "no database" });
+  await kept.addJob("mint", { batch_id: 2 }, { jobKey: "mint:2" });
+  t.strictSame([starts, added], [2, [["mint", { batch_id: 2 }, { jobKey: "mint:2" }]]]);
+});
+
+t.test("what an old runner still says does not concern its successor", async (t) => {
+  const { kept, made } = keep();
+  await kept.keepAlive();
+  kept.reconnect();
+  await kept.keepAlive();
+  made[0]!.events.emit("pool:gracefulShutdown");
+  made[0]!.fail(new Error("gone"));
+  await sleep(0);
+  await kept.keepAlive();
+  t.equal(made.length, 2);
+});
+
+t.test("stop stops the runner that works, and does not fail if there is none or it stops already", async (t) => {
+  const { kept, made } = keep();
+  await kept.stop();
+  t.equal(made.length, 0);
+  await kept.keepAlive();
+  await kept.stop();
+  t.strictSame([made[0]!.isStopped, made[0]!.isKilled], [true, false]);
+  made[0]!.isKilled = true;
+  await kept.stop();
 });
 
 t.test("a runner that goes silent is killed and replaced", async (t) => {
-  const { kept, made } = keep();
+  const { kept, made, lines } = keep();
   await kept.keepAlive();
   await sleep(150);
   await kept.keepAlive();
+  t.strictSame(lines, ["40 the job runner shows no sign of life; starting another one"]);
   t.equal(made.length, 2);
   t.strictSame(
     made.map(({ isKilled }) => isKilled),
