@@ -6,7 +6,7 @@ import { invalid, Problem } from "./problem.ts";
 // Refuses a body over the limit, declared or chunked, as soon as its size is known. Node discards what still arrives,
 // so that the caller can read the answer instead of seeing a reset connection.
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
+  if (Number(request.headers["content-length"]) > maxBytes) {
     request.resume();
     return Promise.reject(new Problem("PAYLOAD_TOO_LARGE"));
   }

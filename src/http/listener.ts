@@ -85,7 +85,7 @@ function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Re
   server.timeout = stalledAfterMs;
   // A client that sends `Expect: 100-continue` before a body that is too large gets its 413 at once.
   server.on("checkContinue", (request, response) => {
-    if (Number(request.headers["content-length"] ?? 0) <= limits.bodyBytes) response.writeContinue();
+    if (!(Number(request.headers["content-length"]) > limits.bodyBytes)) response.writeContinue();
     handle(request, response);
   });
   // HTTP allows a server to ignore any other expectation.

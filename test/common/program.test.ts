@@ -20,7 +20,7 @@ const head = `
   const ready = () => { setInterval(() => {}, 1_000); console.log("ready"); };
 `;
 
-type Line = { level: number; msg: string; err?: { name: string; message: string; stack: string } };
+type Line = { level: number; msg: string; duration_ms: number; err?: { name: string; message: string; stack: string } };
 type Ended = { code: number | null; lines: Line[]; said: string[]; stderr: string };
 
 // Runs a program. If there are signals, they are sent once it is ready, with pauses between them.
@@ -45,6 +45,9 @@ async function run(t: Test, code: string, signals: NodeJS.Signals[] = [], pauseM
     stderr,
   };
 }
+
+// Begins first, because it takes 9 s.
+const hanging = run(t, "onStop(forever, log); ready();", ["SIGTERM"]);
 
 t.test("a signal runs the handler once, and the program ends with exit code 0", async (t) => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
@@ -136,4 +139,13 @@ t.test("an old Node is told which one is needed", async (t) => {
   const stderr = text(program.stderr);
   t.equal(await exitCodeOf(program), 1);
   t.match(await stderr, /^Node 24 or newer is needed; this is v.*\. On Linux x64, npm ci installs one: .*\n$/);
+});
+
+t.test("a program that does not stop in order ends 9 s after the signal", async (t) => {
+  const { code, lines } = await hanging;
+  t.equal(code, 0);
+  t.match(lines, [{ level: 40, msg: "stopped before everything had ended", signal: "SIGTERM" }]);
+  const ms = lines[0]!.duration_ms;
+  // As long as docs/operate.md promises. A busy machine may be late.
+  t.ok(ms >= 8_900 && ms < 60_000, `${ms} ms`);
 });
