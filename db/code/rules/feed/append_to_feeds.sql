@@ -9,7 +9,6 @@ begin
   join core.tenant t on t.tenant_id = e.tenant_id
   cross join core.sequencer s
   where e.event_seq = any (p_seqs) and e.coupon_id is not null
-  order by 1, 2
   on conflict do nothing;
 
   with placed as (

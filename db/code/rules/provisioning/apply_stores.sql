@@ -40,7 +40,7 @@ begin
     on s.tenant_id = p_tenant_id
        and s.merchant_id = p_merchant_id
        and s.external_id = x.value ->> 'external_id'
-  cross join jsonb_array_elements_text(coalesce(x.value -> 'terminals', '[]')) t
+  cross join jsonb_array_elements_text(x.value -> 'terminals') t
   on conflict do nothing;
   get diagnostics v_rows = row_count;
   return v_changed + v_rows;

@@ -29,7 +29,7 @@ return (
       and exists (select from core.currency c where c.currency = p_wanted.currency)
     union all
     select format('merchants.%s', m.ordinality - 1), 'no such merchant in this tenant'
-    from jsonb_array_elements_text(coalesce(p_template -> 'merchants', '[]')) with ordinality m
+    from jsonb_array_elements_text(p_template -> 'merchants') with ordinality m
     where not exists (
       select
       from core.merchant x
