@@ -71,17 +71,16 @@ async function workOneDay(): Promise<void> {
   await sequence();
 }
 
-async function readViolated(): Promise<string[]> {
-  const rows = await psql.rows<{ law: string }>("select distinct law from report.invariants order by law");
-  return rows.map(({ law }) => law);
-}
+type Violation = { law: string; tenant: string; subject: string };
+const readViolations = () => psql.rows<Violation>("select law, tenant, subject from report.invariants");
+const lawsOf = (violations: Violation[]) => [...new Set(violations.map(({ law }) => law))].sort();
 
-// Returns the invariants that the corruption violates, and undoes it.
-async function corrupt(sql: string): Promise<string[]> {
+// Returns the violations that the corruption makes, and undoes it.
+async function corrupt(sql: string): Promise<Violation[]> {
   await psql.run("begin; set local session_replication_role = replica");
   try {
     await psql.run(sql);
-    return await readViolated();
+    return await readViolations();
   } finally {
     await psql.run("rollback");
   }
@@ -91,12 +90,37 @@ t.test("The service's own rows violate no invariant", async (t) => {
   t.strictSame([...(await psql.rows("select * from report.invariants"))], []);
 });
 
+// How the subject of an invariant is named in its violations.
+const subjects: [RegExp, RegExp][] = [
+  [/^batch /, /^bat_\w{26}$/],
+  [/^(expired or voided |used |voided )?coupon /, /^cpn_\w{26}$/],
+  [/^redemption has /, /^red_\w{26}$/],
+  [/^reversal /, /^rvs_\w{26}$/],
+  [/^((sequenced )?ledger entry|posting has) /, /^led_\w{26}$/],
+  [/^((sequenced |redemption )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
+  [/^feed (counts|positions) /, /^\d+$/],
+  [/^(days|open day|posting numbers|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
+  [/^recorded redemption /, /^test-/],
+];
+
 for (const { invariant, done, sql } of corruptions) {
   t.test(`"${invariant}" is violated when ${done}`, async (t) => {
-    const violated = await corrupt(sql);
-    t.ok(violated.includes(invariant), `violated: ${violated.join("; ")}`);
+    const violations = await corrupt(sql);
+    const found = violations.filter(({ law }) => law === invariant);
+    t.ok(found.length > 0, `violated: ${lawsOf(violations).join("; ")}`);
+    const [, subject] = subjects.find(([laws]) => laws.test(invariant))!;
+    for (const one of found) t.match(one, { tenant: /^ten_[ab]$/, subject });
   });
 }
+
+t.test("Each violation is a row, although two of them name the same subject", async (t) => {
+  const found = await corrupt(`delete from core.event e using core.batch b
+    where b.batch_id = e.batch_id and b.status = 'ALLOCATED' and b.tenant_id = 2`);
+  t.strictSame(
+    found.map(({ law, tenant }) => [law, tenant]),
+    [1, 2].map(() => ["batch has its events", "ten_b"]),
+  );
+});
 
 t.test("report.invariants unites every view of rules/invariant, and a corruption violates each of them", async (t) => {
   const views = await psql.rows<{ name: string; text: string }>(
@@ -149,5 +173,5 @@ t.test("The nightly self-check logs one error per violated invariant, or that al
     lines.find(({ law }) => law === invariant),
     { count: coupons!.count, example: /^ten_[ab] cpn_/ },
   );
-  t.equal(lines.length, (await readViolated()).length, "one line per invariant");
+  t.equal(lines.length, lawsOf(await readViolations()).length, "one line per invariant");
 });

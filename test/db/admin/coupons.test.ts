@@ -23,6 +23,12 @@ const query = async (code: string) =>
 // By index of the argument: tenants that do not have the coupon, and IDs that no coupon has.
 const unknown = { 0: ["ten_none", "ten_a2", "ten_b"], 1: ["cpn_none", "", `cpn_${"0".repeat(26)}`] };
 
+// As an administrator's voiding is shown: without a merchant and a caller.
+const byAdmin = (reason: string) => ({ merchant: null, caller: null, reason });
+const readVoiding = async (id: string) => ({
+  ...(await service.owner.rows("select merchant, caller, reason from report.voiding where coupon = $1", [id]))[0],
+});
+
 t.test("void_coupon voids an unused coupon, released or not", async (t) => {
   const { patch, isAudited, isRefused, refusesBadArguments } = patches;
   for (const isReleased of [true, false]) {
@@ -35,6 +41,7 @@ t.test("void_coupon voids an unused coupon, released or not", async (t) => {
       events: [{ type: "coupon.voided", party: "pty_a" }],
       amounts: [],
     });
+    t.strictSame(await readVoiding(id), byAdmin("misprinted"));
     t.equal((await query(code)).status, "VOIDED");
     await isRefused(t, "CP409", "void_coupon", "ten_a", id, "again");
   }
@@ -60,11 +67,13 @@ t.test("void_batch voids the unused coupons of a batch, released or not, and ski
     await letGo();
     t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 1, "the coupon that was held before");
     t.equal(await patch("void_batch", "ten_a", batch.id, "key stolen"), 0);
-    for (const id of [held, ...unused])
+    for (const id of [held, ...unused]) {
       t.match(await readCouponHistory(service.owner, id), {
         status: "VOIDED",
         events: [{ type: "coupon.voided", party: "pty_a" }],
       });
+      t.strictSame(await readVoiding(id), byAdmin("key stolen"));
+    }
     t.match(await readCouponHistory(service.owner, redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
     t.match(await readCouponHistory(service.owner, locked), { status: isReleased ? "LOCKED" : "VOIDED" });
   }

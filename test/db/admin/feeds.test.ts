@@ -1,7 +1,9 @@
 // The administrator's patches of webhooks and feeds: secrets, disabling, replays, and the note of a restore.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
 import { tenants } from "../../support/provisioning.ts";
+import { untilBlocked } from "../../support/race.ts";
 import type { Running } from "../../support/service.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
@@ -140,6 +142,24 @@ t.test("After note_restore, a cursor from after the restored moment skips no new
   await sequence();
   t.equal((await pull("ak_a", after.next_cursor)).events.length, 1);
   t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
+});
+
+t.test("A step of the sequencer does nothing beside a note_restore, and a note_restore waits for a step", async (t) => {
+  await sequence();
+  await redeem();
+  const psql = openSession(service.address, { name: "coupon test", role: "coupon_admin" });
+  const worker = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => Promise.all([psql.end(), worker.end()]));
+  const step = async () => ({ ...(await worker.rows("select * from jobs.sequence_events(10)"))[0] });
+  await worker.run("set lock_timeout = '3s'");
+  await psql.run("begin; select admin.note_restore('still open')");
+  t.strictSame(await step(), { sequenced: 0, is_drained: false });
+  await psql.run("rollback");
+  await worker.run("begin");
+  t.match(await step(), { is_drained: true });
+  const note = psql.run("select admin.note_restore('after the step')");
+  await untilBlocked(service, 1).finally(() => worker.run("commit"));
+  await note;
 });
 
 t.test("A second note_restore raises the positions again, even if the clock has been set back", async (t) => {

@@ -1,5 +1,6 @@
 // Business days of owners whose books are at different days, although their rows have the same keys.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { daySeconds, noonOffset, setZone, zoneOf } from "../../support/business-days.ts";
 import { postOk } from "../../support/client.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
@@ -168,3 +169,37 @@ t.test("The book of a new tenant begins on its own day, and its only distributor
   }
   t.strictSame(books.errors, []);
 });
+
+t.test(
+  "Statements are listed by tenant, distributor and date, and a page continues where the last one ended",
+  async (t) => {
+    const session = openSession(owners.service.address, { name: "coupon test", role: "coupon_admin" });
+    t.teardown(() => session.end());
+    // An index would return them in order.
+    await session.run("set enable_indexscan = off; set enable_bitmapscan = off");
+    type Listed = { tenant_id: number; distributor_id: number; day: string };
+    const list = (after: Listed, limit: number) =>
+      session.rows<Listed>(
+        `select tenant_id, distributor_id, business_date::text as day
+       from admin.list_statements($1, $2, $3::text::date, $4)`,
+        [after.tenant_id, after.distributor_id, after.day, limit],
+      );
+    const start = { tenant_id: 0, distributor_id: 0, day: "2000-01-01" };
+    const all = [...(await list(start, 100))];
+    const order = ({ tenant_id, distributor_id, day }: Listed) =>
+      tenant_id * 1e6 + distributor_id * 1e3 + (day === tomorrow ? 1 : 0);
+    t.strictSame(
+      all,
+      all.toSorted((one, other) => order(one) - order(other)),
+    );
+    t.equal(new Set(all.map(({ tenant_id }) => tenant_id)).size, 5);
+    t.ok(all.some(({ day }) => day === tomorrow));
+    const paged: Listed[] = [];
+    for (const one of all) {
+      const [next] = await list(paged.at(-1) ?? start, 1);
+      t.strictSame(next, one);
+      paged.push(one);
+    }
+    t.strictSame([...(await list(all.at(-1)!, 1))], []);
+  },
+);

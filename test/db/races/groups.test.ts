@@ -10,8 +10,10 @@ let stock: Stock;
 let till: Awaited<ReturnType<typeof openTill>>;
 t.before(async () => {
   service = await startService(t);
-  stock = await makeStock(service, { again: 30, once: 0 });
+  stock = await makeStock(service, { again: 45, once: 0 });
   till = await openTill(service);
+  // A call that waits instead of being handed back fails.
+  await till.session.run("set lock_timeout = '3s'");
   t.teardown(() => till.session.end());
 });
 
@@ -134,6 +136,38 @@ t.test(
     t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
   },
 );
+
+t.test("A call on a row that a psql session holds is handed back, and calls on other rows are answered", async (t) => {
+  const a = service.as("ak_a");
+  const parties = ["pty_held", "pty_free"].map((id) => ({ id, name: id, webhook: { url: "https://example.com" } }));
+  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
+  const orderBatch = () => service.makeBatch(a, "tpl_again", 1, { isReleased: false });
+  const callsOn = (coupons: string[], batch: string, party: string) => [
+    redeem(coupons[0]!),
+    { ...redeem(coupons[1]!), operation: "lock" },
+    { ...redeem(coupons[2]!), operation: "void" },
+    { operation: "cancel", args: { coupon: coupons[3]!, lock_request_id: "comes later" } },
+    { operation: "confirm", args: { coupon: coupons[4]!, merchant, lock_request_id: "no lock" } },
+    { operation: "allocate_batch", args: { batch } },
+    { operation: "test_webhook", args: { party, event_type: "coupon.voided" } },
+    { operation: "replay_events", args: { party, from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z" } },
+  ];
+  const couponsOf = () => Array.from({ length: 5 }, nextCoupon);
+  const [heldCoupons, heldBatch] = [couponsOf(), (await orderBatch()).id];
+  const heldCalls = callsOn(heldCoupons, heldBatch, "pty_held");
+  const freeCalls = callsOn(couponsOf(), (await orderBatch()).id, "pty_free");
+  const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => psql.end());
+  await psql.run("begin");
+  await psql.rows("select from core.coupon where lookup_hash = any ($1::text[]::uuid[]) for update", [heldCoupons]);
+  await psql.rows("select from core.batch where external_id = $1 for update", [heldBatch]);
+  await psql.run(`select from core.webhook join core.party using (tenant_id, party_id)
+                  where external_id = 'pty_held' for update of webhook`);
+  const done = [200, 200, 200, "LOCK_NOT_FOUND", "LOCK_NOT_FOUND", 200, 200, 200];
+  t.strictSame(await answers([...heldCalls, ...freeCalls]), [...heldCalls.map(() => handedBack), ...done]);
+  await psql.run("rollback");
+  t.strictSame(await answers(heldCalls), done);
+});
 
 t.test("An error rolls back the whole group", async (t) => {
   const coupon = nextCoupon();

@@ -2,7 +2,7 @@
 import t, { type Test } from "tap";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether, untilBlocked } from "../../support/race.ts";
-import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
+import { allAgree, type Coupon, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { isReplay } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
@@ -111,6 +111,24 @@ race("Two requests with request_id and idempotency-key swapped do not deadlock",
   };
   await bothWait().finally(() => end("rollback"));
   t.strictSame(countOutcomes(await Promise.all(answers)), { 200: 2 });
+});
+
+race("A name is claimed whether it sorts before or after the other name of its call", async (t) => {
+  for (const isRequestId of [true, false]) {
+    const [low, shared, high] = [newRequestId(), newRequestId(), newRequestId()].sort() as [string, string, string];
+    const [held, other] = (await fixture.makeCoupons(2)) as [Coupon, Coupon];
+    const redeem = (coupon: Coupon, name: string) => () =>
+      fixture.a.post(
+        "/v1/coupons/redeem",
+        { request_id: isRequestId ? shared : name, coupon: coupon.code, merchant },
+        { idempotencyKey: isRequestId ? name : shared },
+      );
+    const calls = [redeem(held, high), redeem(other, low)];
+    const [first, second] = await sendInTurn(fixture.service, held.id, calls);
+    t.equal(first!.status, 200);
+    t.match(second, { status: 422, json: { code: "IDEMPOTENCY_KEY_REUSED" } });
+    t.match(await readCouponHistory(fixture.service.owner, other.id), { status: "ISSUED", redemptions: [] });
+  }
 });
 
 race("A batch create sent 20 times at once makes one batch", async (t) => {
