@@ -7,6 +7,7 @@ export const settingTexts = {
   BENCH_ROUNDS: "rounds of each compared program (5; 3 without NAME)",
   BENCH_COUPONS: "coupons minted before the rounds (300000)",
   BENCH_COUNTED: "instructions: groups, calls and steps that are counted (20)",
+  BENCH_KINDS: "instructions: what is counted (group,alone,event)",
   BENCH_MINT: "mint: coupons of the batches (10000,100000)",
   BENCH_EXPIRE: "expire: coupons that are due at once (200000; 20000 without NAME)",
   BENCH_EVENTS: "feed and webhooks: events (100000; 20000 without NAME)",
@@ -31,6 +32,9 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
   const [scaleSmall, scaleLarge, ...more] = counts("BENCH_SCALE", "100000,10000000");
   if (scaleLarge === undefined || more.length > 0)
     throw new Error("BENCH_SCALE must be two numbers such as 100000,10000000");
+  const kinds = (read("BENCH_KINDS") ?? "group,alone,event").split(",");
+  if (!kinds.every((kind) => ["group", "alone", "event"].includes(kind)))
+    throw new Error("BENCH_KINDS must be some of group,alone,event");
   return {
     databaseUrl: read("BENCH_DATABASE_URL"),
     resultsFile: read("BENCH_RESULTS") ?? path.join(import.meta.dirname, "results.json"),
@@ -38,6 +42,7 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
     rounds: count("BENCH_ROUNDS", isShort ? 3 : 5),
     coupons: count("BENCH_COUPONS", 300_000),
     countedCount: count("BENCH_COUNTED", 20),
+    kinds,
     mintCounts: counts("BENCH_MINT", "10000,100000"),
     expireCount: count("BENCH_EXPIRE", isShort ? 20_000 : 200_000),
     eventCount: count("BENCH_EVENTS", isShort ? 20_000 : 100_000),
