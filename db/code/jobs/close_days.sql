@@ -46,7 +46,7 @@ begin
       from core.ledger_book b
       join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
     where d.business_date is not null
-    order by d.business_date, d.tenant_id, d.party_id
+    order by d.business_date
     limit p_limit
   loop
     perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);

@@ -9,7 +9,7 @@ begin atomic
   from core.statement s
   where s.ready_at is null
   group by s.tenant_id, s.distributor_id
-  order by 3, 1, 2
+  order by 3
   limit p_limit;
 end;
 comment on function jobs.list_due_statements(int) is
