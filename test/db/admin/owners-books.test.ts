@@ -57,6 +57,9 @@ t.test("In Variant A the list of a tenant waits for the distributors of this ten
     [date, "pty_d2"],
   ];
   for (const party of ["pty_d1", "pty_d2"]) await endDay("ten_a1", party);
+  const closeOne = async () =>
+    (await service.owner.rows<{ count: number }>("select jobs.close_days(1) as count"))[0]!.count;
+  t.strictSame([await closeOne(), await closeOne(), await closeOne()], [1, 1, 0]);
   await books.close();
   t.strictSame([await listStatements("ak_a1_m1"), await listStatements("ak_a2_m1")], [both, []]);
   await endDay("ten_a2", "pty_d1");

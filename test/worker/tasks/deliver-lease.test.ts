@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import t from "tap";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
-import { createDeliverer } from "../../../src/worker/tasks/deliver.ts";
+import { createDeliverer, type Subscriber } from "../../../src/worker/tasks/deliver.ts";
+import { passWhileWaiting } from "../../support/race.ts";
 import { hang, startReceiver, status } from "../../support/receiver.ts";
 import {
   findSubscriber,
@@ -10,6 +11,7 @@ import {
   openWorker,
   startDeliverer,
   subscribe,
+  type Subscribed,
   tenant,
 } from "../../support/subscribers.ts";
 import { createStubLog } from "../../support/stub.ts";
@@ -45,12 +47,39 @@ t.test("two workers drain 2,000 events after an outage, each event once, never m
   t.ok(Math.max(...strayed) < 32, `at most ${Math.max(...strayed)} places out of order`);
 });
 
+const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
+
+/** Records a failed attempt, as a worker does that holds the lease or has lost it. */
+function recordFailure(fixture: Subscribed, { tenant_id, party_id }: Subscriber, holder: string, delivery: object) {
+  const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
+  return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
+    tenant_id,
+    party_id,
+    holder,
+    JSON.stringify([{ ...delivery, duration_ms: 1, ...outcome }]),
+  ]);
+}
+
+t.test("a record that waits while another worker takes the lease changes nothing", async (t) => {
+  const fixture = await subscribe(t, ["http://127.0.0.1:1"]);
+  const subscriber = await findSubscriber(fixture, "pty_s1");
+  const { tenant_id, party_id } = subscriber;
+  const [event] = await fixture.happen("pty_s1", 1);
+  const holder = randomUUID();
+  const [claimed] = await fixture.worker.rows<object>(claim, [tenant_id, party_id, fixture.session.number, holder]);
+  const taken = {
+    hold: "select from core.webhook where party_id = $1 for update",
+    change: "update core.webhook set holder = gen_random_uuid() where party_id = $1",
+  };
+  await passWhileWaiting(fixture.service, taken, party_id, () => recordFailure(fixture, subscriber, holder, claimed!));
+  t.match(await listDeliveries(fixture), [{ event, attempt_count: 0 }]);
+});
+
 t.test("a lease keeps other workers away until it ends; a late record then changes nothing", async (t) => {
   const receiver = await startReceiver(t, hang);
   const fixture = await subscribe(t, [receiver.url]);
   const subscriber = await findSubscriber(fixture, "pty_s1");
   const [event] = await fixture.happen("pty_s1", 1);
-  const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
   const dead = randomUUID();
   const [claimed] = await fixture.worker.rows<{ event_id: string; attempt: number }>(claim, [
     subscriber.tenant_id,
@@ -58,16 +87,6 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
     fixture.session.number,
     dead,
   ]);
-  const recordFailure = (attempt: number) => {
-    const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
-    const results = [{ event_id: claimed!.event_id, attempt, duration_ms: 1, ...outcome }];
-    return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
-      subscriber.tenant_id,
-      subscriber.party_id,
-      dead,
-      JSON.stringify(results),
-    ]);
-  };
   const deliverer = startDeliverer(fixture, fixture.worker);
   t.equal((await deliverer.listDue()).length, 0);
   await deliverer.deliver(subscriber);
@@ -84,11 +103,11 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
   await deliverer.drain();
   const [before] = await listDeliveries(fixture);
   t.match(before, { event, attempt_count: 1, last_error: "HTTP 500" });
-  await recordFailure(claimed!.attempt);
+  await recordFailure(fixture, subscriber, dead, claimed!);
   t.match(await listDeliveries(fixture), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
 
   await fixture.service.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [tenant]);
-  await recordFailure(2);
+  await recordFailure(fixture, subscriber, dead, { ...claimed!, attempt: 2 });
   t.match(
     await listDeliveries(fixture),
     [{ status: "PARKED", last_error: "disabled: test" }],

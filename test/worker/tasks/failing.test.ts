@@ -66,3 +66,37 @@ t.test("a sequencer that does not get the lock takes one step and leaves", async
   t.strictSame(calls, { sequence_events: 1 });
   await other.run("rollback");
 });
+
+t.test(
+  "a summary that leaves out an entry is refused, and so are files that differ from their statement",
+  async (t) => {
+    const { service, books, parties, end } = await startStatementFixture(t, 1);
+    await end(parties[0]!);
+    await books.sequence();
+    await books.closer.closeDays();
+    const psql = openSession(service.address, { name: "psql" });
+    t.teardown(() => psql.end());
+    await psql.run("set session_replication_role = replica");
+    const [{ date, ...key }] = (await psql.rows<{ tenant_id: number; distributor_id: number; date: string }>(
+      "select tenant_id, distributor_id, business_date::text as date from core.statement",
+    )) as [{ tenant_id: number; distributor_id: number; date: string }];
+    const day = [key.tenant_id, key.distributor_id, date];
+
+    const summarize = () => psql.rows("select jobs.summarize_statement($1, $2, $3::text::date)", day);
+    await psql.run("update core.statement set entry_count = 4");
+    await t.rejects(summarize(), { message: `the summary of ${date} has 3 entries, its statement has 4` });
+    await psql.run("update core.statement set entry_count = 3");
+    await summarize();
+
+    const finish = async (rows: number, detail: string, summary: string) => {
+      const call = "select jobs.finish_statement($1, $2, $3::text::date, $4, 10, $5, 1, 10, $6) as done";
+      return (await psql.rows<{ done: boolean }>(call, [...day, rows, detail, summary]))[0]!.done;
+    };
+    const differ = { message: `the files of ${date} do not match their statement` };
+    for (const rows of [2, 4]) await t.rejects(finish(rows, "one", "other"), differ);
+    t.equal(await finish(3, "one", "other"), true);
+    t.equal(await finish(3, "one", "other"), false, "it is ready already");
+    await t.rejects(finish(3, "another", "other"), differ);
+    await t.rejects(finish(3, "one", "another"), differ);
+  },
+);
