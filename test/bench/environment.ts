@@ -7,10 +7,12 @@ import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
-import { client, postOk } from "../support/client.ts";
+import { postOk } from "../support/client.ts";
 import { startLoggedProgram } from "../support/logged-program.ts";
+import { createClient } from "../support/signing-client.ts";
 import { environmentOf } from "../support/program.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { noteCredentials } from "../support/watch-answers.ts";
 import { createCouponPool, openBatch, type CouponPool } from "./coupon-pool.ts";
 import { checkInvariants } from "./invariants.ts";
 import type { Measured } from "./measure.ts";
@@ -74,7 +76,9 @@ export async function joinEnvironment(parts: Parts): Promise<Environment> {
   const owner = connect(address, { name: "coupon bench", role: "coupon_owner", max: 2 });
   const monitor = connect(address, { name: "coupon bench monitor", max: 1 });
   const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
-  await apply(admin, keys, tenantDocument(subscribers));
+  const tenants = tenantDocument(subscribers);
+  noteCredentials(tenants);
+  await apply(admin, keys, tenants);
   await admin.end();
   const [caller] = await owner.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential($1)",
@@ -113,7 +117,7 @@ export async function joinEnvironment(parts: Parts): Promise<Environment> {
 }
 
 function createBatches(owner: Database, url: string): Pick<Environment, "submit" | "untilMinted" | "release"> {
-  const by = client({ url, accessKey, secret });
+  const by = createClient({ url, accessKey, secret });
   let count = 0;
   const post = (path: string, body: object) => postOk(by, path, { request_id: `environment-${(count += 1)}`, ...body });
   return {

@@ -2,7 +2,7 @@
 // answer.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Reply } from "../support/client.ts";
-import { client } from "../support/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { pathOf } from "../support/path-of.ts";
 import { secretOf } from "../support/tenant-document.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -83,7 +83,7 @@ export function createClients(parts: Parts): Clients {
 function createSender({ url, history }: Parts): (entry: Entry) => Promise<Attempt> {
   const clients = new Map<string, Client>();
   const clientOf = (accessKey: string): Client => {
-    const known = clients.get(accessKey) ?? client({ url, accessKey, secret: secretOf(accessKey) });
+    const known = clients.get(accessKey) ?? createClient({ url, accessKey, secret: secretOf(accessKey) });
     clients.set(accessKey, known);
     return known;
   };

@@ -10,13 +10,14 @@ import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import { client, type Reply } from "../support/client.ts";
+import { createClient, type Reply } from "../support/signing-client.ts";
 import { findFreePort } from "../support/listen.ts";
 import { environmentOf } from "../support/program.ts";
 import { secretOf } from "../support/tenant-document.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import type { Pools } from "./clients.ts";
 import { startProxy, type Proxy } from "../support/proxy.ts";
+import { noteCredentials } from "../support/watch-answers.ts";
 import { startReceiver, type Receiver } from "./receiver.ts";
 import { makeServer, type DatabaseServer } from "./server.ts";
 import { supervise, type Supervised } from "./supervisor.ts";
@@ -81,7 +82,9 @@ async function startParts(
   atEnd(receiver.stop);
   const masterKeyText = randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
-  await apply(owner, keys, tenantDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
+  const tenants = tenantDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null);
+  noteCredentials(tenants);
+  await apply(owner, keys, tenants);
   const programs = await startPrograms(server, masterKeyText, atEnd);
 
   const { submit, makePools } = createBatches(programs.url, owner, keys);
@@ -120,7 +123,7 @@ function createBatches(url: string, owner: Database, keys: MasterKeys) {
   // Repeats a call that was answered 503, as clients do.
   const post = (accessKey: string, path: string, values: object) => {
     const body = { request_id: `s-${(count += 1)}`, ...values };
-    const by = client({ url, accessKey, secret: secretOf(accessKey) });
+    const by = createClient({ url, accessKey, secret: secretOf(accessKey) });
     const tryIt = async () => {
       const { status, json, text } = await by.post(path, body);
       if (status !== 200 && status !== 503) throw new Error(`${path}: ${text}`);
@@ -164,7 +167,7 @@ async function prepareDatabase(owner: Database, smallDisk: string | null): Promi
 // Continues from its cursor after every error, and never reads a page twice.
 async function readFeed(url: string, variant: Variant, events: string[], stopping: AbortSignal): Promise<void> {
   const accessKey = tenants[variant].reader;
-  const reader = client({ url, accessKey, secret: secretOf(accessKey) });
+  const reader = createClient({ url, accessKey, secret: secretOf(accessKey) });
   let cursor: string | null = null;
   while (!stopping.aborted) {
     const target: string = `/v1/events?limit=1000${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`;

@@ -4,7 +4,7 @@ import type { Applied } from "../../src/commands/apply.ts";
 import { open, webhookPurpose } from "../../src/crypto/seal.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { acme, stored } from "../support/applying.ts";
-import { client } from "../support/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { document } from "../support/provisioning.ts";
 
 t.test("a generated secret is shown once and signs; applying the file again changes nothing", async (t) => {
@@ -16,7 +16,7 @@ t.test("a generated secret is shown once and signs; applying the file again chan
   t.match(webhook, { tenant: "ten_acme", party: "pty_maker", secret: /^whsec_/ });
   const [sealed] = await service.owner.rows<{ sealed_secret: Uint8Array }>("select sealed_secret from core.webhook");
   t.equal(open(service.keys, webhookPurpose("ten_acme", "pty_maker"), sealed!.sealed_secret), webhook!.secret);
-  const caller = client({ url: service.url, accessKey: "ak_acme", secret: credential!.secret });
+  const caller = createClient({ url: service.url, accessKey: "ak_acme", secret: credential!.secret });
   const created = await caller.post("/v1/batches", { request_id: newRequestId(), template: "tpl_1", total_count: 1 });
   t.equal(created.status, 200, created.text);
 
@@ -62,7 +62,7 @@ t.test("a secret given later replaces the generated one", async (t) => {
   t.match(await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] })), {
     changed: 1,
   });
-  const answer = await client({ url: service.url, accessKey: "ak_acme", secret }).get("/v1/batches/bat_none");
+  const answer = await createClient({ url: service.url, accessKey: "ak_acme", secret }).get("/v1/batches/bat_none");
   t.match(answer.json, { code: "NOT_FOUND" });
 });
 

@@ -6,6 +6,7 @@ import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Database } from "../../src/database/types.ts";
 import { zoneOf } from "../support/business-days.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { noteCredentials } from "../support/watch-answers.ts";
 
 export type Example = { batch: string; coupon: string; redemption: string; event: string };
 export type ExampleFile = { tenants: Record<string, unknown>[] };
@@ -34,12 +35,14 @@ async function call(client: Client, target: string, body: object): Promise<Recor
 
 // The tenant of the example file, with a credential of our own beside those of the file.
 export async function applyExample({ admin, keys }: Docs, file: ExampleFile): Promise<void> {
-  await apply(admin, keys, file);
   const [tenant] = file.tenants;
   const { id, name, variant, amount_unit } = tenant!;
   const credentials = [{ access_key: "ak_docs_maker", secret: acmeSecret, party: "pty_maker" }];
   const merchants = [{ id: "mch_docs", name: "Of the test", party: "pty_maker" }];
-  await apply(admin, keys, { tenants: [{ id, name, variant, amount_unit, merchants, credentials }] });
+  for (const each of [file, { tenants: [{ id, name, variant, amount_unit, merchants, credentials }] }]) {
+    noteCredentials(each);
+    await apply(admin, keys, each);
+  }
 }
 
 // A released batch and one of its coupons; `tenant` is ten_demoa or ten_acme.

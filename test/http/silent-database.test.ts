@@ -4,7 +4,7 @@ import { defaultLimits } from "../../src/common/config.ts";
 import { createLog } from "../../src/common/log.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
-import { client } from "../support/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startService } from "../support/service.ts";
@@ -24,7 +24,7 @@ t.test("calls are served again within 5 s, three times in a row, and a hanging c
     await stop();
     await proxy.stop();
   });
-  const till = client({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
   const call = async () => (await till.get("/v1/batches/bat_none")).status;
   for (let times = 0; times < 3; times += 1) {
     t.equal(await call(), 404);

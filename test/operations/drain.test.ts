@@ -3,7 +3,7 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { client } from "../support/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { findFreePort } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
 import { startService, type Running } from "../support/service.ts";
@@ -28,7 +28,7 @@ async function startServe(service: Running, port: number): Promise<ChildProcessW
 
 // The client's connections are kept alive: it opens a new one only when the last was closed.
 async function keepCalling(url: string, name: string, tally: Tally): Promise<void> {
-  const till = client({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
   for (let number = 1; !tally.isOver; number += 1) {
     const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
     try {

@@ -7,7 +7,8 @@ import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
-import { client, sendPlain, type Client } from "../support/client.ts";
+import { sendPlain } from "../support/client.ts";
+import { createClient, type Client } from "../support/signing-client.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, hasEnded, spawnProgram } from "../support/program.ts";
@@ -174,7 +175,7 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   const site = await startSite(t);
   const receiver = await startReceiver(t);
   const service = await provision(t, site, receiver);
-  const by = client({ url: site.url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const by = createClient({ url: site.url, accessKey: "ak_a", secret: secretOf("ak_a") });
   const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 3_000);
   const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [site.url], count: 4, pauseMs: 20 });
   await tills.until(100);

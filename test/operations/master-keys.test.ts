@@ -9,7 +9,8 @@ import t, { type Test } from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
-import { client, postOk, sendPlain } from "../support/client.ts";
+import { postOk, sendPlain } from "../support/client.ts";
+import { createClient } from "../support/signing-client.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted, type Result } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -41,7 +42,7 @@ async function run(t: Test, name: string, env: Record<string, string>, args: str
 }
 
 async function submit(url: string, count: number): Promise<string> {
-  const by = client({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const by = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
   const body = { request_id: newRequestId(), template: "tpl_fixed", total_count: count };
   return (await postOk(by, "/v1/batches", body)).batch.external_id as string;
 }
@@ -195,7 +196,7 @@ t.test("a rotation: programs with the old list keep working beside programs with
 
   const codes = (await Array.fromAsync(exportCodes(service.admin, service.keys, first!, true))).flat();
   for (const [index, { url }] of [old, rotated].entries()) {
-    const by = client({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+    const by = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
     await postOk(by, "/v1/coupons/query", { coupon: codes[index]!.code, merchant: "mch_a" });
   }
   t.match(await run(t, "codes", newEnv, [later[0]!, "--unreleased"]), { code: 0, stdout: /,2\w{15}\n/ });

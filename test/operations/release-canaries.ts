@@ -6,7 +6,8 @@ import { createInterface } from "node:readline";
 import t from "tap";
 import { connect } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
-import { client, sendPlain, type Client, type Reply } from "../support/client.ts";
+import { sendPlain } from "../support/client.ts";
+import { createClient, type Client, type Reply } from "../support/signing-client.ts";
 import { environmentOf, exitCodeOf, runProgram, spawnProgram } from "../support/program.ts";
 import { searchFor, type Search } from "../support/search.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -57,7 +58,7 @@ export async function releaseCanaries(): Promise<Canaries> {
     untilLogged(programs.work.program, "working"),
   ]);
   const { url, metrics_url: serveMetrics } = served;
-  const as = (accessKey: string) => client({ url, accessKey, secret: secretOf(accessKey) });
+  const as = (accessKey: string) => createClient({ url, accessKey, secret: secretOf(accessKey) });
   const codes = await useCodes(service, as("ak_a"), as("ak_a_stranger"), answers, output);
   for (const metricsUrl of [serveMetrics, worked.metrics_url]) {
     const { text } = await sendPlain(metricsUrl, "GET", "/metrics");

@@ -41,6 +41,24 @@ export const descriptionGuards: Sabotage[] = [
     tests: ["test/db/api/states.test.ts"],
   },
   {
+    name: "a field that the API description lacks, in the answers of a program to curl and Python",
+    edits: [
+      edit("db/code/rules/redemption/perform_redemptions.sql", `',"lock_expires_at"`, `',"secret":1,"lock_expires_at"`),
+    ],
+    tests: ["test/docs/coupon-life.test.ts"],
+  },
+  {
+    name: "a field that the API description lacks, in the answer to input that is not HTTP",
+    edits: [
+      edit(
+        "src/http/listener.ts",
+        "const { body } = toAnswer(problem, requestId);",
+        "const body = JSON.stringify({ ...JSON.parse(toAnswer(problem, requestId).body), extra: 1 });",
+      ),
+    ],
+    tests: ["test/http/routing.test.ts"],
+  },
+  {
     name: "an error code that the API description lacks",
     edits: [edit("db/code/rules/redemption/check_lock.sql", "'LOCK_NOT_FOUND'", "'COUPON_VOIDED'")],
     tests: ["test/db/api/states.test.ts"],

@@ -8,26 +8,31 @@ import formats from "ajv-formats";
 import type { Variant } from "../../src/gate/gate.ts";
 import { splitTarget } from "../../src/http/router.ts";
 import { root } from "./copy.ts";
+import type { Answered } from "./watch-servers.ts";
 
 type Json = Record<string, any>;
-export type Answered = {
-  /** Null: what arrived was no HTTP request. */
-  request: { method: string; target: string } | null;
-  status: number;
-  headers: Record<string, unknown>;
-  text: string;
-};
+/** The text of the document of each variant. */
+export type Documents = Record<Variant, string>;
 type Described = { document: Json; validate(pointer: string, value: unknown): string | null };
 
-const described: Partial<Record<Variant, Described>> = {};
+const loaded = new Map<string, Described>();
+let ownDocuments: Documents | null = null;
 
-export function readDescription(variant: Variant): Described {
-  return (described[variant] ??= load(variant));
+/** Of this checkout, or of a copy, which may be another version. */
+export function readDocuments(folder = root): Documents {
+  const read = (name: string) => readFileSync(path.join(folder, `docs/openapi/${name}.json`), "utf8");
+  return { A: read("a"), B: read("b") };
 }
 
-function load(variant: Variant): Described {
-  const file = path.join(root, `docs/openapi/${variant.toLowerCase()}.json`);
-  const document = close(JSON.parse(readFileSync(file, "utf8"))) as Json;
+export function readDescription(variant: Variant, documents = (ownDocuments ??= readDocuments())): Described {
+  const text = documents[variant];
+  let described = loaded.get(text);
+  if (described === undefined) loaded.set(text, (described = load(text)));
+  return described;
+}
+
+function load(text: string): Described {
+  const document = close(JSON.parse(text)) as Json;
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
   ajv.addSchema(document, "api");
@@ -50,9 +55,9 @@ function close(value: unknown): unknown {
 }
 
 /** What is wrong with an answer; null: nothing. A variant of null is not known, so either will do. */
-export function findUndescribed(variant: Variant | null, answered: Answered): string | null {
-  if (variant !== null) return check(readDescription(variant), answered);
-  return check(readDescription("A"), answered) && check(readDescription("B"), answered);
+export function findUndescribed(variant: Variant | null, answered: Answered, documents?: Documents): string | null {
+  if (variant !== null) return check(readDescription(variant, documents), answered);
+  return check(readDescription("A", documents), answered) && check(readDescription("B", documents), answered);
 }
 
 function check({ document, validate }: Described, { request, status, headers, text }: Answered): string | null {
@@ -71,8 +76,17 @@ function check({ document, validate }: Described, { request, status, headers, te
   const type = Object.keys(content).find((each) => String(headers["content-type"]).startsWith(each));
   if (type === undefined) return fail(`not ${Object.keys(content).join(" or ")}`);
   if (type !== "application/json") return null;
-  const wrong = validate(`${pointer}/content/application~1json/schema`, JSON.parse(text));
+  const value = parse(text);
+  const wrong = value === undefined ? "not JSON" : validate(`${pointer}/content/application~1json/schema`, value);
   return wrong === null ? null : fail(wrong);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 type Pointer = (status: number) => string;

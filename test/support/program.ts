@@ -7,6 +7,7 @@ import { formatUrl } from "../../src/common/database-address.ts";
 import { root } from "./copy.ts";
 import type { Running } from "./service.ts";
 import { waitFor } from "./wait-until.ts";
+import { watchProgram } from "./watch-answers.ts";
 
 export type Result = { code: number | null; stdout: string; stderr: string };
 export type Database = Pick<Running, "address" | "masterKeyText">;
@@ -20,19 +21,22 @@ export type SpawnOptions = {
   stdio?: StdioOptions;
 };
 
-// Every other function that starts a program uses this one. The environment is only what is given, PATH, and the folder
-// where `npm run mutate` looks for the lines that ran.
+// Every other function that starts a program uses this one. The environment is only what is given, PATH, the folder
+// where `npm run mutate` looks for the lines that ran, and what watches the answers of the program.
 export function spawnProgram(
   name: string,
   { folder = root, flags = [], args = [], env, stdio = "pipe" }: SpawnOptions,
 ): ChildProcess {
   const [file, ...given] = commandOf(folder, name);
+  const watch = watchProgram(name, folder);
+  const nodeOptions = [...flags, ...watch.flags].join(" ");
   return spawn(file!, [...given, ...args], {
     cwd: folder,
     env: {
       PATH: process.env["PATH"],
       NODE_V8_COVERAGE: process.env["NODE_V8_COVERAGE"],
-      ...(flags.length > 0 && { NODE_OPTIONS: flags.join(" ") }),
+      ...(nodeOptions !== "" && { NODE_OPTIONS: nodeOptions }),
+      ...watch.env,
       ...env,
     },
     stdio,

@@ -76,9 +76,11 @@ async function runTap(run: { prefix: string; template: string; server: Address }
 function summarize(results: string, status: number): string {
   const lines = results.split("\n");
   const count = (pattern: RegExp): number => lines.filter((line) => pattern.test(line)).length;
+  // watch-answers.ts writes them when tap's reporter has already shown the file.
+  const undescribed = lines.filter((line) => line.includes(" - not in docs/openapi: ")).map((line) => line.trim());
   const passed = count(/^ +ok \d+ - .* # time=/);
   // A file that fails without a failed test crashed or timed out.
   const failed = Math.max(count(/^ +not ok \d+ - .* # time=/), count(/^not ok /), status === 0 ? 0 : 1);
   const skipped = count(/^ +ok \d+ - .* # SKIP/);
-  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+  return [...undescribed, `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`].join("\n");
 }

@@ -15,11 +15,12 @@ import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
-import { client, closeIdleConnections, type Client } from "./client.ts";
+import { closeIdleConnections } from "./client.ts";
+import { createClient, type Client } from "./signing-client.ts";
 import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
 import { waitUntil } from "./wait-until.ts";
-import { noteCredentials, watchAnswers } from "./watch-answers.ts";
+import { noteCredentials } from "./watch-answers.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
 export type Running = {
@@ -81,7 +82,7 @@ export async function startService(
   if (file !== null) await apply(admin, keys, file);
   const serveLog = createLog("info", lines);
   const limits = { ...defaultLimits, ...limited };
-  const listening = watchAnswers(t, await listen({ host: "127.0.0.1", port: 0, limits }, serveLog));
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, serveLog);
   const service = await serve({ address, keys, limits, listening, log: serveLog, metrics: options.metrics ?? null });
   t.teardown(async () => {
     closeIdleConnections();
@@ -101,7 +102,7 @@ export async function startService(
     await waitUntil("every batch to be minted", isOver, { everyMs: 0, withinMs: 600_000 });
   }
 
-  const as = (accessKey: string) => client({ url: service.url, accessKey, secret: secretOf(accessKey) });
+  const as = (accessKey: string) => createClient({ url: service.url, accessKey, secret: secretOf(accessKey) });
   return {
     url: service.url,
     address,

@@ -1,7 +1,7 @@
 // Tills that keep working whatever happens to the service, and record every answer.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Reply } from "./client.ts";
-import { client } from "./client.ts";
+import { createClient } from "./signing-client.ts";
 import { secretOf } from "./provisioning.ts";
 import { newRequestId } from "./service.ts";
 import { waitUntil } from "./wait-until.ts";
@@ -81,7 +81,7 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
 
   async function send([url, ...others]: string[], path: string, body: object): Promise<Reply> {
     try {
-      return await client({ url: url!, accessKey, secret: secretOf(accessKey) }).post(path, body);
+      return await createClient({ url: url!, accessKey, secret: secretOf(accessKey) }).post(path, body);
     } catch (error) {
       if (others.length === 0 || (error as NodeJS.ErrnoException).code !== "ECONNREFUSED") throw error;
       return send(others, path, body);

@@ -1,7 +1,7 @@
 // How retries are recognised: by request_id or idempotency-key, per caller. Also the writes that remember more than
 // recorded requests do: cancels that arrive before their lock, and batch creates.
 import t from "tap";
-import { client } from "../../support/client.ts";
+import { createClient } from "../../support/signing-client.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { isReplay, startReplayService } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
@@ -51,7 +51,11 @@ t.test("IDs belong to the caller, not to the access key", async (t) => {
   const again = structuredClone(tenants[2]!);
   again.credentials.push({ access_key: "ak_pos_second", secret: again.credentials[0]!.secret, party: "pty_pos" });
   await service.apply({ tenants: [again] });
-  const posSecond = client({ url: service.url, accessKey: "ak_pos_second", secret: again.credentials[0]!.secret });
+  const posSecond = createClient({
+    url: service.url,
+    accessKey: "ak_pos_second",
+    secret: again.credentials[0]!.secret,
+  });
   const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 2);
   const lock = { request_id: body.request_id, coupon: codes[0], merchant: "mch_b" };
   const locked = await service.as("ak_pos").post("/v1/coupons/lock", lock, { idempotencyKey: "one-key" });
