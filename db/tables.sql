@@ -9,6 +9,10 @@ create domain core.coupon_status as text
 create domain core.entry_type as text
   constraint entry_type_is_known CHECK ((VALUE = ANY (ARRAY['REDEMPTION'::text, 'REVERSAL'::text])));
 
+create domain core.event_list as bigint[]
+  constraint events_of_a_page_ascend CHECK (core.is_ascending(VALUE))
+  constraint page_has_1_to_1000_events CHECK (((cardinality(VALUE) >= 1) AND (cardinality(VALUE) <= 1000)));
+
 create domain core.final_status as smallint
   constraint outcome_is_final CHECK ((VALUE = ANY (ARRAY[200, 404, 409, 422])));
 
@@ -303,6 +307,8 @@ create table core.event_gap (
   constraint event_gap_pkey PRIMARY KEY (event_seq)
 );
 CREATE INDEX event_gap_by_drawn_before ON core.event_gap USING btree (drawn_before);
+CREATE TRIGGER event_gap_is_immutable BEFORE UPDATE ON core.event_gap FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER gap_is_above_the_sequencer AFTER INSERT ON core.event_gap REFERENCING NEW TABLE AS new_gap FOR EACH STATEMENT EXECUTE FUNCTION core.check_event_gaps();
 comment on table core.event_gap is 'Event numbers that were drawn but are not visible yet: their transactions commit late or were rolled back.';
 comment on column core.event_gap.drawn_before is 'A transaction with a lower ID drew the number. Once all of those have ended, a number that is still missing was rolled back.';
 
@@ -311,38 +317,38 @@ create table core.feed (
   party_id integer not null,
   last_position bigint not null default 0,
   skipped_count bigint not null default 0,
+  last_step bigint not null default 0,
   constraint feed_pkey PRIMARY KEY (tenant_id, party_id),
   constraint feed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
-  constraint last_position_is_not_negative CHECK ((last_position >= 0)),
-  constraint skipped_positions_are_within_the_feed CHECK (((skipped_count >= 0) AND (skipped_count <= last_position)))
+  constraint last_position_is_not_negative CHECK ((last_position >= 0))
 );
-CREATE TRIGGER feed_goes_forward BEFORE UPDATE ON core.feed FOR EACH ROW EXECUTE FUNCTION core.check_feed_change();
+CREATE TRIGGER feed_goes_forward AFTER INSERT OR UPDATE ON core.feed FOR EACH ROW EXECUTE FUNCTION core.check_feed_change();
 CREATE TRIGGER feed_is_kept BEFORE DELETE OR TRUNCATE ON core.feed FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.feed is 'The coupon events of a distributor in one order. Variant A has one feed per tenant, with party_id 0.';
-comment on column core.feed.last_position is 'Position of the newest event. 0: no event yet.';
+comment on column core.feed.last_position is 'Position of the newest event. 0: no event yet. A new page moves it.';
 comment on column core.feed.skipped_count is 'How many positions restores skipped, so that no position from before a restore is used again.';
+comment on column core.feed.last_step is 'The step of the newest page, see core.sequencer.';
 
-create table core.feed_event (
+create table core.feed_page (
   tenant_id integer not null,
   party_id integer not null,
-  "position" bigint not null,
-  event_id uuid not null,
-  body text not null,
+  first_position bigint not null,
   sequenced_at timestamp with time zone not null,
-  constraint feed_event_pkey PRIMARY KEY (tenant_id, party_id, "position"),
-  constraint event_is_sequenced_once UNIQUE (tenant_id, event_id),
-  constraint position_is_positive CHECK (("position" > 0))
+  event_seqs core.event_list not null,
+  constraint feed_page_pkey PRIMARY KEY (tenant_id, party_id, first_position)
 );
-CREATE INDEX feed_event_by_age ON core.feed_event USING brin (sequenced_at);
-CREATE TRIGGER event_is_of_its_feed AFTER INSERT ON core.feed_event REFERENCING NEW TABLE AS new_feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_feed_events();
-CREATE TRIGGER feed_event_is_immutable BEFORE UPDATE OR TRUNCATE ON core.feed_event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.feed_event is 'Positions start at 1 in each feed and have no gaps, except those that admin.note_restore skipped (core.feed.skipped_count). Old events are pruned; the others never change.';
-comment on column core.feed_event.body is 'The event as JSON, the same in feed pages and webhooks.';
+CREATE TRIGGER feed_is_pruned_from_its_front AFTER DELETE ON core.feed_page REFERENCING OLD TABLE AS old_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_feed_pruning();
+CREATE TRIGGER feed_page_is_immutable BEFORE UPDATE OR TRUNCATE ON core.feed_page FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER page_continues_its_feed AFTER INSERT ON core.feed_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_feed_pages();
+comment on table core.feed_page is 'The events that a step added to a feed. Their positions start at first_position; each page starts after the one before, except for positions that a restore skipped (core.feed.skipped_count). Old pages are pruned; the others never change. The view feed_event of the schema rules has a row for each event.';
+comment on column core.feed_page.first_position is 'The position of the first event; the others follow.';
+comment on column core.feed_page.event_seqs is 'The numbers of the events (core.event.event_seq), in the order of their positions.';
 
 create table core.ledger_book (
   tenant_id integer not null,
   party_id integer not null,
   open_on date not null,
+  last_step bigint not null default 0,
   constraint ledger_book_pkey PRIMARY KEY (tenant_id, party_id),
   constraint ledger_book_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id)
 );
@@ -350,6 +356,7 @@ CREATE TRIGGER ledger_book_is_kept BEFORE DELETE OR TRUNCATE ON core.ledger_book
 CREATE TRIGGER open_day_goes_forward BEFORE UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
 comment on table core.ledger_book is 'The business days of a distributor. Opened with the first allocation to it.';
 comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
+comment on column core.ledger_book.last_step is 'The step of the newest posting pages, see core.sequencer. New pages move it.';
 
 create table core.ledger_entry (
   tenant_id integer not null,
@@ -460,19 +467,19 @@ CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXEC
 comment on table core.party is 'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
 comment on column core.party.time_zone is 'IANA name. The business days of a distributor are local days in this zone.';
 
-create table core.posting (
+create table core.posting_page (
   tenant_id integer not null,
   distributor_id integer not null,
   business_date date not null,
-  number integer not null,
-  entry_id uuid not null,
-  constraint posting_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, number),
-  constraint entry_is_posted_once UNIQUE (entry_id, tenant_id),
-  constraint posting_number_is_positive CHECK ((number > 0))
+  first_number integer not null,
+  event_seqs core.event_list not null,
+  constraint posting_page_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, first_number)
 );
-CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting REFERENCING NEW TABLE AS new_posting FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting();
-CREATE TRIGGER posting_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.posting FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.posting is 'The business day of each ledger entry. Numbers are 1 to n within a day.';
+CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting_pages();
+CREATE TRIGGER posting_page_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.posting_page FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.posting_page is 'The ledger entries that a step of the sequencer posted to a business day, by the numbers of their events. The numbers of the entries start at first_number and are 1 to n within a day. The view posting of the schema rules has a row for each entry.';
+comment on column core.posting_page.first_number is 'The number of the first entry in its business day; the others follow.';
+comment on column core.posting_page.event_seqs is 'The numbers of the events of the entries (core.event.event_seq).';
 
 create table core.redemption (
   tenant_id integer not null,
@@ -550,15 +557,23 @@ comment on column core.reversal.reversal_id is 'UUIDv7. Outside the database: rv
 
 create table core.sequencer (
   is_only boolean not null default true,
+  step bigint not null default 0,
+  after_seq bigint not null default 0,
   high_seq bigint not null default 0,
+  late_seqs bigint[] not null default '{}'::bigint[],
   feed_base bigint not null default 0,
   stepped_at timestamp with time zone not null default now(),
   last_snapshot pg_snapshot,
   constraint sequencer_pkey PRIMARY KEY (is_only),
   constraint sequencer_has_one_row CHECK (is_only)
 );
+CREATE TRIGGER sequencer_goes_forward BEFORE UPDATE OF step, after_seq, high_seq, late_seqs ON core.sequencer FOR EACH ROW EXECUTE FUNCTION core.check_step();
+CREATE TRIGGER sequencer_is_kept BEFORE DELETE OR TRUNCATE ON core.sequencer FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.sequencer is 'The state of the sequencer. An advisory lock lets one run at a time (rules.try_sequencer_lock).';
+comment on column core.sequencer.step is 'How many steps have found events.';
+comment on column core.sequencer.after_seq is 'The high_seq of the step before.';
 comment on column core.sequencer.high_seq is 'Events up to this number are sequenced, except for the numbers in core.event_gap.';
+comment on column core.sequencer.late_seqs is 'Numbers that this step took from core.event_gap: their events were committed late.';
 comment on column core.sequencer.feed_base is 'Feeds start after this position, which is above every cursor that a restore made invalid.';
 comment on column core.sequencer.last_snapshot is 'Snapshot of the last step that found something. A missing number can only appear if its transaction ended after that. Null: search all gaps.';
 

@@ -77,7 +77,9 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId, ...judged.reading };
     const outcome = await gate.perform(tenantId, call, deadline, route);
     limiter.review(accessKey, route.reveals, judged.isOverBudget, outcome);
-    if (!route.isDownload || outcome.status !== 200) return toAnswer(outcome);
+    if (outcome.status !== 200) return toAnswer(outcome);
+    if (route.render !== undefined) return toAnswer({ ...outcome, body: route.render(outcome.body) });
+    if (!route.isDownload) return toAnswer(outcome);
     const file = JSON.parse(outcome.body) as StatementFile;
     const isHead = request.method === "HEAD";
     const opened = { ifNoneMatch: request.headers["if-none-match"], isHead, deadline, pageWithinMs: answerWithinMs };

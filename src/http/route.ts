@@ -29,6 +29,8 @@ export type Route = {
   reveals: Reveals;
   // The database answers with the description of a file, and download.ts sends the file.
   isDownload?: true;
+  // Formats the body of a 200 that the database sends as plain values. Without it, the body passes through unread.
+  render?: (body: string) => string;
   // The only source of validation. The tenant's variant decides which fields exist.
   schema: (variant: Variant) => z.ZodType<Values>;
   // Turns the validated input into the call's args. The coupon is a lookup hash by then; request_id is left out.

@@ -1,5 +1,6 @@
 // Writes what reports read: a tenant of Variant B with 50 templates, 100 merchants and 60 days of redemptions. Rows are
-// written as the service writes them, with triggers and foreign keys off. Each time is spread evenly over the days.
+// written as the service writes them, with triggers and foreign keys off. Each time is spread evenly over the days. A
+// posting page has 30 entries.
 import { apply } from "../../src/commands/apply.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
@@ -161,18 +162,22 @@ const fillLedger = `
   order by m.at;`;
 
 const fillDays = `
-  insert into core.posting (tenant_id, distributor_id, business_date, number, entry_id)
-  select d.tenant_id, d.distributor_id, d.date,
-         row_number() over (partition by d.tenant_id, d.distributor_id, d.date order by d.at), d.id
-  from (select m.*, (m.at at time zone 'Europe/Berlin')::date as date from moved m) d;
+  insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
+  select d.tenant_id, d.distributor_id, d.date, min(d.number), array_agg(d.event_seq order by d.event_seq)
+  from (
+    select e.tenant_id, m.distributor_id, m.date, e.event_seq,
+           row_number() over (partition by e.tenant_id, m.distributor_id, m.date order by e.event_seq) as number
+    from (select m.*, (m.at at time zone 'Europe/Berlin')::date as date from moved m) m
+    join core.event e on e.event_id = m.id) d
+  group by d.tenant_id, d.distributor_id, d.date, (d.number - 1) / 30;
   insert into core.ledger_book (tenant_id, party_id, open_on)
-  select distinct p.tenant_id, p.distributor_id, (now() at time zone 'Europe/Berlin')::date from core.posting p;
+  select distinct p.tenant_id, p.distributor_id, (now() at time zone 'Europe/Berlin')::date from rules.posting p;
   insert into core.statement
     (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at, ready_at, detail_bytes,
      detail_sha256, summary_rows, summary_bytes, summary_sha256)
   select p.tenant_id, p.distributor_id, p.business_date, count(*), true, p.business_date + 1, p.business_date + 1,
          1, '', 1, 1, ''
-  from core.posting p
+  from rules.posting p
   where p.business_date < (now() at time zone 'Europe/Berlin')::date
   group by p.tenant_id, p.distributor_id, p.business_date;
   insert into core.statement_line
@@ -185,7 +190,7 @@ const fillDays = `
          count(*) filter (where l.entry_type = 'REVERSAL'),
          coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REVERSAL'), 0)
   from core.statement s
-  join core.posting p using (tenant_id, distributor_id, business_date)
+  join rules.posting p using (tenant_id, distributor_id, business_date)
   join core.ledger_entry l using (tenant_id, entry_id)
   join moved m on m.id = l.entry_id
   join core.coupon c on c.tenant_id = m.tenant_id and c.coupon_id = m.coupon_id

@@ -94,6 +94,14 @@ export const questions: Question[] = [
   },
   { name: "voiding: newest 20", sql: "select * from report.voiding order by voided_at desc limit 20" },
   { name: "posting: a distributor's month", sql: `select * from report.posting where ${ofMonth}` },
+  {
+    name: "posting: an entry",
+    sql: "select * from report.find_posting('{entry}')",
+    // It reads the business days of the entry and of its reversal.
+    about: `select sum(entry_count) from report.statement
+            where (distributor, business_date) in (
+              select p.distributor, p.business_date from report.find_posting('{entry}') p)`,
+  },
   { name: "statement: a distributor's month", sql: `select * from report.statement where ${ofMonth}` },
   {
     name: "statement: a distributor's month by merchant",

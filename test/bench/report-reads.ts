@@ -10,7 +10,7 @@ const growing = [
   "voiding",
   "event",
   "ledger_entry",
-  "posting",
+  "posting_page",
   "statement",
   "statement_line",
   "request",

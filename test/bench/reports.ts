@@ -8,7 +8,16 @@ import { median, type Report, type Result } from "./results.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
 
-const growingTables = ["coupon", "redemption", "reversal", "event", "ledger_entry", "posting", "request", "voiding"];
+const growingTables = [
+  "coupon",
+  "redemption",
+  "reversal",
+  "event",
+  "ledger_entry",
+  "posting_page",
+  "request",
+  "voiding",
+];
 const smallTables = ["tenant", "party", "merchant", "template", "batch", "currency"];
 
 export async function benchReports(server: Server, { reportCoupons, rounds }: Settings): Promise<Report> {

@@ -176,7 +176,7 @@ async function hasDeliveredAll({ owner, feeds }: Environment): Promise<boolean> 
     `select (select max(e.event_seq) from core.event e) <= (select s.high_seq from core.sequencer s)
             and not exists (select from core.event_gap) and not exists (select from core.delivery)
             and not exists (select from core.batch where status = 'PENDING') as is_delivered,
-            (select count(*)::int from core.feed_event) as fed`,
+            (select count(*)::int from rules.feed_event) as fed`,
   );
   return row!.is_delivered && feeds.A.length + feeds.B.length >= row!.fed;
 }

@@ -98,7 +98,7 @@ async function findWrongFeeds(session: Session, feeds: Parts["feeds"]): Promise<
     const read = feeds[variant];
     const stored = await session.rows<{ event: string }>(
       `select rules.format_id('evt', f.event_id) as event
-       from core.feed_event f join core.tenant t using (tenant_id)
+       from rules.feed_event f join core.tenant t using (tenant_id)
        where t.external_id = $1 order by f.position`,
       [id],
     );

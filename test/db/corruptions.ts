@@ -9,20 +9,24 @@ const change = (table: string, set: string, where = "true") =>
 const remove = (table: string, where = "true") => `delete from core.${table} where ${one(table, where)}`;
 const event = (type: string) => `event_type = '${type}'`;
 
+const ofItsFeed = "(p.tenant_id, p.party_id) = (f.tenant_id, f.party_id)";
+// The constraints of core.event_list hold here too.
 const dropLastPositions = `
   update core.feed set last_position = last_position - 1;
-  delete from core.feed_event x using core.feed f
-  where (x.tenant_id, x.party_id) = (f.tenant_id, f.party_id) and x.position > f.last_position`;
+  delete from core.feed_page p using core.feed f where ${ofItsFeed} and p.first_position > f.last_position;
+  update core.feed_page p set event_seqs = trim_array(p.event_seqs, 1) from core.feed f
+  where ${ofItsFeed} and p.first_position + cardinality(p.event_seqs) - 1 > f.last_position`;
 
-const swapTwoEventsOfACoupon = `
-  create temp table pair on commit drop as
-    select f.tenant_id, f.party_id, min(f.position) as low, max(f.position) as high
-    from core.feed_event f join core.event e using (tenant_id, event_id)
+const moveFirstEventOfACouponToTheEnd = `
+  create temp table moved on commit drop as
+    select f.tenant_id, f.party_id, min(f.event_seq) as event_seq
+    from rules.feed_event f join core.event e using (event_seq)
     group by f.tenant_id, f.party_id, e.coupon_id having count(*) > 1 limit 1;
-  update core.feed_event f set position = 1000 + f.position from pair p
-  where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position in (p.low, p.high);
-  update core.feed_event f set position = p.low + p.high - (f.position - 1000) from pair p
-  where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id) and f.position > 1000`;
+  update core.feed_page p set event_seqs = array_remove(p.event_seqs, m.event_seq) from moved m
+  where m.event_seq = any (p.event_seqs);
+  insert into core.feed_page
+  select f.tenant_id, f.party_id, f.last_position + 1, now(), array[m.event_seq]
+  from core.feed f join moved m using (tenant_id, party_id)`;
 
 const couponCorruptions: Record<string, Record<string, string>> = {
   "coupon status matches redemptions": {
@@ -125,14 +129,19 @@ const feedCorruptions: typeof couponCorruptions = {
     "an event gets an unknown coupon": change("event", "coupon_id = gen_random_uuid()", event("coupon.expired")),
   },
   "feed positions are 1 to n": {
-    "an event in the middle of a feed is deleted": remove("feed_event", "position = 2"),
+    "an event in the middle of a feed is deleted": change(
+      "feed_page",
+      "event_seqs = array_remove(event_seqs, event_seqs[2])",
+    ),
     "a position is skipped": change("feed", "last_position = last_position + 1"),
   },
-  "feed keeps the order of each coupon": { "two events of a coupon swap positions": swapTwoEventsOfACoupon },
+  "feed keeps the order of each coupon": {
+    "the first event of a coupon moves to the end": moveFirstEventOfACouponToTheEnd,
+  },
   "sequenced event is in its feed": {
     "the last event of a feed is deleted, and its position with it": dropLastPositions,
     "a whole feed is deleted": together(
-      "delete from core.feed_event where party_id = 0",
+      "delete from core.feed_page where party_id = 0",
       "delete from core.feed where party_id = 0",
     ),
     "events move to another party's feed": `
@@ -141,7 +150,7 @@ const feedCorruptions: typeof couponCorruptions = {
   },
   "feed counts its events": {
     "an event is lost from a pruned feed": together(
-      "delete from core.feed_event where position = 1",
+      "delete from core.feed_page where first_position = 1",
       dropLastPositions,
     ),
     "a feed has assigned a position, and has no event": insertCopy("feed", "true", {
@@ -155,14 +164,16 @@ const feedCorruptions: typeof couponCorruptions = {
 };
 
 const statementCorruptions: typeof couponCorruptions = {
-  "sequenced ledger entry is posted": { "a posting is deleted": remove("posting") },
-  "posting has the distributor of its entry": {
-    "a posting moves to another distributor": change("posting", "distributor_id = distributor_id + 1"),
+  "sequenced ledger entry is posted": {
+    "a posting is deleted": change("posting_page", "event_seqs = trim_array(event_seqs, 1)"),
   },
-  "posting numbers are 1 to n": { "a number is skipped": change("posting", "number = number + 100") },
+  "posting has the distributor of its entry": {
+    "a posting moves to another distributor": change("posting_page", "distributor_id = distributor_id + 1"),
+  },
+  "posting numbers are 1 to n": { "a number is skipped": change("posting_page", "first_number = first_number + 100") },
   "statement counts its postings": {
     "an entry is added to a closed day": `
-      update core.posting p set business_date = s.business_date, number = 99 from core.statement s
+      update core.posting_page p set business_date = s.business_date, first_number = 99 from core.statement s
       where (s.tenant_id, s.distributor_id) = (p.tenant_id, p.distributor_id) and p.business_date > s.business_date`,
     "the number of entries is changed": change("statement", "entry_count = entry_count + 1"),
   },

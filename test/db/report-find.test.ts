@@ -1,6 +1,7 @@
 // report.find_… finds everything under an external ID, and nothing else. report.make_key turns times into keys.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
+import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService } from "../support/service.ts";
 
 t.test("One ID of a redemption, its reversal, their entries or events finds all of them", async (t) => {
@@ -17,6 +18,7 @@ t.test("One ID of a redemption, its reversal, their entries or events finds all 
   await post("/v1/redemptions/reverse", { redemption });
   await post("/v1/coupons/redeem", { coupon: codes[1], merchant, order_id: "order-2" });
   await post("/v1/coupons/void", { coupon: codes[2], merchant });
+  await sequenceEvents(service.owner);
   const reader = openSession(service.address, { name: "coupon test reader", role: "coupon_report" });
   t.teardown(reader.end);
   const find = async (name: string, column: string, id: string) =>
@@ -36,14 +38,16 @@ t.test("One ID of a redemption, its reversal, their entries or events finds all 
   const [entry, reversalEntry] = entries.map((row) => row.entry) as [string, string];
   const reversal = entries[1]!.reversal!;
   const events = [entry, reversalEntry].map((id) => id.replace("led_", "evt_"));
+  const postings = [`${entry} 1`, `${reversalEntry} 2`].toSorted();
   for (const id of [couponIds[0]!, redemption as string, reversal, entry, reversalEntry, ...events]) {
     t.strictSame(await find("ledger", "entry", id), [entry, reversalEntry].toSorted(), `entries of ${id}`);
+    t.strictSame(await find("posting", "entry || ' ' || number", id), postings, `postings of ${id}`);
     t.strictSame(await find("event", "event", id), events.toSorted(), `events of ${id}`);
     t.strictSame(await find("redemption", "redemption", id), [redemption], `redemptions of ${id}`);
   }
   t.strictSame(await find("coupon", "status", couponIds[0]!), ["REDEEMED"]);
   t.strictSame(await find("event", "event_type", couponIds[2]!), ["coupon.voided"], "an event without a redemption");
-  for (const name of ["ledger", "event", "redemption", "coupon"])
+  for (const name of ["ledger", "posting", "event", "redemption", "coupon"])
     for (const id of ["", "cpn_", "order-1", couponIds[0]!.toUpperCase(), `${couponIds[0]!}0`])
       t.strictSame(await find(name, "tenant", id), [], `find_${name} of '${id}'`);
 });

@@ -12,9 +12,9 @@ import { waitUntil } from "../support/wait-until.ts";
 
 // The lines of each day. The first is empty, so that its plans are made for empty tables and stay in use.
 const days = [0, 110, 20_000];
-// The sequencer reads up to 21 rows for a line, with all its checks. A page reads 9: the posting, its entry,
+// The sequencer reads 6 rows for a line, with all its checks. A page reads 10: the event, its entry,
 // redemption, reversal, coupon and batch, and what their names and amounts need.
-const rowsPerLine = 25;
+const rowsPerLine = 15;
 // Closing a day looks at all books and at the last events.
 const rowsPerStep = 100;
 

@@ -5,6 +5,7 @@ import { exportCodes } from "../../src/commands/codes.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Database } from "../../src/database/types.ts";
 import { zoneOf } from "../support/business-days.ts";
+import { readEventBodies } from "../support/event-bodies.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { noteCredentials } from "../support/watch-answers.ts";
 
@@ -83,7 +84,7 @@ export async function closeDay({ superuser }: Docs): Promise<void> {
   await waitUntil("all entries posted", async () => {
     const rows = await superuser.rows(
       `select from core.ledger_entry l
-       where not exists (select from core.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id)`,
+       where not exists (select from rules.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id)`,
     );
     return rows.length === 0;
   });
@@ -99,9 +100,6 @@ export async function closeDay({ superuser }: Docs): Promise<void> {
 
 // The body of an event of this type.
 export async function readEvent({ superuser }: Docs, type: string): Promise<string> {
-  const [row] = await superuser.rows<{ body: string }>(
-    "select rules.render_event(e) as body from core.event e where e.event_type = $1 limit 1",
-    [type],
-  );
-  return row?.body ?? "{}";
+  const [body] = await readEventBodies(superuser, "e.event_type = $1", [type]);
+  return body ?? "{}";
 }

@@ -6,7 +6,7 @@ import t, { type Test } from "tap";
 import type { StatementFile } from "../../src/gate/gate.ts";
 import { linesPerPage, measureFile, type Line, type Measure } from "../../src/common/statement-csv.ts";
 import { openDownload } from "../support/open-download.ts";
-import { secret, startStub, type Stub } from "../support/stub.ts";
+import { secret, startStub, type Stub, emptyFeed } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const target = "/v1/reconciliations/2026-01-31/detail";
@@ -44,7 +44,8 @@ async function stubFile(
   };
   const [pages, deadlines]: [number[], number[]] = [[], []];
   const stub = await startStub(t, {
-    perform: async () => ({ status: 200, code: null, resource: null, body: JSON.stringify(file), isReplay: false }),
+    perform: async (_, { operation }) =>
+      operation === "pull_events" ? emptyFeed : { ...emptyFeed, body: JSON.stringify(file) },
     async statementPage(_, after, limit, deadline) {
       pages.push(after);
       deadlines.push(deadline - performance.now());

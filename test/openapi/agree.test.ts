@@ -8,7 +8,7 @@ import type { Outcome, Variant } from "../../src/gate/gate.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { sendPlain, type Client, type Reply } from "../support/client.ts";
 import { readDescription } from "../support/described-answers.ts";
-import { bodies, secret, startStub, type Stub } from "../support/stub.ts";
+import { bodies, secret, startStub, type Stub, emptyFeed } from "../support/stub.ts";
 import { change, changes, fullBody, mayAccept, mayRefuse, sizes } from "./mutations.ts";
 
 const runs = 150;
@@ -22,6 +22,7 @@ const isAccepted = ({ status }: Reply): boolean => status === 200 || status === 
 
 // A download's answer names a file, so here it does not exist.
 function answer(operation: string, request_id: string): Outcome {
+  if (operation === "pull_events") return emptyFeed;
   if (operation !== "get_reconciliation")
     return { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
   const body = { code: "NOT_FOUND", message: "-", request_id, details: { resource: "reconciliation" } };

@@ -6,6 +6,7 @@ import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { states, type State } from "../db/api/states.ts";
 import { arrange, requestFor, setUpVariant, untilLocksExpire, type VariantSetup } from "../support/arrange.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { readEventBodies } from "../support/event-bodies.ts";
 import { startService, type Existing, type Running, type Teardown } from "../support/service.ts";
 import { document } from "../support/provisioning.ts";
 import { createRecorder, type Recorder } from "./recorder.ts";
@@ -94,13 +95,8 @@ async function recordStatements(t: Teardown, service: Running, { send, keepEvent
   }
   await books.worker.rows("select jobs.expire_coupons(1000)");
   await books.sequence();
-  const events = await service.owner.rows<{ body: string }>(
-    `select rules.render_event(e) as body
-     from core.event e
-     join core.party p using (tenant_id, party_id)
-     order by p.external_id, e.event_id`,
-  );
-  for (const { body } of events) keepEvent(JSON.parse(body) as { event_type: string });
+  for (const body of await readEventBodies(service.owner, "true"))
+    keepEvent(JSON.parse(body) as { event_type: string });
 }
 
 // A webhook of each variant with an attempt that failed. Its operator then switches it off.

@@ -47,9 +47,9 @@ export const accessGuards: Sabotage[] = [
     name: "party in the lookup of a feed",
     edits: [
       edit(
-        "db/code/api/pull_events.sql",
-        "\n      and f.party_id = p_call.caller_id\n      and f.position > v_after",
-        " and f.position > v_after",
+        "db/code/rules/feed/read_feed.sql",
+        "where p.tenant_id = p_tenant_id\n      and p.party_id = p_party_id\n",
+        "where p.tenant_id = p_tenant_id\n",
       ),
     ],
     tests: ["test/http/events.test.ts", "test/fuzz/cursor.test.ts"],

@@ -24,7 +24,7 @@ export const ownerGuards: Sabotage[] = [
   {
     name: "tenant in the lookup of a feed",
     edits: [
-      edit("db/code/api/pull_events.sql", "where f.tenant_id = p_call.tenant_id\n      and f.party", "where f.party"),
+      edit("db/code/rules/feed/read_feed.sql", "where p.tenant_id = p_tenant_id\n      and p.party", "where p.party"),
     ],
     tests: reads,
   },

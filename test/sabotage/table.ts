@@ -13,6 +13,7 @@ import { reportGuards } from "./reports.ts";
 import { pythonClientGuards } from "./python-client.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
+import { sequencerGuards } from "./sequencer.ts";
 import { webhookGuards } from "./webhooks.ts";
 import { workerGuards } from "./worker.ts";
 
@@ -23,6 +24,7 @@ export const sabotages: Sabotage[] = [
   ...accessGuards,
   ...ownerGuards,
   ...workerGuards,
+  ...sequencerGuards,
   ...webhookGuards,
   ...longRunGuards,
   ...operationGuards,

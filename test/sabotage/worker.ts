@@ -4,23 +4,35 @@ import { edit, type Sabotage } from "./sabotage.ts";
 export const workerGuards: Sabotage[] = [
   {
     name: "sequencer order",
-    edits: [edit("db/code/rules/feed/append_to_feeds.sql", "order by e.event_seq),", "order by e.event_seq desc),")],
+    behind: "events_of_a_page_ascend, which stops the sequencer",
+    edits: [edit("db/code/rules/feed/append_to_feeds.sql", "order by x.event_seq)", "order by x.event_seq desc)")],
     tests: ["test/worker/tasks/sequence.test.ts", "test/http/events.test.ts"],
   },
   {
     name: "events that commit late",
     edits: [
       edit(
-        "db/code/rules/feed/update_event_gaps.sql",
-        "select unnest(p_found)) m;",
-        "select unnest(p_found)) m\n  where false;",
+        "db/code/rules/feed/claim_events.sql",
+        "select e.event_seq from unnest(p_events) e) m;",
+        "select e.event_seq from unnest(p_events) e) m\n    where false;",
       ),
     ],
     tests: ["test/worker/tasks/sequence.test.ts"],
   },
   {
+    name: "late events beyond the limit of a step",
+    edits: [
+      edit(
+        "db/code/jobs/sequence_events.sql",
+        "(select count(*) from late) < v_limit as has_all_late",
+        "true as has_all_late",
+      ),
+    ],
+    tests: ["test/worker/tasks/sequence-steps.test.ts"],
+  },
+  {
     name: "one sequencer at a time",
-    behind: "unique positions, as an error",
+    behind: "core.sequencer, as an error",
     edits: [
       edit(
         "db/code/rules/feed/try_sequencer_lock.sql",
@@ -36,8 +48,8 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/rules/statement/post_entries.sql",
-        "greatest(rules.compute_local_date(l.recorded_at, p.time_zone), b.open_on)",
-        "rules.compute_local_date(l.recorded_at, p.time_zone)",
+        "select greatest(b.open_on, case",
+        "select greatest(null::date, case",
       ),
     ],
     tests: ["test/worker/tasks/sequence-steps.test.ts"],

@@ -31,7 +31,7 @@ export async function fillEveryTable(t: Test): Promise<EveryTable> {
   await must(service, "/v1/coupons/redeem", { coupon: made.codes["unposted"], merchant });
   ids["unposted"] = await readKey(
     session,
-    "select entry_id::text as key from core.ledger_entry where entry_id not in (select entry_id from core.posting)",
+    "select entry_id::text as key from core.ledger_entry where entry_id not in (select entry_id from rules.posting)",
   );
   return { session, ids };
 }
@@ -120,7 +120,7 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
   await session.rows("select jobs.sequence_events(1000)");
   const closed = await readKey(
     session,
-    "select business_date::text as key from core.posting where tenant_id = $1 limit 1",
+    "select business_date::text as key from rules.posting where tenant_id = $1 limit 1",
     [ids["ten_a"]],
   );
   const day = [ids["ten_a"], ids["distributor"], closed];
@@ -128,7 +128,7 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
     `insert into core.statement
        (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
      select $1, $2, $3::date - n,
-            case n when 0 then (select count(*) from core.posting where tenant_id = $1) else 0 end, false, now()
+            case n when 0 then (select count(*) from rules.posting where tenant_id = $1) else 0 end, false, now()
      from generate_series(0, 1) n`,
     day,
   );

@@ -1,6 +1,7 @@
 // Readers of events during writing: one that pulls the feed as documented, and one that reads by event number and is
 // wrong.
 import { setTimeout as sleep } from "node:timers/promises";
+import { pullEvents } from "../../src/http/routes/pull-events.ts";
 import type { Running } from "./service.ts";
 import { nameOf, openTill, type Committed } from "./writers.ts";
 
@@ -21,7 +22,7 @@ export async function openPuller(service: Running) {
   async function pull(cursor: string | null, limit: number): Promise<string> {
     const [row] = await till.send([{ operation: "pull_events", body_hash: null, args: { cursor, limit } }], false);
     if (row!.http_status !== 200) throw new Error(row!.body);
-    return row!.body;
+    return pullEvents.render!(row!.body);
   }
 
   async function follow(writing: Promise<unknown>, start: string | null): Promise<Reading> {

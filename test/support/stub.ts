@@ -32,6 +32,14 @@ export type Stub = {
   stop(): Promise<void>;
 };
 
+/** The database's answer to pull_events, which the route formats. */
+export const emptyFeed: Outcome = {
+  status: 200,
+  code: null,
+  resource: null,
+  body: '{"events":[],"next_cursor":"cur_AAAAAAAAAAA"}',
+  isReplay: false,
+};
 const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
 const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
 noteCredentials({
@@ -90,7 +98,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" |
       const refused = spend(call);
       if (refused !== null) return refused;
       calls.push(call);
-      return done;
+      return call.operation === "pull_events" ? emptyFeed : done;
     },
     spendNonce: async (_, call) => spend(call),
     statementPage: async () => [],

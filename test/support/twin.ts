@@ -69,6 +69,9 @@ async function copyRows(
   );
   const copies = rows.map(({ row }) => {
     const copy = toTwin(row);
+    // The list of a page.
+    if (Array.isArray(copy["event_seqs"]))
+      copy["event_seqs"] = copy["event_seqs"].map((seq: number) => seq + eventShift);
     if (table !== "credential") return copy;
     const key = copy["access_key"] as string;
     const sealed = seal(service.keys, credentialPurpose(key), secretOf(key)).toString("hex");

@@ -80,7 +80,7 @@ t.test("the feed goes on when a worker is killed in the middle of a step", async
     return rows.length === 0;
   };
   await waitUntil("an empty queue", isDrained);
-  await blocker.run("begin; lock table core.feed_event in exclusive mode");
+  await blocker.run("begin; lock table core.feed_page in exclusive mode");
   await service.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
   const isInStep = async () => {
     const text = "select from pg_stat_activity where application_name = 'coupon sequence' and wait_event_type = 'Lock'";
@@ -93,7 +93,7 @@ t.test("the feed goes on when a worker is killed in the middle of a step", async
   await checkResumes(t, "the feed", isDrained);
   const [feed] = await service.owner.rows(
     `select count(*)::int, count(distinct f.event_id)::int as different
-     from core.feed_event f join core.event e using (tenant_id, event_id) where e.event_type = 'coupon.voided'`,
+     from rules.feed_event f join core.event e using (tenant_id, event_id) where e.event_type = 'coupon.voided'`,
   );
   t.strictSame({ ...feed }, { count: 3_000, different: 3_000 });
 });

@@ -1,7 +1,7 @@
 -- A page of the caller's feed. One writer assigns positions in order, so no event is ever added
 -- before a cursor, and a full page never changes while its events are kept. A page shorter than its
--- limit can still grow. Cursors are encoded positions, so that clients do not
--- calculate with them.
+-- limit can still grow. Cursors are encoded positions, so that clients do not calculate with them.
+-- The HTTP layer formats the events (rules.describe_event).
 create or replace function api.pull_events(p_call core.call) returns core.answer
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -9,7 +9,10 @@ declare
   v_limit   int := coalesce((p_call.args ->> 'limit')::int, 100);
   v_after   bigint := 0;
   v_last    bigint;
-  v_page    record;
+  v_read    record;
+  v_events  text;
+  v_begin   int := 1;
+  v_end     int;
 begin
   select coalesce(f.last_position, s.feed_base) into v_last
   from core.sequencer s
@@ -20,19 +23,17 @@ begin
       return rules.refuse_field(p_call, 'cursor', 'must be the next_cursor of an earlier page');
     end if;
   end if;
-  select '[' || coalesce(string_agg(e.body, ',' order by e.position), '') || ']' as events,
-         max(e.position) as last
-    into v_page
-  from (
-    select f.position, f.body
-    from core.feed_event f
-    where f.tenant_id = p_call.tenant_id
-      and f.party_id = p_call.caller_id
-      and f.position > v_after
-    order by f.position
-    limit v_limit) e;
-  return rules.succeed(format('{"events":%s,"next_cursor":"%s"}',
-    v_page.events, coalesce(rules.format_cursor(v_page.last), v_cursor, rules.format_cursor(0))));
+  v_read := rules.read_feed(p_call.tenant_id, p_call.caller_id, v_after, v_limit);
+  foreach v_end in array v_read.runs loop
+    v_events := concat_ws(',', v_events, (
+      select string_agg(rules.describe_event(e), ',' order by e.event_seq)
+      from core.event e
+      where e.event_seq = any (v_read.event_seqs[v_begin : v_end])));
+    v_begin := v_end + 1;
+  end loop;
+  return rules.succeed(format('{"events":[%s],"next_cursor":"%s"}',
+    v_events, coalesce(
+      rules.format_cursor(v_read.last_position), v_cursor, rules.format_cursor(0))));
 end
 $$;
 comment on function api.pull_events(core.call) is 'GET /v1/events';

@@ -45,12 +45,12 @@ begin
       when 'lock_cancellation' then analyze core.lock_cancellation;
       when 'ledger_entry' then analyze core.ledger_entry;
       when 'ledger_book' then analyze core.ledger_book;
-      when 'posting' then analyze core.posting;
+      when 'posting_page' then analyze core.posting_page;
       when 'statement' then analyze core.statement;
       when 'statement_line' then analyze core.statement_line;
       when 'event' then analyze core.event;
       when 'feed' then analyze core.feed;
-      when 'feed_event' then analyze core.feed_event;
+      when 'feed_page' then analyze core.feed_page;
       when 'delivery' then analyze core.delivery;
       when 'delivery_attempt' then analyze core.delivery_attempt;
       when 'test_delivery' then analyze core.test_delivery;

@@ -4,12 +4,13 @@
 -- worker whose session is gone counts no more.
 --
 -- Ordered by due time, then by event: an index has this order, however many deliveries wait. Test
--- events come first, because somebody is waiting for them. test_event_type null: a real event.
+-- events come first, because somebody is waiting for them. They have a test_body and a
+-- test_event_type; a real event has its fields (rules.describe_event).
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
-  out event_id uuid, out external_id text, out body text, out attempt int, out url text,
-  out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text, out party text,
-  out test_event_type text)
+  out event_id uuid, out external_id text, out event text, out test_body text, out attempt int,
+  out url text, out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text,
+  out party text, out test_event_type text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -36,8 +37,9 @@ begin
     v_previous := v_webhook.sealed_previous_secret;
   end if;
   return query
-  select x.event_id, rules.format_id('evt', x.event_id), x.body, 1, v_webhook.url,
-         v_webhook.sealed_secret, v_previous, t.external_id, p.external_id, x.event_type
+  select x.event_id, rules.format_id('evt', x.event_id), null::text, x.body, 1,
+         v_webhook.url, v_webhook.sealed_secret, v_previous, t.external_id, p.external_id,
+         x.event_type
   from core.test_delivery x
   join core.tenant t on t.tenant_id = x.tenant_id
   join core.party p on p.tenant_id = x.tenant_id and p.party_id = x.party_id
@@ -54,14 +56,13 @@ begin
       and d.next_attempt_at <= v_now
     order by d.next_attempt_at, d.event_seq
     limit p_limit - v_tests)
-  select d.event_id, rules.format_id('evt', d.event_id), coalesce(f.body, rules.render_event(e)),
+  select d.event_id, rules.format_id('evt', d.event_id), rules.describe_event(e), null::text,
          d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret, v_previous, t.external_id,
          p.external_id, null::text
   from due d
   join core.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id
   join core.party p on p.tenant_id = d.tenant_id and p.party_id = p_party_id
-  left join core.feed_event f on f.tenant_id = d.tenant_id and f.event_id = d.event_id
   order by d.next_attempt_at, d.event_seq;
 end
 $$;

@@ -1,13 +1,14 @@
--- One step of the sequencer. Takes up to p_limit committed events, appends them to their feeds,
--- posts their ledger entries to a business day, and creates their deliveries. is_drained: no
--- visible event is left. Only one sequencer runs at a time; a second one returns at once. A step is
--- one transaction, so a step that is killed has no effect.
+-- One step of the sequencer. Takes up to p_limit committed events (at most 1,000), appends them to
+-- their feeds, posts their ledger entries to a business day, and creates their deliveries.
+-- is_drained: no visible event is left. Only one sequencer runs at a time; a second one returns at
+-- once. A step is one transaction, so a step that is killed has no effect.
 --
 -- An event can commit later than one with a higher number. So a missing number below the highest
 -- one is kept as a gap until every transaction that may have drawn it has ended. Each step searches
 -- only the gaps that may have been filled by a transaction that ended since the last step. Nothing
 -- waits for a gap: the events of a coupon are written under its row lock, so they become visible in
--- order.
+-- order. A step that cannot take all late events takes the lowest, and the next one searches all
+-- gaps.
 create or replace function jobs.sequence_events(
   p_limit int, out sequenced int, out is_drained boolean)
 language plpgsql volatile security definer
@@ -15,6 +16,7 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
 declare
+  v_limit          int := least(p_limit, 1000);
   v_high           bigint;
   v_last_snapshot  pg_snapshot;
   v_found          record;
@@ -22,7 +24,7 @@ begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a step of the sequencer needs its own transaction'
       using errcode = 'active_sql_transaction',
-            hint = 'rules.update_event_gaps needs a transaction ID newer than the snapshot.';
+            hint = 'rules.claim_events needs a transaction ID newer than the snapshot.';
   end if;
   sequenced := 0;
   is_drained := false;
@@ -33,13 +35,7 @@ begin
 
   -- One statement, so that events, gaps and transaction IDs are of one snapshot. A last_snapshot
   -- newer than this one comes from another server, before a restore, and is ignored.
-  with fresh as (
-    select e.event_seq
-    from core.event e
-    where e.event_seq > v_high
-    order by e.event_seq
-    limit p_limit),
-  ended as (
+  with ended as (
     select least(
              pg_snapshot_xmax(v_last_snapshot),
              (select min(x.id)
@@ -48,33 +44,38 @@ begin
     where pg_snapshot_xmax(v_last_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())),
   -- array(…), so that the planner cannot scan all events
   late as (
-    select e.event_seq
+    select e as event
     from core.event e
     where e.event_seq = any (array(
       select g.event_seq
       from core.event_gap g
-      where g.drawn_before > coalesce((select n.first_id from ended n), '0'))))
-  select array(
-           select f.event_seq from fresh f union all select l.event_seq from late l order by 1)
-           as seqs,
-         (select max(f.event_seq) from fresh f) as high,
-         (select count(*) from fresh f) < p_limit as is_drained,
+      where g.drawn_before > coalesce((select n.first_id from ended n), '0')))
+    order by e.event_seq
+    limit v_limit),
+  fresh as (
+    select e as event
+    from core.event e
+    where e.event_seq > v_high
+    order by e.event_seq
+    limit v_limit - (select count(*) from late))
+  -- late numbers are lower than fresh ones
+  select array(select l.event from late l union all select f.event from fresh f) as events,
+         (select count(*) from late) < v_limit as has_all_late,
          pg_current_snapshot() as snapshot
     into v_found;
 
-  is_drained := v_found.is_drained;
-  perform rules.update_event_gaps(
-    v_high, v_found.high, v_found.seqs, pg_snapshot_xmin(v_found.snapshot));
-  sequenced := cardinality(v_found.seqs);
+  sequenced := cardinality(v_found.events);
+  is_drained := sequenced < v_limit;
   if sequenced > 0 then
-    update core.sequencer s
-    set high_seq = coalesce(v_found.high, s.high_seq),
-        last_snapshot = v_found.snapshot,
-        stepped_at = clock_timestamp();
-    perform rules.append_to_feeds(v_found.seqs);
-    perform rules.open_books(v_found.seqs);
-    perform rules.post_entries(v_found.seqs);
-    perform rules.create_deliveries(v_found.seqs);
+    perform rules.claim_events(
+      v_high, v_found.events, case when v_found.has_all_late then v_found.snapshot end);
+    perform rules.append_to_feeds(v_found.events);
+    perform rules.open_books(v_found.events);
+    perform rules.post_entries(v_found.events);
+    perform rules.create_deliveries(v_found.events);
+  end if;
+  if v_found.has_all_late then
+    perform rules.forget_gaps(pg_snapshot_xmin(v_found.snapshot));
   end if;
 end
 $$;

@@ -5,7 +5,7 @@ select t.external_id as tenant, d.external_id as distributor, p.business_date, p
        l.entry_type, l.redemption, l.reversal, l.coupon, l.batch, l.template, l.merchant, l.store,
        l.terminal, l.order_id, l.order_amount, l.discount_amount, l.currency, l.occurred_at,
        l.recorded_at
-from core.posting p
+from rules.posting p
 left join core.tenant t on t.tenant_id = p.tenant_id
 left join core.party d on d.tenant_id = p.tenant_id and d.party_id = p.distributor_id
 left join lateral (
@@ -18,7 +18,7 @@ comment on view report.posting is '@primaryKey tenant,entry
 @foreignKey (tenant,entry) references report.ledger (tenant,entry)
 @foreignKey (tenant,distributor) references report.party (tenant,party)
 The ledger entries of each business day, numbered as in the detail file of the statement. Fast: a
-distributor with a range of business_date; entry_key = report.parse_id(''led_…'').';
+distributor with a range of business_date; report.find_posting(ID).';
 comment on column report.posting.tenant is 'External ID, ten_….';
 comment on column report.posting.distributor is
   'External ID of the party that gets the statements, pty_….';
@@ -28,7 +28,7 @@ comment on column report.posting.number is 'Line in detail.csv of that day, 1 to
 comment on column report.posting.entry is 'External ID of the ledger entry, led_….';
 comment on column report.posting.tenant_id is 'Internal key of the tenant.';
 comment on column report.posting.entry_key is
-  'UUID of entry, for searches: entry_key = report.parse_id(''led_…'').';
+  'UUID of entry. report.find_posting(''led_…'') searches by it.';
 comment on column report.posting.entry_type is 'REDEMPTION or REVERSAL.';
 comment on column report.posting.redemption is
   'External ID, red_…. For a REVERSAL, the redemption that it reverses.';

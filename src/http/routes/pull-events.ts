@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { renderEvent, type EventFields } from "../../common/event-json.ts";
 import { limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
 import { couponEvents } from "./event.ts";
@@ -29,4 +30,8 @@ export const pullEvents: Route = {
   reveals: "nothing",
   schema: () => input,
   answer: () => answer,
+  render(body) {
+    const page = JSON.parse(body) as { events: EventFields[]; next_cursor: string };
+    return `{"events":[${page.events.map(renderEvent).join(",")}],"next_cursor":"${page.next_cursor}"}`;
+  },
 };

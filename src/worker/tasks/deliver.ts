@@ -8,6 +8,7 @@
 // A round claims the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
 // slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
+import { renderEvent } from "../../common/event-json.ts";
 import type { Logger } from "../../common/log.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";
@@ -33,7 +34,9 @@ type Lease = Subscriber & { worker: number; holder: string };
 type Delivery = {
   event_id: string;
   external_id: string;
-  body: string;
+  // The fields of a real event as JSON, or the body of a test event.
+  event: string | null;
+  test_body: string | null;
   attempt: number;
   url: string;
   sealed_secret: Uint8Array;
@@ -112,7 +115,8 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
       while (!isRefused && !isOver()) {
         const delivery = waiting.shift();
         if (delivery === undefined) return;
-        const { external_id: id, url, body, test_event_type } = delivery;
+        const { external_id: id, url, test_event_type } = delivery;
+        const body = delivery.test_body ?? renderEvent(JSON.parse(delivery.event!));
         const outcome = await send({ id, url, body, secrets, isTest: test_event_type !== null }, cut);
         if (outcome === null) return;
         const result = toResult(delivery, outcome);
@@ -139,8 +143,8 @@ function claimDeliveries(
   { tenant_id, party_id, worker, holder }: Lease,
 ): Promise<Delivery[]> {
   return database.rows<Delivery>(
-    `select event_id, external_id, body, attempt, url, sealed_secret, sealed_previous_secret, tenant, party,
-            test_event_type
+    `select event_id, external_id, event, test_body, attempt, url, sealed_secret, sealed_previous_secret, tenant,
+            party, test_event_type
      from jobs.claim_deliveries($1, $2, $3, $4, $5)`,
     [tenant_id, party_id, worker, holder, roundSize],
   );

@@ -62,7 +62,11 @@ t.test("Locks lapse and coupons expire for each owner, and the events reach its 
   );
   t.strictSame(
     await changesOf(books.sequence),
-    forEach((one) => ({ delivery: "-0 +2", feed: one.startsWith("ten_a") ? "-1 +1" : "-2 +2", feed_event: "-0 +2" })),
+    forEach((one) => ({
+      delivery: "-0 +2",
+      feed: one.startsWith("ten_a") ? "-1 +1" : "-2 +2",
+      feed_page: one.startsWith("ten_a") ? "-0 +1" : "-0 +2",
+    })),
   );
   for (const [tenant, coupon] of [
     ["ten_a1", stories[0]!.coupons["to void"].id],
@@ -71,7 +75,7 @@ t.test("Locks lapse and coupons expire for each owner, and the events reach its 
     await service.admin.rows("select admin.void_coupon($1, $2, 'why')", [tenant, coupon]);
     t.strictSame(
       await changesOf(books.sequence),
-      nameTables(tenant, { delivery: "-0 +1", feed: "-1 +1", feed_event: "-0 +1" }),
+      nameTables(tenant, { delivery: "-0 +1", feed: "-1 +1", feed_page: "-0 +1" }),
     );
   }
 });
@@ -167,8 +171,7 @@ t.test("A day is closed and summarized for each owner; files are listed and read
 
 t.test("The event of a statement names its own distributor", async (t) => {
   const announced = await owners.service.owner.rows<any>(
-    `select t.external_id as tenant, p.external_id as party,
-            rules.render_event(e)::json ->> 'distributor_party_id' as named
+    `select t.external_id as tenant, p.external_id as party, rules.describe_event(e)::json ->> 3 as named
      from core.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
      where e.event_type = 'reconciliation.ready'`,
   );
@@ -182,14 +185,14 @@ t.test("Old events are pruned from the feed of their owner", async (t) => {
   // All of one feed, and the first of the feed whose party has the same number in the twin.
   const session = await openPsql();
   await session.rows(
-    `update core.feed_event f set sequenced_at = now() - interval '9 days'
+    `update core.feed_page f set sequenced_at = now() - interval '9 days'
      from core.party p join core.tenant t using (tenant_id)
      where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id)
        and ((t.external_id, p.external_id) = ('ten_b1', 'pty_d1')
-            or (t.external_id, p.external_id, f.position) = ('ten_b2', 'pty_d2', 1))`,
+            or (t.external_id, p.external_id, f.first_position) = ('ten_b2', 'pty_d2', 1))`,
   );
   const prune = () => owners.service.owner.rows("select jobs.prune_feed(8, 100)");
-  t.strictSame(await changesOf(prune), { "ten_b1 feed_event": "-16 +0", "ten_b2 feed_event": "-1 +0" });
+  t.strictSame(await changesOf(prune), { "ten_b1 feed_page": "-4 +0", "ten_b2 feed_page": "-1 +0" });
 });
 
 t.test("The lag of deliveries is that of the oldest one to a subscriber that is enabled and not paused", async (t) => {

@@ -11,9 +11,20 @@ import {
 
 const insertEventCopy = (where: string, changes: Record<string, string>) =>
   insertCopy("event", where, { event_id: "gen_random_uuid()", event_seq: "999999", ...changes });
-const insertFeedEvent = (changes: Record<string, string>) => insertCopy("feed_event", "true", changes);
-const insertPosting = (distributor: string, day: string, number: number, entry: string) =>
-  `insert into core.posting values (:ten_a, ${distributor}, ${day}, ${number}, ${entry})`;
+// The number of an event. It is not sequenced yet: the entry :unposted.
+const unposted = "(select event_seq from core.event where event_id = :unposted)";
+// A step that takes the events up to the newest.
+const takeStep = `update core.sequencer
+  set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from core.event)`;
+const takeNothing = "update core.sequencer set step = step + 1, after_seq = high_seq, late_seqs = '{}'";
+const keepAsGap = `insert into core.event_gap select ${unposted}, '1'`;
+const nextPosition = "(select last_position + 1 from core.feed where tenant_id = :ten_a)";
+const insertFeedPage = (changes: Record<string, string>) => insertCopy("feed_page", "tenant_id = :ten_a", changes);
+const insertNextPage = (events: string) => insertFeedPage({ first_position: nextPosition, event_seqs: events });
+const insertPostings = (...pages: [distributor: string, day: string, number: number, event: string][]) =>
+  `insert into core.posting_page values ${pages
+    .map(([distributor, ...page]) => `(:ten_a, ${distributor}, ${page.slice(0, 2).join(", ")}, array[${page[2]}])`)
+    .join(", ")}`;
 
 export const eventAttempts: Attempts = {
   event_is_for_whom_it_concerns: {
@@ -44,27 +55,72 @@ export const eventAttempts: Attempts = {
 };
 
 export const feedAttempts: Attempts = {
+  gap_is_above_the_sequencer: {
+    "a sequenced number that is missing again": "insert into core.event_gap select high_seq, '1' from core.sequencer",
+  },
+  event_gap_is_immutable: { "another number that is missing": update("event_gap", "event_seq = 1") },
+  sequencer_goes_forward: {
+    "numbers taken again": update("sequencer", "high_seq = 0"),
+    "numbers left out": update("sequencer", "step = step + 1, after_seq = high_seq + 5, high_seq = high_seq + 9"),
+    "a step taken again": update("sequencer", "after_seq = high_seq, high_seq = high_seq + 9"),
+    "a step back": update("sequencer", "step = step + 1, after_seq = high_seq, high_seq = high_seq - 1"),
+    "a late number that is not missing": update(
+      "sequencer",
+      "step = step + 1, after_seq = high_seq, late_seqs = array[1]",
+    ),
+  },
+  sequencer_is_kept: { "the sequencer deleted": "delete from core.sequencer" },
   feed_goes_forward: {
     "positions used again": update("feed", "last_position = 0"),
+    "positions without a page": update("feed", "last_position = last_position + 1"),
+    "more positions skipped than the feed has": update("feed", "skipped_count = last_position + 1"),
+    "a page of the same step again": update("feed", "last_step = 0"),
+    "a feed that begins after events that it does not have": insertCopy("feed", "true", { party_id: "2147483647" }),
     "a feed given to another party": update("feed", "party_id = 2147483647"),
   },
   feed_is_kept: { "feeds deleted": "delete from core.feed" },
   event_is_of_its_feed: {
-    "an event in an unknown feed": insertFeedEvent({ event_id: "gen_random_uuid()", party_id: "2147483647" }),
-    "an unknown event in a feed": insertFeedEvent({ event_id: "gen_random_uuid()", position: "999999" }),
-    "a batch's event in a feed": insertFeedEvent({
-      position: "999999",
-      event_id: "(select event_id from core.event where batch_id is not null limit 1)",
-    }),
+    "an event in an unknown feed": insertFeedPage({ party_id: "2147483647" }),
+    "an unknown event in a feed": insertNextPage("array[888888888]"),
+    "a batch's event in a feed": insertNextPage(
+      "(select array[event_seq] from core.event where batch_id is not null limit 1)",
+    ),
   },
-  feed_event_is_immutable: { "an event changed in its feed": update("feed_event", "body = '{}'") },
-  event_is_sequenced_once: { "an event twice in a feed": insertFeedEvent({ position: "999" }) },
-  position_is_positive: { "position 0": insertFeedEvent({ position: "0" }) },
-  skipped_positions_are_within_the_feed: {
-    "more positions skipped than the feed has": update("feed", "skipped_count = last_position + 1"),
+  event_is_sequenced_once: {
+    "an event of an earlier step": together(takeNothing, insertNextPage("((o.x).event_seqs)[1:1]")),
+    "an event that no step took": insertNextPage(`array[${unposted}]`),
+    "an event that is kept as missing": together(keepAsGap, takeStep, insertNextPage(`array[${unposted}]`)),
   },
+  page_continues_its_feed: {
+    "an event twice in a step": insertNextPage("(o.x).event_seqs"),
+    "a page after a gap": together(
+      takeStep,
+      insertFeedPage({ first_position: `1 + ${nextPosition}`, event_seqs: `array[${unposted}]` }),
+    ),
+  },
+  page_has_1_to_1000_events: {
+    "a page without events": insertNextPage("'{}'::bigint[]"),
+    "1,001 events on a page": insertNextPage("array(select generate_series(1, 1001))"),
+  },
+  events_of_a_page_ascend: {
+    "an event twice on a page": insertNextPage("((o.x).event_seqs)[1:1] || (o.x).event_seqs"),
+    "events of a page in another order": insertNextPage("array[2, 1]"),
+    "a number that is null": insertNextPage("array[1, null]"),
+  },
+  feed_is_pruned_from_its_front: {
+    "a page deleted before an older one": together(
+      takeStep,
+      insertNextPage(`array[${unposted}]`),
+      `delete from core.feed_page where event_seqs = array[${unposted}]`,
+    ),
+  },
+  feed_page_is_immutable: { "a page changed": update("feed_page", "first_position = first_position + 9") },
   last_position_is_not_negative: {
-    "a negative last position": insertCopy("feed", "true", { party_id: "2147483647", last_position: "-1" }),
+    "a negative last position": insertCopy("feed", "true", {
+      party_id: "2147483647",
+      last_position: "-1",
+      skipped_count: "-1",
+    }),
   },
   sequencer_has_one_row: { "a second sequencer": "insert into core.sequencer (is_only) values (false)" },
   attempt_count_is_0_to_10: { "an eleventh attempt": update("delivery", "attempt_count = 11") },
@@ -76,17 +132,31 @@ export const feedAttempts: Attempts = {
 
 export const statementAttempts: Attempts = {
   posting_is_of_its_distributor: {
-    "an entry on the books of another distributor": insertPosting("2147483647", "'2030-01-01'", 1, ":unposted"),
-    "an unknown entry on the books": insertPosting(":distributor", "'2030-01-01'", 1, "gen_random_uuid()"),
+    "an entry on the books of another distributor": insertPostings(["2147483647", "'2030-01-01'", 1, unposted]),
+    "an unknown entry on the books": insertPostings([":distributor", "'2030-01-01'", 1, "888888888"]),
   },
   closed_day_is_closed: {
-    "an entry for a closed day": insertPosting(":distributor", ":day", 999, ":unposted"),
+    "an entry for a closed day": insertPostings([":distributor", ":day", 999, unposted]),
   },
-  entry_is_posted_once: { "an entry on two days": insertCopy("posting", "true", { business_date: ":day::date + 1" }) },
-  posting_number_is_positive: { "number 0": insertCopy("posting", "true", { number: "0" }) },
-  posting_is_immutable: {
-    "an entry moved to another day": update("posting", "business_date = business_date + 1"),
-    "postings deleted": "delete from core.posting",
+  entry_is_posted_once: {
+    "an entry on two days": insertCopy("posting_page", "true", { business_date: ":day::date + 1" }),
+    "an entry of an earlier step on another day": together(
+      takeNothing,
+      insertCopy("posting_page", "true", { business_date: ":day::date + 1" }),
+    ),
+    "an entry on two days of a step": together(
+      takeStep,
+      insertPostings([":distributor", "'2030-01-01'", 1, unposted], [":distributor", "'2030-01-02'", 1, unposted]),
+    ),
+    "an entry that no step took": insertPostings([":distributor", "'2030-01-01'", 1, unposted]),
+  },
+  page_continues_its_day: {
+    "number 0": together(takeStep, insertPostings([":distributor", "'2030-01-01'", 0, unposted])),
+    "number 2 without number 1": together(takeStep, insertPostings([":distributor", "'2030-01-01'", 2, unposted])),
+  },
+  posting_page_is_immutable: {
+    "entries moved to another day": update("posting_page", "business_date = business_date + 1"),
+    "postings deleted": "delete from core.posting_page",
   },
   ready_statement_never_changes: {
     "another number of entries": update("statement", "entry_count = 99"),
@@ -109,5 +179,6 @@ export const statementAttempts: Attempts = {
   open_day_goes_forward: {
     "books given to another party": update("ledger_book", "party_id = 2147483647"),
     "a closed day opened again": update("ledger_book", "open_on = open_on - 1"),
+    "postings of a step again": update("ledger_book", "last_step = last_step - 1"),
   },
 };

@@ -122,7 +122,7 @@ t.test("a clock that is set back does not move the business day back", beside, a
   await redeem(service, "ak_a", codes.pop()!, "mch_a");
   await t.resolves(books.close(), "the sequencer goes on");
   const postings = await service.owner.rows(
-    "select business_date::text as date from core.posting order by business_date",
+    "select business_date::text as date from rules.posting order by business_date",
   );
   t.strictSame(
     postings.map(({ date }) => date),

@@ -74,7 +74,7 @@ t.test("a worker may lose its backend in the middle of any statement", async (t)
     await closeAndDie(fixture, party, index + 1, async (database, text, params) => {
       // Another session holds the tables, so the statement is caught while it runs.
       const other = openSession(fixture.service.address, { name: "coupon test", role: "coupon_owner" });
-      await other.run("begin; lock core.statement, core.posting, core.statement_line in access exclusive mode");
+      await other.run("begin; lock core.statement, core.posting_page, core.statement_line in access exclusive mode");
       let isOver = false;
       const running = database
         .rows(text, params)

@@ -84,7 +84,7 @@ async function closeSecondDays({ service, midnights, stopWorkers }: MidnightFixt
     const unposted = await service.owner.rows(
       `select
        from core.ledger_entry l
-       left join core.posting p using (tenant_id, entry_id)
+       left join rules.posting p using (tenant_id, entry_id)
        where p.entry_id is null
        limit 1`,
     );

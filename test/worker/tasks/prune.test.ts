@@ -21,13 +21,13 @@ async function list(service: Running, text: string): Promise<string[]> {
   return (await service.owner.rows<{ it: string }>(text)).map(({ it }) => it);
 }
 
-// Events of a feed at positions 1 to n.
-async function fillFeed(service: Running, count: number): Promise<void> {
+// Events of a feed at positions 1 to n, on pages of so many.
+async function fillFeed(service: Running, count: number, perPage = 2): Promise<void> {
   const till = await openTill(service);
   const { once } = await makeStock(service, { again: 1, once: count });
   await till.use(once, false);
   await till.session.end();
-  await service.owner.rows("select jobs.sequence_events(1000)");
+  for (let step = 0; step <= count; step += 1) await service.owner.rows("select jobs.sequence_events($1)", [perPage]);
 }
 
 t.test("request records and the delivery log are deleted after their retention", async (t) => {
@@ -51,22 +51,28 @@ t.test("request records and the delivery log are deleted after their retention",
   t.strictSame(await list(service, "select attempt::text as it from core.delivery_attempt order by 1"), ["3"]);
 });
 
-t.test("events are deleted from the front of a feed; an older cursor continues at the first kept event", async (t) => {
+t.test("pages are deleted from the front of a feed; an older cursor continues at the first kept event", async (t) => {
   const { service, worker, psql, pruneOldRows } = await open(t);
   await fillFeed(service, 10);
-  const begin = await service.as("ak_a").get("/v1/events?limit=2");
-  await psql.rows("update core.feed_event set sequenced_at = now() - interval '401 days' where position <= 6");
+  t.strictSame(
+    await list(service, "select first_position::text as it from core.feed_page order by first_position"),
+    ["1", "3", "5", "7", "9"],
+    "two events on each page",
+  );
+  const begin = await service.as("ak_a").get("/v1/events?limit=3");
+  const middle = await service.as("ak_a").get("/v1/events?limit=5");
+  await psql.rows("update core.feed_page set sequenced_at = now() - interval '401 days' where first_position <= 7");
   // As after a clock that was set back for a while. Nothing is deleted from the middle.
-  await psql.rows("update core.feed_event set sequenced_at = now() - interval '399 days' where position = 5");
+  await psql.rows("update core.feed_page set sequenced_at = now() - interval '399 days' where first_position = 5");
   const steps = [];
   for (let index = 0; index < 4; index += 1)
-    steps.push(...(await worker.rows<{ removed: number }>("select jobs.prune_feed(400, 3) as removed")));
+    steps.push(...(await worker.rows<{ removed: number }>("select jobs.prune_feed(400, 1) as removed")));
   t.strictSame(
     steps.map(({ removed }) => removed),
-    [3, 1, 0, 0],
+    [1, 1, 0, 0],
   );
   await pruneOldRows();
-  t.strictSame(await list(service, "select position::text as it from core.feed_event order by position"), [
+  t.strictSame(await list(service, "select position::text as it from rules.feed_event order by position"), [
     "5",
     "6",
     "7",
@@ -78,18 +84,20 @@ t.test("events are deleted from the front of a feed; an older cursor continues a
   const page = await service.as("ak_a").get(`/v1/events?limit=2&cursor=${begin.json.next_cursor}`);
   const kept = await list(
     service,
-    "select rules.format_id('evt', event_id) as it from core.feed_event where position in (5, 6) order by position",
+    "select rules.format_id('evt', event_id) as it from rules.feed_event where position in (5, 6) order by position",
   );
   t.strictSame(
     page.json.events.map(({ event_id }: { event_id: string }) => event_id),
     kept,
   );
+  const rest = await service.as("ak_a").get(`/v1/events?limit=1&cursor=${middle.json.next_cursor}`);
+  t.equal(rest.json.events[0].event_id, kept[1], "a cursor in the middle of a page continues there");
 });
 
 t.test("the prune functions refuse less than one day, and then delete nothing", async (t) => {
   const { service, worker, psql } = await open(t);
   await fillFeed(service, 3);
-  await psql.rows("update core.feed_event set sequenced_at = now() - interval '2 days'");
+  await psql.rows("update core.feed_page set sequenced_at = now() - interval '2 days'");
   await psql.rows("update core.request set recorded_at = now() - interval '2 days'");
   await psql.rows(
     `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
@@ -103,7 +111,7 @@ t.test("the prune functions refuse less than one day, and then delete nothing", 
     prune_requests: "request",
     prune_cancellations: "lock_cancellation",
     prune_attempts: "delivery_attempt",
-    prune_feed: "feed_event",
+    prune_feed: "feed_page",
   };
   for (const [name, table] of Object.entries(functions)) {
     const count = async () => (await list(service, `select count(*)::text as it from core.${table}`))[0]!;

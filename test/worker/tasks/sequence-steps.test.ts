@@ -4,6 +4,8 @@ import t, { type Test } from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { startService, type Running } from "../../support/service.ts";
+import { pullEvents } from "../../support/pull-events.ts";
+import { untilBlocked } from "../../support/race.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { makeStock, openTill, type Committed } from "../../support/writers.ts";
 
@@ -13,9 +15,10 @@ t.before(async () => {
 });
 
 // Takes one step of the sequencer. Returns how many events got a position.
-async function step(database: Database) {
+async function step(database: Database, limit = 100) {
   const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>(
-    "select * from jobs.sequence_events(100)",
+    "select * from jobs.sequence_events($1)",
+    [limit],
   );
   return row!.sequenced;
 }
@@ -48,9 +51,39 @@ t.test("an event is waited for even if its number is the lowest and its transact
   await younger.end("commit", late, committed);
   t.equal(await step(worker), 1);
   const rows = await service.owner.rows<{ name: string }>(
-    "select rules.format_id('evt', event_id) as name from core.feed_event order by position desc limit 2",
+    "select rules.format_id('evt', event_id) as name from rules.feed_event order by position desc limit 2",
   );
   t.strictSame(rows.map(({ name }) => name).reverse(), [...committed.keys()]);
+});
+
+t.test("late events beyond the limit of a step are taken by the next steps", async (t) => {
+  const worker = openWorker(t);
+  const { older, younger, first, second, committed } = await openPair(t, worker);
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  await step(worker);
+  await younger.session.run("begin");
+  const late = await younger.use([first, ...again], true);
+  await older.use([second], true);
+  t.equal(await step(worker), 1);
+  await younger.end("commit", late, committed);
+  t.strictSame([await step(worker, 2), await step(worker, 2), await step(worker, 2)], [2, 1, 0]);
+  const rows = await service.owner.rows<{ name: string; on_page: number }>(
+    `select rules.format_id('evt', event_id) as name, (position - first_position)::int as on_page
+     from rules.feed_event order by position desc limit 4`,
+  );
+  const names = rows.reverse().map(({ name }) => name);
+  t.strictSame(names.slice(1), [...committed.keys()]);
+  t.strictSame(
+    rows.map(({ on_page }) => on_page),
+    [0, 0, 1, 0],
+    "two on one page, the third on the next",
+  );
+  const { events } = await pullEvents<{ event_id: string }>(service.as("ak_a"), 1_000);
+  t.strictSame(
+    events.slice(-4).map(({ event_id }) => event_id),
+    names,
+    "a reader gets them in the order of their positions, not of their numbers",
+  );
 });
 
 t.test(
@@ -63,12 +96,30 @@ t.test(
     await older.use([second], true);
     t.equal(await step(worker), 1);
     await service.owner.rows("update core.sequencer set last_snapshot = '9000000000:9000000000:'");
-    await service.owner.rows("insert into core.event_gap (event_seq, drawn_before) values (-1, '9000000000')");
+    await service.owner.rows("insert into core.event_gap (event_seq, drawn_before) values (9000000000, '9000000000')");
     await younger.end("commit", late, committed);
     t.equal(await step(worker), 1);
-    t.equal((await service.owner.rows("select from core.event_gap where event_seq = -1")).length, 0);
+    t.equal((await service.owner.rows("select from core.event_gap where event_seq = 9000000000")).length, 0);
   },
 );
+
+t.test("a number that another session is sequencing without the lock does not become missing", async (t) => {
+  const [first, second] = [
+    openSession(service.address, { name: "psql" }),
+    openSession(service.address, { name: "psql" }),
+  ];
+  t.teardown(() => Promise.all([first.end(), second.end()]));
+  await step(openWorker(t));
+  await first.run(
+    `begin;
+     update core.sequencer
+     set step = step + 1, after_seq = high_seq, high_seq = nextval('core.event_seq'), late_seqs = '{}'`,
+  );
+  const adding = second.rows("insert into core.event_gap select last_value, '1' from core.event_seq");
+  await untilBlocked(service, 1);
+  await first.run("commit");
+  await t.rejects(adding, { code: "23514", constraint_name: "gap_is_above_the_sequencer" });
+});
 
 t.test("a step in a transaction that has written is refused: it could not tell which events are late", async (t) => {
   const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
@@ -83,12 +134,17 @@ t.test("gaps of rolled back transactions are forgotten once no running transacti
   t.teardown(() => till.session.end());
   const { again } = await makeStock(service, { again: 2, once: 0 });
   const countGaps = async () => (await service.owner.rows("select from core.event_gap")).length;
+  const other = openSession(service.address, { name: "psql" });
+  t.teardown(() => other.end());
+  await other.run("begin; select pg_current_xact_id()");
   await till.session.run("begin");
   await till.use([again[0]!], true);
   await till.session.run("rollback");
   await till.use([again[1]!], true);
   await step(worker);
-  t.ok((await countGaps()) > 0, "they are gaps at first");
+  await step(worker);
+  t.ok((await countGaps()) > 0, "they are gaps while a transaction could still fill them");
+  await other.run("commit");
   // When all transactions that wrote at the same time, anywhere on the server, have ended.
   const areForgotten = async () => {
     await step(worker);
@@ -115,7 +171,7 @@ t.test("a ledger entry recorded on an already closed day is posted to the first 
   await t.resolves(step(worker), "the sequencer goes on");
   const postings = await service.owner.rows<{ is_open: boolean }>(
     `select p.business_date = b.open_on as is_open
-     from core.posting p
+     from rules.posting p
      join core.ledger_book b on (b.tenant_id, b.party_id) = (p.tenant_id, p.distributor_id)
      join core.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id)
      order by e.event_seq desc

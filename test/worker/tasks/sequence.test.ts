@@ -67,7 +67,7 @@ async function checkFeed(t: Test, reading: Reading, committed: Committed, start:
   t.strictSame(findFaults(reading, committed), none);
   const [feed] = await service.owner.rows(
     `select count(*)::int as events, min(position)::int as first, max(position)::int as last
-     from core.feed_event
+     from rules.feed_event
      where position > $1`,
     [start],
   );

@@ -12,6 +12,7 @@ import {
 } from "../../support/business-days.ts";
 import type { Client } from "../../support/client.ts";
 import { readCsv } from "../../support/csv.ts";
+import { readEventBodies } from "../../support/event-bodies.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { dateOf, nowSeconds, redeem, untilMoment } from "../../support/midnights.ts";
 import { startService } from "../../support/service.ts";
@@ -107,14 +108,9 @@ t.test(
       ]),
       parties.map((party) => [day, party, kinds.map((kind) => addressOf(day, kind, party))]),
     );
-    const events = await service.owner.rows<{ event: object }>(
-      `select rules.render_event(e)::json as event
-       from core.event e
-       where event_type = 'reconciliation.ready'
-       order by event_seq`,
-    );
+    const events = await readEventBodies(service.owner, "e.event_type = 'reconciliation.ready'");
     t.match(
-      events.map(({ event }) => event),
+      events.map((body) => JSON.parse(body)),
       parties.map((party) => ({ business_date: day, distributor_party_id: party })),
     );
     t.strictSame(await findBrokenInvariants(service.owner), []);

@@ -1,37 +1,34 @@
--- Appends coupon events to their feeds, in the order of their numbers.
-create or replace function rules.append_to_feeds(p_seqs bigint[]) returns void
+-- Appends coupon events to their feeds: one page for each feed, in the order of their numbers. The
+-- trigger of core.feed_page moves the feeds.
+create or replace function rules.append_to_feeds(p_events core.event[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  insert into core.feed (tenant_id, party_id, last_position, skipped_count)
-  select distinct e.tenant_id, case t.variant when 'A' then 0 else e.party_id end,
-         s.feed_base, s.feed_base
-  from core.event e
-  join core.tenant t on t.tenant_id = e.tenant_id
-  cross join core.sequencer s
-  where e.event_seq = any (p_seqs) and e.coupon_id is not null
-  on conflict do nothing;
-
-  with placed as (
-    insert into core.feed_event (tenant_id, party_id, position, event_id, body, sequenced_at)
-    select f.tenant_id, f.party_id,
-           f.last_position
-           + row_number() over (partition by f.tenant_id, f.party_id order by e.event_seq),
-           e.event_id, rules.render_event(e), clock_timestamp()
-    from core.event e
-    join core.tenant t on t.tenant_id = e.tenant_id
-    join core.feed f
-      on f.tenant_id = e.tenant_id
-         and f.party_id = case t.variant when 'A' then 0 else e.party_id end
-    where e.event_seq = any (p_seqs) and e.coupon_id is not null
-    returning tenant_id, party_id, position)
-  update core.feed f
-  set last_position = p.last_position
-  from (
-    select tenant_id, party_id, max(position) as last_position
-    from placed
-    group by tenant_id, party_id) p
-  where f.tenant_id = p.tenant_id and f.party_id = p.party_id;
+  with page as materialized (
+    select m.tenant_id, case t.variant when 'A' then 0 else m.party_id end as party_id,
+           array_agg(x.event_seq order by x.event_seq) as event_seqs
+    from (
+      select e.tenant_id, e.party_id, array_agg(e.event_seq) as event_seqs
+      from unnest(p_events) e
+      where e.coupon_id is not null
+      group by e.tenant_id, e.party_id) m
+    join core.tenant t on t.tenant_id = m.tenant_id
+    cross join lateral unnest(m.event_seqs) x (event_seq)
+    group by 1, 2),
+  opened as (
+    insert into core.feed (tenant_id, party_id, last_position, skipped_count)
+    select p.tenant_id, p.party_id, s.feed_base, s.feed_base
+    from page p
+    cross join core.sequencer s
+    where not exists (
+      select from core.feed f where f.tenant_id = p.tenant_id and f.party_id = p.party_id)
+    returning tenant_id, party_id, last_position)
+  insert into core.feed_page (tenant_id, party_id, first_position, sequenced_at, event_seqs)
+  select p.tenant_id, p.party_id, coalesce(f.last_position, o.last_position) + 1,
+         clock_timestamp(), p.event_seqs
+  from page p
+  left join core.feed f on f.tenant_id = p.tenant_id and f.party_id = p.party_id
+  left join opened o on o.tenant_id = p.tenant_id and o.party_id = p.party_id;
 end
 $$;
-comment on function rules.append_to_feeds(bigint[]) is
+comment on function rules.append_to_feeds(core.event[]) is
   'Assigns coupon events their positions in the feeds.';

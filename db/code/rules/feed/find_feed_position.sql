@@ -1,30 +1,31 @@
--- The position of the first event that joined a feed at p_from or later. Times ascend with the
--- positions, so a binary search finds it. Positions may have a gap after a restore: each step looks
--- at the first event from its position on.
+-- The position of the first event that joined a feed at p_from or later, or the position after the
+-- last one. Times ascend with the positions, so a binary search finds its page: each step looks at
+-- the first page that begins at its position or later.
 create or replace function rules.find_feed_position(
   p_tenant_id int, p_party_id int, p_from timestamptz)
 returns bigint
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_low   bigint := (
-    select f.position
-    from core.feed_event f
+    select f.first_position
+    from core.feed_page f
     where f.tenant_id = p_tenant_id and f.party_id = p_party_id
-    order by f.position
+    order by f.first_position
     limit 1);
-  v_high  bigint := (
+  v_end   bigint := (
     select f.last_position + 1
     from core.feed f
     where f.tenant_id = p_tenant_id and f.party_id = p_party_id);
+  v_high  bigint := v_end;
   v_mid   bigint;
 begin
   while v_low < v_high loop
     v_mid := (v_low + v_high) / 2;
     if p_from > (
       select f.sequenced_at
-      from core.feed_event f
-      where f.tenant_id = p_tenant_id and f.party_id = p_party_id and f.position >= v_mid
-      order by f.position
+      from core.feed_page f
+      where f.tenant_id = p_tenant_id and f.party_id = p_party_id and f.first_position >= v_mid
+      order by f.first_position
       limit 1)
     then
       v_low := v_mid + 1;
@@ -32,8 +33,13 @@ begin
       v_high := v_mid;
     end if;
   end loop;
-  return v_low;
+  return coalesce((
+    select f.first_position
+    from core.feed_page f
+    where f.tenant_id = p_tenant_id and f.party_id = p_party_id and f.first_position >= v_low
+    order by f.first_position
+    limit 1), v_end);
 end
 $$;
 comment on function rules.find_feed_position(int, int, timestamptz) is
-  'The position of the first event that joined a feed at a time or later; null: the feed is empty.';
+  'The position of the first event that joined a feed at a time or later; null: no feed.';

@@ -13,7 +13,9 @@ declare
   v_first    bigint := rules.find_feed_position(p_call.tenant_id, v_feed, p_from);
   v_coupons  record;
   v_others   uuid[];
+  v_read     record;
 begin
+  v_read := rules.read_feed(p_call.tenant_id, v_feed, v_first - 1, p_limit + 1);
   select count(*) as read, max(f.recorded_at) as latest,
          array_remove(array_agg(case
            when f.party_id = p_party_id and f.recorded_at >= p_from and f.recorded_at < p_to
@@ -22,11 +24,8 @@ begin
     into v_coupons
   from (
     select e.event_id, e.party_id, e.recorded_at
-    from core.feed_event x
-    join core.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id
-    where x.tenant_id = p_call.tenant_id and x.party_id = v_feed and x.position >= v_first
-    order by x.position
-    limit p_limit + 1) f;
+    from core.event e
+    where e.event_seq = any (v_read.event_seqs)) f;
   v_others := array(
     select e.event_id
     from rules.sequenced_event e

@@ -2,7 +2,7 @@
 -- still open. feed_party_id: the party whose feed gets a coupon event; always 0 in Variant A, which
 -- has one feed.
 create or replace view rules.sequenced_event as
-select e.tenant_id, e.event_id, e.party_id, e.coupon_id, e.recorded_at,
+select e.tenant_id, e.event_seq, e.event_id, e.party_id, e.coupon_id, e.recorded_at,
        case t.variant when 'A' then 0 else e.party_id end as feed_party_id
 from core.event e
 join core.tenant t on t.tenant_id = e.tenant_id

@@ -2,11 +2,11 @@ create or replace view rules.feed_keeps_the_order_of_each_coupon as
 select 'feed keeps the order of each coupon' as law, f.tenant_id,
        rules.format_id('evt', f.event_id) as subject
 from (
-  select x.tenant_id, x.event_id, e.event_seq,
-         lag(e.event_seq) over (
+  select x.tenant_id, x.event_id, x.event_seq,
+         lag(x.event_seq) over (
            partition by x.tenant_id, e.coupon_id order by x.position) as seq_before
-  from core.feed_event x
-  join core.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id) f
+  from rules.feed_event x
+  join core.event e on e.event_seq = x.event_seq) f
 where f.event_seq < f.seq_before;
 comment on view rules.feed_keeps_the_order_of_each_coupon is
   'Events that precede an earlier event of the same coupon in their feed.';

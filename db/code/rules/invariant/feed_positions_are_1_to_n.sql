@@ -5,7 +5,7 @@ select 'feed positions are 1 to n' as law, f.tenant_id, f.party_id::text as subj
 from core.feed f
 left join lateral (
   select count(*) as events, min(x.position) as first_position, max(x.position) as last_position
-  from core.feed_event x
+  from rules.feed_event x
   where x.tenant_id = f.tenant_id and x.party_id = f.party_id) x on true
 where (f.skipped_count = 0 and coalesce(x.last_position, f.last_position) <> f.last_position)
    or x.last_position > f.last_position

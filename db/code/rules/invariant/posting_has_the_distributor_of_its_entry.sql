@@ -1,7 +1,7 @@
 create or replace view rules.posting_has_the_distributor_of_its_entry as
 select 'posting has the distributor of its entry' as law, p.tenant_id,
        rules.format_id('led', p.entry_id) as subject
-from core.posting p
+from rules.posting p
 left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
 where l.distributor_id is distinct from p.distributor_id;
 comment on view rules.posting_has_the_distributor_of_its_entry is

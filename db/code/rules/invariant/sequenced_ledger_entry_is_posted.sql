@@ -4,6 +4,6 @@ select 'sequenced ledger entry is posted' as law, l.tenant_id,
 from core.ledger_entry l
 join rules.sequenced_event e on e.tenant_id = l.tenant_id and e.event_id = l.entry_id
 where not exists (
-  select from core.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id);
+  select from rules.posting p where p.event_seq = e.event_seq and p.tenant_id = l.tenant_id);
 comment on view rules.sequenced_ledger_entry_is_posted is
   'Ledger entries that the sequencer has processed but not posted to a business day.';

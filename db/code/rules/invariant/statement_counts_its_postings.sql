@@ -4,7 +4,7 @@ select 'statement counts its postings' as law, s.tenant_id,
 from core.statement s
 where s.entry_count <> (
   select count(*)
-  from core.posting p
+  from rules.posting p
   where p.tenant_id = s.tenant_id
     and p.distributor_id = s.distributor_id
     and p.business_date = s.business_date);

@@ -12,7 +12,7 @@ from (
          case l.entry_type when 'REDEMPTION' then l.amount_minor else 0 end as redeemed_minor,
          (l.entry_type = 'REVERSAL')::int as reversals,
          case l.entry_type when 'REVERSAL' then l.amount_minor else 0 end as reversed_minor
-  from core.posting p
+  from rules.posting p
   left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
   left join core.reversal v on v.tenant_id = p.tenant_id and v.reversal_id = p.entry_id
   left join core.redemption r

@@ -1,37 +1,35 @@
 -- Posts each ledger entry to the local day on which it was recorded or, if that day is closed, to
--- the open day. The books are already open.
-create or replace function rules.post_entries(p_seqs bigint[]) returns void
+-- the open day: one page for each distributor and day. The books are already open. Looks up time
+-- zones and books once for each distributor: time zones are slow. Without offset 0, the planner
+-- would compute the dates for each entry.
+create or replace function rules.post_entries(p_events core.event[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  with dated as (
-    select l.tenant_id, l.distributor_id, l.entry_id, e.event_seq,
-           greatest(rules.compute_local_date(l.recorded_at, p.time_zone), b.open_on)
-             as business_date
-    from core.event e
+  insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
+  select d.tenant_id, d.distributor_id, y.business_date,
+         core.count_postings(d.tenant_id, d.distributor_id, y.business_date) + 1, y.event_seqs
+  from (
+    select l.tenant_id, l.distributor_id, array_agg(e.event_seq) as event_seqs,
+           array_agg(l.recorded_at) as times, min(l.recorded_at) as first_at,
+           max(l.recorded_at) as last_at
+    from unnest(p_events) e
     join core.ledger_entry l on l.tenant_id = e.tenant_id and l.entry_id = e.event_id
-    join core.party p on p.tenant_id = l.tenant_id and p.party_id = l.distributor_id
-    join core.ledger_book b on b.tenant_id = l.tenant_id and b.party_id = l.distributor_id
-    where e.event_seq = any (p_seqs)),
-  day as (
-    select d.tenant_id, d.distributor_id, d.business_date,
-           coalesce((
-             select x.number
-             from core.posting x
-             where x.tenant_id = d.tenant_id
-               and x.distributor_id = d.distributor_id
-               and x.business_date = d.business_date
-             order by x.number desc
-             limit 1), 0) as last_number
-    from dated d
-    group by d.tenant_id, d.distributor_id, d.business_date)
-  insert into core.posting (tenant_id, distributor_id, business_date, number, entry_id)
-  select d.tenant_id, d.distributor_id, d.business_date,
-         y.last_number
-         + row_number() over (
-           partition by d.tenant_id, d.distributor_id, d.business_date order by d.event_seq),
-         d.entry_id
-  from dated d
-  join day y using (tenant_id, distributor_id, business_date);
+    where e.event_type in ('coupon.redeemed', 'coupon.reversed')
+    group by l.tenant_id, l.distributor_id) d
+  join core.party p on p.tenant_id = d.tenant_id and p.party_id = d.distributor_id
+  join core.ledger_book b on b.tenant_id = d.tenant_id and b.party_id = d.distributor_id
+  cross join lateral (
+    select rules.compute_local_date(d.first_at, p.time_zone) as first_on,
+           rules.compute_local_date(d.last_at, p.time_zone) as last_on
+    offset 0) o
+  cross join lateral (
+    select greatest(b.open_on, case
+             when o.first_on = o.last_on then o.first_on
+             else rules.compute_local_date(x.recorded_at, p.time_zone)
+           end) as business_date,
+           array_agg(x.event_seq order by x.event_seq) as event_seqs
+    from unnest(d.event_seqs, d.times) x (event_seq, recorded_at)
+    group by 1) y;
 end
 $$;
-comment on function rules.post_entries(bigint[]) is 'Posts ledger entries to business days.';
+comment on function rules.post_entries(core.event[]) is 'Posts ledger entries to business days.';

@@ -5,12 +5,13 @@
 -- about the tables may begin anywhere: 171 lines took longer than the statement_timeout. An entry
 -- whose rows are missing would have nulls here; core.statement_line then refuses the summary.
 create or replace view rules.posted_entry as
-select p.tenant_id, p.distributor_id, p.business_date, p.number, p.entry_id, l.entry_type,
+select p.tenant_id, p.distributor_id, p.business_date, p.number, p.first_number, p.entry_id,
+       l.entry_type,
        l.amount_minor, l.currency, l.recorded_at,
        coalesce(v.reversed_at, r.redeemed_at) as occurred_at,
        v.reversal_id, r.redemption_id, r.coupon_id, r.merchant_id, b.template_id,
        b.external_id as batch, r.order_minor, r.store, r.terminal, r.order_id
-from core.posting p
+from rules.posting p
 left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
 left join core.reversal v on v.tenant_id = p.tenant_id and v.reversal_id = p.entry_id
 left join core.redemption r

@@ -22,6 +22,14 @@ begin atomic
   where e.tenant_id = p_tenant_id
     and e.distributor_id = p_distributor_id
     and e.business_date = p_business_date
+    and e.first_number >= (
+      select coalesce(max(p.first_number), 0)
+      from core.posting_page p
+      where p.tenant_id = p_tenant_id
+        and p.distributor_id = p_distributor_id
+        and p.business_date = p_business_date
+        and p.first_number <= p_after + 1)
+    and e.first_number <= p_after + p_limit
     and e.number > p_after
     and e.number <= p_after + p_limit
   order by e.number;

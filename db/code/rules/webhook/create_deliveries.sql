@@ -1,14 +1,15 @@
 -- Creates a delivery for each event whose party has an enabled webhook. All deliveries of a step
 -- are due at the same moment, so they are sent in the order of their event numbers.
-create or replace function rules.create_deliveries(p_seqs bigint[]) returns void
-language sql volatile
-begin atomic
+create or replace function rules.create_deliveries(p_events core.event[]) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
   insert into core.delivery (tenant_id, party_id, event_id, event_seq, next_attempt_at)
   select e.tenant_id, e.party_id, e.event_id, e.event_seq, statement_timestamp()
-  from core.event e
+  from unnest(p_events) e
   join core.webhook w
     on w.tenant_id = e.tenant_id and w.party_id = e.party_id and w.disabled_at is null
-  where e.event_seq = any (p_seqs)
   on conflict do nothing;
-end;
-comment on function rules.create_deliveries(bigint[]) is 'Creates the deliveries of new events.';
+end
+$$;
+comment on function rules.create_deliveries(core.event[]) is
+  'Creates the deliveries of new events.';

@@ -1,5 +1,6 @@
--- A test event as JSON, like rules.render_event. Its IDs are new, so they exist nowhere, and its
--- business day is before every statement. core.test_delivery refuses an unknown type.
+-- A test event as JSON, as src/common/event-json.ts writes real ones. Its IDs are new, so they
+-- exist nowhere, and its business day is before every statement. core.test_delivery refuses an
+-- unknown type.
 create or replace function rules.render_test_event(
   p_event_id uuid, p_event_type text, p_at timestamptz)
 returns text

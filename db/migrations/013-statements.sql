@@ -1,15 +1,18 @@
 -- Business days: the ledger entries of each day, and the statement of each closed day.
 
 create table core.ledger_book (
-  tenant_id  int   not null,
-  party_id   int   not null,
-  open_on    date  not null,
+  tenant_id  int     not null,
+  party_id   int     not null,
+  open_on    date    not null,
+  last_step  bigint  not null default 0,
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party
 );
 comment on table core.ledger_book is
   'The business days of a distributor. Opened with the first allocation to it.';
 comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
+comment on column core.ledger_book.last_step is
+  'The step of the newest posting pages, see core.sequencer. New pages move it.';
 
 create table core.statement (
   tenant_id          int          not null,
@@ -39,59 +42,122 @@ comment on column core.statement.is_one_of_several is
 create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date)
 where ready_at is null;
 
-create table core.posting (
-  tenant_id       int   not null,
-  distributor_id  int   not null,
-  business_date   date  not null,
-  number          int   not null,
-  entry_id        uuid  not null,
-  primary key (tenant_id, distributor_id, business_date, number),
-  constraint entry_is_posted_once unique (entry_id, tenant_id),
-  constraint posting_number_is_positive check (number > 0)
+create table core.posting_page (
+  tenant_id       int              not null,
+  distributor_id  int              not null,
+  business_date   date             not null,
+  first_number    int              not null,
+  event_seqs      core.event_list  not null,
+  primary key (tenant_id, distributor_id, business_date, first_number)
 );
-comment on table core.posting is
-  'The business day of each ledger entry. Numbers are 1 to n within a day.';
+comment on table core.posting_page is
+  'The ledger entries that a step of the sequencer posted to a business day, by the numbers of '
+  'their events. The numbers of the entries start at first_number and are 1 to n within a day. '
+  'The view posting of the schema rules has a row for each entry.';
+comment on column core.posting_page.first_number is
+  'The number of the first entry in its business day; the others follow.';
+comment on column core.posting_page.event_seqs is
+  'The numbers of the events of the entries (core.event.event_seq).';
 
--- A closed day gets no more postings, and its statement changes only once: when its files are
+alter table core.posting_page alter column event_seqs set storage external;
+
+create function core.count_postings(
+  p_tenant_id int, p_distributor_id int, p_business_date date, p_below int default 2147483647)
+returns int
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return coalesce((
+    select p.first_number + cardinality(p.event_seqs) - 1
+    from core.posting_page p
+    where p.tenant_id = p_tenant_id
+      and p.distributor_id = p_distributor_id
+      and p.business_date = p_business_date
+      and p.first_number < p_below
+    order by p.first_number desc
+    limit 1), 0);
+end
+$$;
+comment on function core.count_postings(int, int, date, int) is
+  'How many ledger entries a business day has: the number of the last one, on pages that begin '
+  'below p_below.';
+
+-- A closed day gets no more entries, and its statement changes only once: when its files are
 -- ready.
-create function core.check_posting() returns trigger
+create function core.check_posting_pages() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off as $$
 declare
-  v_wrong  uuid;
+  v_is     record;
+  v_books  int;
 begin
-  select n.entry_id into v_wrong
-  from new_posting n
+  select max(s.step) as step, (select count(*) from new_page) as pages,
+         (select count(*) from (select distinct tenant_id, distributor_id from new_page) d)
+           as distributors,
+         exists (
+           select
+           from new_page c
+           join core.statement y using (tenant_id, distributor_id, business_date)) as is_closed,
+         exists (
+           select
+           from new_page c
+           where c.first_number <> 1 + core.count_postings(
+             c.tenant_id, c.distributor_id, c.business_date, c.first_number)) as is_misnumbered,
+         min(x.event_seq) filter (where l.entry_id is null) as foreign_seq,
+         min(x.event_seq) filter (where not core.is_of_step(x.event_seq, s, array(
+           select g.event_seq
+           from core.event_gap g
+           where g.event_seq > (select q.after_seq from core.sequencer q)))) as stray_seq
+    into v_is
+  from core.sequencer s
+  cross join new_page n
+  cross join lateral unnest(n.event_seqs) x (event_seq)
+  left join core.event e on e.event_seq = x.event_seq and e.tenant_id = n.tenant_id
   left join core.ledger_entry l
-    on l.tenant_id = n.tenant_id and l.entry_id = n.entry_id and l.distributor_id = n.distributor_id
-  left join core.ledger_book b on b.tenant_id = n.tenant_id and b.party_id = n.distributor_id
-  where l.entry_id is null or b.party_id is null
-  limit 1;
-  if found then
-    raise exception 'ledger entry % does not belong to this distributor, or it has no ledger book',
-      v_wrong
+    on l.tenant_id = n.tenant_id
+       and l.entry_id = e.event_id
+       and l.distributor_id = n.distributor_id;
+  if v_is.foreign_seq is not null then
+    raise exception 'event % is not a ledger entry of this distributor', v_is.foreign_seq
       using errcode = 'foreign_key_violation', constraint = 'posting_is_of_its_distributor';
-  end if;
-  if exists (
-    select
-    from new_posting n
-    join core.statement s using (tenant_id, distributor_id, business_date))
-  then
+  elsif v_is.is_closed then
     raise exception 'a closed business day gets no more entries'
       using errcode = 'check_violation', constraint = 'closed_day_is_closed';
+  elsif v_is.is_misnumbered then
+    raise exception 'a page does not begin after the last entry of its business day'
+      using errcode = 'check_violation', constraint = 'page_continues_its_day';
+  end if;
+  update core.ledger_book b
+  set last_step = v_is.step
+  from new_page n
+  where b.tenant_id = n.tenant_id and b.party_id = n.distributor_id and b.last_step < v_is.step;
+  get diagnostics v_books = row_count;
+  if v_is.stray_seq is not null
+     or v_books <> v_is.distributors
+     -- in one step, a distributor rarely has entries of two days
+     or v_is.distributors < v_is.pages and exists (
+       select
+       from new_page n
+       cross join lateral unnest(n.event_seqs) x (event_seq)
+       group by x.event_seq
+       having count(*) > 1)
+  then
+    raise exception 'a ledger entry is posted twice, or not by this step of the sequencer'
+      using errcode = 'check_violation', constraint = 'entry_is_posted_once',
+            hint = 'A distributor gets its pages of a step in one statement, and has a book.';
   end if;
   return null;
 end
 $$;
-comment on function core.check_posting() is
-  'Trigger: a business day gets entries of its distributor, and none once it is closed.';
+comment on function core.check_posting_pages() is
+  'Trigger: a business day gets entries of its distributor, each once and with the next number, '
+  'and none once it is closed.';
 
 create trigger closed_day_is_closed
-after insert on core.posting
-referencing new table as new_posting
-for each statement execute function core.check_posting();
+after insert on core.posting_page
+referencing new table as new_page
+for each statement execute function core.check_posting_pages();
 
 create function core.check_statement_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -118,7 +184,7 @@ for each row execute function core.check_statement_change();
 
 create trigger statement_is_kept before delete or truncate on core.statement
 for each statement execute function core.refuse_change();
-create trigger posting_is_immutable before update or delete or truncate on core.posting
+create trigger posting_page_is_immutable before update or delete or truncate on core.posting_page
 for each statement execute function core.refuse_change();
 
 create function core.check_book_change() returns trigger
@@ -126,15 +192,16 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id)
      or new.open_on < old.open_on
+     or new.last_step < old.last_step
   then
-    raise exception 'the open day of a ledger book never moves back, and its key is fixed'
+    raise exception 'a ledger book never moves back, and its key is fixed'
       using errcode = 'check_violation', constraint = 'open_day_goes_forward';
   end if;
   return new;
 end
 $$;
 comment on function core.check_book_change() is
-  'Trigger: the open day of a distributor never moves back.';
+  'Trigger: the open day and the last step of a distributor never move back.';
 
 create trigger open_day_goes_forward
 before update on core.ledger_book

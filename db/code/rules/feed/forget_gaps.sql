@@ -1,0 +1,13 @@
+-- Forgets the missing event numbers that were rolled back: every transaction that may have drawn
+-- them has ended. Call this after a step that found every late event.
+create or replace function rules.forget_gaps(p_oldest_running xid8) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  delete from core.event_gap g
+  where g.drawn_before <= p_oldest_running
+     -- from another server, before a restore
+     or g.drawn_before > pg_current_xact_id();
+end
+$$;
+comment on function rules.forget_gaps(xid8) is
+  'Forgets the missing event numbers that were rolled back.';
