@@ -115,3 +115,24 @@ t.test("Clients that never end their side are cut, and the server stops all the 
   t.match(answered.received(), /"ok":true/);
   await waitUntil("the end", () => idle.events.includes("end"));
 });
+
+t.test("When the server stops, an idle connection is ended without waiting for answers on other ones", async (t) => {
+  const called = Promise.withResolvers<void>();
+  const perform = () => {
+    called.resolve();
+    return new Promise<Outcome>(() => {});
+  };
+  const { url, asA, stop } = await startStub(t, { perform });
+  const idle = await open(t, url);
+  idle.socket.write(health);
+  await waitUntil("an answer", () => idle.received().includes("{"));
+  let isAnswered = false;
+  const hanging = asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]).finally(() => (isAnswered = true));
+  await waitFor("the call", called.promise);
+  const stopping = stop();
+  await waitUntil("the end", () => idle.events.includes("end"));
+  t.equal(isAnswered, false);
+  idle.socket.end();
+  await Promise.allSettled([hanging]);
+  await waitFor("the stop", stopping);
+});
