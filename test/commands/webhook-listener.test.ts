@@ -1,7 +1,7 @@
 // npm run webhooks -- listen: a receiver on loopback, to try webhooks with.
 import { createHmac } from "node:crypto";
 import t, { type Test } from "tap";
-import { startListener } from "../../src/commands/webhook-listener.ts";
+import { listen, startListener } from "../../src/commands/webhook-listener.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { exitCodeOf, spawnProgram } from "../support/program.ts";
@@ -81,4 +81,39 @@ t.test("listen is a program without a database: it says where it listens, and a 
   t.equal(output, "listening on http://127.0.0.1:39917\n");
   program.kill("SIGTERM");
   t.equal(await exitCodeOf(program), 0);
+});
+
+t.test("listen refuses secrets, ports and statuses that make no sense", async (t) => {
+  const refusalOf = (...args: string[]): string | null => {
+    try {
+      listen.read(args);
+      return null;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const wrongSecret = "a secret looks like whsec_…";
+  for (const wrong of [
+    "abc",
+    "whsec_",
+    "whsec_a b",
+    "whsec_abc!",
+    " whsec_abc",
+    "xwhsec_abc",
+    "whsec_abc===",
+    "whsec_=a",
+  ]) {
+    t.equal(refusalOf("--secret", wrong), wrongSecret, wrong);
+    t.equal(refusalOf("--secret", secret, `--old-secret=${wrong}`), wrongSecret, wrong);
+  }
+  for (const good of ["whsec_abc", "whsec_ab+/09=", "whsec_abc=="]) t.equal(refusalOf("--secret", good), null, good);
+  const withSecret = (...args: string[]) => refusalOf("--secret", secret, ...args);
+  t.strictSame([withSecret("--port", "65535"), withSecret("--port", "65536")], [null, "--port is at most 65535"]);
+  for (const [status, refusal] of [
+    ["199", "--status is from 200 to 599"],
+    ["200", null],
+    ["599", null],
+    ["600", "--status is from 200 to 599"],
+  ] as const)
+    t.equal(withSecret("--status", status), refusal, status);
 });

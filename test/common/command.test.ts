@@ -89,6 +89,20 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 wrong arguments`,
   );
+  const long = defineCommand({
+    name: "long",
+    about: `${"One word after the other. ".repeat(8)}`,
+    flags: { verbose: { type: "switch", about: "says what it does ".repeat(12).trim() } },
+    run: async () => {},
+  });
+  const lines = formatHelp("npm run long", long).split("\n");
+  t.ok(
+    lines.every((line) => line.length <= 90),
+    "no line is longer than 90 columns",
+  );
+  const first = lines.findIndex((line) => line.startsWith("  --verbose"));
+  t.match(lines[first], /^ {2}--verbose {3}says what it does .{50,}$/);
+  for (const line of lines.slice(first + 1, first + 3)) t.match(line, /^ {14}\S.+$/, "aligned with the first line");
   t.match(
     formatHelp("npm run desk", desk),
     /\nCommands, each with its own --help:\n {2}copy PAGE .* Copies a page to places\n/,

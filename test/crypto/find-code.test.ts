@@ -65,3 +65,12 @@ t.test("A search ends after 8,000 candidates: a text with more of them counts as
   t.notOk(find(candidates(60)));
   t.ok(find(candidates(60)), "the candidates of all texts count");
 });
+
+t.test(
+  "A letter that no code has makes no candidate, so texts with one every 16 characters cost nothing",
+  async (t) => {
+    const find = createCodeFinder(keys, 0);
+    for (const letter of ["u", "U", "ü"]) t.notOk(find(`1${"1".repeat(14)}${letter}`.repeat(50)), letter);
+    t.ok(find("1".repeat(16)));
+  },
+);

@@ -1,0 +1,24 @@
+// All problems of a request are listed at once.
+import t from "tap";
+import type { Reply } from "../support/client.ts";
+import { bodies, startStub } from "../support/stub.ts";
+
+t.test("Every problem of a request is listed: the query in its order, the idempotency-key, the fields", async (t) => {
+  const { asA, asB } = await startStub(t);
+  const listed = async (answer: Promise<Reply>) =>
+    ((await answer).json.details.issues as { path: string; message: string }[]).map((issue) => Object.values(issue));
+  t.strictSame(await listed(asB.get("/v1/events?first=1&limit=1&limit=2&limit=3&last=1&limit=0")), [
+    ["first", "unknown query parameter"],
+    ["limit", "duplicate query parameter"],
+    ["limit", "duplicate query parameter"],
+    ["last", "unknown query parameter"],
+    ["limit", "duplicate query parameter"],
+  ]);
+  const path = "/v1/coupons/lock?x=1";
+  const issues = await listed(asA.post(path, { ...bodies["/v1/coupons/lock"], merchant: 7 }, { idempotencyKey: " " }));
+  t.strictSame(issues, [
+    ["x", "unknown query parameter"],
+    ["idempotency-key", "the header must be 1 to 128 printable characters"],
+    ["merchant", "must be a string"],
+  ]);
+});
