@@ -183,7 +183,7 @@ create table core.coupon (
 CREATE TRIGGER coupon_agrees_with_its_redemptions AFTER UPDATE ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_coupons();
 CREATE TRIGGER coupon_identity_is_fixed BEFORE UPDATE OF tenant_id, batch_id, number, code_attempt, coupon_id, lookup_hash, created_at ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_identity();
 CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE OF status ON core.coupon FOR EACH ROW EXECUTE FUNCTION core.check_coupon_change();
+CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE OF status ON core.coupon FOR EACH ROW WHEN (((((new.status)::text <> (old.status)::text) AND ((((old.status)::text || ' to '::text) || (new.status)::text) <> ALL ('{"ISSUED to LOCKED","ISSUED to REDEEMED","ISSUED to VOIDED","ISSUED to EXPIRED","LOCKED to REDEEMED","LOCKED to ISSUED","LOCKED to EXPIRED","LOCKED to VOIDED","REDEEMED to ISSUED","REDEEMED to EXPIRED","EXPIRED to ISSUED"}'::text[]))) OR (((old.status)::text = 'EXPIRED'::text) AND ((new.status)::text = 'ISSUED'::text) AND ((new.valid_to)::timestamp with time zone <= clock_timestamp())))) EXECUTE FUNCTION core.refuse_coupon_change();
 CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EACH ROW WHEN (((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)) EXECUTE FUNCTION core.record_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
 comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
@@ -511,7 +511,12 @@ CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF stat
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
 CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
-CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
+CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW WHEN (((new.status <> old.status) AND (NOT
+        CASE old.status
+            WHEN 'LOCKED'::text THEN (new.status = ANY (ARRAY['REDEEMED'::text, 'CANCELLED'::text, 'LAPSED'::text]))
+            WHEN 'REDEEMED'::text THEN (new.status = 'REVERSED'::text)
+            ELSE false
+        END))) EXECUTE FUNCTION core.refuse_redemption_change();
 comment on table core.redemption is 'One row per granted lock or redeem, with its outcome.';
 comment on column core.redemption.lock_expires_at is 'Null: redeemed without a lock.';
 comment on column core.redemption.ended_at is 'When it was reversed, cancelled or marked LAPSED.';
