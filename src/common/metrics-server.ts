@@ -44,7 +44,7 @@ export async function startMetrics(
   const server = createServer(
     { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 },
     async (request, response) => {
-      if (request.method !== "GET" || request.url?.split("?", 1)[0] !== "/metrics")
+      if (request.method !== "GET" || request.url!.split("?")[0] !== "/metrics")
         return void response.writeHead(404).end();
       try {
         await Promise.all(refreshes.map((refresh) => refresh()));

@@ -87,6 +87,8 @@ t.test("a signal stops the parts of a program one after the other, the last one 
 t.test("an error that an operator can fix is one line, a bug is a line of the log with its stack", async (t) => {
   const failed = await run(t, `await runProgram(async () => { throw new Error("wrong setting"); });`);
   t.strictSame([failed.code, failed.stderr, failed.lines], [1, "wrong setting\n", []]);
+  const odd = await run(t, "await runProgram(async () => { throw null; });");
+  t.strictSame([odd.code, odd.stderr], [1, "null\n"]);
   for (const [code, name, msg] of [
     ["await runProgram(async () => { undefined.x; });", "TypeError", "the program failed"],
     ["await runProgram(async () => { nothing; });", "ReferenceError", "the program failed"],
