@@ -41,6 +41,11 @@ const couponCorruptions: Record<string, Record<string, string>> = {
     ),
   },
   "redemption has coupon and merchant": {
+    "a redemption gets a merchant of another tenant": change(
+      "redemption",
+      "merchant_id = (select m.merchant_id from core.merchant m where m.tenant_id = 2 limit 1)",
+      "status = 'LOCKED' and tenant_id = 1",
+    ),
     "a redemption gets an unknown merchant": change("redemption", "merchant_id = 0", "status = 'LOCKED'"),
   },
   "voided coupon has voiding": {
@@ -54,6 +59,11 @@ const couponCorruptions: Record<string, Record<string, string>> = {
   "batch has the coupons it counts": {
     "a coupon is deleted": remove("coupon", "number = 1"),
     "a coupon gets another number": change("coupon", "number = 77", "number = 1"),
+    "the first coupon of a batch gets the number 0": change(
+      "coupon",
+      "number = 0",
+      "number = 1 and batch_id in (select b.batch_id from core.batch b where b.total_count > 1)",
+    ),
     "a pending batch counts a coupon that it does not have": change("batch", "minted_count = 1", "status = 'PENDING'"),
   },
   "batch has its events": {
@@ -80,6 +90,11 @@ const ledgerCorruptions: typeof couponCorruptions = {
       "entry_type = 'REDEMPTION'",
     ),
     "a ledger entry gets another currency": change("ledger_entry", "currency = 'CHF'"),
+    "a reversal gets a currency that sorts before its redemption's": change(
+      "ledger_entry",
+      "currency = 'CHF'",
+      "entry_type = 'REVERSAL'",
+    ),
     "a reversal gets a currency that sorts after its redemption's": change(
       "ledger_entry",
       "currency = 'USD'",
@@ -96,6 +111,11 @@ const ledgerCorruptions: typeof couponCorruptions = {
   },
   "ledger entry has its redemption": {
     "a redeemed redemption is deleted": remove("redemption", "status = 'REDEEMED'"),
+    "the entry of a redemption becomes a reversal": change(
+      "ledger_entry",
+      "entry_type = 'REVERSAL', amount_minor = -amount_minor",
+      "entry_type = 'REDEMPTION'",
+    ),
     "a reversal is deleted": remove("reversal"),
   },
   "reversal has reversed redemption": {
@@ -125,6 +145,13 @@ const feedCorruptions: typeof couponCorruptions = {
       "event",
       "party_id = party_id + 1000",
       event("batch.generated"),
+    ),
+    "the event of a redemption names another coupon of the batch": change(
+      "event",
+      `coupon_id = (select o.coupon_id from core.coupon c join core.coupon o using (tenant_id, batch_id)
+                    where c.coupon_id = event.coupon_id and o.coupon_id <> c.coupon_id limit 1)`,
+      `${event("coupon.redeemed")} and tenant_id = 1 and exists (
+         select from core.coupon c where c.coupon_id = event.coupon_id and c.number = 2)`,
     ),
     "an event gets an unknown coupon": change("event", "coupon_id = gen_random_uuid()", event("coupon.expired")),
   },

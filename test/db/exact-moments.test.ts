@@ -68,17 +68,28 @@ const ofKey = (what: string, move: Ending["move"]): Ending => ({
   question: "select rules.is_key_in_use('9')",
   answers: ["false", "false", "true"],
 });
+// Ends the validity of the extended coupons. Their batches (=), or all others (<>), have the key 9. No batch has the
+// number of its tenant.
+const extend = (whose: "=" | "<>", shift: string) =>
+  `update core.batch b
+   set tenant_id = b.tenant_id + 1000, valid_to = '2020-01-02',
+       key_version = case when b.batch_id ${whose} (
+         select c.batch_id from core.coupon_extension x join core.coupon c using (tenant_id, coupon_id))
+         then '9' else '1' end;
+   update core.coupon c set tenant_id = c.tenant_id + 1000;
+   update core.coupon_extension x
+   set tenant_id = x.tenant_id + 1000, valid_to = now() - interval '7 days' ${shift}`;
 const keys: Ending[] = [
   ofKey(
     "the week after a batch, in which its key is in use",
     (shift) => `delete from core.coupon_extension;
                 update core.batch set key_version = '9', valid_to = now() - interval '7 days' ${shift}`,
   ),
-  ofKey(
-    "the week after an extended coupon, in which its key is in use",
-    (shift) => `update core.batch set key_version = '9', valid_to = '2020-01-02';
-                update core.coupon_extension set valid_to = now() - interval '7 days' ${shift}`,
-  ),
+  ofKey("the week after an extended coupon, in which its key is in use", (shift) => extend("=", shift)),
+  {
+    ...ofKey("the week after an extended coupon, in which other keys are not in use", (shift) => extend("<>", shift)),
+    answers: ["false", "false", "false"],
+  },
   ofKey(
     "the day after a rotation, in which the key of the old secret is in use",
     (shift) => `update core.webhook

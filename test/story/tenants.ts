@@ -41,7 +41,7 @@ export function describe({ id, variant, unit, foreign, fixedMinor }: (typeof pla
         name: `Kiosk ${variant}`,
         party: "pty_shop",
         delegates: ["pty_till", "pty_one"],
-        stores: [{ external_id: "S1", terminals: isA ? ["T1", "T2"] : ["T3"] }, { external_id: "S2" }],
+        stores: [{ external_id: "S1", terminals: isA ? ["T2", "T1"] : ["T3"] }, { external_id: "S2" }],
       },
       {
         id: "mch_bakery",

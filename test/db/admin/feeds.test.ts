@@ -1,6 +1,7 @@
 // The administrator's patches of webhooks and feeds: secrets, disabling, replays, and the note of a restore.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
+import { findBrokenInvariants } from "../../support/inspect.ts";
 import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { untilBlocked } from "../../support/race.ts";
@@ -120,6 +121,7 @@ t.test("After note_restore, a cursor from after the restored moment skips no new
   t.match(await pull("ak_a_stranger", lost), { code: "INVALID_REQUEST" });
   await refusesBadArguments(t, "note_restore", [], {});
   await patch("note_restore", "taken back to noon");
+  t.strictSame(await findBrokenInvariants(service.owner), [], "a feed may end with skipped positions");
   const [audited] = await service.owner.rows(
     "select action, target, reason, tenant_id from core.audit order by audit_id desc limit 1",
   );

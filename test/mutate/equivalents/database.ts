@@ -105,4 +105,22 @@ export const inDatabase: Equivalent[] = [
     after: "rules.format_amount(l.redemption_minor + l.reversal_minor, u.decimals, 'xajor')::text,",
     reason: "Every unit but minor is written in major units.",
   },
+  {
+    file: "db/code/rules/invariant/event_is_for_the_right_party.sql",
+    before: "and (e.event_type = 'coupon.reversed') = (v.reversal_id is not null)",
+    after: "and (e.event_type = 'coupon.reversed') = (v.tenant_id is not null)",
+    reason: "Both columns are null only if there is no reversal.",
+  },
+  {
+    file: "db/code/rules/invariant/batch_has_the_coupons_it_counts.sql",
+    before: "or (b.status <> 'PENDING' and b.minted_count <> b.total_count);",
+    after: "or false;",
+    reason: "A check constraint of the table says the same. The invariant states it for its reader.",
+  },
+  {
+    file: "db/code/rules/invariant/redemption_has_coupon_and_merchant.sql",
+    before: "where c.coupon_id is null or m.merchant_id is null;",
+    after: "where c.tenant_id is null or m.merchant_id is null;",
+    reason: "Both columns are null only if there is no coupon.",
+  },
 ];

@@ -52,7 +52,9 @@ export function expectProvisioned({ books, calendar }: Story): Expected {
 }
 
 function showStores(stores: { external_id: string; terminals?: string[] }[]): string {
-  const shown = stores.map(({ external_id, terminals = [] }) => `"${external_id}": ${JSON.stringify(terminals)}`);
+  const shown = stores.map(
+    ({ external_id, terminals = [] }) => `"${external_id}": ${JSON.stringify(terminals.toSorted())}`,
+  );
   return `{${shown.join(", ").replaceAll('","', '", "')}}`;
 }
 

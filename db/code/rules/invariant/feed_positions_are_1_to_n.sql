@@ -7,7 +7,7 @@ left join lateral (
   select count(*) as events, min(x.position) as first_position, max(x.position) as last_position
   from rules.feed_event x
   where x.tenant_id = f.tenant_id and x.party_id = f.party_id) x on true
-where (f.skipped_count = 0 and coalesce(x.last_position, f.last_position) <> f.last_position)
+where (f.skipped_count = 0 and x.last_position <> f.last_position)
    or x.last_position > f.last_position
    or coalesce(x.last_position - x.first_position + 1, 0) - x.events
         not between 0 and f.skipped_count;
