@@ -1,13 +1,6 @@
 // Corruptions that report.invariants must find: by the invariant that is violated, what is done and how.
 import { insertCopy, together } from "./attempts/statements.ts";
-
-// The first row of a table that matches.
-const one = (table: string, where: string) =>
-  `ctid = (select ctid from core.${table} where ${where} order by 1 limit 1)`;
-const change = (table: string, set: string, where = "true") =>
-  `update core.${table} set ${set} where ${one(table, where)}`;
-const remove = (table: string, where = "true") => `delete from core.${table} where ${one(table, where)}`;
-const event = (type: string) => `event_type = '${type}'`;
+import { change, event, remove, statementCorruptions } from "./statement-corruptions.ts";
 
 const ofItsFeed = "(p.tenant_id, p.party_id) = (f.tenant_id, f.party_id)";
 // The constraints of core.event_list hold here too.
@@ -187,60 +180,6 @@ const feedCorruptions: typeof couponCorruptions = {
   },
   "delivery is parked after 10 attempts": {
     "a delivery has 10 attempts and is not parked": change("delivery", "attempt_count = 10"),
-  },
-};
-
-const statementCorruptions: typeof couponCorruptions = {
-  "sequenced ledger entry is posted": {
-    "a posting is deleted": change("posting_page", "event_seqs = trim_array(event_seqs, 1)"),
-  },
-  "posting has the distributor of its entry": {
-    "a posting moves to another distributor": change("posting_page", "distributor_id = distributor_id + 1"),
-  },
-  "posting numbers are 1 to n": { "a number is skipped": change("posting_page", "first_number = first_number + 100") },
-  "statement counts its postings": {
-    "an entry is added to a closed day": `
-      update core.posting_page p set business_date = s.business_date, first_number = 99 from core.statement s
-      where (s.tenant_id, s.distributor_id) = (p.tenant_id, p.distributor_id) and p.business_date > s.business_date`,
-    "the number of entries is changed": change("statement", "entry_count = entry_count + 1"),
-  },
-  "summary matches the ledger": {
-    "a line of a summary is changed": change("statement_line", "redemption_minor = redemption_minor + 1"),
-    "a line of a summary is deleted": remove("statement_line"),
-    "a line of a summary names another merchant": change("statement_line", "merchant_id = merchant_id + 1"),
-    "a line of a summary counts a redemption as a reversal": change(
-      "statement_line",
-      "redemption_count = 0, reversal_count = reversal_count + redemption_count",
-    ),
-    "a line of a summary is split into its redemptions and its reversals": together(
-      insertCopy("statement_line", "redemption_count > 0 and reversal_count > 0", {
-        number: "99",
-        redemption_count: "0",
-        redemption_minor: "0",
-      }),
-      `update core.statement_line set reversal_count = 0, reversal_minor = 0
-       where redemption_count > 0 and reversal_count > 0`,
-    ),
-    "a summary has a line for a merchant without entries": insertCopy("statement_line", "true", {
-      number: "99",
-      merchant_id: "0",
-      redemption_minor: "0",
-      reversal_minor: "0",
-    }),
-  },
-  "days before the open day are closed": {
-    "the statement of a closed day is deleted": remove("statement", "entry_count > 0"),
-  },
-  "open day and later days are not closed": {
-    "a closed day is opened again": change("ledger_book", "open_on = open_on - 1", "tenant_id <> party_id"),
-  },
-  "ready statement has its event": {
-    "the event of a ready statement is deleted": remove("event", event("reconciliation.ready")),
-    "the statement of an event is not ready": change(
-      "statement",
-      `ready_at = null, detail_bytes = null, detail_sha256 = null,
-       summary_rows = null, summary_bytes = null, summary_sha256 = null`,
-    ),
   },
 };
 
