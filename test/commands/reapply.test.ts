@@ -150,7 +150,7 @@ t.test("a given list replaces the whole list; anything else the file omits stays
   await service.apply({ tenants: [tenantA] });
 });
 
-t.test("only the delegates in the list may act for the merchant", async (t) => {
+t.test("only the party and the delegates in the list may act for the merchant", async (t) => {
   const acts = async (caller: string) => {
     const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
     return (await service.as(caller).post("/v1/coupons/query", { coupon: codes[0], merchant: "mch_b" })).status === 200;
@@ -160,6 +160,13 @@ t.test("only the delegates in the list may act for the merchant", async (t) => {
   t.strictSame([await acts("ak_pos"), await acts("ak_other")], [true, false]);
   await service.apply({ tenants: [replaced] });
   t.strictSame([await acts("ak_pos"), await acts("ak_other"), await acts("ak_shop")], [false, true, true]);
+  Object.assign(replaced.merchants[0], { party: "pty_other", delegates: [] });
+  await service.apply({ tenants: [replaced] });
+  t.strictSame(
+    [await acts("ak_other"), await acts("ak_shop")],
+    [true, false],
+    "the merchant has moved to another party",
+  );
   await service.apply({ tenants: [tenantB] });
 });
 
