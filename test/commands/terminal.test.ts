@@ -10,6 +10,7 @@ import { openSession } from "../../src/database/connect.ts";
 import { root } from "../support/copy.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { environmentOf, exitCodeOf, runProgram, spawnProgram } from "../support/program.ts";
+import { tenants } from "../support/provisioning.ts";
 import { startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -79,4 +80,22 @@ t.test("codes counts the codes, and a terminal shows nothing between them", { sk
   const terminal = openTerminal(`exec bin/coupon codes ${id}`, environmentOf(service));
   t.equal(await terminal.code(), 0);
   t.equal(terminal.printed(), stdout.replaceAll("\n", "\r\n"));
+});
+
+t.test("apply says what it applies, on a terminal only", { skip }, async (t) => {
+  const service = await startService(t);
+  const folder = t.testdir({ "tenants.json": JSON.stringify({ tenants }) });
+  const [file, output] = [path.join(folder, "tenants.json"), path.join(folder, "stdout")];
+  const session = openSession(service.address, { name: "coupon test" });
+  await session.rows("begin");
+  await session.rows("select from core.template for update");
+  const terminal = openTerminal(`exec bin/coupon apply '${file}' > '${output}'`, environmentOf(service));
+  await waitUntil("progress", () => terminal.printed().includes("\rapplying /"));
+  await session.rows("rollback");
+  await session.end();
+  t.equal(await terminal.code(), 0);
+  t.match(terminal.printed(), /\r +\r$/, "the line is gone at the end");
+  const { stdout, stderr } = await runProgram(service, "apply", [file]);
+  t.equal(readFileSync(output, "utf8"), stdout, "the same bytes");
+  t.equal(stderr, "");
 });
