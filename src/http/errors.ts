@@ -52,7 +52,9 @@ export const errors = {
   },
   INVALID_REQUEST: {
     status: 400,
-    meaning: "`details.issues` lists each field (`path`) and its `message`. Fix the request.",
+    meaning:
+      "`details.issues` lists each field (`path`) and its `message`. If the path is `coupon`, the code was mistyped: " +
+      "it has too few or too many characters, or one that no code has. Otherwise fix the request.",
     details: z.object({
       issues: z
         .array(z.object({ path: z.string(), message: z.string() }))
@@ -81,7 +83,9 @@ export const errors = {
   MERCHANT_NOT_IN_SCOPE: { status: 422, meaning: "The coupon is not for this merchant. Refuse the coupon." },
   LOCK_NOT_FOUND: {
     status: 409,
-    meaning: "You have no lock with this `lock_request_id` on this coupon at this merchant. Lock first.",
+    meaning:
+      "You have no lock with this `lock_request_id` on this coupon at this merchant. After a confirm: lock first. " +
+      "After a cancel: nothing is left to give up.",
   },
   LOCK_EXPIRED: { status: 409, meaning: "The lock's time is over. Lock again with a new `request_id`." },
   LOCK_CANCELLED: { status: 409, meaning: "The lock was cancelled. Lock again with a new `request_id`." },
@@ -98,7 +102,7 @@ export const errors = {
     details: z.object({ lock_expires_at: timeOfAnswer }),
   },
   COUPON_NOT_RELEASED: { status: 409, meaning: "The maker has not released the batch. Refuse the coupon." },
-  COUPON_NOT_YET_VALID: { status: 409, meaning: "Refuse the coupon until `valid_from`." },
+  COUPON_NOT_YET_VALID: { status: 409, meaning: "Refuse the coupon until its `valid_from`." },
   TEMPLATE_EXPIRED: {
     status: 409,
     meaning:
@@ -129,7 +133,10 @@ export const errors = {
       missing: z.enum(["order_amount", "redemption_context.items", "the amount of each matching item"]),
     }),
   },
-  ORDER_BELOW_MINIMUM: { status: 422, meaning: "The order is below the coupon's minimum." },
+  ORDER_BELOW_MINIMUM: {
+    status: 422,
+    meaning: "The order is below the coupon's minimum. Try a larger order with a new `request_id`.",
+  },
   NO_ELIGIBLE_ITEMS: { status: 422, meaning: "No item of the order is one that the coupon is for." },
   INTERNAL_ERROR: {
     status: 500,

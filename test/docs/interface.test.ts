@@ -23,7 +23,7 @@ t.test(
       listed.map(([, status, code, meaning]) => [
         code,
         Number(status),
-        meaning!.replace(/\[([^\]]+)\]\(#\w+\)/g, "$1"),
+        meaning!.replace(/\[([^\]]+)\]\(#[\w-]+\)/g, "$1"),
       ]),
       Object.entries(errors).map(([code, { status, meaning }]) => [code, status, meaning]),
     );

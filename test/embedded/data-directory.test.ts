@@ -84,7 +84,9 @@ t.test("a user who is not root runs the server as itself", { skip: isRoot ? fals
   chownSync(place, otherId, otherId);
   copyFileSync(path.resolve(import.meta.dirname, "../../src/embedded/data-directory.ts"), `${place}/data-directory.ts`);
   const options = { uid: otherId, gid: otherId, cwd: place, encoding: "utf8" } as const;
-  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", asNobody], options);
+  // Without what tap gives every program: it writes to a folder of this user.
+  const command = ["-u", "NODE_OPTIONS", process.execPath, "--input-type=module", "-e", asNobody];
+  const { stdout, stderr } = spawnSync("env", command, options);
   t.equal(stderr, "");
   t.strictSame(JSON.parse(stdout), {
     home: { folder: path.join(place, "data/postgres") },

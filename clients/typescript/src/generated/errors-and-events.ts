@@ -97,7 +97,7 @@ export interface Errors {
   COUPON_NOT_RELEASED: null;
   /** The coupon is not unused. */
   COUPON_NOT_VOIDABLE: null;
-  /** Refuse the coupon until `valid_from`. */
+  /** Refuse the coupon until its `valid_from`. */
   COUPON_NOT_YET_VALID: null;
   /** Refuse the coupon. */
   COUPON_REDEEMED: null;
@@ -113,7 +113,7 @@ export interface Errors {
   IDEMPOTENCY_KEY_REUSED: null;
   /** The request may or may not have taken effect. Repeat it with the same `request_id`. */
   INTERNAL_ERROR: null;
-  /** `details.issues` lists each field (`path`) and its `message`. Fix the request. */
+  /** `details.issues` lists each field (`path`) and its `message`. If the path is `coupon`, the code was mistyped: it has too few or too many characters, or one that no code has. Otherwise fix the request. */
   INVALID_REQUEST: {
     issues: {
       path: string;
@@ -126,7 +126,7 @@ export interface Errors {
   LOCK_CONFIRMED: null;
   /** The lock's time is over. Lock again with a new `request_id`. */
   LOCK_EXPIRED: null;
-  /** You have no lock with this `lock_request_id` on this coupon at this merchant. Lock first. */
+  /** You have no lock with this `lock_request_id` on this coupon at this merchant. After a confirm: lock first. After a cancel: nothing is left to give up. */
   LOCK_NOT_FOUND: null;
   /** The coupon is not for this merchant. Refuse the coupon. */
   MERCHANT_NOT_IN_SCOPE: null;
@@ -152,7 +152,7 @@ export interface Errors {
   };
   /** No item of the order is one that the coupon is for. */
   NO_ELIGIBLE_ITEMS: null;
-  /** The order is below the coupon's minimum. */
+  /** The order is below the coupon's minimum. Try a larger order with a new `request_id`. */
   ORDER_BELOW_MINIMUM: null;
   /** The body is larger than 64 KiB. Fix the request. */
   PAYLOAD_TOO_LARGE: null;
