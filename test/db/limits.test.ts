@@ -32,6 +32,32 @@ t.test("A nonce is refused for 11 minutes, and accepted afterwards", async (t) =
   t.equal(await useAfter("11 minutes 1 millisecond"), "NOT_FOUND");
 });
 
+t.test("In a group, each access key has its own nonces, and uses each once", async (t) => {
+  const [found] = await service.owner.rows<{ tenant_id: number; keys: number[] }>(
+    `select tenant_id, array_agg(credential_id order by access_key) as keys
+     from core.credential where access_key in ('ak_a', 'ak_a_second') group by tenant_id`,
+  );
+  const { tenant_id, keys } = found!;
+  const nonce = randomUUID();
+  const calls = [keys[0], keys[1], keys[0]].map((credential_id) => ({
+    credential_id,
+    nonce,
+    operation: "spend_nonce",
+    request_id: "none",
+    idempotency_key: null,
+    body_hash: null,
+    args: {},
+  }));
+  const answers = await service.owner.rows<{ code: string | null }>(
+    "select code from gate.perform($1, $2::text::jsonb, false) order by ordinal",
+    [tenant_id, JSON.stringify(calls)],
+  );
+  t.strictSame(
+    answers.map(({ code }) => code),
+    [null, null, "NONCE_REUSED"],
+  );
+});
+
 t.test("A lock lasts 900 s, or 1 to 604,800 s if its template says so", async (t) => {
   const secondsOf = async (id: string) => {
     const { codes } = await service.makeBatch(service.as("ak_a"), id, 1);
