@@ -131,9 +131,15 @@ t.test("After note_restore, a cursor from after the restored moment skips no new
   );
   t.strictSame(await pull("ak_a", lost), { events: [], next_cursor: lost });
   t.strictSame(await pull("ak_a_stranger", lost), { events: [], next_cursor: lost });
+  // A cursor among the skipped positions, as after two restores.
+  const [skipped] = await service.owner.rows<{ cursor: string }>(
+    "select rules.format_cursor(max(f.last_position) - 5) as cursor from core.feed f",
+  );
+  t.strictSame(await pull("ak_a", skipped!.cursor), { events: [], next_cursor: skipped!.cursor });
   const id = (await redeem()).replace("red", "evt");
   await sequence();
   const after = await pull("ak_a", lost);
+  t.strictSame(await pull("ak_a", skipped!.cursor), after);
   t.strictSame(
     after.events.map(({ event_id }: { event_id: string }) => event_id),
     [id],

@@ -11,7 +11,7 @@ language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_page   record;
   v_seqs   bigint[];
-  v_first  int;
+  v_first  bigint;  -- after positions that a restore skipped, it is no int
   v_last   int;
 begin
   event_seqs := '{}';
@@ -36,10 +36,10 @@ begin
     v_first := greatest(p_after - v_page.first_position + 2, 1);
     continue when v_first > cardinality(v_seqs);
     v_last := least(cardinality(v_seqs), v_first - 1 + p_limit - cardinality(event_seqs));
-    if v_seqs[v_first] < event_seqs[cardinality(event_seqs)] then
+    if v_seqs[v_first::int] < event_seqs[cardinality(event_seqs)] then
       runs := runs || cardinality(event_seqs);
     end if;
-    event_seqs := event_seqs || v_seqs[v_first : v_last];
+    event_seqs := event_seqs || v_seqs[v_first::int : v_last];
     last_position := v_page.first_position + v_last - 1;
     exit when cardinality(event_seqs) = p_limit;
   end loop;
