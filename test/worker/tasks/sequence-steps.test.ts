@@ -116,9 +116,11 @@ t.test("a number that another session is sequencing without the lock does not be
      set step = step + 1, after_seq = high_seq, high_seq = nextval('core.event_seq'), late_seqs = '{}'`,
   );
   const adding = second.rows("insert into core.event_gap select last_value, '1' from core.event_seq");
+  // Before the commit, so that the refusal finds somebody waiting for it.
+  const refused = t.rejects(adding, { code: "23514", constraint_name: "gap_is_above_the_sequencer" });
   await untilBlocked(service, 1);
   await first.run("commit");
-  await t.rejects(adding, { code: "23514", constraint_name: "gap_is_above_the_sequencer" });
+  await refused;
 });
 
 t.test("a step in a transaction that has written is refused: it could not tell which events are late", async (t) => {
