@@ -110,7 +110,7 @@ create trigger sequencer_is_kept before delete or truncate on core.sequencer
 for each statement execute function core.refuse_change();
 
 create function core.is_ascending(p_numbers bigint[]) returns boolean
-language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
 declare
   v_before  bigint := p_numbers[1] - 1;
   v_number  bigint;

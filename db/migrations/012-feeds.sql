@@ -138,11 +138,14 @@ set enable_mergejoin = off set enable_material = off as $$
 begin
   if exists (
     select
-    from old_page o
+    from (
+      select tenant_id, party_id, max(first_position) as last_position
+      from old_page
+      group by tenant_id, party_id) o
     join core.feed_page p
       on p.tenant_id = o.tenant_id
          and p.party_id = o.party_id
-         and p.first_position < o.first_position)
+         and p.first_position < o.last_position)
   then
     raise exception 'a feed loses its oldest pages first'
       using errcode = 'check_violation', constraint = 'feed_is_pruned_from_its_front';

@@ -47,7 +47,7 @@ export const sequencerGuards: Sabotage[] = [
   guard("a feed gets one page in a step", feeds, "\n    and f.last_step < v_is.step;", ";"),
   guard("a feed begins without events", feeds, "then new.last_position = new.skipped_count", "then true"),
   guard("a feed is moved by a page", feeds, "\n                  and p.first_position = old.last_position + 1))", "))"),
-  guard("a feed is pruned from its front", feeds, "p.first_position < o.first_position)\n", "false)\n"),
+  guard("a feed is pruned from its front", feeds, "p.first_position < o.last_position)\n", "false)\n"),
   guard("a posting is of its distributor", statements, "if v_is.foreign_seq is not null then", "if false then"),
   guard("a closed day gets no postings", statements, "elsif v_is.is_closed then", "elsif false then"),
   guard(
