@@ -27,7 +27,7 @@ export const sequencerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/rules/feed/read_feed.sql",
-        "if v_seqs[v_first] < event_seqs[cardinality(event_seqs)] then",
+        "if v_seqs[v_first::int] < event_seqs[cardinality(event_seqs)] then",
         "if false then",
       ),
     ],
