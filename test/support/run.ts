@@ -76,11 +76,26 @@ async function runTap(run: { prefix: string; template: string; server: Address }
 function summarize(results: string, status: number): string {
   const lines = results.split("\n");
   const count = (pattern: RegExp): number => lines.filter((line) => pattern.test(line)).length;
-  // watch-answers.ts writes them when tap's reporter has already shown the file.
-  const undescribed = lines.filter((line) => line.includes(" - not in docs/openapi: ")).map((line) => line.trim());
   const passed = count(/^ +ok \d+ - .* # time=/);
   // A file that fails without a failed test crashed or timed out.
   const failed = Math.max(count(/^ +not ok \d+ - .* # time=/), count(/^not ok /), status === 0 ? 0 : 1);
   const skipped = count(/^ +ok \d+ - .* # SKIP/);
-  return [...undescribed, `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`].join("\n");
+  const counts = `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+  return [...describeFailures(lines), counts].join("\n");
+}
+
+/**
+ * What failed, as tap wrote it: a line per file and test, and each failed assertion with its diagnostics. tap's
+ * reporter shows it too, but where the output is a pipe it has ended without a word about a failed test.
+ */
+function describeFailures(results: string[]): string[] {
+  const shown: string[] = [];
+  let diagnostics = false;
+  for (const line of results) {
+    const isFailure = /^ *not ok /.test(line);
+    if (isFailure) diagnostics = !line.includes(" # time=");
+    if (isFailure || diagnostics) shown.push(line);
+    if (line.trim() === "...") diagnostics = false;
+  }
+  return shown;
 }
