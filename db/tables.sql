@@ -307,7 +307,7 @@ create table core.event_gap (
   constraint event_gap_pkey PRIMARY KEY (event_seq)
 );
 CREATE INDEX event_gap_by_drawn_before ON core.event_gap USING btree (drawn_before);
-CREATE TRIGGER event_gap_is_immutable BEFORE UPDATE ON core.event_gap FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER event_gap_is_immutable BEFORE UPDATE OR TRUNCATE ON core.event_gap FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER gap_is_above_the_sequencer AFTER INSERT ON core.event_gap REFERENCING NEW TABLE AS new_gap FOR EACH STATEMENT EXECUTE FUNCTION core.check_event_gaps();
 comment on table core.event_gap is 'Event numbers that were drawn but are not visible yet: their transactions commit late or were rolled back.';
 comment on column core.event_gap.drawn_before is 'A transaction with a lower ID drew the number. Once all of those have ended, a number that is still missing was rolled back.';
@@ -353,7 +353,7 @@ create table core.ledger_book (
   constraint ledger_book_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id)
 );
 CREATE TRIGGER ledger_book_is_kept BEFORE DELETE OR TRUNCATE ON core.ledger_book FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-CREATE TRIGGER open_day_goes_forward BEFORE UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
+CREATE TRIGGER open_day_goes_forward BEFORE INSERT OR UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
 comment on table core.ledger_book is 'The business days of a distributor. Opened with the first allocation to it.';
 comment on column core.ledger_book.open_on is 'The first business day that is not closed.';
 comment on column core.ledger_book.last_step is 'The step of the newest posting pages, see core.sequencer. New pages move it.';

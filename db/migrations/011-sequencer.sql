@@ -70,7 +70,7 @@ after insert on core.event_gap
 referencing new table as new_gap
 for each statement execute function core.check_event_gaps();
 
-create trigger event_gap_is_immutable before update on core.event_gap
+create trigger event_gap_is_immutable before update or truncate on core.event_gap
 for each statement execute function core.refuse_change();
 
 -- Takes the late numbers out of the gaps itself, so that no step can take them again.
@@ -133,13 +133,20 @@ create domain core.event_list as bigint[]
 comment on domain core.event_list is
   'The events of a page, as their numbers (core.event.event_seq).';
 
--- The planner copies this function into the queries that call it.
-create function core.is_of_step(p_seq bigint, p_step core.sequencer, p_gaps bigint[])
-returns boolean
-language sql immutable parallel safe
-return case
-  when p_seq > p_step.after_seq then p_seq <= p_step.high_seq and p_seq <> all (p_gaps)
-  else p_seq = any (p_step.late_seqs)
-end;
-comment on function core.is_of_step(bigint, core.sequencer, bigint[]) is
-  'Whether a step of the sequencer took this number. p_gaps: core.event_gap above its after_seq.';
+create function core.find_stray_event(p_event_seqs bigint[]) returns bigint
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return (
+    select min(x.event_seq)
+    from core.sequencer s
+    cross join lateral unnest(p_event_seqs) x (event_seq)
+    where case
+      when x.event_seq > s.after_seq then
+        x.event_seq > s.high_seq
+        or exists (select from core.event_gap g where g.event_seq = x.event_seq)
+      else x.event_seq <> all (s.late_seqs)
+    end);
+end
+$$;
+comment on function core.find_stray_event(bigint[]) is
+  'The lowest of these numbers that the current step of the sequencer has not taken, or null.';

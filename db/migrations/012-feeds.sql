@@ -43,7 +43,7 @@ alter table core.feed_page alter column event_seqs set storage external;
 create function core.check_feed_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  if (case tg_op
+  if new.last_step <= (select s.step from core.sequencer s) and (case tg_op
     when 'INSERT' then new.last_position = new.skipped_count
     else (new.tenant_id, new.party_id) = (old.tenant_id, old.party_id)
          and new.last_position >= old.last_position
@@ -89,10 +89,7 @@ begin
            and e.tenant_id = n.tenant_id
            and n.party_id = case t.variant when 'A' then 0 else e.party_id end) is not true)
            as foreign_seq,
-         min(x.event_seq) filter (where not core.is_of_step(x.event_seq, s, array(
-           select g.event_seq
-           from core.event_gap g
-           where g.event_seq > (select q.after_seq from core.sequencer q)))) as stray_seq
+         (select min(core.find_stray_event(p.event_seqs)) from new_page p) as stray_seq
     into v_is
   from core.sequencer s
   cross join new_page n

@@ -89,10 +89,16 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off as $$
 declare
-  v_is     record;
   v_books  int;
+  v_is     record;
 begin
-  select max(s.step) as step, (select count(*) from new_page) as pages,
+  -- first, to wait for a session that closes the day
+  update core.ledger_book b
+  set last_step = s.step
+  from core.sequencer s, new_page n
+  where b.tenant_id = n.tenant_id and b.party_id = n.distributor_id and b.last_step < s.step;
+  get diagnostics v_books = row_count;
+  select (select count(*) from new_page) as pages,
          (select count(*) from (select distinct tenant_id, distributor_id from new_page) d)
            as distributors,
          exists (
@@ -105,13 +111,9 @@ begin
            where c.first_number <> 1 + core.count_postings(
              c.tenant_id, c.distributor_id, c.business_date, c.first_number)) as is_misnumbered,
          min(x.event_seq) filter (where l.entry_id is null) as foreign_seq,
-         min(x.event_seq) filter (where not core.is_of_step(x.event_seq, s, array(
-           select g.event_seq
-           from core.event_gap g
-           where g.event_seq > (select q.after_seq from core.sequencer q)))) as stray_seq
+         (select min(core.find_stray_event(p.event_seqs)) from new_page p) as stray_seq
     into v_is
-  from core.sequencer s
-  cross join new_page n
+  from new_page n
   cross join lateral unnest(n.event_seqs) x (event_seq)
   left join core.event e on e.event_seq = x.event_seq and e.tenant_id = n.tenant_id
   left join core.ledger_entry l
@@ -127,13 +129,7 @@ begin
   elsif v_is.is_misnumbered then
     raise exception 'a page does not begin after the last entry of its business day'
       using errcode = 'check_violation', constraint = 'page_continues_its_day';
-  end if;
-  update core.ledger_book b
-  set last_step = v_is.step
-  from new_page n
-  where b.tenant_id = n.tenant_id and b.party_id = n.distributor_id and b.last_step < v_is.step;
-  get diagnostics v_books = row_count;
-  if v_is.stray_seq is not null
+  elsif v_is.stray_seq is not null
      or v_books <> v_is.distributors
      -- in one step, a distributor rarely has entries of two days
      or v_is.distributors < v_is.pages and exists (
@@ -193,8 +189,9 @@ begin
   if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id)
      or new.open_on < old.open_on
      or new.last_step < old.last_step
+     or new.last_step > (select s.step from core.sequencer s)
   then
-    raise exception 'a ledger book never moves back, and its key is fixed'
+    raise exception 'a ledger book never moves back or ahead of the sequencer; its key is fixed'
       using errcode = 'check_violation', constraint = 'open_day_goes_forward';
   end if;
   return new;
@@ -204,7 +201,7 @@ comment on function core.check_book_change() is
   'Trigger: the open day and the last step of a distributor never move back.';
 
 create trigger open_day_goes_forward
-before update on core.ledger_book
+before insert or update on core.ledger_book
 for each row execute function core.check_book_change();
 
 create trigger ledger_book_is_kept before delete or truncate on core.ledger_book

@@ -155,6 +155,12 @@ const feedCorruptions: typeof couponCorruptions = {
     ),
     "a position is skipped": change("feed", "last_position = last_position + 1"),
   },
+  "event has one position": {
+    "the events of a page are added to its feed again": `
+      insert into core.feed_page
+      select p.tenant_id, p.party_id, f.last_position + 1, now(), p.event_seqs
+      from core.feed_page p join core.feed f using (tenant_id, party_id) where p.first_position = 1`,
+  },
   "feed keeps the order of each coupon": {
     "the first event of a coupon moves to the end": moveFirstEventOfACouponToTheEnd,
   },

@@ -13,6 +13,11 @@ export const statementCorruptions: Record<string, Record<string, string>> = {
   "sequenced ledger entry is posted": {
     "a posting is deleted": change("posting_page", "event_seqs = trim_array(event_seqs, 1)"),
   },
+  "entry is posted once": {
+    "the entries of a day are posted to another day too": insertCopy("posting_page", "true", {
+      business_date: "(o.x).business_date + 100",
+    }),
+  },
   "posting has the distributor of its entry": {
     "a posting moves to another distributor": change("posting_page", "distributor_id = distributor_id + 1"),
   },

@@ -94,8 +94,8 @@ function describeFailures(results: string[]): string[] {
   for (const line of results) {
     const isFailure = /^ *not ok /.test(line);
     if (isFailure) diagnostics = !line.includes(" # time=");
+    else if (/^ *(\.\.\.|ok |# Subtest)/.test(line)) diagnostics = false;
     if (isFailure || diagnostics) shown.push(line);
-    if (line.trim() === "...") diagnostics = false;
   }
   return shown;
 }

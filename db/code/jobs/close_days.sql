@@ -49,10 +49,11 @@ begin
     order by d.business_date
     limit p_limit
   loop
-    perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);
+    -- before its entries are counted: a session that posts to this book waits for us, or we for it
     update core.ledger_book b
     set open_on = rules.find_next_business_date(v_day.business_date, v_day.time_zone)
     where b.tenant_id = v_day.tenant_id and b.party_id = v_day.party_id;
+    perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);
     v_done := v_done + 1;
   end loop;
   return v_done;

@@ -20,10 +20,12 @@ from (
   union all table rules.batch_has_its_events
   union all table rules.used_coupon_is_released
   union all table rules.feed_positions_are_1_to_n
+  union all table rules.event_has_one_position
   union all table rules.feed_keeps_the_order_of_each_coupon
   union all table rules.sequenced_event_is_in_its_feed
   union all table rules.feed_counts_its_events
   union all table rules.sequenced_ledger_entry_is_posted
+  union all table rules.entry_is_posted_once
   union all table rules.posting_has_the_distributor_of_its_entry
   union all table rules.posting_numbers_are_1_to_n
   union all table rules.statement_counts_its_postings

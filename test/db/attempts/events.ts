@@ -58,7 +58,10 @@ export const feedAttempts: Attempts = {
   gap_is_above_the_sequencer: {
     "a sequenced number that is missing again": "insert into core.event_gap select high_seq, '1' from core.sequencer",
   },
-  event_gap_is_immutable: { "another number that is missing": update("event_gap", "event_seq = 1") },
+  event_gap_is_immutable: {
+    "another number that is missing": update("event_gap", "event_seq = 1"),
+    "all missing numbers truncated": "truncate core.event_gap",
+  },
   sequencer_goes_forward: {
     "numbers taken again": update("sequencer", "high_seq = 0"),
     "numbers left out": update("sequencer", "step = step + 1, after_seq = high_seq + 5, high_seq = high_seq + 9"),
@@ -75,6 +78,12 @@ export const feedAttempts: Attempts = {
     "positions without a page": update("feed", "last_position = last_position + 1"),
     "more positions skipped than the feed has": update("feed", "skipped_count = last_position + 1"),
     "a page of the same step again": update("feed", "last_step = 0"),
+    "a feed ahead of the sequencer": update("feed", "last_step = (select step + 1 from core.sequencer)"),
+    "a feed that begins ahead of the sequencer": insertCopy("feed", "true", {
+      party_id: "2147483647",
+      last_position: "0",
+      last_step: "(select step + 1 from core.sequencer)",
+    }),
     "a feed that begins after events that it does not have": insertCopy("feed", "true", { party_id: "2147483647" }),
     "a feed given to another party": update("feed", "party_id = 2147483647"),
   },
@@ -180,5 +189,10 @@ export const statementAttempts: Attempts = {
     "books given to another party": update("ledger_book", "party_id = 2147483647"),
     "a closed day opened again": update("ledger_book", "open_on = open_on - 1"),
     "postings of a step again": update("ledger_book", "last_step = last_step - 1"),
+    "a book ahead of the sequencer": update("ledger_book", "last_step = (select step + 1 from core.sequencer)"),
+    "a book that begins ahead of the sequencer": insertCopy("ledger_book", "true", {
+      party_id: "2147483647",
+      last_step: "(select step + 1 from core.sequencer)",
+    }),
   },
 };

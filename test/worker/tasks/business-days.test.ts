@@ -1,6 +1,7 @@
 // Business days with real midnights: the time zones of distributors are chosen so that midnight comes during the test
 // (see test/support/business-days.ts). Midnights under load are in midnights.test.ts.
-import t from "tap";
+import t, { type Test } from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import {
   daySeconds,
   keepBusinessDays,
@@ -14,6 +15,7 @@ import {
 import { readCsv } from "../../support/csv.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { dateOf, nowSeconds, redeem, untilMoment } from "../../support/midnights.ts";
+import { untilBlocked } from "../../support/race.ts";
 import { newRequestId, startService } from "../../support/service.ts";
 
 // These tests mostly wait for the clock.
@@ -135,4 +137,59 @@ t.test("a clock that is set back does not move the business day back", beside, a
     { constraint_name: "open_day_goes_forward" },
   );
   t.strictSame(await findBrokenInvariants(service.owner), []);
+});
+
+// A day that is over, with an entry that the sequencer has passed and not posted; a session that closes the day, and
+// one that posts the entry without the sequencer's advisory lock.
+async function openRace(t: Test) {
+  const service = await startService(t, undefined, { mayBreakInvariants: true });
+  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  const books = await keepBusinessDays(t, service);
+  const offset = noonOffset();
+  await setZone(service, "pty_a", zoneOf(offset));
+  await books.sequence();
+  await redeem(service, "ak_a", codes.pop()!, "mch_a");
+  await setZone(service, "pty_a", zoneOf(offset + daySeconds));
+  const [closer, poster] = [
+    openSession(service.address, { name: "psql" }),
+    openSession(service.address, { name: "psql" }),
+  ];
+  t.teardown(() => Promise.all([closer.end(), poster.end()]));
+  const close = () => closer.rows<{ closed: number }>("select jobs.close_days(100) as closed");
+  const post = () =>
+    poster.rows(
+      `insert into core.posting_page
+       select l.tenant_id, l.distributor_id, $1, 1, array[e.event_seq]
+       from core.ledger_entry l join core.event e on e.event_id = l.entry_id`,
+      [dateOf(nowSeconds() + offset)],
+    );
+  await service.owner.rows(
+    `update core.sequencer
+     set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from core.event)`,
+  );
+  await closer.run("begin");
+  await poster.run("begin");
+  return { service, closer, poster, close, post };
+}
+
+t.test("a session that posts to a day while another closes it waits, and is refused", beside, async (t) => {
+  const { service, closer, poster, close, post } = await openRace(t);
+  t.match(await close(), [{ closed: 1 }]);
+  const refusal = post().catch((error: unknown) => error);
+  await untilBlocked(service, 1);
+  await closer.run("commit");
+  t.match(await refusal, { constraint_name: "closed_day_is_closed" });
+  await poster.run("rollback");
+  t.match(await listStatements(service), [{ entries: 0 }]);
+});
+
+t.test("a session that closes a day while another posts to it waits, and counts its entry", beside, async (t) => {
+  const { service, closer, poster, close, post } = await openRace(t);
+  await post();
+  const closed = close();
+  await untilBlocked(service, 1);
+  await poster.run("commit");
+  t.match(await closed, [{ closed: 1 }]);
+  await closer.run("commit");
+  t.match(await listStatements(service), [{ entries: 1 }]);
 });
