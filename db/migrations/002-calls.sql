@@ -1,5 +1,4 @@
--- The composite types that functions pass to each other: a call, the decision on it, and its
--- answer.
+-- The composite types that functions pass to each other: a call and its answer.
 
 create type core.call as (
   ordinal          int,
@@ -37,29 +36,3 @@ create type core.outcome as (
   is_replay  boolean
 );
 comment on type core.outcome is 'The answer to a call of a group. ordinal: the place of the call.';
-
-create type core.grant_terms as (
-  redemption_id    uuid,
-  coupon_id        uuid,
-  merchant_id      int,
-  distributor_id   int,
-  lapsed_id        uuid,
-  currency         text,
-  decimals         int,
-  discount_minor   bigint,
-  order_minor      bigint,
-  granted_at       timestamptz,
-  lock_expires_at  timestamptz
-);
-comment on type core.grant_terms is
-  'What a lock or redeem grants, decided before any write. lapsed_id: an earlier lock that has '
-  'expired.';
-
-create type core.decision as (
-  call     core.call,
-  refusal  core.answer,
-  terms    core.grant_terms
-);
-comment on type core.decision is
-  'The decision on a lock or redeem: a refusal or the terms of a grant. Neither: the call is '
-  'handed back.';

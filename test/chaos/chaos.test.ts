@@ -84,8 +84,8 @@ t.test("a run fails when answers are not recorded", async (t) => {
   const other = await openEnvironment(200, { isSubscribed: false });
   t.teardown(() => other.stop());
   await other.owner.rows(
-    `create or replace function rules.record_answers(p_calls core.call[], p_outcomes core.outcome[])
-     returns core.outcome[] language sql as 'select p_outcomes'`,
+    `create or replace function rules.is_final(p_answer core.answer) returns boolean language sql immutable
+     return false`,
   );
   const { failures, findings } = await runCycles(other, {
     seed,

@@ -129,6 +129,8 @@ const ledgerCorruptions: typeof couponCorruptions = {
   "redemption event has its ledger entry": { "a ledger entry is deleted": remove("ledger_entry") },
   "recorded redemption exists": {
     "a redemption that a lock began is deleted": remove("redemption", "lock_expires_at is not null"),
+    "a redemption gets another request_id": change("redemption", "lock_request_id = 'test-other'"),
+    "a redemption gets another caller": change("redemption", "caller_id = caller_id + 1"),
   },
 };
 

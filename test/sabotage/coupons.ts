@@ -2,8 +2,13 @@
 import { edit, type Sabotage } from "./sabotage.ts";
 
 const rowLock = [
-  edit("db/code/rules/coupon/hold_coupons.sql", "      for no key update of k);", "      );"),
-  edit("db/code/rules/coupon/hold_coupons.sql", "    for no key update of k skip locked);", "    );"),
+  edit(
+    "db/code/rules/coupon/hold_coupons.sql",
+    "k.lookup_hash = v_hash\n      for no key update;",
+    "k.lookup_hash = v_hash;",
+  ),
+  edit("db/code/rules/coupon/hold_coupons.sql", "      for no key update skip locked;", "      ;"),
+  edit("db/code/rules/coupon/hold_coupons.sql", "      for no key update of k skip locked) r", "      ) r"),
 ];
 const uniqueIndex = [
   edit(

@@ -24,27 +24,17 @@ export const descriptionGuards: Sabotage[] = [
   },
   {
     name: "a field of an answer, which the API description still has",
-    edits: [
-      edit(
-        "db/code/rules/redemption/perform_redemptions.sql",
-        "case when p_status = 'LOCKED' then",
-        "case when false then",
-      ),
-    ],
+    edits: [edit("db/code/rules/redemption/render_grant.sql", "rules.format_time(p_lock_expires_at)", "null")],
     tests: ["test/db/api/states.test.ts"],
   },
   {
     name: "a field that the API description lacks",
-    edits: [
-      edit("db/code/rules/redemption/perform_redemptions.sql", `',"lock_expires_at"`, `',"secret":1,"lock_expires_at"`),
-    ],
+    edits: [edit("db/code/rules/redemption/render_grant.sql", `',"lock_expires_at"`, `',"secret":1,"lock_expires_at"`)],
     tests: ["test/db/api/states.test.ts"],
   },
   {
     name: "a field that the API description lacks, in the answers of a program to curl and Python",
-    edits: [
-      edit("db/code/rules/redemption/perform_redemptions.sql", `',"lock_expires_at"`, `',"secret":1,"lock_expires_at"`),
-    ],
+    edits: [edit("db/code/rules/redemption/render_grant.sql", `',"lock_expires_at"`, `',"secret":1,"lock_expires_at"`)],
     tests: ["test/docs/coupon-life.test.ts"],
   },
   {

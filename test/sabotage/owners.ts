@@ -52,7 +52,7 @@ export const ownerGuards: Sabotage[] = [
   },
   {
     name: "merchant of a delegate",
-    edits: [edit("db/code/rules/request/may_act_for.sql", "\n      and d.merchant_id = p_merchant_id", "")],
+    edits: [edit("db/code/rules/request/is_delegate.sql", "\n      and d.merchant_id = p_merchant_id", "")],
     tests: reads,
   },
   {
@@ -160,8 +160,8 @@ export const ownerGuards: Sabotage[] = [
       edit(
         "db/code/rules/redemption/check_redeemable.sql",
         "p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'",
-        "p_coupon.status = 'LOCKED' and p_lock_expires_at > p_now then 'COUPON_LOCKED'\n" +
-          "    when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'",
+        "p_coupon.status = 'LOCKED' and rules.has_live_lock(p_coupon, p_now) then 'COUPON_LOCKED'\n" +
+          "  when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'",
       ),
     ],
     tests: order,
@@ -170,9 +170,10 @@ export const ownerGuards: Sabotage[] = [
     name: "order of ORDER_BELOW_MINIMUM and NO_ELIGIBLE_ITEMS",
     edits: [
       edit(
-        "db/code/rules/redemption/compute_discount.sql",
-        "    when p_order_minor < p_template.min_order_minor",
-        "    when v_matching = 0 then 'NO_ELIGIBLE_ITEMS'\n    when p_order_minor < p_template.min_order_minor",
+        "db/code/rules/redemption/decide_redemptions.sql",
+        "                 when m.order_minor < (m.template).min_order_minor",
+        "                 when (m.ordered).matching = 0 then 'NO_ELIGIBLE_ITEMS'\n" +
+          "                 when m.order_minor < (m.template).min_order_minor",
       ),
     ],
     tests: order,

@@ -4,17 +4,20 @@ import { edit, type Sabotage } from "./sabotage.ts";
 const requestLock = [
   edit(
     "db/code/rules/request/claim_request.sql",
-    "return pg_try_advisory_xact_lock(v_first)\n      and (v_second = v_first or pg_try_advisory_xact_lock(v_second));",
+    "return pg_try_advisory_xact_lock(v_id)\n      and (v_key = v_id or pg_try_advisory_xact_lock(v_key));",
     "return true;",
   ),
-  edit("db/code/rules/request/claim_request.sql", "perform pg_advisory_xact_lock(v_first);", ""),
-  edit("db/code/rules/request/claim_request.sql", "perform pg_advisory_xact_lock(v_second);", ""),
+  edit("db/code/rules/request/claim_request.sql", "perform pg_advisory_xact_lock(least(v_id, v_key));", ""),
+  edit("db/code/rules/request/claim_request.sql", "perform pg_advisory_xact_lock(greatest(v_id, v_key));", ""),
 ];
 
 export const requestGuards: Sabotage[] = [
   {
     name: "nonce",
-    edits: [edit("db/code/gate/perform.sql", "elsif v_call.ordinal = any (v_reused) then", "elsif false then")],
+    edits: [
+      edit("db/code/rules/request/claim_requests.sql", "and cardinality(p_reused) = 0 and", "and"),
+      edit("db/code/rules/request/claim_requests.sql", "\n          and c.ordinal <> all (p_reused)) w", ") w"),
+    ],
     tests: ["test/db/races/groups.test.ts", "test/db/races/request.test.ts"],
   },
   {
@@ -80,11 +83,7 @@ export const requestGuards: Sabotage[] = [
   {
     name: "record of an outcome",
     edits: [
-      edit(
-        "db/code/rules/request/record_answers.sql",
-        "where (o.answer).http_status in (200, 404, 409, 422)",
-        "where false",
-      ),
+      edit("db/code/rules/request/is_final.sql", "return p_answer.http_status in (200, 404, 409, 422)", "return false"),
     ],
     tests: ["test/db/api/idempotency.test.ts"],
   },
@@ -92,7 +91,7 @@ export const requestGuards: Sabotage[] = [
     name: "equal body",
     edits: [
       edit(
-        "db/code/rules/request/claim_requests.sql",
+        "db/code/rules/request/find_retries.sql",
         "(s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))",
         "true",
       ),
@@ -108,8 +107,8 @@ export const requestGuards: Sabotage[] = [
   {
     name: "locking order of request_id and idempotency key",
     edits: [
-      edit("db/code/rules/request/claim_request.sql", "least(p_call.request_id, v_key)", "p_call.request_id"),
-      edit("db/code/rules/request/claim_request.sql", "greatest(p_call.request_id, v_key)", "v_key"),
+      edit("db/code/rules/request/claim_request.sql", "least(v_id, v_key)", "v_id"),
+      edit("db/code/rules/request/claim_request.sql", "greatest(v_id, v_key)", "v_key"),
     ],
     tests: ["test/db/races/request.test.ts"],
   },
@@ -121,21 +120,13 @@ export const requestGuards: Sabotage[] = [
   {
     name: "group hand-back of a second call for a coupon",
     behind: "the unique index, which fails the group",
-    edits: [
-      edit(
-        "db/code/rules/redemption/decide_redemptions.sql",
-        "v_held := array_remove(v_held, (v_case.coupon).lookup_hash);",
-        "",
-      ),
-    ],
+    edits: [edit("db/code/rules/coupon/hold_coupons.sql", "filter (where h.nth = 1)", "")],
     tests: ["test/db/races/groups.test.ts"],
   },
   {
     name: "group hand-back of a second call of a request_id",
     behind: "the record's primary key, which fails the group",
-    edits: [
-      edit("db/code/rules/request/claim_requests.sql", "if v_names && array[v_name, v_key] then", "if false then"),
-    ],
+    edits: [edit("db/code/rules/request/claim_requests.sql", "where w.nth_of_id = 1", "where true")],
     tests: ["test/db/races/groups.test.ts"],
   },
   {

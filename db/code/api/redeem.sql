@@ -1,9 +1,8 @@
--- Lock and confirm in one step. rules.decide_redemptions decides, rules.write_redemptions writes,
--- and rules.perform_redemptions calls both and renders the answers. Lock uses the same functions.
-create or replace function api.redeem(p_calls core.call[]) returns core.outcome[]
+-- Lock and confirm in one step. rules.perform_redemptions does the work, for locks too.
+create or replace function api.redeem(p_calls core.call[], p_ordinals int[]) returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  return rules.perform_redemptions(p_calls, 'REDEEMED');
+  return rules.perform_redemptions(p_calls, p_ordinals, 'REDEEMED');
 end
 $$;
-comment on function api.redeem(core.call[]) is 'POST /v1/coupons/redeem';
+comment on function api.redeem(core.call[], int[]) is 'POST /v1/coupons/redeem';

@@ -22,54 +22,21 @@ set enable_material = off as $$
 declare
   v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_may_wait);
   v_reused    int[] := rules.spend_nonces(v_calls);
-  v_call      core.call;
-  v_answer    core.answer;
-  v_reads     core.call[];
-  v_writes    core.call[];
-  v_claims    record;
-  v_outcome   core.outcome;
-  v_outcomes  core.outcome[];
+  v_claims    record := rules.claim_requests(v_calls, v_reused);
+  v_outcomes  core.outcome[] := v_claims.outcomes;
 begin
-  -- refuse unknown callers and reused nonces
-  foreach v_call in array v_calls loop
-    if v_call.caller_id is null then
-      v_answer := rules.refuse(v_call, 'UNAUTHENTICATED');
-    elsif v_call.ordinal = any (v_reused) then
-      v_answer := rules.refuse(v_call, 'NONCE_REUSED');
-    elsif v_call.operation = 'spend_nonce' then
-      v_answer := rules.succeed('{"ok":true}');
-    elsif v_call.body_hash is null then
-      v_reads := v_reads || v_call;
-      continue;
-    else
-      v_writes := v_writes || v_call;
-      continue;
-    end if;
-    v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
-  end loop;
-
-  -- retries get the first answer; new requests run and are recorded
-  if v_writes is not null then
-    v_claims := rules.claim_requests(v_writes);
-    v_outcomes := v_outcomes || v_claims.outcomes;
-    if cardinality(v_claims.claimed) > 0 then
-      v_outcomes := v_outcomes
-        || rules.record_answers(v_calls, rules.run_operations(v_claims.claimed));
-    end if;
+  if cardinality(v_claims.claimed) > 0 then
+    v_outcomes := v_outcomes || rules.run_operations(v_calls, v_claims.claimed);
   end if;
-  if v_reads is not null then
-    v_outcomes := v_outcomes || rules.run_operations(v_reads);
+  if cardinality(v_claims.claimed) < cardinality(v_calls) then
+    v_outcomes := v_outcomes
+      || rules.run_others(v_calls, v_reused, array(
+        select o.ordinal from unnest(v_outcomes) o));
   end if;
-
-  foreach v_outcome in array v_outcomes loop
-    ordinal := v_outcome.ordinal;
-    http_status := (v_outcome.answer).http_status;
-    code := (v_outcome.answer).code;
-    resource := (v_outcome.answer).resource;
-    body := (v_outcome.answer).body;
-    is_replay := v_outcome.is_replay;
-    return next;
-  end loop;
+  return query
+    select o.ordinal, (o.answer).http_status, (o.answer).code, (o.answer).resource,
+           (o.answer).body, o.is_replay
+    from unnest(v_outcomes) o;
 end
 $$;
 comment on function gate.perform(int, jsonb, boolean) is 'Performs a group of calls of one tenant.';

@@ -10,8 +10,8 @@ export const inDatabase: Equivalent[] = [
     reason: "The variant matters only for a coupon that is not released, and the argument before it says released.",
   },
   {
-    file: "db/code/rules/redemption/decide_redemptions.sql",
-    before: "if (v_case.coupon).status = 'LOCKED' then",
+    file: "db/code/rules/redemption/perform_redemptions.sql",
+    before: "if v_hold.is_locked then",
     after: "if true then",
     reason: "Only a LOCKED coupon has a live lock. The condition saves a read for all other coupons.",
   },
@@ -20,12 +20,6 @@ export const inDatabase: Equivalent[] = [
     before: "or (v_is.status = 'LOCKED' and v_is.entered is null))",
     after: "or (v_is.coupon_status = 'LOCKED' and v_is.entered is null))",
     reason: "The condition around it demands that both are equal.",
-  },
-  {
-    file: "db/code/rules/redemption/compute_discount.sql",
-    before: "if code is null then",
-    after: "if true then",
-    reason: "A discount beside a refusal is not read. The condition saves its computation.",
   },
   {
     file: "db/code/rules/answer/parse_id.sql",
@@ -49,7 +43,7 @@ export const inDatabase: Equivalent[] = [
     file: "db/code/gate/perform.sql",
     before: "if cardinality(v_claims.claimed) > 0 then",
     after: "if cardinality(v_claims.claimed) >= 0 then",
-    reason: "Without a claimed call, both functions do nothing. The condition saves the calls.",
+    reason: "Without a claimed call, the function does nothing. The condition saves the call.",
   },
   {
     file: "db/code/rules/provisioning/find_template_problems.sql",

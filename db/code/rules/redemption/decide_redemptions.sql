@@ -1,78 +1,76 @@
--- Decides the locks and redeems of a group before anything is written: whether each is allowed, and
--- the discount. First locks the coupons' rows, then reads what all calls need in one statement.
+-- Decides the locks or redeems of a group: a refusal, or the terms of a grant. Neither: the call is
+-- handed back, because another session holds a row that it needs, or an earlier call of this group
+-- names the same coupon. p_held: the calls whose rows are held.
 --
--- A decision is a refusal or the terms of a grant. A decision with neither hands the call back:
--- another session holds a row that it needs, or an earlier call of this group names the same
--- coupon.
-create or replace function rules.decide_redemptions(p_calls core.call[]) returns core.decision[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-declare
-  v_held       uuid[] := rules.hold_coupons(p_calls);
-  v_now        timestamptz := clock_timestamp();
-  v_case       record;
-  v_amounts    record;
-  v_discount   record;
-  v_refusal    core.answer;
-  v_terms      core.grant_terms;
-  v_decisions  core.decision[];
-begin
-  for v_case in select c.* from rules.read_redemption_cases(p_calls) c loop
-    v_refusal := null;
-    v_terms := null;
-    <<decide>>
-    declare
-      v_lock  core.redemption;
-    begin
-      -- the caller's merchant, the tenant's coupon, the merchant's store and terminal
-      if v_case.merchant_id is null then
-        v_refusal := rules.refuse_not_found(v_case.call, 'merchant');
-      elsif (v_case.coupon).coupon_id is null then
-        v_refusal := rules.refuse_not_found(v_case.call, 'coupon');
-      elsif not (v_case.coupon).lookup_hash = any (v_held) then
-        exit decide;
-      elsif (v_case.call).variant = 'B' then
-        v_refusal := rules.check_place(v_case.call, v_case.merchant_id);
-      end if;
-      exit decide when v_refusal.code is not null;
-
-      -- a grant ends an expired lock, so that lock's row is held too
-      if (v_case.coupon).status = 'LOCKED' then
-        select r.* into v_lock
-        from core.redemption r
-        where r.coupon_id = (v_case.coupon).coupon_id and r.tenant_id = (v_case.coupon).tenant_id
-          and r.status = 'LOCKED';
-        exit decide when v_lock.lock_expires_at <= v_now
-          and (rules.hold_redemption(v_case.call, v_lock.redemption_id)).is_busy;
-      end if;
-
-      -- the amounts, the coupon's state, the discount
-      v_amounts := rules.read_amounts(v_case.call, (v_case.template).currency, v_case.decimals);
-      v_refusal := v_amounts.refusal;
-      exit decide when v_refusal.code is not null;
-      v_refusal := rules.check_redeemable(
-        v_case.call, v_case.coupon, v_case.batch_status, (v_case.template).currency,
-        (v_case.template).is_for_all_merchants or rules.is_in_scope(
-          (v_case.call).tenant_id, (v_case.template).template_id, v_case.merchant_id),
-        v_case.is_cancelled, v_lock.lock_expires_at, v_now);
-      exit decide when v_refusal.code is not null;
-      v_discount := rules.compute_discount(v_case.template, v_amounts.order_minor,
-        (v_case.call).args -> 'items', v_case.decimals, (v_case.call).amount_unit);
-      if v_discount.code is not null then
-        v_refusal := rules.refuse_discount(v_case.call, v_discount.code, v_discount.missing);
-        exit decide;
-      end if;
-      v_terms := (
-        rules.make_id(), (v_case.coupon).coupon_id, v_case.merchant_id, v_case.distributor_id,
-        v_lock.redemption_id, (v_case.template).currency, v_case.decimals,
-        v_discount.discount_minor, v_amounts.order_minor, v_now,
-        v_now + make_interval(secs => (v_case.template).lock_ttl_seconds));
-    end;
-    -- a later call of this group for the same coupon is handed back: this one is not written yet
-    v_held := array_remove(v_held, (v_case.coupon).lookup_hash);
-    v_decisions := v_decisions || (v_case.call, v_refusal, v_terms)::core.decision;
-  end loop;
-  return v_decisions;
-end
-$$;
-comment on function rules.decide_redemptions(core.call[]) is
-  'Decides the locks and redeems of a group: refusals and the terms of grants.';
+-- In SQL, stable and without `set`, so that PostgreSQL inlines it into the calling statement.
+-- `offset 0` makes PostgreSQL compute each value once. The reasons are in the order of the error
+-- table.
+create or replace function rules.decide_redemptions(
+  p_calls core.call[], p_ordinals int[], p_held int[], p_now timestamptz,
+  out call core.call, out is_granted boolean, out refusal core.answer, out merchant_id int,
+  out coupon_id uuid, out distributor_id int, out currency text, out decimals int,
+  out discount_minor bigint, out order_minor bigint, out lock_ends_at timestamptz)
+returns setof record
+language sql stable
+begin atomic
+  select d.call, d.is_held and d.code is null,
+         case
+           when d.merchant_id is null then rules.refuse_not_found(d.call, 'merchant')
+           when (d.coupon).coupon_id is null then rules.refuse_not_found(d.call, 'coupon')
+           when not d.is_held then rules.hand_back()
+           when (d.misplaced).code is not null then d.misplaced
+           when d.code is not null then rules.refuse_redemption(
+             d.call, d.code, d.coupon,
+             case when d.order_minor is null and d.order_amount is not null then 'order_amount'
+               else (d.ordered).wrong_item
+             end,
+             rules.find_missing(
+               d.template, d.order_minor, (d.call).args -> 'items', (d.ordered).unpriced))
+         end,
+         d.merchant_id, (d.coupon).coupon_id, d.distributor_id, (d.template).currency, d.decimals,
+         rules.compute_discount(
+           d.template,
+           case when (d.template).skus is null then d.order_minor else (d.ordered).total end,
+           d.order_minor),
+         d.order_minor, p_now + make_interval(secs => (d.template).lock_ttl_seconds)
+  from (
+    select m.*, case
+             when m.merchant_id is null or (m.coupon).coupon_id is null then 'NOT_FOUND'
+             when (m.misplaced).code is not null then (m.misplaced).code
+             when m.is_in_currency and (m.order_minor is null and m.order_amount is not null
+                                        or (m.ordered).wrong_item is not null)
+               then 'INVALID_REQUEST'
+             else coalesce(
+               rules.check_redeemable(
+                 m.coupon, m.batch_status,
+                 (m.template).is_for_all_merchants or rules.is_in_scope(
+                   (m.call).tenant_id, (m.template).template_id, m.merchant_id),
+                 m.is_cancelled, p_now),
+               case
+                 when not m.is_in_currency then 'CURRENCY_MISMATCH'
+                 when rules.find_missing(
+                   m.template, m.order_minor, (m.call).args -> 'items', (m.ordered).unpriced)
+                   is not null then 'DISCOUNT_NOT_COMPUTABLE'
+                 when m.order_minor < (m.template).min_order_minor then 'ORDER_BELOW_MINIMUM'
+                 when (m.template).skus is not null and (m.ordered).matching = 0
+                   then 'NO_ELIGIBLE_ITEMS'
+               end)
+           end as code
+    from (
+      select c.*, (c.call).ordinal = any (p_held) as is_held,
+             (c.call).args ->> 'order_amount' as order_amount,
+             ((c.call).args ->> 'currency' <> (c.template).currency) is not true as is_in_currency,
+             rules.parse_amount(
+               ((c.call).args ->> 'order_amount')::numeric, c.decimals, (c.call).amount_unit)
+               as order_minor,
+             rules.read_items(
+               (c.call).args -> 'items', coalesce((c.template).skus, '{}'), c.decimals,
+               (c.call).amount_unit) as ordered,
+             case when (c.call).variant = 'B' then rules.check_place(c.call, c.merchant_id) end
+               as misplaced
+      from rules.read_redemption_cases(p_calls, p_ordinals) c
+      offset 0) m
+    offset 0) d;
+end;
+comment on function rules.decide_redemptions(core.call[], int[], int[], timestamptz) is
+  'Decides the locks or redeems of a group: refusals and the terms of grants.';

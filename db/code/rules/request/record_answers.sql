@@ -1,6 +1,4 @@
--- Records final answers, so that a retry gets the same bytes, and returns all outcomes. Not final,
--- so not recorded: a call that is handed back, invalid input, and a create_batch that reuses the
--- key of an earlier one.
+-- Records final answers, so that a retry gets the same bytes, and returns all outcomes.
 create or replace function rules.record_answers(
   p_calls core.call[], p_outcomes core.outcome[])
 returns core.outcome[]
@@ -13,8 +11,7 @@ begin
          (c.call).operation, (c.call).body_hash, (o.answer).http_status, (o.answer).body,
          clock_timestamp()
   from unnest(p_outcomes) o, lateral (select p_calls[o.ordinal] as call offset 0) c
-  where (o.answer).http_status in (200, 404, 409, 422)
-    and (o.answer).code is distinct from 'IDEMPOTENCY_KEY_REUSED';
+  where rules.is_final(o.answer) and (c.call).body_hash is not null;
   return p_outcomes;
 end
 $$;

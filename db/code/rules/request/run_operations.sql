@@ -1,21 +1,27 @@
--- Runs the operation of each call: all redeems together, all locks together, the others one by one.
-create or replace function rules.run_operations(p_calls core.call[]) returns core.outcome[]
+-- Runs the operation of each of these calls: all redeems together, all locks together, the others
+-- one by one.
+create or replace function rules.run_operations(p_calls core.call[], p_ordinals int[])
+returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
+  v_ordinal   int;
   v_call      core.call;
   v_answer    core.answer;
-  v_redeems   core.call[];
-  v_locks     core.call[];
+  v_redeems   int[];
+  v_locks     int[];
   v_outcomes  core.outcome[];
 begin
-  foreach v_call in array p_calls loop
-    case v_call.operation
+  foreach v_ordinal in array p_ordinals loop
+    case p_calls[v_ordinal].operation
       when 'redeem' then
-        v_redeems := v_redeems || v_call;
+        v_redeems := v_redeems || v_ordinal;
         continue;
       when 'lock' then
-        v_locks := v_locks || v_call;
+        v_locks := v_locks || v_ordinal;
         continue;
+      else v_call := p_calls[v_ordinal];
+    end case;
+    case v_call.operation
       when 'confirm' then v_answer := api.confirm(v_call);
       when 'cancel' then v_answer := api.cancel(v_call);
       when 'query' then v_answer := api.query(v_call);
@@ -32,16 +38,19 @@ begin
       when 'replay_events' then v_answer := api.replay_events(v_call);
       when 'test_webhook' then v_answer := api.test_webhook(v_call);
     end case;
-    v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
+    v_outcomes := v_outcomes || (v_ordinal, v_answer, false)::core.outcome;
   end loop;
+  if v_outcomes is not null then
+    v_outcomes := rules.record_answers(p_calls, v_outcomes);
+  end if;
   if v_redeems is not null then
-    v_outcomes := v_outcomes || api.redeem(v_redeems);
+    v_outcomes := v_outcomes || api.redeem(p_calls, v_redeems);
   end if;
   if v_locks is not null then
-    v_outcomes := v_outcomes || api.lock(v_locks);
+    v_outcomes := v_outcomes || api.lock(p_calls, v_locks);
   end if;
   return v_outcomes;
 end
 $$;
-comment on function rules.run_operations(core.call[]) is
-  'Runs the operation of each call of a group.';
+comment on function rules.run_operations(core.call[], int[]) is
+  'Runs the operation of each of these calls.';

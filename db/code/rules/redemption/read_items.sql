@@ -1,0 +1,24 @@
+-- Reads the items of an order: the path of the first amount that is not valid, and the items that a
+-- template with skus is for. Their total is numeric, because the sum of many can exceed a bigint.
+-- Null and not called without items.
+create or replace function rules.read_items(
+  p_items jsonb, p_skus text[], p_decimals int, p_amount_unit text,
+  out wrong_item text, out matching int, out unpriced int, out total numeric)
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
+begin
+  select min(i.place) filter (where i.amount is not null and i.minor is null),
+         count(*) filter (where i.is_matching),
+         count(*) filter (where i.is_matching and i.amount is null),
+         sum(i.minor::numeric) filter (where i.is_matching)
+    into wrong_item, matching, unpriced, total
+  from (
+    select e.ordinality - 1 as place, e.value ->> 'amount' as amount,
+           e.value ->> 'sku' = any (p_skus) as is_matching,
+           rules.parse_amount((e.value ->> 'amount')::numeric, p_decimals, p_amount_unit) as minor
+    from jsonb_array_elements(p_items) with ordinality e) i;
+  wrong_item := 'redemption_context.items.' || wrong_item || '.amount';
+end
+$$;
+comment on function rules.read_items(jsonb, text[], int, text) is
+  'The first invalid amount of an order''s items, and how many match a template, how many of these '
+  'have no amount, and their total in minor units.';

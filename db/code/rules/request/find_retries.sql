@@ -1,0 +1,48 @@
+-- The answers to the retries among these calls; null if there are none. An equal retry gets the
+-- first answer. A call whose request_id or idempotency-key belongs to a different request is
+-- refused.
+create or replace function rules.find_retries(p_calls core.call[], p_ordinals int[])
+returns core.outcome[]
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  -- the usual case: no name was used before
+  if not exists (
+    select
+    from unnest(p_calls) c
+    left join core.request s
+      on s.tenant_id = c.tenant_id and s.caller_id = c.caller_id and s.request_id = c.request_id
+    where c.ordinal = any (p_ordinals)
+      and (s.request_id is not null or c.idempotency_key is not null))
+  then
+    return null;
+  end if;
+  return (
+    select array_agg((
+      f.ordinal,
+      case
+        when f.is_replay then rules.restore_answer(f.http_status, f.response)
+        else rules.refuse(f.call, 'IDEMPOTENCY_KEY_REUSED')
+      end,
+      f.is_replay)::core.outcome)
+    from (
+      select c.ordinal, c as call,
+             coalesce(s.http_status, k.http_status)::int as http_status,
+             coalesce(s.response, k.response) as response,
+             (s.request_id is null or (s.operation, s.body_hash) = (c.operation, c.body_hash))
+             and (k.request_id is null or (k.operation, k.body_hash) = (c.operation, c.body_hash))
+               as is_replay
+      from unnest(p_calls) c
+      left join core.request s
+        on s.tenant_id = c.tenant_id
+           and s.caller_id = c.caller_id
+           and s.request_id = c.request_id
+      left join core.request k
+        on k.tenant_id = c.tenant_id
+           and k.caller_id = c.caller_id
+           and k.idempotency_key = c.idempotency_key
+      where c.ordinal = any (p_ordinals)
+        and (s.request_id is not null or k.request_id is not null)) f);
+end
+$$;
+comment on function rules.find_retries(core.call[], int[]) is
+  'The recorded answers to calls that repeat an earlier request.';

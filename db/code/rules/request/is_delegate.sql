@@ -1,0 +1,14 @@
+create or replace function rules.is_delegate(p_tenant_id int, p_merchant_id int, p_party_id int)
+returns boolean
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return exists (
+    select
+    from core.merchant_delegate d
+    where d.tenant_id = p_tenant_id
+      and d.merchant_id = p_merchant_id
+      and d.party_id = p_party_id);
+end
+$$;
+comment on function rules.is_delegate(int, int, int) is
+  'Whether a party may act for another party''s merchant (Variant B).';

@@ -1,0 +1,40 @@
+-- Answers the calls of a group that are no new requests and no retries: refuses unknown callers and
+-- reused nonces, performs the reads, and hands back the writes that could not be claimed. One that
+-- may wait has already waited, and is refused.
+create or replace function rules.run_others(
+  p_calls core.call[], p_reused int[], p_answered int[])
+returns core.outcome[]
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_call      core.call;
+  v_answer    core.answer;
+  v_reads     int[];
+  v_outcomes  core.outcome[];
+begin
+  foreach v_call in array p_calls loop
+    if v_call.ordinal = any (p_answered) then
+      continue;
+    elsif v_call.caller_id is null then
+      v_answer := rules.refuse(v_call, 'UNAUTHENTICATED');
+    elsif v_call.ordinal = any (p_reused) then
+      v_answer := rules.refuse(v_call, 'NONCE_REUSED');
+    elsif v_call.operation = 'spend_nonce' then
+      v_answer := rules.succeed('{"ok":true}');
+    elsif v_call.body_hash is null then
+      v_reads := v_reads || v_call.ordinal;
+      continue;
+    elsif v_call.may_wait then
+      v_answer := rules.refuse(v_call, 'REQUEST_IN_PROGRESS');
+    else
+      v_answer := rules.hand_back();
+    end if;
+    v_outcomes := v_outcomes || (v_call.ordinal, v_answer, false)::core.outcome;
+  end loop;
+  if v_reads is not null then
+    v_outcomes := v_outcomes || rules.run_operations(p_calls, v_reads);
+  end if;
+  return v_outcomes;
+end
+$$;
+comment on function rules.run_others(core.call[], int[], int[]) is
+  'Refuses calls, performs reads, and hands back writes whose request is in use.';
