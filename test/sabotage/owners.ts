@@ -172,7 +172,7 @@ export const ownerGuards: Sabotage[] = [
       edit(
         "db/code/rules/redemption/decide_redemptions.sql",
         "                 when m.order_minor < (m.template).min_order_minor",
-        "                 when (m.ordered).matching = 0 then 'NO_ELIGIBLE_ITEMS'\n" +
+        "                 when (m.template).skus is not null and (m.ordered).matching = 0 then 'NO_ELIGIBLE_ITEMS'\n" +
           "                 when m.order_minor < (m.template).min_order_minor",
       ),
     ],

@@ -25,7 +25,8 @@ const handedBack = "handed back";
 
 // The outcomes in the order of the calls: 200, a code, or handed back.
 async function answers(calls: { operation: string; args: object; body_hash?: null }[]): Promise<(number | string)[]> {
-  const rows = await till.send(calls, false);
+  const rows = await till.send(calls, false).catch((error: Error) => error.message);
+  if (typeof rows === "string") return [rows];
   return rows.map(({ http_status, body }) =>
     http_status === 200 ? 200 : http_status === null ? handedBack : (JSON.parse(body) as { code: string }).code,
   );
