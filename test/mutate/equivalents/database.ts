@@ -28,12 +28,6 @@ export const inDatabase: Equivalent[] = [
     reason: "Nothing reads the bits after the 130th.",
   },
   {
-    file: "db/code/rules/request/spend_nonces.sql",
-    before: "hashtextextended(format('nonce %s %s %s', c.tenant_id, c.credential_id, c.nonce), 0))",
-    after: "hashtextextended(format('nonce %s %s %s', c.tenant_id, c.credential_id, c.nonce), 1))",
-    reason: "Any seed works: no other statement takes these locks.",
-  },
-  {
     file: "db/code/rules/redemption/hold_redemption.sql",
     before: "is_busy := false;",
     after: "null;",
