@@ -225,12 +225,13 @@ create table core.delivery (
   parked_at timestamp with time zone,
   last_error text,
   constraint delivery_pkey PRIMARY KEY (tenant_id, party_id, event_id),
-  constraint delivery_tenant_id_event_id_fkey FOREIGN KEY (tenant_id, event_id) REFERENCES core.event(tenant_id, event_id),
   constraint delivery_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id),
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
 ) with (fillfactor=80);
 CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
 CREATE INDEX delivery_is_parked ON core.delivery USING btree (tenant_id, party_id) WHERE (parked_at IS NOT NULL);
+CREATE TRIGGER delivery_is_of_an_event AFTER INSERT ON core.delivery REFERENCING NEW TABLE AS new_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_deliveries();
+CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
 
 create table core.delivery_attempt (
@@ -273,13 +274,13 @@ END,
   constraint event_is_of_its_type CHECK (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
 CREATE INDEX event_of_batch_or_day ON core.event USING btree (tenant_id, party_id, recorded_at) WHERE (coupon_id IS NULL);
-CREATE INDEX event_of_unredeemed_coupon ON core.event USING btree (coupon_id) WHERE (event_type = ANY (ARRAY['coupon.expired'::text, 'coupon.voided'::text]));
+CREATE INDEX event_of_coupon ON core.event USING btree (coupon_id) WHERE (coupon_id IS NOT NULL);
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
 CREATE TRIGGER event_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.event FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.event is 'Events, each written by the transaction that caused it. Never changed.';
+comment on table core.event is 'Events, each written by the transaction that caused it. Never changed. Those of redemptions and reversals are core.ledger_entry; the view event of the schema rules has both.';
 comment on column core.event.party_id is 'The recipient: maker or distributor.';
 comment on column core.event.event_seq is 'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
-comment on column core.event.event_id is 'UUIDv7. Outside the database: evt_ and 26 characters. The event of a redemption or reversal has the same id as it and its ledger entry.';
+comment on column core.event.event_id is 'UUIDv7. Outside the database: evt_ and 26 characters.';
 
 create table core.event_gap (
   event_seq bigint not null,
@@ -322,7 +323,7 @@ CREATE TRIGGER feed_page_is_immutable BEFORE UPDATE OR TRUNCATE ON core.feed_pag
 CREATE TRIGGER page_continues_its_feed AFTER INSERT ON core.feed_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_feed_pages();
 comment on table core.feed_page is 'The events that a step added to a feed. Their positions start at first_position; each page starts after the one before, except for positions that a restore skipped (core.feed.skipped_count). Old pages are pruned; the others never change. The view feed_event of the schema rules has a row for each event.';
 comment on column core.feed_page.first_position is 'The position of the first event; the others follow.';
-comment on column core.feed_page.event_seqs is 'The numbers of the events (core.event.event_seq), in the order of their positions.';
+comment on column core.feed_page.event_seqs is 'The numbers of the events, in the order of their positions.';
 
 create table core.ledger_book (
   tenant_id integer not null,
@@ -342,19 +343,28 @@ create table core.ledger_entry (
   tenant_id integer not null,
   distributor_id integer not null,
   amount_minor bigint not null,
+  event_seq bigint not null default 
+CASE
+    WHEN (pg_current_xact_id() IS NOT NULL) THEN nextval('core.event_seq'::regclass)
+    ELSE NULL::bigint
+END,
+  occurred_at core.finite_time not null,
   recorded_at core.finite_time not null,
   entry_id uuid not null,
+  coupon_id uuid not null,
   entry_type core.entry_type not null,
   currency text not null,
-  constraint ledger_entry_pkey PRIMARY KEY (entry_id, tenant_id)
+  constraint ledger_entry_pkey PRIMARY KEY (entry_id, tenant_id),
+  constraint ledger_entry_event_seq_key UNIQUE (event_seq)
 );
 CREATE INDEX ledger_entry_by_time ON core.ledger_entry USING btree (recorded_at);
 CREATE TRIGGER ledger_agrees_with_the_redemption AFTER INSERT ON core.ledger_entry REFERENCING NEW TABLE AS new_entry FOR EACH STATEMENT EXECUTE FUNCTION core.check_ledger();
 CREATE TRIGGER ledger_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.ledger_entry is 'Movements of money, never changed. Store, order and time are in the redemption or reversal, which keeps them fixed.';
-comment on column core.ledger_entry.distributor_id is 'The distributor of the batch. The entry is in its statement.';
+comment on table core.ledger_entry is 'Movements of money, and their events: coupon.redeemed or coupon.reversed. Never changed. Shop, store and order are in the redemption, which keeps them fixed.';
+comment on column core.ledger_entry.distributor_id is 'The distributor of the batch. The entry is in its statement, and its event is for it.';
 comment on column core.ledger_entry.amount_minor is 'In minor units, negative for a reversal.';
-comment on column core.ledger_entry.entry_id is 'The id of the redemption or reversal, so each is entered only once. Outside the database: led_ and 26 characters. core.reversal names the redemption that a reversal ends.';
+comment on column core.ledger_entry.event_seq is 'The number of the event, see core.event.event_seq.';
+comment on column core.ledger_entry.entry_id is 'The id of the redemption or reversal, so each is entered only once. Outside the database: led_ or, as the event, evt_ and 26 characters. core.reversal names the redemption that a reversal ends.';
 
 create table core.lock_cancellation (
   tenant_id integer not null,
@@ -457,9 +467,9 @@ create table core.posting_page (
 );
 CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting_pages();
 CREATE TRIGGER posting_page_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.posting_page FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.posting_page is 'The ledger entries that a step of the sequencer posted to a business day, by the numbers of their events. The numbers of the entries start at first_number and are 1 to n within a day. The view posting of the schema rules has a row for each entry.';
+comment on table core.posting_page is 'The ledger entries that a step of the sequencer posted to a business day. Their lines start at first_number and are 1 to n within a day. The view posting of the schema rules has a row for each entry.';
 comment on column core.posting_page.first_number is 'The number of the first entry in its business day; the others follow.';
-comment on column core.posting_page.event_seqs is 'The numbers of the events of the entries (core.event.event_seq).';
+comment on column core.posting_page.event_seqs is 'The numbers of the entries (core.ledger_entry.event_seq), in the order of their lines.';
 
 create table core.redemption (
   tenant_id integer not null,

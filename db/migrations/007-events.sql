@@ -1,7 +1,12 @@
 -- Events notify a maker or distributor of a change of a coupon, a batch or a business day.
+--
+-- The event of a redemption or reversal is its ledger entry (008-ledger.sql), because the entry
+-- already says who, what and when. So a redemption writes one row and one index entry less. All
+-- other events are in core.event.
 
--- One sequence numbers all events. The default of event_seq assigns the transaction its ID before
--- it draws a number. By that ID the sequencer knows when a missing number can no longer appear.
+-- One sequence numbers the events of both tables. The default of event_seq assigns the transaction
+-- its ID before it draws a number. By that ID the sequencer knows when a missing number can no
+-- longer appear.
 create sequence core.event_seq as bigint cache 1;
 
 create function core.event_is_of_its_type(
@@ -11,7 +16,7 @@ language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp a
 begin
   return num_nonnulls(p_coupon_id, p_batch_id, p_business_date) = 1 and case
     when p_coupon_id is not null
-      then p_event_type in ('coupon.redeemed', 'coupon.reversed', 'coupon.expired', 'coupon.voided')
+      then p_event_type in ('coupon.expired', 'coupon.voided')
     when p_batch_id is not null then p_event_type in ('batch.generated', 'allocation.completed')
     else p_event_type = 'reconciliation.ready'
   end;
@@ -38,39 +43,22 @@ create table core.event (
     check (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
 comment on table core.event is
-  'Events, each written by the transaction that caused it. Never changed.';
+  'Events, each written by the transaction that caused it. Never changed. Those of redemptions and '
+  'reversals are core.ledger_entry; the view event of the schema rules has both.';
 comment on column core.event.party_id is 'The recipient: maker or distributor.';
 comment on column core.event.event_seq is
   'Drawn while the coupon''s row lock is held, so the events of a coupon are in order. Has gaps.';
 comment on column core.event.event_id is
-  'UUIDv7. Outside the database: evt_ and 26 characters. The event of a redemption or reversal '
-  'has the same id as it and its ledger entry.';
+  'UUIDv7. Outside the database: evt_ and 26 characters.';
 
--- For the events of a coupon. Those of its redemptions and reversals have the IDs of these, so this
--- index costs a redemption nothing.
-create index event_of_unredeemed_coupon on core.event (coupon_id)
-where event_type in ('coupon.expired', 'coupon.voided');
+-- For the events of a coupon. Those of its redemptions and reversals have the IDs of these.
+create index event_of_coupon on core.event (coupon_id) where coupon_id is not null;
 
--- For the events of a time. Coupon events are found in their feed, so this costs a redemption
--- nothing.
+-- For the events of a time. Coupon events are found in their feed.
 create index event_of_batch_or_day on core.event (tenant_id, party_id, recorded_at)
 where coupon_id is null;
 
 alter sequence core.event_seq owned by core.event.event_seq;
-
--- A function, because only reversals need this lookup. A join in the plans below would cost every
--- redemption.
-create function core.find_reversed_redemption(p_tenant_id int, p_reversal_id uuid) returns uuid
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-begin
-  return (
-    select v.redemption_id
-    from core.reversal v
-    where v.tenant_id = p_tenant_id and v.reversal_id = p_reversal_id);
-end
-$$;
-comment on function core.find_reversed_redemption(int, uuid) is
-  'The redemption that a reversal ended.';
 
 create function core.check_events() returns trigger
 language plpgsql volatile
@@ -85,30 +73,35 @@ begin
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.batch b
     on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
-  left join core.redemption r
-    on r.tenant_id = n.tenant_id
-       and r.redemption_id = case n.event_type
-         when 'coupon.redeemed' then n.event_id
-         when 'coupon.reversed' then core.find_reversed_redemption(n.tenant_id, n.event_id)
-       end
   where (case
       when n.business_date is not null then exists (
         select from core.party p where p.tenant_id = n.tenant_id and p.party_id = n.party_id)
       when n.batch_id is not null then n.party_id in (b.maker_id, b.distributor_id)
-      when n.event_type in ('coupon.redeemed', 'coupon.reversed')
-        then n.party_id = b.distributor_id and r.coupon_id = n.coupon_id
       else n.party_id = b.distributor_id
     end) is not true;
   if found then
     raise exception 'event % does not match its party or its coupon', v_wrong
       using errcode = 'foreign_key_violation', constraint = 'event_is_for_whom_it_concerns',
-            hint = 'Write the redemption, reversal, batch or day of the event first.';
+            hint = 'Write the batch or day of the event first.';
+  end if;
+  select n.event_id into v_wrong
+  from new_event n
+  where exists (select from core.ledger_entry l where l.event_seq = n.event_seq)
+     or exists (
+       select
+       from core.ledger_entry l
+       where l.tenant_id = n.tenant_id and l.entry_id = n.event_id);
+  if found then
+    raise exception 'event % has the number or the ID of a ledger entry', v_wrong
+      using errcode = 'unique_violation', constraint = 'event_is_in_one_table',
+            hint = 'Leave the number to its default.';
   end if;
   return null;
 end
 $$;
 comment on function core.check_events() is
-  'Trigger: the subject of an event exists, and the event is for its maker or distributor.';
+  'Trigger: the subject of an event exists, the event is for its maker or distributor, and no '
+  'ledger entry has its number or ID.';
 
 create trigger event_is_for_whom_it_concerns
 after insert on core.event

@@ -1,6 +1,6 @@
 -- Coupon, redemption and ledger must agree. Each statement that writes one of them is checked at
 -- its end, all rows at once. So a new redemption is written in one statement with its coupon's
--- status, its event and its ledger entry. Changes that take several statements are checked at
+-- status and its ledger entry. Changes that take several statements are checked at
 -- commit, by deferred triggers. Those are security definer: at commit the function that wrote has
 -- ended, and the session's own role cannot read the tables.
 
@@ -163,7 +163,7 @@ set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off as $$
 declare
   c_hint     constant text :=
-    'Write the coupon''s status, the event and the ledger entry in the same statement.';
+    'Write the coupon''s status and the ledger entry in the same statement.';
   v_is_held  boolean := false;
   v_wrong    record;
 begin

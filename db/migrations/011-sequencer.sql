@@ -131,7 +131,7 @@ create domain core.event_list as bigint[]
   constraint page_has_1_to_1000_events check (cardinality(value) between 1 and 1000)
   constraint events_of_a_page_ascend check (core.is_ascending(value));
 comment on domain core.event_list is
-  'The events of a page, as their numbers (core.event.event_seq).';
+  'The events of a page, as their numbers: event_seq of core.event or core.ledger_entry.';
 
 create function core.find_stray_event(p_event_seqs bigint[]) returns bigint
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$

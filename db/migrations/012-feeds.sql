@@ -35,7 +35,7 @@ comment on table core.feed_page is
 comment on column core.feed_page.first_position is
   'The position of the first event; the others follow.';
 comment on column core.feed_page.event_seqs is
-  'The numbers of the events (core.event.event_seq), in the order of their positions.';
+  'The numbers of the events, in the order of their positions.';
 
 -- Compressing the numbers would take longer than everything else about a page.
 alter table core.feed_page alter column event_seqs set storage external;
@@ -95,7 +95,13 @@ begin
   cross join new_page n
   left join core.tenant t on t.tenant_id = n.tenant_id
   cross join lateral unnest(n.event_seqs) x (event_seq)
-  left join core.event e on e.event_seq = x.event_seq;
+  left join (
+    select o.event_seq, o.tenant_id, o.party_id, o.coupon_id
+    from core.event o
+    union all
+    select l.event_seq, l.tenant_id, l.distributor_id, l.coupon_id
+    from core.ledger_entry l) e
+    on e.event_seq = x.event_seq;
   if v_is.foreign_seq is not null then
     raise exception 'event % does not belong to this feed', v_is.foreign_seq
       using errcode = 'foreign_key_violation', constraint = 'event_is_of_its_feed';

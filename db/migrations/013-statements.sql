@@ -51,13 +51,13 @@ create table core.posting_page (
   primary key (tenant_id, distributor_id, business_date, first_number)
 );
 comment on table core.posting_page is
-  'The ledger entries that a step of the sequencer posted to a business day, by the numbers of '
-  'their events. The numbers of the entries start at first_number and are 1 to n within a day. '
+  'The ledger entries that a step of the sequencer posted to a business day. Their lines start at '
+  'first_number and are 1 to n within a day. '
   'The view posting of the schema rules has a row for each entry.';
 comment on column core.posting_page.first_number is
   'The number of the first entry in its business day; the others follow.';
 comment on column core.posting_page.event_seqs is
-  'The numbers of the events of the entries (core.event.event_seq).';
+  'The numbers of the entries (core.ledger_entry.event_seq), in the order of their lines.';
 
 alter table core.posting_page alter column event_seqs set storage external;
 
@@ -115,10 +115,9 @@ begin
     into v_is
   from new_page n
   cross join lateral unnest(n.event_seqs) x (event_seq)
-  left join core.event e on e.event_seq = x.event_seq and e.tenant_id = n.tenant_id
   left join core.ledger_entry l
-    on l.tenant_id = n.tenant_id
-       and l.entry_id = e.event_id
+    on l.event_seq = x.event_seq
+       and l.tenant_id = n.tenant_id
        and l.distributor_id = n.distributor_id;
   if v_is.foreign_seq is not null then
     raise exception 'event % is not a ledger entry of this distributor', v_is.foreign_seq

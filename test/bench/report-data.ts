@@ -83,7 +83,7 @@ const fillCoupons = ({ coupons, redemptions }: Sizes): string => `
   cross join lateral generate_series(1, b.total_count) n (number);`;
 
 // Of 100 redemptions 5 are reversed, 2 are cancelled and 1 is lapsed. The newest 20 are live locks. One coupon in
-// a thousand is voided.
+// twenty is voided.
 const fillRedemptions = ({ redemptions }: Sizes): string => `
   create temporary table used as
     select n.i, c.coupon_id, b.distributor_id, g.tenant_id, g.shop_id, g.since + n.i * g.step as at, m.merchant_id,
@@ -120,7 +120,7 @@ const fillRedemptions = ({ redemptions }: Sizes): string => `
   select r.tenant_id, pg_temp.id_at(r.ended_at), r.redemption_id, r.caller_id, 'returned', r.ended_at
   from core.redemption r
   where r.status = 'REVERSED';
-  update core.coupon c set status = 'VOIDED' where c.status = 'ISSUED' and c.number % 1000 = 1;
+  update core.coupon c set status = 'VOIDED' where c.status = 'ISSUED' and c.number % 20 = 1;
   insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
   select c.tenant_id, c.coupon_id, null, 0, 'lost', now() - interval '30 days'
   from core.coupon c
@@ -145,19 +145,16 @@ const fillLedger = `
     join core.redemption r using (tenant_id, redemption_id)
     join used u on u.tenant_id = r.tenant_id and u.coupon_id = r.coupon_id;
   insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-  select e.* from (
-    select m.tenant_id, m.id, case m.type when 'REVERSAL' then 'coupon.reversed' else 'coupon.redeemed' end,
-           m.distributor_id, m.coupon_id, m.at as occurred_at, m.at
-    from moved m
-    union all
-    select v.tenant_id, pg_temp.id_at(v.voided_at), 'coupon.voided', b.distributor_id, v.coupon_id, v.voided_at,
-           v.voided_at
-    from core.voiding v
-    join core.coupon c using (tenant_id, coupon_id)
-    join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id) e
-  order by e.occurred_at;
-  insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
-  select m.tenant_id, m.id, m.type, m.distributor_id, case m.type when 'REVERSAL' then -500 else 500 end, 'EUR', m.at
+  select v.tenant_id, pg_temp.id_at(v.voided_at), 'coupon.voided', b.distributor_id, v.coupon_id, v.voided_at,
+         v.voided_at
+  from core.voiding v
+  join core.coupon c using (tenant_id, coupon_id)
+  join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+  order by v.voided_at;
+  insert into core.ledger_entry
+    (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency, occurred_at, recorded_at)
+  select m.tenant_id, m.id, m.type, m.distributor_id, m.coupon_id, case m.type when 'REVERSAL' then -500 else 500 end,
+         'EUR', m.at, m.at
   from moved m
   order by m.at;`;
 
@@ -165,10 +162,10 @@ const fillDays = `
   insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
   select d.tenant_id, d.distributor_id, d.date, min(d.number), array_agg(d.event_seq order by d.event_seq)
   from (
-    select e.tenant_id, m.distributor_id, m.date, e.event_seq,
-           row_number() over (partition by e.tenant_id, m.distributor_id, m.date order by e.event_seq) as number
-    from (select m.*, (m.at at time zone 'Europe/Berlin')::date as date from moved m) m
-    join core.event e on e.event_id = m.id) d
+    select l.tenant_id, l.distributor_id, l.date, l.event_seq,
+           row_number() over (partition by l.tenant_id, l.distributor_id, l.date order by l.event_seq) as number
+    from (
+      select e.*, (e.occurred_at at time zone 'Europe/Berlin')::date as date from core.ledger_entry e) l) d
   group by d.tenant_id, d.distributor_id, d.date, (d.number - 1) / 30;
   insert into core.ledger_book (tenant_id, party_id, open_on)
   select distinct p.tenant_id, p.distributor_id, (now() at time zone 'Europe/Berlin')::date from rules.posting p;

@@ -68,7 +68,7 @@ async function readScans({ owner }: Environment): Promise<number> {
   const [row] = await owner.rows<{ scans: number }>(
     `select sum(s.seq_scan)::int as scans
      from pg_stat_user_tables s
-     where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'event', 'ledger_entry', 'request')`,
+     where s.schemaname = 'core' and s.relname in ('coupon', 'redemption', 'ledger_entry', 'request')`,
   );
   return row!.scans;
 }

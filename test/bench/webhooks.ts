@@ -65,7 +65,7 @@ async function untilDelivered(environment: Environment): Promise<void> {
   const areRecorded = async (): Promise<boolean> => {
     const [row] = await environment.owner.rows<{ waiting: number }>(
       `select (select count(*) from core.delivery)::int
-         + (select count(*) from core.event e, core.sequencer s where e.event_seq > s.high_seq)::int as waiting`,
+         + (select count(*) from rules.event e, core.sequencer s where e.event_seq > s.high_seq)::int as waiting`,
     );
     return row!.waiting === 0;
   };

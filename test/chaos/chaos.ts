@@ -173,7 +173,7 @@ async function finish({ environment, clients, resumed, options: { slack }, fail 
 // Whether every event has its position, was read from its feed, and was delivered by the worker.
 async function hasDeliveredAll({ owner, feeds }: Environment): Promise<boolean> {
   const [row] = await owner.rows<{ is_delivered: boolean; fed: number }>(
-    `select (select max(e.event_seq) from core.event e) <= (select s.high_seq from core.sequencer s)
+    `select (select max(e.event_seq) from rules.event e) <= (select s.high_seq from core.sequencer s)
             and not exists (select from core.event_gap) and not exists (select from core.delivery)
             and not exists (select from core.batch where status = 'PENDING') as is_delivered,
             (select count(*)::int from rules.feed_event) as fed`,

@@ -59,7 +59,7 @@ export async function readEffects(session: Session): Promise<Map<string, number>
     fed as (
       select t.external_id as tenant, e.event_type, rules.format_id('evt', f.event_id) as event,
              rules.format_id('cpn', e.coupon_id) as coupon
-      from rules.feed_event f join core.tenant t using (tenant_id) join core.event e using (tenant_id, event_id))
+      from rules.feed_event f join core.tenant t using (tenant_id) join rules.event e using (tenant_id, event_id))
     select concat_ws(' ', 'request', q.tenant, coalesce(q.caller, '-'), q.request_id, q.operation, q.http_status,
                      q.response) as effect, q.request_id as request
     from report.request q

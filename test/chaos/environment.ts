@@ -160,7 +160,7 @@ async function prepareDatabase(owner: Database, smallDisk: string | null): Promi
   await owner.rows("create role work login in role coupon_worker");
   if (smallDisk === null) return;
   await owner.rows(`create tablespace small location '${smallDisk}'`);
-  for (const table of ["request", "redemption", "event"])
+  for (const table of ["request", "redemption", "ledger_entry"])
     await owner.rows(`alter table core.${table} set tablespace small`);
 }
 

@@ -13,7 +13,7 @@ const dropLastPositions = `
 const moveFirstEventOfACouponToTheEnd = `
   create temp table moved on commit drop as
     select f.tenant_id, f.party_id, min(f.event_seq) as event_seq
-    from rules.feed_event f join core.event e using (event_seq)
+    from rules.feed_event f join rules.event e using (event_seq)
     group by f.tenant_id, f.party_id, e.coupon_id having count(*) > 1 limit 1;
   update core.feed_page p set event_seqs = array_remove(p.event_seqs, m.event_seq) from moved m
   where m.event_seq = any (p.event_seqs);
@@ -93,8 +93,10 @@ const ledgerCorruptions: typeof couponCorruptions = {
       "currency = 'USD'",
       "entry_type = 'REVERSAL'",
     ),
+    "the ledger entry of a redemption is deleted": remove("ledger_entry", "entry_type = 'REDEMPTION'"),
     "the ledger entry of a reversal is deleted": remove("ledger_entry", "entry_type = 'REVERSAL'"),
     "a lock gets a ledger entry": insertCopy("ledger_entry", "entry_type = 'REDEMPTION'", {
+      event_seq: "999999",
       entry_id: "(select r.redemption_id from core.redemption r where r.status = 'LOCKED')",
     }),
     "a reversal points to another redemption": change(
@@ -110,6 +112,23 @@ const ledgerCorruptions: typeof couponCorruptions = {
       "entry_type = 'REDEMPTION'",
     ),
     "a reversal is deleted": remove("reversal"),
+    "the entry of a redemption names another coupon of the batch": change(
+      "ledger_entry",
+      `coupon_id = (select o.coupon_id from core.coupon c join core.coupon o using (tenant_id, batch_id)
+                    where c.coupon_id = ledger_entry.coupon_id and o.coupon_id <> c.coupon_id limit 1)`,
+      `tenant_id = 1 and exists (
+         select from core.coupon c where c.coupon_id = ledger_entry.coupon_id and c.number = 2)`,
+    ),
+    "the entry of a redemption gets another time": change(
+      "ledger_entry",
+      "occurred_at = occurred_at + interval '1 second'",
+      "entry_type = 'REDEMPTION'",
+    ),
+    "the entry of a reversal gets the time of its redemption": change(
+      "ledger_entry",
+      `occurred_at = (select r.redeemed_at from core.redemption r where r.status = 'REVERSED')`,
+      "entry_type = 'REVERSAL'",
+    ),
   },
   "reversal has reversed redemption": {
     "a reversed redemption is set to REDEEMED": change(
@@ -118,15 +137,6 @@ const ledgerCorruptions: typeof couponCorruptions = {
       "status = 'REVERSED'",
     ),
   },
-  "ledger entry has its event": {
-    "the event of a redemption is deleted": remove("event", event("coupon.redeemed")),
-    "the event of a reversal goes to another party": change(
-      "event",
-      "party_id = party_id + 1",
-      event("coupon.reversed"),
-    ),
-  },
-  "redemption event has its ledger entry": { "a ledger entry is deleted": remove("ledger_entry") },
   "recorded redemption exists": {
     "a redemption that a lock began is deleted": remove("redemption", "lock_expires_at is not null"),
     "a redemption gets another request_id": change("redemption", "lock_request_id = 'test-other'"),
@@ -141,14 +151,27 @@ const feedCorruptions: typeof couponCorruptions = {
       "party_id = party_id + 1000",
       event("batch.generated"),
     ),
-    "the event of a redemption names another coupon of the batch": change(
+    "the event of a coupon goes to another party": change(
       "event",
-      `coupon_id = (select o.coupon_id from core.coupon c join core.coupon o using (tenant_id, batch_id)
-                    where c.coupon_id = event.coupon_id and o.coupon_id <> c.coupon_id limit 1)`,
-      `${event("coupon.redeemed")} and tenant_id = 1 and exists (
-         select from core.coupon c where c.coupon_id = event.coupon_id and c.number = 2)`,
+      "party_id = party_id + 1000",
+      event("coupon.voided"),
+    ),
+    "the ledger entry of a redemption goes to another party": change(
+      "ledger_entry",
+      "distributor_id = distributor_id + 1000",
     ),
     "an event gets an unknown coupon": change("event", "coupon_id = gen_random_uuid()", event("coupon.expired")),
+  },
+  "event is in one table": {
+    "an event gets the number of a ledger entry": change(
+      "event",
+      "event_seq = (select min(event_seq) from core.ledger_entry)",
+    ),
+    "an event gets the ID of a ledger entry": change(
+      "event",
+      "event_id = (select entry_id from core.ledger_entry where tenant_id = 1 limit 1)",
+      "tenant_id = 1",
+    ),
   },
   "feed positions are 1 to n": {
     "an event in the middle of a feed is deleted": change(
@@ -173,8 +196,8 @@ const feedCorruptions: typeof couponCorruptions = {
       "delete from core.feed where party_id = 0",
     ),
     "events move to another party's feed": `
-      update core.event set party_id = party_id + 1
-      where coupon_id is not null and party_id in (select party_id from core.feed)`,
+      update core.ledger_entry set distributor_id = distributor_id + 1
+      where distributor_id in (select party_id from core.feed)`,
   },
   "feed counts its events": {
     "an event is lost from a pruned feed": together(
@@ -185,6 +208,14 @@ const feedCorruptions: typeof couponCorruptions = {
       party_id: "999999",
       last_position: "1",
     }),
+  },
+  "delivery is of an event": {
+    "the event of a delivery is deleted": together("delete from core.event", "delete from core.ledger_entry"),
+    "a delivery gets another number": change("delivery", "event_seq = event_seq + 1"),
+    "the events of a delivery go to another party": together(
+      "update core.event set party_id = party_id + 1",
+      "update core.ledger_entry set distributor_id = distributor_id + 1",
+    ),
   },
   "delivery is parked after 10 attempts": {
     "a delivery has 10 attempts and is not parked": change("delivery", "attempt_count = 10"),

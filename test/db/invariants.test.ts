@@ -97,7 +97,7 @@ const subjects: [RegExp, RegExp][] = [
   [/^redemption has /, /^red_\w{26}$/],
   [/^reversal /, /^rvs_\w{26}$/],
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],
-  [/^((sequenced |redemption )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
+  [/^((sequenced )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
   [/^feed (counts|positions) /, /^\d+$/],
   [/^(days|open day|posting numbers|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
   [/^recorded redemption /, /^test-/],

@@ -12,9 +12,9 @@ import { waitUntil } from "../support/wait-until.ts";
 
 // The lines of each day. The first is empty, so that its plans are made for empty tables and stay in use.
 const days = [0, 110, 20_000];
-// The sequencer reads 6 rows for a line, with all its checks. A page reads 10: the event, its entry,
-// redemption, reversal, coupon and batch, and what their names and amounts need.
-const rowsPerLine = 15;
+// The sequencer reads 3 rows for a line, with all its checks. A page reads up to 8: the entry, its redemption,
+// reversal, coupon and batch, and what their names and amounts need.
+const rowsPerLine = 12;
 // Closing a day looks at all books and at the last events.
 const rowsPerStep = 100;
 

@@ -40,7 +40,7 @@ export async function compareRows(
                join core.reversal x on x.tenant_id = r.tenant_id and x.redemption_id = r.redemption_id))
              order by 1) as entries,
        array(select concat_ws(' ', c.id, e.event_type, x.redemption)
-             from core.event e join coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
+             from rules.event e join coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
              join report.event x on x.event_seq = e.event_seq
              where e.event_seq > $2 order by e.event_seq) as events`,
     [coupons.map(({ id }) => id), since, setup.tenant],

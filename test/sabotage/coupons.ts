@@ -85,6 +85,23 @@ export const couponGuards: Sabotage[] = [
     ],
     tests: ["test/db/tables.test.ts"],
   },
+  ...(
+    [
+      ["the distributor of its coupon", "\n         and n.distributor_id = b.distributor_id"],
+      ["the coupon of its redemption", "\n         and n.coupon_id = r.coupon_id"],
+      ["the time of its redemption", " and n.occurred_at = r.redeemed_at"],
+      ["the time of its reversal", " and n.occurred_at = r.ended_at"],
+    ] as const
+  ).map(([what, guard]) => ({
+    name: `a ledger entry has ${what}`,
+    edits: [edit("db/migrations/008-ledger.sql", guard, "")],
+    tests: ["test/db/tables.test.ts"],
+  })),
+  {
+    name: "a ledger entry has no number of another event",
+    edits: [edit("db/migrations/008-ledger.sql", "where e.event_id is not null\n     or n.rec", "where n.rec")],
+    tests: ["test/db/tables.test.ts"],
+  },
   {
     name: "row lock and unique index",
     behind: "the triggers, which do not see other transactions",

@@ -1,9 +1,11 @@
 // Guards in the tables of the sequencer: one position for each event, and one business day for each ledger entry.
 import { edit, type Sabotage } from "./sabotage.ts";
 
+const events = "db/migrations/007-events.sql";
 const sequencer = "db/migrations/011-sequencer.sql";
 const feeds = "db/migrations/012-feeds.sql";
 const statements = "db/migrations/013-statements.sql";
+const deliveries = "db/migrations/014-deliveries.sql";
 
 const guard = (name: string, file: string, from: string, to: string): Sabotage => ({
   name,
@@ -12,6 +14,8 @@ const guard = (name: string, file: string, from: string, to: string): Sabotage =
 });
 
 export const sequencerGuards: Sabotage[] = [
+  guard("an event has no number of a ledger entry", events, "l.event_seq = n.event_seq)\n     or", "false)\n     or"),
+  guard("an event has no ID of a ledger entry", events, "and l.entry_id = n.event_id);", "and false);"),
   guard("a number that was passed is no gap", sequencer, "n.event_seq <= v_high", "false"),
   {
     name: "a gap waits for a step",
@@ -85,4 +89,8 @@ export const sequencerGuards: Sabotage[] = [
     ],
     tests: ["test/worker/tasks/business-days.test.ts"],
   },
+  guard("a delivery has the number of its ledger entry", deliveries, "\n      and l.event_seq = n.event_seq", ""),
+  guard("a delivery has the number of its event", deliveries, "\n      and e.event_seq = n.event_seq", ""),
+  guard("a ledger entry is delivered to its distributor", deliveries, "\n      and l.distributor_id = n.party_id", ""),
+  guard("an event is delivered to its party", deliveries, "\n      and e.party_id = n.party_id);", ");"),
 ];

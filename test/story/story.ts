@@ -146,7 +146,7 @@ async function mintOne(t: Test, teller: Teller, tenant: Tenant): Promise<void> {
 // The only IDs that no answer shows, in the order of the events.
 async function readEventIds({ service }: Teller): Promise<string[]> {
   const session = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
-  const rows = await session.rows<{ id: string }>("select event_id::text as id from core.event order by event_seq");
+  const rows = await session.rows<{ id: string }>("select event_id::text as id from rules.event order by event_seq");
   await session.end();
   return rows.map(({ id }) => externalId("evt", id));
 }

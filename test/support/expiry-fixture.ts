@@ -104,7 +104,7 @@ async function end(psql: Session, batch: Batch, when = "clock_timestamp()"): Pro
 async function countCoupons(service: Running, batch: Batch): Promise<Record<string, number>> {
   const rows = await service.owner.rows<{ what: string; count: number }>(
     `select s.what, count(*)::int from (
-       select c.status || ' ' || (select count(*) from core.event e
+       select c.status || ' ' || (select count(*) from rules.event e
          where (e.tenant_id, e.coupon_id, e.event_type) = (c.tenant_id, c.coupon_id, 'coupon.expired')) as what
        from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1) s
      group by s.what`,

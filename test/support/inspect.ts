@@ -30,7 +30,7 @@ export async function readCouponHistory(owner: Database, couponId: string): Prom
              where (r.tenant_id, r.coupon_id) = (c.tenant_id, c.coupon_id) order by l.recorded_at) as amounts,
        (select coalesce(jsonb_agg(jsonb_build_object('type', e.event_type, 'party', p.external_id,
                'redemption', x.redemption) order by e.event_seq), '[]')
-        from core.event e join core.party p using (tenant_id, party_id) join report.event x using (event_seq)
+        from rules.event e join core.party p using (tenant_id, party_id) join report.event x using (event_seq)
         where (e.tenant_id, e.coupon_id) = (c.tenant_id, c.coupon_id)) as events
      from core.coupon c where c.coupon_id = rules.parse_id('cpn', $1)`,
     [couponId],

@@ -37,18 +37,17 @@ export async function redeemWhole(service: Running, batch: string, merchant: str
          select c.*, m.*
          from chosen c
          cross join lateral (values
-           (c.redemption_id, 'coupon.redeemed', 'REDEMPTION', c.discount_minor),
-           (c.reversal_id, 'coupon.reversed', 'REVERSAL', -c.discount_minor)
-         ) m (entry_id, event_type, entry_type, amount_minor)
+           (c.redemption_id, 'REDEMPTION', c.discount_minor),
+           (c.reversal_id, 'REVERSAL', -c.discount_minor)
+         ) m (entry_id, entry_type, amount_minor)
          where m.entry_id is not null
          order by c.number, m.entry_type),
-       event as (
-         insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-         select tenant_id, entry_id, event_type, distributor_id, coupon_id, at, at from movement),
        entry as (
          insert into core.ledger_entry
-           (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
-         select tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, at from movement)
+           (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency, occurred_at,
+            recorded_at)
+         select tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency, at, at
+         from movement)
        select count(*)::int as entries from movement`,
       [batch, merchant],
     );

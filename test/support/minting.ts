@@ -49,7 +49,7 @@ export async function checkComplete(t: Test, service: Running, id: string, count
   );
   t.strictSame({ ...numbers }, { count, different: count, min: 1, max: count });
   const events = await service.owner.rows(
-    "select from core.event where tenant_id = $1 and batch_id = $2 and event_type = 'batch.generated'",
+    "select from rules.event where tenant_id = $1 and batch_id = $2 and event_type = 'batch.generated'",
     [tenant_id, batch_id],
   );
   t.equal(events.length, 1, "one batch.generated");

@@ -61,7 +61,7 @@ export async function followSerially(service: Running, writing: Promise<unknown>
          rules.format_id('cpn', e.coupon_id) as coupon_id,
          rules.format_id('red', coalesce(v.redemption_id,
            case e.event_type when 'coupon.redeemed' then e.event_id end)) as redemption_id
-       from core.event e left join core.reversal v on v.reversal_id = e.event_id
+       from rules.event e left join core.reversal v on v.reversal_id = e.event_id
        where e.event_seq > $1 and e.coupon_id is not null order by e.event_seq limit ${pageSize}`,
       [last],
     );

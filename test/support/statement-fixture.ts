@@ -52,7 +52,7 @@ export async function checkStatements(t: Test, { service, parties }: StatementFi
   t.ok(statements.every(({ is_ready, entries }) => is_ready && entries === 3));
   const announced = await service.owner.rows(
     `select p.external_id as party, count(*)::int
-     from core.event e
+     from rules.event e
      join core.party p using (tenant_id, party_id)
      where event_type = 'reconciliation.ready'
      group by 1`,

@@ -150,7 +150,7 @@ export async function listDeliveries({ service }: Subscribed): Promise<DeliveryR
             extract(epoch from d.next_attempt_at
               - (select max(a.attempted_at) from report.delivery_attempt a
                  where a.event = d.event))::float as pause_seconds
-     from report.delivery d join core.event e on rules.format_id('evt', e.event_id) = d.event
+     from report.delivery d join rules.event e on rules.format_id('evt', e.event_id) = d.event
      order by e.event_seq`,
   );
   return rows.map((row) => ({ ...row }));

@@ -75,7 +75,7 @@ t.test("the feed goes on when a worker is killed in the middle of a step", async
   const victim = await startWorker(t, service);
   const isDrained = async () => {
     const rows = await service.owner.rows(
-      "select from core.event where event_seq > (select high_seq from core.sequencer)",
+      "select from rules.event where event_seq > (select high_seq from core.sequencer)",
     );
     return rows.length === 0;
   };
@@ -93,7 +93,7 @@ t.test("the feed goes on when a worker is killed in the middle of a step", async
   await checkResumes(t, "the feed", isDrained);
   const [feed] = await service.owner.rows(
     `select count(*)::int, count(distinct f.event_id)::int as different
-     from rules.feed_event f join core.event e using (tenant_id, event_id) where e.event_type = 'coupon.voided'`,
+     from rules.feed_event f join rules.event e using (tenant_id, event_id) where e.event_type = 'coupon.voided'`,
   );
   t.strictSame({ ...feed }, { count: 3_000, different: 3_000 });
 });

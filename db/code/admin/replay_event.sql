@@ -4,11 +4,11 @@ returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_event   core.event;
+  v_event   rules.event;
 begin
   select e.* into v_event
   from core.tenant t
-  join core.event e on e.tenant_id = t.tenant_id and e.event_id = rules.parse_id('evt', p_event)
+  join rules.event e on e.tenant_id = t.tenant_id and e.event_id = rules.parse_id('evt', p_event)
   join core.webhook w on w.tenant_id = e.tenant_id and w.party_id = e.party_id
   where t.external_id = p_tenant;
   if not found then

@@ -27,7 +27,7 @@ begin
   foreach v_end in array v_read.runs loop
     v_events := concat_ws(',', v_events, (
       select string_agg(rules.describe_event(e), ',' order by e.event_seq)
-      from core.event e
+      from rules.event e
       where e.event_seq = any (v_read.event_seqs[v_begin : v_end])));
     v_begin := v_end + 1;
   end loop;

@@ -60,7 +60,7 @@ begin
          d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret, v_previous, t.external_id,
          p.external_id, null::text
   from due d
-  join core.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
+  join rules.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id
   join core.party p on p.tenant_id = d.tenant_id and p.party_id = p_party_id
   order by d.next_attempt_at, d.event_seq;

@@ -25,14 +25,14 @@ begin
     select
     from (
       select e.recorded_at
-      from core.event e
+      from rules.event e
       where e.event_seq > v_high
       order by e.event_seq
       limit 1000) w
     where w.recorded_at < rules.compute_settled_time(v_now))
   or exists (
     select
-    from core.event e
+    from rules.event e
     where e.event_seq = any (array(select g.event_seq from core.event_gap g))
       and e.recorded_at < rules.compute_settled_time(v_now))
   then

@@ -21,11 +21,11 @@ begin
   select count(*), min(w.recorded_at) into feed_waiting, v_since
   from (
     (select e.recorded_at
-     from core.event e
+     from rules.event e
      where e.event_seq > v_high order by e.event_seq limit 10000)
     union all
     select e.recorded_at
-    from core.event e
+    from rules.event e
     where e.event_seq = any (array(
       select g.event_seq from core.event_gap g order by g.event_seq limit 1000))) w;
   feed_lag := coalesce(extract(epoch from v_now - v_since), 0);

@@ -45,7 +45,7 @@ begin
   -- array(…), so that the planner cannot scan all events
   late as (
     select e as event
-    from core.event e
+    from rules.event e
     where e.event_seq = any (array(
       select g.event_seq
       from core.event_gap g
@@ -54,7 +54,7 @@ begin
     limit v_limit),
   fresh as (
     select e as event
-    from core.event e
+    from rules.event e
     where e.event_seq > v_high
     order by e.event_seq
     limit v_limit - (select count(*) from late))

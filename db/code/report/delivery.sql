@@ -5,7 +5,7 @@ select t.external_id as tenant, p.external_id as party, rules.format_id('evt', d
 from core.delivery d
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
-join core.event e using (tenant_id, event_id);
+join rules.event e using (tenant_id, event_id);
 comment on view report.delivery is '@primaryKey tenant,party,event
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,party) references report.party (tenant,party)

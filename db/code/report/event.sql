@@ -11,7 +11,7 @@ select t.external_id as tenant, e.event_seq, rules.format_id('evt', e.event_id) 
        end) as redemption,
        e.business_date, e.occurred_at::timestamptz, e.recorded_at::timestamptz,
        e.tenant_id, e.event_id as event_key, e.coupon_id as coupon_key
-from core.event e
+from rules.event e
 left join core.tenant t on t.tenant_id = e.tenant_id
 left join core.party p on p.tenant_id = e.tenant_id and p.party_id = e.party_id
 left join core.batch b on b.batch_id = e.batch_id;

@@ -1,6 +1,6 @@
 -- The keys of everything that happened under an ID: of its redemptions (and locks), of their
--- reversals and, for a coupon, of its other events. A redemption, its ledger entry and its event
--- have the same key, and so have a reversal, its entry and its event. Security definer, because
+-- reversals and, for a coupon, of its other events. A redemption and its ledger entry have the same
+-- key, and so have a reversal and its entry. The entry is also the event. Security definer, because
 -- readers of reports call it and may read no table.
 create or replace function report.find_keys(p_id text) returns uuid[]
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -22,7 +22,7 @@ begin
     || array(
       select e.event_id
       from core.event e
-      where e.coupon_id = v_key and e.event_type in ('coupon.expired', 'coupon.voided'));
+      where e.coupon_id = v_key);
 end
 $$;
 comment on function report.find_keys(text) is

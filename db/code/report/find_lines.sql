@@ -10,15 +10,14 @@ begin
   return query
   select l.tenant_id, d.external_id, w.business_date, w.number
   from core.ledger_entry l
-  join core.event e on e.event_id = l.entry_id and e.tenant_id = l.tenant_id
   join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
   cross join lateral (
-    select p.business_date, p.first_number + array_position(p.event_seqs, e.event_seq) - 1 as number
+    select p.business_date, p.first_number + array_position(p.event_seqs, l.event_seq) - 1 as number
     from core.posting_page p
     where p.tenant_id = l.tenant_id
       and p.distributor_id = l.distributor_id
       and p.business_date >= (l.recorded_at at time zone 'UTC')::date - 1
-      and e.event_seq = any (p.event_seqs)
+      and l.event_seq = any (p.event_seqs)
     order by p.business_date
     limit 1) w
   where l.entry_id = any (report.find_keys(p_id));

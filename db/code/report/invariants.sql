@@ -8,13 +8,12 @@ from (
   table rules.coupon_status_matches_redemptions
   union all table rules.coupon_has_one_live_redemption
   union all table rules.redemption_has_coupon_and_merchant
+  union all table rules.event_is_in_one_table
   union all table rules.event_is_for_the_right_party
   union all table rules.voided_coupon_has_voiding
   union all table rules.redemption_has_its_ledger_entries
   union all table rules.ledger_entry_has_its_redemption
   union all table rules.reversal_has_reversed_redemption
-  union all table rules.ledger_entry_has_its_event
-  union all table rules.redemption_event_has_its_ledger_entry
   union all table rules.expired_or_voided_coupon_has_its_event
   union all table rules.batch_has_the_coupons_it_counts
   union all table rules.batch_has_its_events
@@ -34,6 +33,7 @@ from (
   union all table rules.open_day_and_later_days_are_not_closed
   union all table rules.ready_statement_has_its_event
   union all table rules.recorded_redemption_exists
+  union all table rules.delivery_is_of_an_event
   union all table rules.delivery_is_parked_after_10_attempts) i
 left join core.tenant t using (tenant_id);
 comment on view report.invariants is

@@ -12,12 +12,12 @@ select t.external_id as tenant, rules.format_id('led', l.entry_id) as entry, l.e
        r.store, r.terminal, r.order_id,
        rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount,
        rules.format_amount(l.amount_minor, c.decimals, 'major') as discount_amount, l.currency,
-       coalesce(v.reversed_at, r.redeemed_at)::timestamptz as occurred_at,
+       l.occurred_at::timestamptz,
        l.recorded_at::timestamptz, l.tenant_id, l.entry_id as entry_key, k.external_id as maker,
        r.redemption_id as redemption_key, r.coupon_id as coupon_key
 from core.ledger_entry l
 left join lateral (
-  select v.reversal_id, v.redemption_id, v.reversed_at
+  select v.reversal_id, v.redemption_id
   from core.reversal v
   where v.reversal_id = l.entry_id and v.tenant_id = l.tenant_id
   limit 1) v on true

@@ -17,7 +17,7 @@ cross join lateral (
          count(*) filter (where x.parked_at is not null) as parked,
          min(e.recorded_at) filter (where x.parked_at is null) as oldest_waiting_at
   from core.delivery x
-  join core.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id
+  join rules.event e on e.tenant_id = x.tenant_id and e.event_id = x.event_id
   where x.tenant_id = w.tenant_id and x.party_id = w.party_id) d
 cross join lateral (
   select count(*) as attempts_24h,

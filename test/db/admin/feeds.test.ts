@@ -83,7 +83,7 @@ t.test("disable_webhook parks all waiting deliveries, and the replays make them 
 
   await service.owner.rows("delete from core.delivery");
   const [event] = await service.owner.rows<{ id: string }>(
-    `select rules.format_id('evt', event_id) as id from core.event
+    `select rules.format_id('evt', event_id) as id from rules.event
      where event_type = 'coupon.redeemed' order by event_seq desc limit 1`,
   );
   const { id } = event!;

@@ -172,7 +172,7 @@ t.test("A day is closed and summarized for each owner; files are listed and read
 t.test("The event of a statement names its own distributor", async (t) => {
   const announced = await owners.service.owner.rows<any>(
     `select t.external_id as tenant, p.external_id as party, rules.describe_event(e)::json ->> 3 as named
-     from core.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
+     from rules.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
      where e.event_type = 'reconciliation.ready'`,
   );
   t.strictSame(

@@ -42,7 +42,7 @@ const writes: Record<string, Write> = {
   lock: { ...grant("lock"), changes: granted, again: "COUPON_LOCKED" },
   redeem: {
     ...grant("redeem"),
-    changes: { ...granted, event: "-0 +1", ledger_entry: "-0 +1" },
+    changes: { ...granted, ledger_entry: "-0 +1" },
     again: "COUPON_REDEEMED",
   },
   confirm: {
@@ -54,7 +54,7 @@ const writes: Record<string, Write> = {
       lock_request_id: lockRequestIds["to confirm"],
     }),
     answer: ({ coupons }) => ({ ok: true, redemption: coupons["to confirm"].redemption, status: "REDEEMED" }),
-    changes: { coupon: "-1 +1", redemption: "-1 +1", event: "-0 +1", ledger_entry: "-0 +1", request },
+    changes: { coupon: "-1 +1", redemption: "-1 +1", ledger_entry: "-0 +1", request },
     again: "LOCK_CONFIRMED",
   },
   cancel: {
@@ -77,7 +77,6 @@ const writes: Record<string, Write> = {
       coupon: "-1 +1",
       redemption: "-1 +1",
       reversal: "-0 +1",
-      event: "-0 +1",
       ledger_entry: "-0 +1",
       request,
     },

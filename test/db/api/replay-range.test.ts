@@ -107,7 +107,7 @@ t.test("a range reads at most as many events of the feed as it may have, and one
     return row!.count;
   };
   const rows = await owner.rows<{ at: string }>(
-    `select (e.recorded_at)::text as at from rules.feed_event f join core.event e using (tenant_id, event_id)
+    `select (e.recorded_at)::text as at from rules.feed_event f join rules.event e using (tenant_id, event_id)
      join core.tenant t using (tenant_id) where t.external_id = 'ten_a' order by f.position`,
   );
   const [first, last] = [rows[0]!.at, rows[5]!.at];

@@ -81,7 +81,7 @@ export function effectOf({ setup, operation, coupon, status, answer, history }: 
       const events = [...history.events, event("coupon.redeemed", redemption)];
       return {
         history: { status, redemptions: now, amounts: [...history.amounts, 500], events },
-        tables: ["coupon", "event", "ledger_entry", "redemption"],
+        tables: ["coupon", "ledger_entry", "redemption"],
       };
     }
     case "cancel":
@@ -96,7 +96,7 @@ export function effectOf({ setup, operation, coupon, status, answer, history }: 
       };
     case "reverse": {
       const events = [...history.events, event("coupon.reversed", redemption), ...expired];
-      const tables = ["event", "ledger_entry", "redemption", "reversal"];
+      const tables = [...expired.map(() => "event"), "ledger_entry", "redemption", "reversal"];
       return {
         history: { status, redemptions: redemptions.with(-1, "REVERSED"), amounts: [...history.amounts, -500], events },
         tables: status === history.status ? tables : ["coupon", ...tables],

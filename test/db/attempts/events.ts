@@ -1,21 +1,17 @@
 // Attempts on events and feeds, and on the postings, statements and deliveries that the worker writes.
-import {
-  insertCopy,
-  insertEvent,
-  insertReversal,
-  insertReversalEvent,
-  together,
-  update,
-  type Attempts,
-} from "./statements.ts";
+import { insertCopy, insertEvent, together, update, type Attempts } from "./statements.ts";
 
 const insertEventCopy = (where: string, changes: Record<string, string>) =>
   insertCopy("event", where, { event_id: "gen_random_uuid()", event_seq: "999999", ...changes });
 // The number of an event. It is not sequenced yet: the entry :unposted.
-const unposted = "(select event_seq from core.event where event_id = :unposted)";
+const unposted = "(select event_seq from core.ledger_entry where entry_id = :unposted)";
+const insertOtherWebhook = together(
+  insertCopy("party", "party_id = :distributor", { party_id: "2147483647", external_id: "'pty_other'" }),
+  insertCopy("webhook", "true", { party_id: "2147483647" }),
+);
 // A step that takes the events up to the newest.
 const takeStep = `update core.sequencer
-  set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from core.event)`;
+  set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from rules.event)`;
 const takeNothing = "update core.sequencer set step = step + 1, after_seq = high_seq, late_seqs = '{}'";
 const keepAsGap = `insert into core.event_gap select ${unposted}, '1'`;
 const nextPosition = "(select last_position + 1 from core.feed where tenant_id = :ten_a)";
@@ -28,30 +24,31 @@ const insertPostings = (...pages: [distributor: string, day: string, number: num
 
 export const eventAttempts: Attempts = {
   event_is_for_whom_it_concerns: {
-    "an event for another party": insertEvent("locked", { party: "2147483647" }),
-    "an event of another coupon's redemption": insertEvent("locked", { coupon: ":issued::uuid" }),
-    "an event of another coupon's reversal": together(
-      insertReversal("redeemed"),
-      insertReversalEvent("redeemed", { coupon: ":issued::uuid" }),
-    ),
-    "an event of an unknown coupon": insertEvent("locked", { coupon: "gen_random_uuid()" }),
+    "an event for another party": insertEvent("issued", { party_id: "2147483647" }),
+    "an event of an unknown coupon": insertEvent("issued", { coupon_id: "gen_random_uuid()" }),
     "an event of an unknown batch": insertEventCopy("batch_id is not null", { batch_id: "2147483647" }),
     "an event of a business day for an unknown party": insertEventCopy("business_date is not null", {
       party_id: "2147483647",
     }),
-    "a second event for one redemption": insertEventCopy("event_type = 'coupon.redeemed'", {}),
-    "a reversed event with the ID of a redemption": insertEvent("locked", { type: "coupon.reversed" }),
+  },
+  event_is_in_one_table: {
+    "an event with the number of a ledger entry": insertEvent("issued", { event_seq: unposted }),
+    "an event with the ID of a ledger entry": insertEvent("issued", { event_id: ":unposted::uuid" }),
+  },
+  event_event_seq_key: {
+    "two events with one number": insertEvent("issued", { event_seq: "(select min(event_seq) from core.event)" }),
   },
   event_is_of_its_type: {
-    "an event of both a batch and a coupon": insertEventCopy("coupon_id is not null", { batch_id: "1" }),
-    "a redeemed event of a batch": insertEventCopy("batch_id is not null", { event_type: "'coupon.redeemed'" }),
+    "an event of both a batch and a coupon": insertEvent("issued", { batch_id: "1" }),
+    "an expired event of a batch": insertEventCopy("batch_id is not null", { event_type: "'coupon.expired'" }),
+    "a redemption that is no ledger entry": insertEvent("issued", { event_type: "'coupon.redeemed'" }),
     "an unknown type of event": insertEventCopy("true", { event_type: "'coupon.sold'" }),
   },
   event_is_immutable: {
     "an event changed": update("event", "occurred_at = now()"),
     "events deleted": "delete from core.event",
   },
-  time_is_finite: { "an event recorded at infinity": insertEvent("locked", { recordedAt: "'infinity'" }) },
+  time_is_finite: { "an event recorded at infinity": insertEvent("issued", { recorded_at: "timestamptz 'infinity'" }) },
 };
 
 export const feedAttempts: Attempts = {
@@ -92,7 +89,7 @@ export const feedAttempts: Attempts = {
     "an event in an unknown feed": insertFeedPage({ party_id: "2147483647" }),
     "an unknown event in a feed": insertNextPage("array[888888888]"),
     "a batch's event in a feed": insertNextPage(
-      "(select array[event_seq] from core.event where batch_id is not null limit 1)",
+      "(select array[event_seq] from rules.event where batch_id is not null limit 1)",
     ),
   },
   event_is_sequenced_once: {
@@ -132,6 +129,22 @@ export const feedAttempts: Attempts = {
     }),
   },
   sequencer_has_one_row: { "a second sequencer": "insert into core.sequencer (is_only) values (false)" },
+  delivery_is_of_an_event: {
+    "a delivery of an unknown event": insertCopy("delivery", "true", { event_id: "gen_random_uuid()" }),
+    "a delivery of a redemption with another number": insertCopy("delivery", "true", { event_id: ":unposted" }),
+    "a delivery of a business day with another number": insertCopy("delivery", "true", {
+      event_id: "(select e.event_id from core.event e where e.business_date is not null)",
+    }),
+    "a delivery of a redemption to another party": together(
+      insertOtherWebhook,
+      insertCopy("delivery", "event_id in (select entry_id from core.ledger_entry)", { party_id: "2147483647" }),
+    ),
+    "a delivery of a batch to another party": together(
+      insertOtherWebhook,
+      insertCopy("delivery", "event_id in (select e.event_id from core.event e)", { party_id: "2147483647" }),
+    ),
+  },
+  delivery_keeps_its_event: { "a delivery of another event": update("delivery", "event_seq = event_seq + 1") },
   attempt_count_is_0_to_10: { "an eleventh attempt": update("delivery", "attempt_count = 11") },
   test_delivery_tenant_id_party_id_fkey: {
     "a test for a party without a webhook": insertCopy("test_delivery", "true", { party_id: "2147483647" }),

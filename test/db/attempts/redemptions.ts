@@ -1,7 +1,6 @@
 // Attempts on redemptions, reversals and the ledger.
 import {
   insertEntry,
-  insertEvent,
   insertLive,
   insertRedemption,
   insertReversal,
@@ -50,10 +49,8 @@ export const redemptionAttempts: Attempts = {
   time_is_finite: {
     "a lock that expires at infinity": updateRedemption("locked", "lock_expires_at = 'infinity'"),
     "a redemption at -infinity": updateRedemption("locked", "status = 'REDEEMED', redeemed_at = '-infinity'"),
-    "a ledger entry at infinity": together(
-      insertEvent("locked"),
-      insertEntry("locked", { at: "timestamptz 'infinity'" }),
-    ),
+    "a ledger entry at infinity": insertEntry("locked", { recordedAt: "timestamptz 'infinity'" }),
+    "a ledger entry of -infinity": insertEntry("locked", { occurredAt: "timestamptz '-infinity'" }),
   },
   redemption_is_kept: {
     "a redemption deleted": "delete from core.redemption where redemption_id = :cancelled_redemption",
@@ -72,9 +69,11 @@ export const ledgerAttempts: Attempts = {
     "a new redemption without a ledger entry": `
       with new as (${insertLive("cancelled", "REDEEMED")})
       ${updateCoupon("cancelled", "status = 'REDEEMED'")}`,
-    "a reversal at another time than its redemption's end": reverseRedemption("redeemed", {
-      endedAt: "now() - interval '1 day'",
-    }),
+    "a reversal at another time than its redemption's end": reverseRedemption(
+      "redeemed",
+      {},
+      "now() - interval '1 day'",
+    ),
     "a lock redeemed without a ledger entry": together(
       updateRedemption("locked", "status = 'REDEEMED', redeemed_at = now()"),
       updateCoupon("locked", "status = 'REDEEMED'"),
@@ -84,20 +83,29 @@ export const ledgerAttempts: Attempts = {
     "a reversal of a lock": insertReversal("cancelled"),
   },
   ledger_agrees_with_the_redemption: {
-    "a ledger entry for a lock": together(insertEvent("locked"), insertEntry("locked")),
-    "less than the granted discount": redeemLock("locked", { amount: 499 }),
-    "a ledger entry in the future": redeemLock("locked", { at: "now() + interval '36 years'" }),
-    "a negative redemption": redeemLock("locked", { amount: -500 }),
-    "a positive reversal": reverseRedemption("redeemed", { amount: 500 }),
+    "a ledger entry for a lock": insertEntry("locked"),
+    "less than the granted discount": redeemLock("locked", { amount: "499" }),
+    "a ledger entry in the future": redeemLock("locked", { recordedAt: "now() + interval '36 years'" }),
+    "a negative redemption": redeemLock("locked", { amount: "-500" }),
+    "a positive reversal": reverseRedemption("redeemed", { amount: "500" }),
+    "the redemption of another coupon": redeemLock("locked", { coupon: ":issued::uuid" }),
+    "the reversal of another coupon": reverseRedemption("redeemed", { coupon: ":issued::uuid" }),
+    "a redemption for another distributor": redeemLock("locked", { distributor: "2147483647" }),
+    "a reversal for another distributor": reverseRedemption("redeemed", { distributor: "2147483647" }),
+    "a redemption at another time": redeemLock("locked", { occurredAt: "now() - interval '1 second'" }),
+    "a reversal at the time of the redemption": reverseRedemption("redeemed", { occurredAt: "redeemed_at" }),
   },
-  each_movement_has_its_event: {
-    "a ledger entry without an event": insertEntry("locked"),
-    "a ledger entry of a distributor without an event": together(
-      insertEvent("locked"),
-      insertEntry("locked", { distributor: "2147483647" }),
-    ),
+  event_is_in_one_table: {
+    "a ledger entry with the number of another event": redeemLock("locked", {
+      seq: "(select min(event_seq) from core.event)",
+    }),
   },
-  entry_type_is_known: { "an unknown type of entry": insertEntry("locked", { type: "CORRECTION", amount: 5 }) },
+  ledger_entry_event_seq_key: {
+    "two ledger entries with one number": redeemLock("locked", {
+      seq: "(select min(event_seq) from core.ledger_entry)",
+    }),
+  },
+  entry_type_is_known: { "an unknown type of entry": insertEntry("locked", {}, "CORRECTION") },
   ledger_entry_pkey: { "a second entry for one redemption": insertEntry("redeemed") },
   ledger_is_immutable: {
     "an amount corrected": update("ledger_entry", "amount_minor = 0"),

@@ -59,36 +59,36 @@ export function insertLive(coupon: string, status: "LOCKED" | "REDEEMED"): strin
 
 const reversalId = "'00000000-0000-7000-8000-000000000001'";
 
-type Entry = { type?: string; id?: string; distributor?: string; amount?: number; at?: string };
+/** The columns of a ledger entry that differ from those of its redemption, as SQL expressions. */
+type Entry = Partial<Record<"distributor" | "coupon" | "amount" | "occurredAt" | "recordedAt" | "seq", string>>;
 
-/** A ledger entry for the redemption of the named coupon. */
-export function insertEntry(coupon: string, entry: Entry = {}): string {
-  const { type = "REDEMPTION", id = "redemption_id", distributor = ":distributor", amount = 500, at = "now()" } = entry;
+/** A ledger entry, which is also the event, for the redemption of the named coupon. */
+export function insertEntry(coupon: string, entry: Entry = {}, type = "REDEMPTION", id = "redemption_id"): string {
+  const { distributor = ":distributor", coupon: couponId = "coupon_id", amount = "500" } = entry;
+  const { occurredAt = "now()", recordedAt = "now()", seq = "nextval('core.event_seq')" } = entry;
   return `
-    insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
-    select tenant_id, ${id}, '${type}', ${distributor}::int, ${amount}, currency, ${at}
+    insert into core.ledger_entry (tenant_id, distributor_id, amount_minor, event_seq, occurred_at, recorded_at,
+      entry_id, coupon_id, entry_type, currency)
+    select tenant_id, ${distributor}::int, ${amount}, ${seq}, ${occurredAt}, ${recordedAt}, ${id}, ${couponId},
+      '${type}', currency
     from core.redemption where redemption_id = :${coupon}_redemption`;
 }
 
-export function insertReversalEntry(coupon: string, amount: number): string {
-  return insertEntry(coupon, { type: "REVERSAL", id: reversalId, amount });
-}
-
-type Event = { type?: string; id?: string; party?: string; coupon?: string; recordedAt?: string };
-
-/** An event about the redemption of the named coupon. */
-export function insertEvent(coupon: string, event: Event = {}): string {
-  const { type = "coupon.redeemed", id = "redemption_id", recordedAt = "now()" } = event;
-  const { party = ":distributor", coupon: couponId = "coupon_id" } = event;
+/** An event about the named coupon. `changes` are SQL expressions by column. */
+export function insertEvent(coupon: string, changes: Record<string, string> = {}): string {
+  const columns = {
+    event_seq: "nextval('core.event_seq')",
+    event_id: "gen_random_uuid()",
+    event_type: "'coupon.expired'",
+    party_id: ":distributor::int",
+    coupon_id: "coupon_id",
+    occurred_at: "now()",
+    recorded_at: "now()",
+    ...changes,
+  };
   return `
-    insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-    select tenant_id, ${id}, '${type}', ${party}::int, ${couponId}, now(), ${recordedAt}
-    from core.redemption where redemption_id = :${coupon}_redemption`;
-}
-
-export function insertReversalEvent(coupon: string, event: Event = {}): string {
-  return insertEvent(coupon, { type: "coupon.reversed", id: reversalId, ...event });
+    insert into core.event (tenant_id, ${Object.keys(columns).join(", ")})
+    select tenant_id, ${Object.values(columns).join(", ")} from core.coupon where coupon_id = :${coupon}`;
 }
 
 export function insertReversal(coupon: string): string {
@@ -108,22 +108,20 @@ export function insertVoiding(coupon: string, merchantId: string): string {
 /** Several statements of one transaction. */
 export const together = (...statements: string[]) => statements.join(";\n");
 
-/** The lock of the named coupon is redeemed, with its event and a ledger entry. */
+/** The lock of the named coupon is redeemed, with a ledger entry. */
 export function redeemLock(coupon: string, entry: Entry): string {
   return together(
     updateRedemption(coupon, "status = 'REDEEMED', redeemed_at = now()"),
     updateCoupon(coupon, "status = 'REDEEMED'"),
-    insertEvent(coupon),
     insertEntry(coupon, entry),
   );
 }
 
-/** The redemption of the named coupon is reversed, with its event and a ledger entry. */
-export function reverseRedemption(coupon: string, { endedAt = "now()", amount = -500 }): string {
+/** The redemption of the named coupon is reversed at `endedAt`, with a ledger entry. */
+export function reverseRedemption(coupon: string, entry: Entry, endedAt = "now()"): string {
   return together(
     insertReversal(coupon),
     updateRedemption(coupon, `status = 'REVERSED', ended_at = ${endedAt}`),
-    insertReversalEvent(coupon),
-    insertReversalEntry(coupon, amount),
+    insertEntry(coupon, { amount: "-500", occurredAt: endedAt, ...entry }, "REVERSAL", reversalId),
   );
 }

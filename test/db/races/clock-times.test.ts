@@ -20,7 +20,7 @@ const holdCoupon = { hold: "select from core.coupon where coupon_id = rules.pars
 const holdBatch = { hold: "select from core.batch where batch_id = $1 for update" };
 const redemption = "from core.redemption where coupon_id = rules.parse_id('cpn', $1)";
 const event = (type: string) =>
-  `(select min(least(occurred_at, recorded_at)) from core.event
+  `(select min(least(occurred_at, recorded_at)) from rules.event
     where event_type = '${type}' and coupon_id = rules.parse_id('cpn', $1))`;
 
 // How long a lease still lasts, at most: counted from the moment, and at least: counted from now.
@@ -111,7 +111,7 @@ t.test("An allocation happened after its wait for the batch", async (t) => {
   );
   t.equal(answer.status, 200);
   const times = `(select allocated_at from core.batch where external_id = $1),
-    (select occurred_at from core.event join core.batch using (tenant_id, batch_id)
+    (select occurred_at from rules.event join core.batch using (tenant_id, batch_id)
      where event_type = 'allocation.completed' and external_id = $1)`;
   t.ok((await secondsAfter(fixture, moment, times, id)) >= 0);
 });
@@ -146,7 +146,7 @@ t.test(
     );
     t.strictSame(last.answer, { minted_count: 10, is_complete: true });
     const times = `(select completed_at from core.batch where batch_id = $1),
-    (select occurred_at from core.event where event_type = 'batch.generated' and batch_id = $1)`;
+    (select occurred_at from rules.event where event_type = 'batch.generated' and batch_id = $1)`;
     t.ok((await secondsAfter(fixture, last.moment, times, batch.batch_id)) >= 0);
   },
 );
@@ -202,6 +202,6 @@ t.test("A statement is ready after the wait for its row", async (t) => {
   await closer.finishStatements();
   t.equal(moments.length, 1);
   const times = `(select min(ready_at) from core.statement where $1::text is not null),
-    (select min(least(occurred_at, recorded_at)) from core.event where event_type = 'reconciliation.ready')`;
+    (select min(least(occurred_at, recorded_at)) from rules.event where event_type = 'reconciliation.ready')`;
   t.ok((await secondsAfter(statements, moments[0]!, times, "all")) >= 0);
 });

@@ -120,12 +120,12 @@ t.test("A redemption inserted in psql locks its coupon, even if the coupon is RE
       from core.redemption r where r.coupon_id = '${coupon!.key}' returning *),
     concerned as (
       select w.*, b.distributor_id from written w
-      join core.coupon c using (tenant_id, coupon_id) join core.batch b using (tenant_id, batch_id)),
-    event as (
-      insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-      select tenant_id, redemption_id, 'coupon.redeemed', distributor_id, coupon_id, now(), now() from concerned)
-    insert into core.ledger_entry (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
-    select tenant_id, redemption_id, 'REDEMPTION', distributor_id, discount_minor, currency, now() from concerned`;
+      join core.coupon c using (tenant_id, coupon_id) join core.batch b using (tenant_id, batch_id))
+    insert into core.ledger_entry
+      (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency, occurred_at, recorded_at)
+    select tenant_id, redemption_id, 'REDEMPTION', distributor_id, coupon_id, discount_minor, currency, redeemed_at,
+           now()
+    from concerned`;
   const [first, second] = [openPsql("coupon_owner"), openPsql("coupon_owner")];
   await first.run(`begin; ${redeemByHand}`);
   const attempt = second.run(`update core.coupon set status = 'ISSUED' where coupon_id = '${coupon!.key}'`).then(

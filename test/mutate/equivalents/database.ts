@@ -94,12 +94,6 @@ export const inDatabase: Equivalent[] = [
     reason: "Every unit but minor is written in major units.",
   },
   {
-    file: "db/code/rules/invariant/event_is_for_the_right_party.sql",
-    before: "and (e.event_type = 'coupon.reversed') = (v.reversal_id is not null)",
-    after: "and (e.event_type = 'coupon.reversed') = (v.tenant_id is not null)",
-    reason: "Both columns are null only if there is no reversal.",
-  },
-  {
     file: "db/code/rules/invariant/batch_has_the_coupons_it_counts.sql",
     before: "or (b.status <> 'PENDING' and b.minted_count <> b.total_count);",
     after: "or false;",

@@ -71,7 +71,7 @@ t.test("after an outage over two midnights both days close in order, each with i
     );
   }
   const ready = await service.owner.rows(
-    "select business_date::text as date from core.event where event_type = 'reconciliation.ready' order by event_seq",
+    "select business_date::text as date from rules.event where event_type = 'reconciliation.ready' order by event_seq",
   );
   t.strictSame(
     ready.map((event) => event["date"]),
@@ -160,12 +160,12 @@ async function openRace(t: Test) {
     poster.rows(
       `insert into core.posting_page
        select l.tenant_id, l.distributor_id, $1, 1, array[e.event_seq]
-       from core.ledger_entry l join core.event e on e.event_id = l.entry_id`,
+       from core.ledger_entry l join rules.event e on e.event_id = l.entry_id`,
       [dateOf(nowSeconds() + offset)],
     );
   await service.owner.rows(
     `update core.sequencer
-     set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from core.event)`,
+     set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from rules.event)`,
   );
   await closer.run("begin");
   await poster.run("begin");

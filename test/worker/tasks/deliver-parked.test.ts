@@ -104,7 +104,7 @@ t.test("a replay sends one event, a time range or all parked events again, whate
   t.strictSame(await replayed(replayRange), [...middle].sort(), "includes the start and excludes the end");
   await owner.rows(
     `select rules.replay_deliveries(e.tenant_id, e.party_id, array[e.event_id])
-     from core.event e
+     from rules.event e
      where rules.format_id('evt', e.event_id) = any ($1::text[])`,
     [last],
   );

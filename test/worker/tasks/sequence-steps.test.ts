@@ -175,7 +175,7 @@ t.test("a ledger entry recorded on an already closed day is posted to the first 
     `select p.business_date = b.open_on as is_open
      from rules.posting p
      join core.ledger_book b on (b.tenant_id, b.party_id) = (p.tenant_id, p.distributor_id)
-     join core.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id)
+     join rules.event e on (e.tenant_id, e.event_id) = (p.tenant_id, p.entry_id)
      order by e.event_seq desc
      limit 2`,
   );

@@ -56,7 +56,7 @@ async function readEnd() {
   const [row] = await service.owner.rows<{ cursor: string; position: string; event_seq: string }>(
     `select rules.format_cursor(coalesce(max(f.last_position), 0)) as cursor,
             coalesce(max(f.last_position), 0) as position,
-            (select coalesce(max(e.event_seq), 0) from core.event e) as event_seq
+            (select coalesce(max(e.event_seq), 0) from rules.event e) as event_seq
      from core.feed f`,
   );
   return row!;

@@ -1,6 +1,6 @@
 -- Appends coupon events to their feeds: one page for each feed, in the order of their numbers. The
 -- trigger of core.feed_page moves the feeds.
-create or replace function rules.append_to_feeds(p_events core.event[]) returns void
+create or replace function rules.append_to_feeds(p_events rules.event[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   with page as materialized (
@@ -30,5 +30,5 @@ begin
   left join opened o on o.tenant_id = p.tenant_id and o.party_id = p.party_id;
 end
 $$;
-comment on function rules.append_to_feeds(core.event[]) is
+comment on function rules.append_to_feeds(rules.event[]) is
   'Assigns coupon events their positions in the feeds.';

@@ -7,7 +7,7 @@
 -- snapshot's xmax is not a safe bound: transactions that were running at the snapshot may have
 -- higher IDs.
 create or replace function rules.claim_events(
-  p_old_high bigint, p_events core.event[], p_snapshot pg_snapshot)
+  p_old_high bigint, p_events rules.event[], p_snapshot pg_snapshot)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -31,5 +31,5 @@ begin
       last_snapshot = p_snapshot, stepped_at = clock_timestamp();
 end
 $$;
-comment on function rules.claim_events(bigint, core.event[], pg_snapshot) is
+comment on function rules.claim_events(bigint, rules.event[], pg_snapshot) is
   'Begins a step of the sequencer, which takes these events.';

@@ -5,7 +5,7 @@
 --
 -- The planner copies this function into the query that calls it. So it looks nothing up itself, and
 -- passes on columns instead of the row.
-create or replace function rules.describe_event(e core.event) returns text
+create or replace function rules.describe_event(e rules.event) returns text
 language sql stable
 return case
   when e.coupon_id is null then rules.describe_other_event(
@@ -18,4 +18,4 @@ return case
       then ',"' || core.find_reversed_redemption(e.tenant_id, e.event_id) || '"'
     end, ']')
 end;
-comment on function rules.describe_event(core.event) is 'The fields of an event, as JSON.';
+comment on function rules.describe_event(rules.event) is 'The fields of an event, as JSON.';

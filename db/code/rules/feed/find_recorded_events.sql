@@ -24,7 +24,7 @@ begin
     into v_coupons
   from (
     select e.event_id, e.party_id, e.recorded_at
-    from core.event e
+    from rules.event e
     where e.event_seq = any (v_read.event_seqs)) f;
   v_others := array(
     select e.event_id

@@ -6,7 +6,7 @@ from (
          lag(x.event_seq) over (
            partition by x.tenant_id, e.coupon_id order by x.position) as seq_before
   from rules.feed_event x
-  join core.event e on e.event_seq = x.event_seq) f
+  join rules.event e on e.event_seq = x.event_seq) f
 where f.event_seq < f.seq_before;
 comment on view rules.feed_keeps_the_order_of_each_coupon is
   'Events that precede an earlier event of the same coupon in their feed.';

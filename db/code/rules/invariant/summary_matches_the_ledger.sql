@@ -13,10 +13,10 @@ from (
          (l.entry_type = 'REVERSAL')::int as reversals,
          case l.entry_type when 'REVERSAL' then l.amount_minor else 0 end as reversed_minor
   from rules.posting p
-  left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.entry_id = p.entry_id
-  left join core.reversal v on v.tenant_id = p.tenant_id and v.reversal_id = p.entry_id
+  left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.event_seq = p.event_seq
+  left join core.reversal v on v.tenant_id = p.tenant_id and v.reversal_id = l.entry_id
   left join core.redemption r
-    on r.tenant_id = p.tenant_id and r.redemption_id = coalesce(v.redemption_id, p.entry_id)
+    on r.tenant_id = p.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
   left join core.coupon c on c.tenant_id = p.tenant_id and c.coupon_id = r.coupon_id
   left join core.batch b on b.tenant_id = p.tenant_id and b.batch_id = c.batch_id
   union all

@@ -1,6 +1,7 @@
 -- Performs the locks (p_status LOCKED) or the redeems (REDEEMED) of a group: locks their rows, then
 -- decides, writes, answers and records in one statement. One, because starting a statement takes
--- longer than the rows of a call, and because the triggers compare the tables at its end.
+-- longer than the rows of a call, and because the triggers compare the tables at its end. The
+-- ledger entry of a redeem is also its event.
 create or replace function rules.perform_redemptions(
   p_calls core.call[], p_ordinals int[], p_status text)
 returns core.outcome[]
@@ -31,18 +32,12 @@ begin
            case p_status when 'REDEEMED' then v_now end
     from decided g
     where g.is_granted),
-  new_event as (
-    insert into core.event
-      (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
-    select g.tenant_id, g.redemption_id, 'coupon.redeemed', g.distributor_id, g.coupon_id, v_now,
-           clock_timestamp()
-    from decided g
-    where g.is_granted and p_status = 'REDEEMED'),
   new_ledger_entry as (
     insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
-    select g.tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.discount_minor,
-           g.currency, clock_timestamp()
+      (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency,
+       occurred_at, recorded_at)
+    select g.tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.coupon_id,
+           g.discount_minor, g.currency, v_now, clock_timestamp()
     from decided g
     where g.is_granted and p_status = 'REDEEMED'),
   new_status as (

@@ -1,25 +1,23 @@
--- Writes the ledger entry and the event of a redemption or, if p_reversal_id is given, of its
--- reversal. Both get the ID of the redemption or reversal, which the caller has already written.
+-- Writes the ledger entry of a redemption or, if p_reversal_id is given, of its reversal. The entry
+-- is also the event. It gets the ID of the redemption or reversal, which the caller has already
+-- written.
 create or replace function rules.write_ledger_entry(
   p_redemption core.redemption, p_reversal_id uuid, p_distributor_id int, p_occurred_at timestamptz)
 returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_is_reversal  boolean := p_reversal_id is not null;
-  v_entry_id     uuid := coalesce(p_reversal_id, p_redemption.redemption_id);
 begin
-  perform rules.write_event(
-    p_redemption.tenant_id, v_entry_id,
-    case when v_is_reversal then 'coupon.reversed' else 'coupon.redeemed' end,
-    p_distributor_id, null, p_redemption.coupon_id, p_occurred_at);
   insert into core.ledger_entry
-    (tenant_id, entry_id, entry_type, distributor_id, amount_minor, currency, recorded_at)
+    (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency,
+     occurred_at, recorded_at)
   values
-    (p_redemption.tenant_id, v_entry_id,
+    (p_redemption.tenant_id, coalesce(p_reversal_id, p_redemption.redemption_id),
      case when v_is_reversal then 'REVERSAL' else 'REDEMPTION' end, p_distributor_id,
+     p_redemption.coupon_id,
      case when v_is_reversal then -p_redemption.discount_minor else p_redemption.discount_minor end,
-     p_redemption.currency, clock_timestamp());
+     p_redemption.currency, p_occurred_at, clock_timestamp());
 end
 $$;
 comment on function rules.write_ledger_entry(core.redemption, uuid, int, timestamptz) is
-  'Writes the ledger entry and event of a redemption or its reversal.';
+  'Writes the ledger entry of a redemption or its reversal, which is also the event.';

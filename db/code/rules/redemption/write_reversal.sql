@@ -16,4 +16,4 @@ begin
 end
 $$;
 comment on function rules.write_reversal(core.redemption, uuid, int, int, text, timestamptz) is
-  'Reverses a redemption: writes the reversal, its ledger entry and its event.';
+  'Reverses a redemption: writes the reversal and its ledger entry.';

@@ -2,7 +2,7 @@
 -- first allocation (or of the first redemption, if a batch was released by hand). In Variant A, all
 -- distributors share one list by date, so a new book begins after the dates that are already
 -- closed.
-create or replace function rules.open_books(p_events core.event[]) returns void
+create or replace function rules.open_books(p_events rules.event[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.ledger_book (tenant_id, party_id, open_on)
@@ -23,5 +23,5 @@ begin
     select from core.ledger_book b where b.tenant_id = e.tenant_id and b.party_id = e.party_id);
 end
 $$;
-comment on function rules.open_books(core.event[]) is
+comment on function rules.open_books(rules.event[]) is
   'Opens the books of distributors that have none yet.';

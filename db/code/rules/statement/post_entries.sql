@@ -2,20 +2,19 @@
 -- the open day: one page for each distributor and day. The books are already open. Looks up time
 -- zones and books once for each distributor: time zones are slow. Without offset 0, the planner
 -- would compute the dates for each entry.
-create or replace function rules.post_entries(p_events core.event[]) returns void
+create or replace function rules.post_entries(p_events rules.event[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
   select d.tenant_id, d.distributor_id, y.business_date,
          core.count_postings(d.tenant_id, d.distributor_id, y.business_date) + 1, y.event_seqs
   from (
-    select l.tenant_id, l.distributor_id, array_agg(e.event_seq) as event_seqs,
-           array_agg(l.recorded_at) as times, min(l.recorded_at) as first_at,
-           max(l.recorded_at) as last_at
+    select e.tenant_id, e.party_id as distributor_id, array_agg(e.event_seq) as event_seqs,
+           array_agg(e.recorded_at) as times, min(e.recorded_at) as first_at,
+           max(e.recorded_at) as last_at
     from unnest(p_events) e
-    join core.ledger_entry l on l.tenant_id = e.tenant_id and l.entry_id = e.event_id
     where e.event_type in ('coupon.redeemed', 'coupon.reversed')
-    group by l.tenant_id, l.distributor_id) d
+    group by e.tenant_id, e.party_id) d
   join core.party p on p.tenant_id = d.tenant_id and p.party_id = d.distributor_id
   join core.ledger_book b on b.tenant_id = d.tenant_id and b.party_id = d.distributor_id
   cross join lateral (
@@ -32,4 +31,4 @@ begin
     group by 1) y;
 end
 $$;
-comment on function rules.post_entries(core.event[]) is 'Posts ledger entries to business days.';
+comment on function rules.post_entries(rules.event[]) is 'Posts ledger entries to business days.';

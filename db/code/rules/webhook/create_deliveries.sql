@@ -1,6 +1,6 @@
 -- Creates a delivery for each event whose party has an enabled webhook. All deliveries of a step
 -- are due at the same moment, so they are sent in the order of their event numbers.
-create or replace function rules.create_deliveries(p_events core.event[]) returns void
+create or replace function rules.create_deliveries(p_events rules.event[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   insert into core.delivery (tenant_id, party_id, event_id, event_seq, next_attempt_at)
@@ -11,5 +11,5 @@ begin
   on conflict do nothing;
 end
 $$;
-comment on function rules.create_deliveries(core.event[]) is
+comment on function rules.create_deliveries(rules.event[]) is
   'Creates the deliveries of new events.';

@@ -26,7 +26,7 @@ begin
         where r.tenant_id = p_tenant_id and r.party_id = p_party_id
         order by r.attempted_at desc, r.attempt_id desc
         limit 100) x) a
-    left join core.event e on e.tenant_id = a.tenant_id and e.event_id = a.event_id
+    left join rules.event e on e.tenant_id = a.tenant_id and e.event_id = a.event_id
     left join core.delivery d
       on d.tenant_id = a.tenant_id
      and d.party_id = a.party_id

@@ -5,7 +5,7 @@ language sql volatile
 begin atomic
   insert into core.delivery as d (tenant_id, party_id, event_id, event_seq, next_attempt_at)
   select e.tenant_id, p_party_id, e.event_id, e.event_seq, statement_timestamp()
-  from core.event e
+  from rules.event e
   where e.tenant_id = p_tenant_id and e.event_id = any (p_events)
   on conflict (tenant_id, party_id, event_id) do update
   set attempt_count = 0, parked_at = null, last_error = null,
