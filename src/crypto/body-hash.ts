@@ -22,9 +22,10 @@ export function canonicalJson(value: unknown): string {
   // JSON.stringify turns a number beyond the range of a double into null.
   if (typeof value === "number") return String(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`);
-  return `{${fields.join(",")}}`;
+  const fields = value as Record<string, unknown>;
+  let text = "";
+  for (const name of Object.keys(fields).sort())
+    if (fields[name] !== undefined)
+      text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${canonicalJson(fields[name])}`;
+  return `{${text}}`;
 }

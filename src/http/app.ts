@@ -15,7 +15,7 @@ import type { Page } from "./page.ts";
 import { createProbes, probeNames, type Readiness } from "./probes.ts";
 import { invalid, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
 import { createLimiter } from "./rate-limiter.ts";
-import { findRequestId, parseInput } from "./read-call.ts";
+import { parseInput } from "./read-call.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, splitTarget } from "./router.ts";
 
@@ -45,7 +45,8 @@ export function createApp(parts: AppParts): H3 {
     // RFC 9112 requires a 400 here. Node would send it without a body.
     if (request.headers.host === undefined && request.httpVersion === "1.1")
       throw invalid([{ path: "host", message: "the header is required" }]);
-    const { route, segments } = match(request.method!, splitTarget(request.url!).path);
+    const { path, query } = splitTarget(request.url!);
+    const { route, segments } = match(request.method!, path);
     exchange.operation = route.operation;
     if ("respond" in route) return route.respond(request);
 
@@ -60,7 +61,7 @@ export function createApp(parts: AppParts): H3 {
     }
     load.openRequests += 1;
     try {
-      return await operate(request, exchange, { route, segments, body });
+      return await operate(request, exchange, { route, segments, query, body });
     } finally {
       load.openRequests -= 1;
     }
@@ -102,15 +103,14 @@ export function createApp(parts: AppParts): H3 {
 
   // Malformed escapes get our 404 instead of h3's 400: routes are matched against the raw path.
   const app = new H3({ silent: true, allowMalformedURL: true });
-  app.use((event) => respond(event.runtime!.node!.req as IncomingMessage));
-  return app;
+  return app.use((event) => respond(event.runtime!.node!.req as IncomingMessage));
 }
 
 const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
 
 // The request_id of an answer that comes before the body is parsed.
 function nameRequest(body: Uint8Array | null, keys: MasterKeys): string {
-  return (body === null ? null : findRequestId(parseInput(body), keys)) ?? newId("req");
+  return (body === null ? null : parseInput(body, keys).requestId) ?? newId("req");
 }
 
 // The answer to a HEAD has the length of the body that it leaves out.

@@ -21,24 +21,35 @@ export function codeIssue(path: string): Issue {
 /** Searches all texts and field names of the places, at any depth. */
 export function listCodes(containsCode: FindsCode, places: Iterable<Place>, isExempt: Exempt): Issue[] {
   const issues: Issue[] = [];
-  function visit(path: string, value: unknown): void {
+  // The names and indexes on the way to a value. Its path is only made if the value contains a code.
+  const way: (string | number)[] = [];
+  const pathFrom = (start: string, ...more: string[]) =>
+    [start, ...way.map((step) => (typeof step === "number" ? String(step) : safeName(step))), ...more]
+      .filter((step) => step !== "")
+      .join(".");
+
+  function visit(start: string, value: unknown): void {
     if (typeof value === "string") {
-      if (!isExempt(path, value) && containsCode(value)) issues.push(codeIssue(path));
+      if (containsCode(value) && !isExempt(pathFrom(start), value)) issues.push(codeIssue(pathFrom(start)));
     } else if (Array.isArray(value)) {
-      value.forEach((element, index) => visit(join(path, String(index)), element));
+      for (const [index, element] of value.entries()) visitField(start, index, element);
     } else if (typeof value === "object" && value !== null) {
-      for (const [name, field] of Object.entries(value)) {
-        if (containsCode(name)) issues.push(codeIssue(join(path, "(unknown)")));
-        visit(join(path, safeName(name)), field);
+      for (const name of Object.keys(value)) {
+        if (containsCode(name)) issues.push(codeIssue(pathFrom(start, "(unknown)")));
+        visitField(start, name, (value as Record<string, unknown>)[name]);
       }
     }
+  }
+
+  function visitField(start: string, step: string | number, field: unknown): void {
+    way.push(step);
+    visit(start, field);
+    way.pop();
   }
 
   for (const { path, value } of places) visit(path, value);
   return issues.slice(0, maxIssues);
 }
-
-const join = (path: string, name: string) => (path === "" ? name : `${path}.${name}`);
 
 // An ID that the service made looks like a code once in a million, and the caller cannot choose another one. It is only
 // looked up and never stored, so it is not searched. The pattern is a UUIDv7 of the years 2004 to 2109.

@@ -10,15 +10,14 @@ import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
 import { openDownload } from "./download.ts";
 import { invalid, Problem, type Answer } from "./problem.ts";
 import type { Limiter } from "./rate-limiter.ts";
-import { findRequestId, parseInput, readCall, type Input, type Reading } from "./read-call.ts";
+import { parseInput, readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
-import { splitTarget } from "./router.ts";
 
 // Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
 const answerWithinMs = 3_500;
 
 export type OperationParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter };
-export type Received = { route: Route; segments: Record<string, string>; body: Buffer };
+export type Received = { route: Route; segments: Record<string, string>; query: string; body: Buffer };
 // What is known about a request so far, for its log line and the headers of its answer, even after a failure.
 export type Exchange = {
   requestId: string | null;
@@ -35,7 +34,7 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
   // NONCE_REUSED replaces the refusal, because it comes first in the order of errors.
   async function read(
     request: IncomingMessage,
-    { route, segments, body, caller, requestId, input }: Signed,
+    { route, segments, query, body, caller, requestId, input }: Signed,
     deadline: number,
   ): Promise<{ reading: Reading; isOverBudget: boolean } | { nonceRefusal: Outcome }> {
     const { accessKey, tenantId, credentialId, variant } = caller.credential;
@@ -44,8 +43,9 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     try {
       isOverBudget = limiter.admit(accessKey, route.reveals);
       if (isNonceCode) throw invalid([codeIssue("x-svc-nonce")]);
-      const { query } = splitTarget(request.url!);
-      const idempotencyKeys = request.headersDistinct["idempotency-key"] ?? [];
+      // Node makes the distinct headers when they are read, and few requests have one of these.
+      const hasKey = request.headers["idempotency-key"] !== undefined;
+      const idempotencyKeys = hasKey ? request.headersDistinct["idempotency-key"]! : [];
       return {
         reading: readCall(route, variant, { query, segments, idempotencyKeys, body, input }, keys),
         isOverBudget,
@@ -68,8 +68,8 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     const caller = await authenticate(signed, deadline);
     exchange.caller = caller;
     const { accessKey, tenantId, credentialId } = caller.credential;
-    const input = parseInput(body);
-    const requestId = (route.method === "POST" ? findRequestId(input, keys) : null) ?? newId("req");
+    const input = parseInput(body, keys);
+    const requestId = (route.method === "POST" ? input.requestId : null) ?? newId("req");
     exchange.requestId = requestId;
 
     const judged = await read(request, { ...received, caller, requestId, input }, deadline);

@@ -12,8 +12,9 @@ import type { MasterKeys } from "../crypto/keys.ts";
 import { invalid, Problem, type Issue } from "./problem.ts";
 import type { Route, Values } from "./route.ts";
 
-// A body, parsed once: answers need its request_id before the rest is checked.
-export type Input = { values: Values } | { error: unknown };
+// A body, parsed once. requestId: its request_id, which an error answer repeats even if the rest of the body is
+// invalid. It is logged, so it contains no code. Null: not usable.
+export type Input = { values: Values; requestId: string | null } | { error: unknown; requestId: null };
 export type Request = {
   query: string;
   segments: Record<string, string>;
@@ -24,9 +25,10 @@ export type Request = {
 export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args">;
 
 export function readCall(route: Route, variant: Variant, request: Request, keys: MasterKeys): Reading {
-  refuseCodes(createCodeFinder(keys), listPlaces(route, request));
+  const given = [...new URLSearchParams(request.query)];
+  refuseCodes(createCodeFinder(keys), listPlaces(route, request, given));
   const issues: Issue[] = [];
-  const parameters = readQuery(request.query, route.query ?? [], issues);
+  const parameters = readQuery(given, route.query ?? [], issues);
   const idempotencyKey = route.isWrite ? readIdempotencyKey(request.idempotencyKeys, issues) : null;
   const input = route.method === "POST" ? valuesOf(request.input) : { ...parameters, ...request.segments };
   if (route.method === "GET" && request.body.length > 0)
@@ -44,11 +46,13 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
   };
 }
 
-export function parseInput(body: Uint8Array): Input {
+export function parseInput(body: Uint8Array, keys: MasterKeys): Input {
   try {
-    return { values: parseObject(body) };
+    const values = parseObject(body);
+    const { success, data } = requestId.safeParse(values["request_id"]);
+    return { values, requestId: success && !containsCode(keys, data) ? data : null };
   } catch (error) {
-    return { error };
+    return { error, requestId: null };
   }
 }
 
@@ -57,18 +61,26 @@ function valuesOf(input: Input): Values {
   return input.values;
 }
 
-// All texts of a request but the coupon's code, decoded.
-function listPlaces(route: Route, { query, segments, idempotencyKeys, input }: Request): Place[] {
-  const { coupon: _, ...fields } = route.method === "POST" ? valuesOf(input) : {};
-  const decoded = Object.entries(segments).map(([name, segment]) => [name, decode(segment)]);
+type Parameters = [name: string, value: string][];
+
+// All texts of a request, decoded.
+function listPlaces(route: Route, { segments, idempotencyKeys, input }: Request, parameters: Parameters): Place[] {
   // Each parameter is an object, because a name may occur twice.
-  const parameters = [...new URLSearchParams(query)].map(([name, value]) => ({ path: "", value: { [name]: value } }));
+  const one = (name: string, value: string): Place => ({ path: "", value: { [name]: value } });
   return [
-    { path: "", value: fields },
-    { path: "", value: Object.fromEntries(decoded) },
-    ...parameters,
+    ...(route.method === "POST" ? [{ path: "", value: leaveOutSearched(input) }] : []),
+    ...Object.entries(segments).map(([name, segment]) => one(name, decode(segment))),
+    ...parameters.map(([name, value]) => one(name, value)),
     ...idempotencyKeys.map((key) => ({ path: "idempotency-key", value: decodeHeader(key) })),
   ];
+}
+
+// Leaves out the coupon's code, and a request_id that has no code.
+function leaveOutSearched(input: Input): Values {
+  const { coupon: _, ...fields } = valuesOf(input);
+  if (input.requestId === null) return fields;
+  const { request_id: __, ...rest } = fields;
+  return rest;
 }
 
 function decode(segment: string): string {
@@ -94,9 +106,9 @@ function readArgs(route: Route, values: Values, keys: MasterKeys): Values {
   return route.args === undefined ? args : route.args(args, keys);
 }
 
-function readQuery(query: string, known: readonly string[], issues: Issue[]): Values {
+function readQuery(parameters: Parameters, known: readonly string[], issues: Issue[]): Values {
   const values: Values = {};
-  for (const [name, value] of new URLSearchParams(query)) {
+  for (const [name, value] of parameters) {
     if (!known.includes(name)) issues.push({ path: safeName(name), message: "unknown query parameter" });
     else if (name in values) issues.push({ path: name, message: "duplicate query parameter" });
     else values[name] = value;
@@ -110,12 +122,4 @@ function readIdempotencyKey(given: string[], issues: Issue[]): string | null {
   if (given.length === 1 && !key.includes("\ufffd") && requestId.safeParse(key).success) return key;
   issues.push({ path: "idempotency-key", message: "the header must be 1 to 128 printable characters" });
   return null;
-}
-
-// The caller's request_id, which an error answer repeats even if the rest of the body is invalid. Null: not usable.
-// It is logged, so it must not contain a code.
-export function findRequestId(input: Input, keys: MasterKeys): string | null {
-  if ("error" in input) return null;
-  const { success, data } = requestId.safeParse(input.values["request_id"]);
-  return success && !containsCode(keys, data) ? data : null;
 }

@@ -33,9 +33,10 @@ function parse(bytes: Uint8Array): unknown {
 
 // Finds input that JSON.parse accepts but other readers understand differently or cannot store. The text is valid JSON,
 // so it is enough to look at strings and brackets. The stack holds the field names of each open object, and null for
-// each open array.
+// each open array. Only escapes can bring in what PostgreSQL cannot store, or a second spelling of a name.
 export function findAmbiguity(text: string): string | null {
   const open: (Set<string> | null)[] = [];
+  const hasEscapes = text.includes("\\");
   for (let at = 0; at < text.length; at += 1) {
     if (open.length > maxDepth) return `is nested more than ${maxDepth} levels deep`;
     const character = text.charCodeAt(at);
@@ -44,12 +45,12 @@ export function findAmbiguity(text: string): string | null {
     else if (character === 0x7d || character === 0x5d) open.pop();
     else if (character === 0x22) {
       const end = endOfString(text, at);
-      const raw = text.slice(at, end + 1);
-      const value = raw.includes("\\") ? (JSON.parse(raw) as string) : raw;
-      if (value.includes("\u0000") || !value.isWellFormed()) return "contains \\u0000 or half of a surrogate pair";
+      const value = hasEscapes ? (JSON.parse(text.slice(at, end + 1)) as string) : null;
+      if (value !== null && (value.includes("\u0000") || !value.isWellFormed()))
+        return "contains \\u0000 or half of a surrogate pair";
       const fields = open.at(-1);
       if (fields && isFollowedByColon(text, end)) {
-        const name = raw.includes("\\") ? JSON.stringify(value) : raw;
+        const name = value ?? text.slice(at + 1, end);
         if (fields.has(name)) return "has a duplicate key";
         fields.add(name);
       }

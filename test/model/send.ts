@@ -11,7 +11,7 @@ import { Problem, toAnswer, toProblem } from "../../src/http/problem.ts";
 import { connect } from "../../src/database/connect.ts";
 import { connectionCount } from "../../src/gate/connections.ts";
 import { createGate, type CredentialRow, type Gate } from "../../src/gate/gate.ts";
-import { findRequestId, parseInput, readCall } from "../../src/http/read-call.ts";
+import { parseInput, readCall } from "../../src/http/read-call.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import type { Running, Teardown } from "../support/service.ts";
 import type { Call, Reply } from "./call.ts";
@@ -66,8 +66,8 @@ async function sendToGate(
 ): Promise<Reply> {
   const route = routes.find(({ operation }) => operation === call.operation)!;
   const bytes = Buffer.from(reads.includes(call.operation) ? "" : body);
-  const input = parseInput(bytes);
-  const requestId = (route.method === "POST" ? findRequestId(input, keys) : null) ?? newId("req");
+  const input = parseInput(bytes, keys);
+  const requestId = (route.method === "POST" ? input.requestId : null) ?? newId("req");
   // As the path contains them.
   const segments = Object.fromEntries(
     [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [

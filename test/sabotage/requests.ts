@@ -27,7 +27,9 @@ export const requestGuards: Sabotage[] = [
   },
   {
     name: "search for codes in other texts than coupon",
-    edits: [edit("src/http/read-call.ts", "  refuseCodes(createCodeFinder(keys), listPlaces(route, request));\n", "")],
+    edits: [
+      edit("src/http/read-call.ts", "  refuseCodes(createCodeFinder(keys), listPlaces(route, request, given));\n", ""),
+    ],
     tests: ["test/http/code-places.test.ts", "test/operations/canary.test.ts"],
   },
   {
