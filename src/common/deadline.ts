@@ -22,3 +22,39 @@ export function beforeDeadline<T>(running: Promise<T>, deadline: number, abandon
     abandoned?.removeEventListener("abort", giveUp);
   });
 }
+
+/** Entries that each have a deadline, watched by one timer. `onPassed` is called for an entry that is still there. */
+export type Deadlines<T> = { add(entry: T): void; delete(entry: T): void };
+
+export function watchDeadlines<T extends { deadline: number }>(onPassed: (entry: T) => void): Deadlines<T> {
+  const entries = new Set<T>();
+  let timer: NodeJS.Timeout | undefined;
+  let firesAt = Infinity;
+
+  function fireAt(deadline: number): void {
+    clearTimeout(timer);
+    firesAt = deadline;
+    if (deadline < Infinity) timer = setTimeout(check, msUntil(deadline));
+  }
+
+  function check(): void {
+    const now = performance.now();
+    const passed = [...entries].filter(({ deadline }) => deadline <= now);
+    for (const entry of passed) entries.delete(entry);
+    let next = Infinity;
+    for (const { deadline } of entries) next = Math.min(next, deadline);
+    fireAt(next);
+    for (const entry of passed) onPassed(entry);
+  }
+
+  return {
+    add(entry) {
+      entries.add(entry);
+      if (entry.deadline < firesAt) fireAt(entry.deadline);
+    },
+    // Most entries leave before their deadline. The timer stays for the others, and fires early now and then.
+    delete(entry) {
+      if (entries.delete(entry) && entries.size === 0) fireAt(Infinity);
+    },
+  };
+}

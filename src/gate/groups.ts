@@ -4,7 +4,7 @@
 // A second group starts once 16 calls wait: it runs while the first is flushed to disk. With fewer calls it would not
 // pay, because a small group costs nearly as much as a large one. Groups of 16 or more start at once, so that the
 // database does not idle while node reads more requests.
-import { msUntil } from "../common/deadline.ts";
+import { watchDeadlines, type Deadlines } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 
 export type Groups<Call, Outcome> = {
@@ -44,6 +44,7 @@ const longQueue = 16;
 export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
   const { send, isCausedByCall, largest, maxWaiting } = parts;
   const tenants = new Map<number, Tenant<Call, Outcome>>();
+  const deadlines = watchDeadlines<Waiting<Call, Outcome>>(({ fail }) => fail(new Unavailable("deadline passed")));
   let waitingCount = 0;
 
   // Removes the next group from the queue of a tenant, and skips calls whose deadline has passed.
@@ -101,7 +102,7 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
       if (waitingCount >= maxWaiting) throw new Unavailable("too many requests wait");
       const tenant = tenants.get(tenantId) ?? { id: tenantId, queue: [], runningGroups: 0, isAboutToStart: false };
       tenants.set(tenantId, tenant);
-      const { waiting, outcome } = createWaiting<Call, Outcome>(call, deadline);
+      const { waiting, outcome } = createWaiting<Call, Outcome>(call, deadline, deadlines);
       tenant.queue.push(waiting);
       waitingCount += 1;
       if (tenant.queue.length >= longQueue) start(tenant);
@@ -112,7 +113,7 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
 }
 
 // A call, and the promise of its outcome, which fails at the deadline.
-function createWaiting<Call, Outcome>(call: Call, deadline: number) {
+function createWaiting<Call, Outcome>(call: Call, deadline: number, deadlines: Deadlines<Waiting<Call, Outcome>>) {
   const { promise: outcome, resolve, reject } = Promise.withResolvers<Outcome>();
   const waiting: Waiting<Call, Outcome> = {
     call,
@@ -127,9 +128,9 @@ function createWaiting<Call, Outcome>(call: Call, deadline: number) {
       reject(error as Error);
     },
   };
-  const timer = setTimeout(() => waiting.fail(new Unavailable("deadline passed")), msUntil(deadline));
+  deadlines.add(waiting);
   function end(): void {
-    clearTimeout(timer);
+    deadlines.delete(waiting);
     waiting.isSettled = true;
   }
   return { waiting, outcome };
