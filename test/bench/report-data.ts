@@ -4,8 +4,16 @@
 import { apply } from "../../src/commands/apply.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
+import type { Session } from "../../src/database/types.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { merchant, party, template } from "../support/tenant-document.ts";
+
+const smallTables = ["tenant", "party", "merchant", "template", "batch", "currency"];
+
+/** As the worker does as soon as they have rows. */
+export async function analyzeSmallTables(dba: Session): Promise<void> {
+  await dba.run(`analyze ${smallTables.map((table) => `core.${table}`).join(", ")}`);
+}
 
 export type Sizes = { coupons: number; redemptions: number };
 

@@ -1,24 +1,13 @@
 // reports: the time of each natural question about a full database, before its large tables are analyzed and after.
 import { openSession } from "../../src/database/connect.ts";
 import { migrate } from "../../src/migration/migrate.ts";
-import { fillReports } from "./report-data.ts";
+import { analyzeSmallTables, fillReports } from "./report-data.ts";
 import { questions } from "./report-questions.ts";
 import { readExamples, readQuestion } from "./report-reads.ts";
 import { median, type Report, type Result } from "./results.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
-
-const growingTables = [
-  "coupon",
-  "redemption",
-  "reversal",
-  "event",
-  "ledger_entry",
-  "posting_page",
-  "request",
-  "voiding",
-];
-const smallTables = ["tenant", "party", "merchant", "template", "batch", "currency"];
+import { stopAutovacuum } from "../support/count-reads.ts";
 
 export async function benchReports(server: Server, { reportCoupons, rounds }: Settings): Promise<Report> {
   const { address, drop } = await server.createDatabase();
@@ -27,10 +16,9 @@ export async function benchReports(server: Server, { reportCoupons, rounds }: Se
   const reader = openSession(address, { name: "coupon bench reader", role: "coupon_report" });
   const results: Result[] = [];
   try {
-    for (const table of growingTables) await dba.run(`alter table core.${table} set (autovacuum_enabled = off)`);
+    await stopAutovacuum(dba);
     await fillReports(address, { coupons: reportCoupons, redemptions: Math.ceil(reportCoupons / 5) });
-    // The worker analyzes small tables as soon as they have rows.
-    await dba.run(`analyze ${smallTables.map((table) => `core.${table}`).join(", ")}`);
+    await analyzeSmallTables(dba);
     const examples = await readExamples(reader);
     for (const state of ["never analyzed", "analyzed"]) {
       if (state === "analyzed") await dba.run("vacuum analyze");

@@ -2,8 +2,9 @@
 // after analyze. A tenth of the size of docs/database.md.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
+import { stopAutovacuum } from "../support/count-reads.ts";
 import { createDatabase } from "../support/database.ts";
-import { fillReports } from "../bench/report-data.ts";
+import { analyzeSmallTables, fillReports } from "../bench/report-data.ts";
 import { questions } from "../bench/report-questions.ts";
 import { readExamples, readQuestion } from "../bench/report-reads.ts";
 
@@ -19,20 +20,9 @@ t.test("Each question reads rows in proportion to what it is about", async (t) =
   });
   const analyzed = async () =>
     (await dba.rows("select from pg_class where oid = 'core.ledger_entry'::regclass and reltuples >= 0")).length > 0;
-  for (const table of [
-    "coupon",
-    "redemption",
-    "reversal",
-    "event",
-    "ledger_entry",
-    "posting_page",
-    "request",
-    "voiding",
-  ])
-    await dba.run(`alter table core.${table} set (autovacuum_enabled = off)`);
+  await stopAutovacuum(dba);
   await fillReports(address, { coupons: 100_000, redemptions: 20_000 });
-  // The worker analyzes small tables as soon as they have rows.
-  await dba.run("analyze core.tenant, core.party, core.merchant, core.template, core.batch, core.currency");
+  await analyzeSmallTables(dba);
   const examples = await readExamples(reader);
 
   for (const hasStatistics of [false, true]) {
