@@ -102,7 +102,9 @@ comment on table core.delivery_attempt is 'Log of delivery attempts of the last 
 comment on column core.delivery_attempt.http_status is 'Null: no answer, and error says why.';
 comment on column core.delivery_attempt.test_event_type is
   'The type of a test event, which is in no other table. Null: a real event.';
-create index delivery_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at);
+-- With attempt_id, because a plan for the newest attempts otherwise sorts all of them.
+create index delivery_attempt_of_party
+on core.delivery_attempt (tenant_id, party_id, attempted_at, attempt_id);
 create index delivery_attempt_by_age on core.delivery_attempt using brin (attempted_at);
 create index failed_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at)
 where http_status is null or http_status not between 200 and 299;
