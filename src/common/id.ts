@@ -10,18 +10,13 @@ for (let value = 0; value < 16; value += 1) digits[value.toString(16).charCodeAt
 // Building a string of single characters would take twice as long.
 const written = Buffer.alloc(26);
 
-/** A new UUIDv7 in hexadecimal digits. `now` is in milliseconds since 1970. */
-export function newUuid(now: number = Date.now()): string {
+/** `now` is in milliseconds since 1970. */
+export function newId(prefix: string, now: number = Date.now()): string {
   const bytes = randomBytes(16);
   bytes.writeUIntBE(now, 0, 6);
   bytes[6] = 0x70 | (bytes[6]! & 0x0f);
   bytes[8] = 0x80 | (bytes[8]! & 0x3f);
-  return bytes.toString("hex");
-}
-
-/** `now` is in milliseconds since 1970. */
-export function newId(prefix: string, now?: number): string {
-  return externalId(prefix, newUuid(now));
+  return externalId(prefix, bytes.toString("hex"));
 }
 
 /** Does the same as rules.format_id in the database. Takes a UUID as PostgreSQL writes it, with or without hyphens. */

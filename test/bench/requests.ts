@@ -3,7 +3,6 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import type { Call } from "../../src/gate/gate.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
-import { newRedemption } from "../../src/http/routes/redemption-input.ts";
 import type { Request } from "./load.ts";
 import { merchants } from "./tenant.ts";
 
@@ -54,7 +53,7 @@ export function lockAndConfirm(coupon: Coupon): Request[] {
 // The call that the HTTP layer makes of redeemRequest, with a new nonce.
 export function redeemCall(coupon: Coupon, credentialId: number, keys: MasterKeys): Call {
   const body = redeemBody(coupon);
-  const { request_id, ...args } = { ...body, ...newRedemption() };
+  const { request_id, ...args } = body;
   return {
     credential_id: credentialId,
     nonce: randomBytes(12).toString("base64url"),

@@ -3,7 +3,6 @@
 import t from "tap";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
-import { newRedemption } from "../../src/http/routes/redemption-input.ts";
 import { readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { template } from "../support/tenant-document.ts";
@@ -42,7 +41,6 @@ async function perform(calls: Call[], isAlone = false): Promise<Answer[]> {
     idempotency_key: newRequestId(),
     body_hash: "0".repeat(16),
     ...call,
-    args: { ...newRedemption(), ...call.args },
   }));
   return till.rows<Answer>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [
     caller.tenant_id,

@@ -1,6 +1,5 @@
 // The fields of requests: bad values are 400 and are never repeated in the answer; good values reach the database.
 import t from "tap";
-import { externalId } from "../../src/common/id.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { bodies, code, keys, startStub } from "../support/stub.ts";
 
@@ -95,13 +94,7 @@ t.test("Good values reach the database as arguments of the operation; the code i
   for (const [path, [operation, args]] of Object.entries(expected)) {
     t.equal((await asA.post(path, bodies[path])).status, 200);
     const call = calls.pop()!;
-    const sent = JSON.parse(JSON.stringify(call.args)) as Record<string, string>;
-    if (["lock", "redeem"].includes(operation)) {
-      t.match(sent["redemption_id"], /^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/);
-      t.equal(sent["redemption"], externalId("red", sent["redemption_id"]!));
-      for (const name of ["redemption_id", "redemption"]) delete sent[name];
-    }
-    t.strictSame([call.operation, sent], [operation, args]);
+    t.strictSame([call.operation, JSON.parse(JSON.stringify(call.args))], [operation, args]);
     t.strictSame([call.credential_id, call.request_id], [1, operation === "query" ? call.request_id : "r-1"]);
     t.match(call.body_hash ?? "none", operation === "query" ? "none" : /^[0-9a-f]{16}$/);
     t.notMatch(JSON.stringify(call), code);
@@ -129,8 +122,7 @@ t.test("A code may be typed in groups, in lower case and with l for 1, and is th
   const typed = `${code.slice(0, 4)}-${code.slice(4, 8).toLowerCase()} ${code.slice(8)}`.replace("1", "l");
   await asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
   await asA.post("/v1/coupons/lock", { merchant: "mch_1", coupon: typed, request_id: "r-2" });
-  t.equal((calls[1]!.args as { coupon: string }).coupon, lookupHash(keys, code));
-  t.equal((calls[0]!.args as { coupon: string }).coupon, lookupHash(keys, code));
+  t.strictSame(calls[1]!.args, calls[0]!.args);
   t.equal(calls[1]!.body_hash, calls[0]!.body_hash);
 });
 

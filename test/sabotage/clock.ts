@@ -13,7 +13,7 @@ const assigned: [string, string] = ["  v_now := ", ";"];
 const declared: [string, string] = ["v_now     timestamptz := ", ";"];
 
 export const clockGuards: Sabotage[] = [
-  clock("rules/redemption/perform_redemptions", ["v_now       timestamptz := ", ";"], "clock"),
+  clock("rules/redemption/perform_redemptions", assigned, "clock"),
   clock("rules/coupon/free_coupon", ["p_coupon.valid_to <= ", ";"], "clock"),
   clock("api/confirm", assigned, "clock"),
   clock("api/cancel", assigned, "clock"),

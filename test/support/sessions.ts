@@ -2,7 +2,6 @@
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
-import { newRedemption } from "../../src/http/routes/redemption-input.ts";
 import type { Running } from "./service.ts";
 
 // Another process of the service during this request: it has performed it and not yet committed.
@@ -25,7 +24,7 @@ export async function beginRequest(
     request_id,
     idempotency_key: null,
     body_hash: hashBody(service.keys, body),
-    args: { ...newRedemption(), ...values, coupon: lookupHash(service.keys, body.coupon) },
+    args: { ...values, coupon: lookupHash(service.keys, body.coupon) },
   };
   await session.run("begin");
   await session.rows("select * from gate.perform($1, $2::text::jsonb, true)", [

@@ -2,7 +2,6 @@
 // between write and commit, and roll some of them back.
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
-import { newRedemption } from "../../src/http/routes/redemption-input.ts";
 import { newRequestId, type Running } from "./service.ts";
 import { template } from "./tenant-document.ts";
 
@@ -53,7 +52,6 @@ export async function openTill(service: Running) {
       idempotency_key: null,
       body_hash: "0".repeat(16),
       ...call,
-      args: { ...newRedemption(), ...call.args },
     }));
     return session.rows<Row>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [
       caller!.tenant_id,

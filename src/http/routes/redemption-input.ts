@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { amount, coupon, currency, externalId, label, printable, requestId } from "../fields.ts";
 import type { ErrorCode, Resource } from "../errors.ts";
-import { newUuid, externalId as toExternalId } from "../../common/id.ts";
 import type { Variant } from "../../gate/gate.ts";
 import type { Values } from "../route.ts";
 
@@ -67,14 +66,5 @@ export function redemptionResources(variant: Variant): readonly Resource[] {
 }
 
 export function redemptionArgs({ redemption_context, ...rest }: Values): Values {
-  return { ...rest, items: (redemption_context as { items?: unknown } | undefined)?.items, ...newRedemption() };
-}
-
-/**
- * The ID of the redemption if the database grants one, as it stores it and as it answers it. Made here, because both
- * would take the database longer than the decision. Its keys refuse an ID that exists.
- */
-export function newRedemption(): { redemption_id: string; redemption: string } {
-  const uuid = newUuid();
-  return { redemption_id: uuid, redemption: toExternalId("red", uuid) };
+  return { ...rest, items: (redemption_context as { items?: unknown } | undefined)?.items };
 }

@@ -2,6 +2,7 @@
 // of the group, or for another session, is handed back and writes nothing.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
+import { untilBlocked } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { makeStock, openTill, type Stock } from "../../support/writers.ts";
 
@@ -176,4 +177,20 @@ t.test("An error rolls back the whole group", async (t) => {
   await t.rejects(till.send([redeem(coupon), { operation: "no_such_operation", args: {} }], false), { code: "20000" });
   t.equal(await count("request"), before);
   t.strictSame(await answers([redeem(coupon)]), [200]);
+});
+
+t.test("A lock that a psql session extends while a redeem waits for its row is live", async (t) => {
+  const coupon = nextCoupon();
+  const id = newRequestId();
+  await till.send([{ ...redeem(coupon, { request_id: id }), operation: "lock" }], false);
+  await service.owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = $1", [id]);
+  const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => psql.end());
+  await psql.run("begin");
+  const extend = "update core.redemption set lock_expires_at = now() + interval '1 hour' where lock_request_id = $1";
+  await psql.rows(extend, [id]);
+  const answer = till.send([redeem(coupon)], true);
+  await untilBlocked(service, 1);
+  await psql.run("commit");
+  t.equal((JSON.parse((await answer)[0]!.body) as { code: string }).code, "COUPON_LOCKED");
 });

@@ -28,10 +28,12 @@ begin atomic
                d.template, d.order_minor, (d.call).args -> 'items', (d.ordered).unpriced))
          end,
          d.merchant_id, (d.coupon).coupon_id, d.distributor_id, (d.template).currency, d.decimals,
-         rules.compute_discount(
-           d.template,
-           case when (d.template).skus is null then d.order_minor else (d.ordered).total end,
-           d.order_minor),
+         case when d.is_held and d.code is null then
+           rules.compute_discount(
+             d.template,
+             case when (d.template).skus is null then d.order_minor else (d.ordered).total end,
+             d.order_minor)
+         end,
          d.order_minor, p_now + make_interval(secs => (d.template).lock_ttl_seconds)
   from (
     select m.*, case

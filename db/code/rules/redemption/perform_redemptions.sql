@@ -9,16 +9,20 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_hold      record := rules.hold_coupons(p_calls, p_ordinals);
   v_held      int[] := coalesce(v_hold.held, '{}');
-  v_now       timestamptz := clock_timestamp();
+  v_now       timestamptz;
   v_outcomes  core.outcome[];
 begin
   if v_hold.is_locked then
-    v_held := rules.lapse_expired_locks(p_calls, p_ordinals, v_held, v_now);
+    v_held := rules.hold_expired_locks(p_calls, v_held);
+  end if;
+  v_now := clock_timestamp();
+  if v_hold.is_locked then
+    perform rules.lapse_expired_locks(p_calls, p_ordinals, v_held, v_now);
   end if;
 
   with decided as materialized (
     select d.*, (d.call).ordinal, (d.call).tenant_id, (d.call).caller_id, (d.call).request_id,
-           (d.call).args, ((d.call).args ->> 'redemption_id')::uuid as redemption_id,
+           (d.call).args, case when d.is_granted then rules.make_id() end as redemption_id,
            case p_status when 'LOCKED' then d.lock_ends_at end as lock_expires_at
     from rules.decide_redemptions(p_calls, p_ordinals, v_held, v_now) d),
   new_redemption as (
@@ -48,7 +52,8 @@ begin
   answered as materialized (
     select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id, case
              when d.is_granted
-               then rules.render_grant(d.call, d.discount_minor, d.decimals, d.lock_expires_at)
+               then rules.render_grant(
+                 d.call, d.redemption_id, d.discount_minor, d.decimals, d.lock_expires_at)
              else d.refusal
            end as answer
     from decided d),

@@ -1,0 +1,26 @@
+-- Locks the rows of the expired locks on coupons that these calls hold: a grant ends such a lock.
+-- Returns the calls that still hold what they need: a call that would have to wait is left out.
+create or replace function rules.hold_expired_locks(p_calls core.call[], p_held int[]) returns int[]
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_case  record;
+  v_held  int[] := p_held;
+begin
+  for v_case in
+    select c as call, r.redemption_id
+    from unnest(p_calls) c
+    join core.coupon k
+      on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
+    join core.redemption r
+      on r.coupon_id = k.coupon_id and r.tenant_id = k.tenant_id and r.status = 'LOCKED'
+    where c.ordinal = any (p_held) and r.lock_expires_at <= clock_timestamp()
+  loop
+    if (rules.hold_redemption(v_case.call, v_case.redemption_id)).is_busy then
+      v_held := array_remove(v_held, (v_case.call).ordinal);
+    end if;
+  end loop;
+  return v_held;
+end
+$$;
+comment on function rules.hold_expired_locks(core.call[], int[]) is
+  'Locks the rows of the expired locks on coupons that calls hold.';
