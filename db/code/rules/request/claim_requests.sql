@@ -3,8 +3,8 @@
 -- claimed: the ordinals of new requests. No other transaction can perform them until this one ends.
 -- outcomes: the answers to retries. An equal retry gets the first answer. A call whose name belongs
 --   to a different request is refused.
--- A call in neither list is handed back: another transaction uses its name, or an earlier call of
--- this group does. If it may wait, it has already waited.
+-- A write in neither list could not be claimed: another transaction uses its name, or an earlier
+-- call of this group does. rules.run_others hands it back, or refuses it if it has waited.
 create or replace function rules.claim_requests(
   p_calls core.call[], p_reused int[], out claimed int[], out outcomes core.outcome[])
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
--- Runs the operation of each of these calls: all redeems together, all locks together, the others
--- one by one.
+-- Runs the operation of each of these calls, and records the answers to writes: all redeems
+-- together, all locks together, the others one by one.
 create or replace function rules.run_operations(p_calls core.call[], p_ordinals int[])
 returns core.outcome[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -40,7 +40,8 @@ begin
     end case;
     v_outcomes := v_outcomes || (v_ordinal, v_answer, false)::core.outcome;
   end loop;
-  if v_outcomes is not null then
+  -- these calls are all writes or all reads
+  if v_call.body_hash is not null then
     v_outcomes := rules.record_answers(p_calls, v_outcomes);
   end if;
   if v_redeems is not null then
