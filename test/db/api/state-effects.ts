@@ -58,6 +58,26 @@ export function checkAnswer(
   }
 }
 
+/** The history of the coupon after a refusal, and the only tables that change. */
+export function effectOfRefusal({ setup, state, operation, answer, history }: Omit<Success, "coupon" | "status">): {
+  history: CouponHistory;
+  tables: string[];
+} {
+  // A lock or redeem marks an expired lock LAPSED, whatever it is answered. Here the coupon has expired too.
+  const isExpired = state === "EXPIRED, its lock lapsed" && history.status === "LOCKED";
+  if (isExpired && ["lock", "redeem"].includes(operation)) {
+    const event = { type: "coupon.expired", party: setup.distributor, redemption: null };
+    const redemptions = history.redemptions.with(-1, "LAPSED");
+    return {
+      history: { ...history, status: "EXPIRED", redemptions, events: [...history.events, event] },
+      tables: ["coupon", "event", "redemption"],
+    };
+  }
+  // A cancel may arrive before its lock. It is recorded, so that the lock is refused later.
+  const isEarly = operation === "cancel" && answer.json.code === "LOCK_NOT_FOUND";
+  return { history, tables: isEarly ? ["lock_cancellation"] : [] };
+}
+
 /** The history of the coupon after a success, and the only tables that change. */
 export function effectOf({ setup, operation, coupon, status, answer, history }: Omit<Success, "state">): {
   history: CouponHistory;

@@ -2,9 +2,10 @@
 // inserted in psql obey the same rules.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
+import { untilLocksExpire } from "../../support/arrange.ts";
 import type { Reply } from "../../support/client.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { untilBlocked } from "../../support/race.ts";
+import { passWhileWaiting, untilBlocked } from "../../support/race.ts";
 import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
@@ -45,6 +46,23 @@ t.test("A call waits for a patch of the same coupon, and sees its effect", async
     t.match(await answer, { status: 409, json: { code } });
     t.match(await readCouponHistory(fixture.service.owner, coupon.id), { redemptions, amounts: [] });
   }
+  await allAgree(t, fixture);
+});
+
+t.test("An expired lock stays if a psql session extends it while a call waits for its row", async (t) => {
+  await fixture.provision("tpl_short", { lock_ttl_seconds: 1 });
+  const { code, id } = await fixture.makeCoupon("tpl_short");
+  await fixture.lock(code, newRequestId());
+  await untilLocksExpire(fixture.service);
+  const ofLock = "where coupon_id = rules.parse_id('cpn', $1) and status = 'LOCKED'";
+  const extension = {
+    hold: `select from core.redemption ${ofLock} for update`,
+    change: `update core.redemption set lock_expires_at = clock_timestamp() + interval '1 hour' ${ofLock}`,
+    isFixed: true,
+  };
+  const { answer } = await passWhileWaiting(fixture.service, extension, id, () => fixture.redeem(code));
+  t.match(answer, { status: 409, json: { code: "COUPON_LOCKED" } });
+  t.match(await readCouponHistory(fixture.service.owner, id), { status: "LOCKED", redemptions: ["LOCKED"] });
   await allAgree(t, fixture);
 });
 

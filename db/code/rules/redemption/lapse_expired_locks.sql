@@ -1,23 +1,36 @@
--- Marks the expired locks that the grants of these calls end, before the new ones are written: a
--- coupon has one live lock or redemption. A refusal changes nothing. The caller holds the rows of
--- the locks, so p_now is a moment after any wait.
-create or replace function rules.lapse_expired_locks(
-  p_calls core.call[], p_ordinals int[], p_held int[], p_now timestamptz)
-returns void
+-- Marks the expired locks on coupons that these calls hold as LAPSED, as jobs.lapse_locks does:
+-- it is true whatever the calls are answered, and a coupon has one live lock or redemption. Returns
+-- the calls that still hold what they need: a call that would have to wait is left out.
+create or replace function rules.lapse_expired_locks(p_calls core.call[], p_held int[])
+returns int[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_case  record;
+  v_lock  record;
+  v_held  int[] := p_held;
 begin
   for v_case in
-    select (d.call).tenant_id, r.redemption_id
-    from rules.decide_redemptions(p_calls, p_ordinals, p_held, p_now) d
+    select c as call, k as coupon, r.redemption_id
+    from unnest(p_calls) c
+    join core.coupon k
+      on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
     join core.redemption r
-      on r.coupon_id = d.coupon_id and r.tenant_id = (d.call).tenant_id and r.status = 'LOCKED'
-    where d.is_granted
+      on r.coupon_id = k.coupon_id and r.tenant_id = k.tenant_id and r.status = 'LOCKED'
+    where c.ordinal = any (p_held) and r.lock_expires_at <= clock_timestamp()
   loop
-    perform rules.lapse_lock(v_case.tenant_id, v_case.redemption_id, p_now);
+    v_lock := rules.hold_redemption(v_case.call, v_case.redemption_id);
+    if v_lock.is_busy then
+      v_held := array_remove(v_held, (v_case.call).ordinal);
+    elsif (v_lock.redemption).status = 'LOCKED'
+      and (v_lock.redemption).lock_expires_at <= clock_timestamp()
+    then
+      perform rules.lapse_lock(
+        (v_case.coupon).tenant_id, v_case.redemption_id, clock_timestamp());
+      perform rules.free_coupon(v_case.coupon, (v_lock.redemption).lock_expires_at);
+    end if;
   end loop;
+  return v_held;
 end
 $$;
-comment on function rules.lapse_expired_locks(core.call[], int[], int[], timestamptz) is
-  'Marks the expired locks that grants end as LAPSED.';
+comment on function rules.lapse_expired_locks(core.call[], int[]) is
+  'Marks the expired locks on coupons that calls hold as LAPSED.';

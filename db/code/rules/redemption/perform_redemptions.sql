@@ -13,13 +13,9 @@ declare
   v_outcomes  core.outcome[];
 begin
   if v_hold.is_locked then
-    v_held := rules.hold_expired_locks(p_calls, v_held);
+    v_held := rules.lapse_expired_locks(p_calls, v_held);
   end if;
   v_now := clock_timestamp();
-  if v_hold.is_locked then
-    perform rules.lapse_expired_locks(p_calls, p_ordinals, v_held, v_now);
-  end if;
-
   with decided as materialized (
     select d.*, (d.call).ordinal, (d.call).tenant_id, (d.call).caller_id, (d.call).request_id,
            (d.call).args, case when d.is_granted then rules.make_id() end as redemption_id,
