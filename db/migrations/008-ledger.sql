@@ -58,7 +58,7 @@ set enable_mergejoin = off set enable_material = off as $$
 declare
   v_wrong  record;
 begin
-  select n.entry_id, e.event_id is not null as is_event into v_wrong
+  select n.entry_id, e.event_id is not null or same.event_id is not null as is_event into v_wrong
   from new_entry n
   left join core.redemption r
     on r.tenant_id = n.tenant_id
@@ -69,7 +69,9 @@ begin
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.batch b on b.tenant_id = n.tenant_id and b.batch_id = c.batch_id
   left join core.event e on e.event_seq = n.event_seq
+  left join core.event same on same.event_id = n.entry_id and same.tenant_id = n.tenant_id
   where e.event_id is not null
+     or same.event_id is not null
      or n.recorded_at > clock_timestamp() + interval '1 day'
      or (n.currency = r.currency
          and n.coupon_id = r.coupon_id
@@ -83,9 +85,9 @@ begin
   if not found then
     return null;
   elsif v_wrong.is_event then
-    raise exception 'ledger entry % has the number of another event', v_wrong.entry_id
+    raise exception 'ledger entry % has the number or the ID of another event', v_wrong.entry_id
       using errcode = 'unique_violation', constraint = 'event_is_in_one_table',
-            hint = 'Leave the number to its default.';
+            hint = 'Leave the number to its default, and make a new ID.';
   else
     raise exception 'ledger entry % does not match its redemption or distributor', v_wrong.entry_id
       using errcode = 'check_violation', constraint = 'ledger_agrees_with_the_redemption',
@@ -95,7 +97,7 @@ end
 $$;
 comment on function core.check_ledger() is
   'Trigger: a ledger entry matches its redemption or reversal and the distributor of its coupon, '
-  'is not in the future, and has a number that no other event has.';
+  'is not in the future, and has a number and an ID that no other event has.';
 
 create trigger ledger_agrees_with_the_redemption
 after insert on core.ledger_entry

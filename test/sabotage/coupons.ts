@@ -99,7 +99,12 @@ export const couponGuards: Sabotage[] = [
   })),
   {
     name: "a ledger entry has no number of another event",
-    edits: [edit("db/migrations/008-ledger.sql", "where e.event_id is not null\n     or n.rec", "where n.rec")],
+    edits: [edit("db/migrations/008-ledger.sql", "where e.event_id is not null\n     or same", "where same")],
+    tests: ["test/db/tables.test.ts"],
+  },
+  {
+    name: "a ledger entry has no ID of another event",
+    edits: [edit("db/migrations/008-ledger.sql", "\n     or same.event_id is not null\n", "\n")],
     tests: ["test/db/tables.test.ts"],
   },
   {

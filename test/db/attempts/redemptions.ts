@@ -99,6 +99,12 @@ export const ledgerAttempts: Attempts = {
     "a ledger entry with the number of another event": redeemLock("locked", {
       seq: "(select min(event_seq) from core.event)",
     }),
+    "a reversal with the ID of another event": reverseRedemption(
+      "redeemed",
+      { amount: "-500" },
+      "now()",
+      "(select min(event_id::text)::uuid from core.event where event_type = 'coupon.voided')",
+    ),
   },
   ledger_entry_event_seq_key: {
     "two ledger entries with one number": redeemLock("locked", {

@@ -91,10 +91,10 @@ export function insertEvent(coupon: string, changes: Record<string, string> = {}
     select tenant_id, ${Object.values(columns).join(", ")} from core.coupon where coupon_id = :${coupon}`;
 }
 
-export function insertReversal(coupon: string): string {
+export function insertReversal(coupon: string, id = reversalId): string {
   return `
     insert into core.reversal
-    select tenant_id, ${reversalId}, redemption_id, 0, null, now()
+    select tenant_id, ${id}, redemption_id, 0, null, now()
     from core.redemption where redemption_id = :${coupon}_redemption`;
 }
 
@@ -118,10 +118,10 @@ export function redeemLock(coupon: string, entry: Entry): string {
 }
 
 /** The redemption of the named coupon is reversed at `endedAt`, with a ledger entry. */
-export function reverseRedemption(coupon: string, entry: Entry, endedAt = "now()"): string {
+export function reverseRedemption(coupon: string, entry: Entry, endedAt = "now()", id = reversalId): string {
   return together(
-    insertReversal(coupon),
+    insertReversal(coupon, id),
     updateRedemption(coupon, `status = 'REVERSED', ended_at = ${endedAt}`),
-    insertEntry(coupon, { amount: "-500", occurredAt: endedAt, ...entry }, "REVERSAL", reversalId),
+    insertEntry(coupon, { amount: "-500", occurredAt: endedAt, ...entry }, "REVERSAL", id),
   );
 }
