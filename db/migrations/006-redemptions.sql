@@ -129,26 +129,29 @@ before update of tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lo
 on core.redemption
 for each row execute function core.check_redemption_terms();
 
-create function core.refuse_redemption_change() returns trigger
+-- Without a condition, because nearly every update changes the status, and each statement would
+-- read the condition again.
+create function core.check_redemption_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-  raise exception 'redemption %: it cannot change from % to %',
-    old.redemption_id, old.status, new.status
-    using errcode = 'check_violation', constraint = 'redemption_transition_is_legal';
+  if new.status <> old.status and not (case old.status
+    when 'LOCKED' then new.status in ('REDEEMED', 'CANCELLED', 'LAPSED')
+    when 'REDEEMED' then new.status = 'REVERSED'
+    else false
+  end) then
+    raise exception 'redemption %: it cannot change from % to %',
+      old.redemption_id, old.status, new.status
+      using errcode = 'check_violation', constraint = 'redemption_transition_is_legal';
+  end if;
+  return new;
 end
 $$;
-comment on function core.refuse_redemption_change() is
+comment on function core.check_redemption_change() is
   'Trigger: a redemption''s status changes only in legal ways.';
 
 create trigger redemption_transition_is_legal
 before update of status on core.redemption
-for each row when (
-  new.status <> old.status and not case old.status
-    when 'LOCKED' then new.status in ('REDEEMED', 'CANCELLED', 'LAPSED')
-    when 'REDEEMED' then new.status = 'REVERSED'
-    else false
-  end)
-execute function core.refuse_redemption_change();
+for each row execute function core.check_redemption_change();
 
 -- core.check_coupons checks the opposite: a VOIDED coupon has a voiding. A voided coupon never
 -- changes again. The merchant has no foreign key, because its row lock would wait for a session
