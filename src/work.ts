@@ -44,11 +44,19 @@ const crontab = `
 // Besides subscribers: at least two batches and one cron task.
 const otherJobsAtOnce = 3;
 
-export type WorkParts = { address: Address; keys: MasterKeys; config: Config; log: Logger; metrics?: Metrics | null };
+export type WorkParts = {
+  address: Address;
+  keys: MasterKeys;
+  config: Config;
+  log: Logger;
+  metrics?: Metrics | null;
+  /** The pause between two looks for due work. */
+  lookEveryMs?: number;
+};
 type Databases = ReturnType<typeof openDatabases>;
 type Tasks = ReturnType<typeof createTasks>;
 
-export async function work({ address, keys, config, log, metrics = null }: WorkParts) {
+export async function work({ address, keys, config, log, metrics = null, lookEveryMs = 250 }: WorkParts) {
   const stopping = new AbortController();
   const databases = openDatabases(address, metrics !== null);
   const checkKeys = createKeyCheck(databases, keys);
@@ -62,7 +70,8 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
     log.warn({ err: error }, "the database cannot be asked for its master keys yet");
   }
   const session = keepWorkerSession({
-    open: (options) => openSession(address, { role, ...options }),
+    // A batch is new.
+    open: (options) => openSession(address, { role, onNotify: () => dueWork.wake(), ...options }),
     onSilent: () => {
       log.warn("the database connections went silent, opening new ones");
       for (const database of Object.values(databases)) database?.reconnect();
@@ -77,7 +86,7 @@ export async function work({ address, keys, config, log, metrics = null }: WorkP
     onJobEnded: () => dueWork.wake(),
     log,
   });
-  const dueWork = startTicker({ name: "due work", everyMs: 250, log, tick: () => addDueJobs(runner, tasks) });
+  const dueWork = startTicker({ name: "due work", everyMs: lookEveryMs, log, tick: () => addDueJobs(runner, tasks) });
   // A database may be restored or replaced while this program runs.
   const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: () => checkKeys({ mayLack: true }) });
   const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, databases, dueWork, log)];
@@ -120,7 +129,7 @@ function createKeyCheck({ jobs }: Databases, keys: MasterKeys) {
 }
 
 function createTasks(
-  { address, keys, config, log, metrics }: Required<WorkParts>,
+  { address, keys, config, log, metrics }: Required<Omit<WorkParts, "lookEveryMs">>,
   databases: Databases,
   getSession: GetWorkerSession,
   stopping: AbortSignal,

@@ -32,6 +32,7 @@ export function openSession(address: Address, options: Options): Session {
     max: 1,
     max_lifetime: null,
     onclose: () => lost.abort(),
+    onnotify: options.onNotify,
   });
   const database = wrap(sql);
   const check = (): void => {

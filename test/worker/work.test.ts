@@ -3,9 +3,10 @@ import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
 import { readConfig } from "../../src/common/config.ts";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
-import { connect, formatRoleUrl } from "../../src/database/connect.ts";
+import { connect, formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createNoncePruner } from "../../src/worker/tasks/prune.ts";
+import { joinWorkers } from "../../src/worker/worker-session.ts";
 import { work } from "../../src/work.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -39,8 +40,8 @@ async function countCoupons(service: Running, id: string) {
   return { ...row };
 }
 
-function startWork(t: Test, service: Running) {
-  const started = work({ address: service.address, keys: service.keys, config: readConfig({}), log });
+function startWork(t: Test, { address, keys }: Running, more: { lookEveryMs?: number } = {}) {
+  const started = work({ address, keys, config: readConfig({}), log, ...more });
   t.teardown(async () => (await started).stop());
   return started;
 }
@@ -68,6 +69,41 @@ t.test("a batch submitted over HTTP is minted, and no job is left behind", async
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => login.end());
   t.equal((await login.rows("select from graphile_worker.jobs")).length, 0);
+});
+
+t.test("a new batch does not wait for the worker's next look", async (t) => {
+  const service = await startService(t);
+  const early = await submit(service, 10);
+  await startWork(t, service, { lookEveryMs: 3_600_000 });
+  await untilComplete(service, early);
+  // It also looks when it has ordered the event of this batch, and when a job ends. Without the jobs of each minute, it
+  // would then wait for an hour.
+  const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
+  t.teardown(() => login.end());
+  await login.rows("update graphile_worker._private_known_crontabs set last_execution = now() + interval '1 day'");
+  await login.rows("select pg_sleep(1)");
+  await untilComplete(service, await submit(service, 10));
+});
+
+t.test("a worker session is notified of each new batch, and of no other call", async (t) => {
+  const service = await startService(t);
+  let notices = 0;
+  const listening = openSession(service.address, {
+    name: "coupon test",
+    role: "coupon_worker",
+    onNotify: () => (notices += 1),
+  });
+  t.teardown(() => listening.end());
+  await joinWorkers(listening);
+  const body = { request_id: newRequestId(), template: "tpl_fixed", total_count: 1 };
+  const answers = [];
+  for (const sent of [body, body, { ...body, request_id: newRequestId(), template: "tpl_none" }])
+    answers.push((await service.as("ak_a").post("/v1/batches", sent)).status);
+  t.strictSame(answers, [200, 200, 404]);
+  await submit(service, 1);
+  await waitUntil("the second notice", () => notices >= 2);
+  await listening.rows("select");
+  t.equal(notices, 2);
 });
 
 t.test("after a kill -9 in the middle of a batch, the next worker finishes it to the exact count", async (t) => {

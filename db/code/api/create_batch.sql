@@ -1,7 +1,7 @@
 -- Creates a PENDING batch, which the worker mints. Copies the validity from the template, so
 -- changes of the template apply only to later batches. The batch has unique constraints on
 -- request_id and idempotency-key, so a repeated request never mints twice, even after its record
--- was pruned.
+-- was pruned. Workers are told at the commit; one that misses it finds the batch in the table.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -62,6 +62,7 @@ begin
      p_call.caller_id, p_call.request_id, p_call.idempotency_key,
      p_call.body_hash, clock_timestamp())
   returning * into v_batch;
+  perform pg_notify('coupon_batch', '');
 
   -- answer
   return rules.render_batch(p_call.tenant_id, v_batch.batch_id);
