@@ -3,12 +3,11 @@
 -- wait for one of a million. A worker mints only with the registered key: with another key nobody
 -- could ever export the codes.
 create or replace function jobs.list_due_batches(
-  p_limit int, p_keys jsonb,
-  out tenant_id int, out batch_id int, out external_id text)
+  p_limit int, p_keys jsonb, out tenant_id int, out batch_id int)
 returns setof record
 language sql volatile security definer
 begin atomic
-  select b.tenant_id, b.batch_id, b.external_id
+  select b.tenant_id, b.batch_id
   from core.batch b
   where b.status = 'PENDING'
     and (b.mint_lease_until is null
