@@ -53,9 +53,10 @@ async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
 const isPoolAdvice = (message: string) => message.includes("maxPoolSize");
 
 function forwardTo(log: Logger): GraphileLogger {
+  const lines = log.child({ from: "graphile-worker" });
   return new GraphileLogger(() => (level, message) => {
-    if (level === "error") log.error({ from: "graphile-worker" }, message);
-    else if (level === "warning" && !isPoolAdvice(message)) log.warn({ from: "graphile-worker" }, message);
-    else log.debug({ from: "graphile-worker" }, message);
+    if (level === "error") lines.error(message);
+    else if (level === "warning" && !isPoolAdvice(message)) lines.warn(message);
+    else lines.debug(message);
   });
 }

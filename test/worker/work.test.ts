@@ -10,6 +10,7 @@ import { joinWorkers } from "../../src/worker/worker-session.ts";
 import { work } from "../../src/work.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { createStubLog } from "../support/stub.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const log = createLog("silent");
@@ -48,17 +49,38 @@ function startWork(t: Test, { address, keys }: Running, more: { lookEveryMs?: nu
 
 t.test("a healthy start and stop logs no warning and no error", async (t) => {
   const service = await startService(t);
-  const lines: { level: number; msg?: string }[] = [];
-  const output = { write: (line: string) => void lines.push(JSON.parse(line) as { level: number }) };
-  const config = readConfig({});
-  const worker = await work({ address: service.address, keys: service.keys, config, log: createLog("debug", output) });
+  const { logger, log: lines } = createStubLog();
+  const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log: logger });
   await untilComplete(service, await submit(service, 1));
   await worker.stop();
-  t.ok(lines.length > 0);
+  t.ok(lines.some(({ from, level, msg }) => from === "graphile-worker" && level === 20 && /mint/.test(String(msg))));
   t.strictSame(
-    lines.filter(({ level }) => level >= 40),
+    lines.filter(({ level }) => Number(level) >= 40),
     [],
   );
+});
+
+t.test("a worker that may do nothing yet starts, names what fails, and works as soon as it may", async (t) => {
+  const service = await startService(t);
+  const functions = "on all functions in schema jobs";
+  await service.owner.rows(`revoke execute ${functions} from coupon_worker`);
+  await service.owner.rows("grant execute on function jobs.join_workers() to coupon_worker");
+  const id = await submit(service, 1);
+  const { logger, log: lines } = createStubLog();
+  const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log: logger });
+  t.teardown(() => worker.stop());
+  const listTickers = (msg: string) => lines.filter((line) => line["msg"] === msg).map((line) => line["ticker"]);
+  const listFailing = () => listTickers("the ticker failed; it keeps trying");
+  const steps = ["analyze", "close", "due work", "expire", "keys", "sequence", "statements", "statements 2"];
+  await waitUntil("every ticker to fail", () => listFailing().length >= steps.length);
+  t.strictSame(listFailing().sort(), steps, "each once");
+  t.match(lines[0], { msg: "the database cannot be asked for its master keys yet" });
+  await service.owner.rows(`grant execute ${functions} to coupon_worker`);
+  await untilComplete(service, id);
+  // The keys are compared each minute.
+  const others = steps.filter((name) => name !== "keys");
+  await waitUntil("all others to work", () => listTickers("the ticker works again").length === others.length);
+  t.strictSame(listTickers("the ticker works again").sort(), others);
 });
 
 t.test("a batch submitted over HTTP is minted, and no job is left behind", async (t) => {
