@@ -125,15 +125,14 @@ const roleClash = ["42710", "23505", "XX000"];
  * Roles belong to the whole cluster, so a migrate of another database may be creating them at the same time. A dry run
  * begins its transaction here.
  */
-async function makeRoles(session: Session, { isDryRun = false } = {}): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      if (isDryRun) await session.run(`begin; ${lockTimeout}`);
-      return await runScript(session, readScript("roles.sql"), "db/roles.sql");
-    } catch (error) {
-      if (!roleClash.includes(sqlState((error as Error).cause) ?? "") || attempt === 10) throw error;
-      if (isDryRun) await session.run("rollback");
-    }
+async function makeRoles(session: Session, { isDryRun = false, retries = 9 } = {}): Promise<void> {
+  try {
+    if (isDryRun) await session.run(`begin; ${lockTimeout}`);
+    await runScript(session, readScript("roles.sql"), "db/roles.sql");
+  } catch (error) {
+    if (!roleClash.includes(sqlState((error as Error).cause) ?? "") || retries === 0) throw error;
+    if (isDryRun) await session.run("rollback");
+    await makeRoles(session, { isDryRun, retries: retries - 1 });
   }
 }
 

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { mock } from "node:test";
 import { runMigrations } from "graphile-worker";
 import t from "tap";
 import { expectedVersion, listMigrations } from "../../src/migration/db-files.ts";
@@ -78,6 +79,10 @@ t.test("The database knows the loaded code and the previous one; going back leav
   t.equal(await read(), code, "the newer version is forgotten");
 });
 
+const isWaiting = `select from pg_stat_activity
+  where datname = current_database() and application_name = 'coupon migrate'
+    and cardinality(pg_blocking_pids(pid)) > 0`;
+
 t.test(
   "A migrate does not wait for a long-held lock: others go on, and it succeeds once the lock is free",
   async (t) => {
@@ -88,9 +93,6 @@ t.test(
     // Like a report that runs for an hour: `create or replace view` has to wait until it ends.
     await reader.run("begin; select from report.coupon limit 1");
     const other = openSession(address, { name: "coupon test" });
-    const isWaiting = `select from pg_stat_activity
-      where datname = current_database() and application_name = 'coupon migrate'
-        and cardinality(pg_blocking_pids(pid)) > 0`;
     const said: string[] = [];
     const migrated = migrate(address, (line) => said.push(line));
     for (let round = 1; round <= 2; round += 1) {
@@ -113,6 +115,31 @@ t.test(
     );
   },
 );
+
+t.test("A migrate gives up when a lock was held for a minute, and changes nothing", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  await asOwner(address, "update core.code_version set sha256 = 'another'");
+  const open = () => openSession(address, { name: "coupon test" });
+  const [reader, other] = [open(), open()];
+  t.teardown(() => Promise.all([reader.end(), other.end()]));
+  await reader.run("begin; select from report.coupon limit 1");
+  const clock = performance.now.bind(performance);
+  let aheadMs = 0;
+  mock.method(performance, "now", () => clock() + aheadMs);
+  t.teardown(() => mock.restoreAll());
+  const said: string[] = [];
+  const migrated = migrate(address, (line) => said.push(line)).then(
+    () => "migrated",
+    (error: Error) => error.message,
+  );
+  await waitUntil("the first attempt to fail", () => said.length === 1);
+  aheadMs = 50_000;
+  await waitUntil("the next one", async () => (await other.rows(isWaiting)).length > 0, { everyMs: 0 });
+  aheadMs = 60_000;
+  t.match(await waitFor("the migrate to give up", migrated, { withinMs: 20_000 }), /lock timeout \[55P03\]$/);
+  t.match(await asOwner(address, "select sha256 from core.code_version"), [{ sha256: "another" }]);
+});
 
 t.test("A migrate, which may run as a superuser, runs no code that somebody else created", async (t) => {
   const { address, drop } = await createDatabase();

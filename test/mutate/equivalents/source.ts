@@ -51,30 +51,17 @@ export const inSource: Equivalent[] = [
     after: "max_pipeline: 1,",
     reason: "The pool gives each driver one statement at a time, and sessions await theirs.",
   },
-  {
+  ...[
+    "backoff: (retries: number) => (0),",
+    "backoff: (retries: number) => (0.2),",
+    "backoff: (retries: number) => (retries !== 0 ? 0 : 0.2),",
+    "backoff: (retries: number) => (retries === 1 ? 0 : 0.2),",
+  ].map((after) => ({
     file: "src/database/connect.ts",
     before: "backoff: (retries: number) => (retries === 0 ? 0 : 0.2),",
-    after: "backoff: (retries: number) => (0),",
+    after,
     reason: "Only the pause before a lost connection is opened again changes, by a fifth of a second.",
-  },
-  {
-    file: "src/database/connect.ts",
-    before: "backoff: (retries: number) => (retries === 0 ? 0 : 0.2),",
-    after: "backoff: (retries: number) => (0.2),",
-    reason: "Only the pause before a lost connection is opened again changes, by a fifth of a second.",
-  },
-  {
-    file: "src/database/connect.ts",
-    before: "backoff: (retries: number) => (retries === 0 ? 0 : 0.2),",
-    after: "backoff: (retries: number) => (retries !== 0 ? 0 : 0.2),",
-    reason: "Only the pause before a lost connection is opened again changes, by a fifth of a second.",
-  },
-  {
-    file: "src/database/connect.ts",
-    before: "backoff: (retries: number) => (retries === 0 ? 0 : 0.2),",
-    after: "backoff: (retries: number) => (retries === 1 ? 0 : 0.2),",
-    reason: "Only the pause before a lost connection is opened again changes, by a fifth of a second.",
-  },
+  })),
   {
     file: "src/embedded/data-directory.ts",
     before: 'const user = isRoot ? (findUser("postgres") ?? findUser("nobody")) : undefined;',
@@ -156,9 +143,46 @@ export const inSource: Equivalent[] = [
   },
   {
     file: "src/migration/migrate.ts",
-    before: 'if (!roleClash.includes(sqlState((error as Error).cause) ?? "") || attempt === 10) throw error;',
-    after: 'if (!roleClash.includes(sqlState((error as Error).cause) ?? "") || attempt === 11) throw error;',
+    before: "async function makeRoles(session: Session, { isDryRun = false, retries = 9 } = {}): Promise<void> {",
+    after: "async function makeRoles(session: Session, { isDryRun = false, retries = 10 } = {}): Promise<void> {",
     reason: "How often it tries is not promised.",
+  },
+  ...[
+    "sleep(100 + Math.random() * 400);",
+    ";",
+    "await sleep(101 + Math.random() * 400);",
+    "await sleep(100 + Math.random() / 400);",
+    "await sleep(100 + Math.random() * 401);",
+    "await sleep(100 - Math.random() * 400);",
+  ].map((after) => ({
+    file: "src/migration/migrate.ts",
+    before: "await sleep(100 + Math.random() * 400);",
+    after,
+    reason: "The pause only spreads the attempts. Each one waits 200 ms for its lock, and then the others pass.",
+  })),
+  {
+    file: "src/migration/applied.ts",
+    before: "await session.end();",
+    after: "session.end();",
+    reason: "The programs that ask do nothing after it but print, and their connection ends with them.",
+  },
+  {
+    file: "src/worker/tasks/close.ts",
+    before: "const daysPerStep = 50;",
+    after: "const daysPerStep = 51;",
+    reason: "How many days are closed in one transaction is tuning.",
+  },
+  {
+    file: "src/worker/tasks/close.ts",
+    before: "for (let closed = 1; closed > 0 && !stopping.aborted;) {",
+    after: "for (let closed = 2; closed > 0 && !stopping.aborted;) {",
+    reason: "Any number above 0 begins the first round.",
+  },
+  {
+    file: "src/migration/migrate.ts",
+    before: "await session.run(begin);",
+    after: "session.run(begin);",
+    reason: "A session sends its statements one after the other, in the order of the calls.",
   },
   {
     file: "src/migration/migrate.ts",
