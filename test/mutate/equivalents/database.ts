@@ -64,6 +64,12 @@ export const inDatabase: Equivalent[] = [
     reason: "A batch_id is unique across tenants.",
   },
   {
+    file: "db/code/jobs/mint_chunk.sql",
+    before: "where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;",
+    after: "where true and b.batch_id = p_batch_id;",
+    reason: "A batch_id is unique across tenants.",
+  },
+  {
     file: "db/code/api/query.sql",
     before: "or (r.status = 'LOCKED' and r.lock_expires_at > v_now))",
     after: "or (r.status = 'LOCKED' and r.lock_expires_at >= v_now))",
