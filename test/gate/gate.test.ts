@@ -36,9 +36,9 @@ const handedBack: Answered = { ...done, http_status: null };
 function gateOver(
   answer: (call: Call, isAlone: boolean) => Promise<Answered>,
   hungAfterMs = 7_000,
-): { gate: Gate; asked: Asked[]; opened: () => number } {
+): { gate: Gate; asked: Asked[]; opened: () => number; closed: () => number } {
   const asked: Asked[] = [];
-  let count = 0;
+  let [count, closedCount] = [0, 0];
   const connect = () => {
     count += 1;
     const rows = async (_: string, parameters: readonly unknown[] = []) => {
@@ -48,9 +48,11 @@ function gateOver(
         one.calls.map(async (each, index) => ({ ordinal: index + 1, ...(await answer(each, one.isAlone)) })),
       );
     };
-    return { rows, end: async () => {} } as unknown as Database;
+    const end = async () => void (closedCount += 1);
+    return { rows, end } as unknown as Database;
   };
-  return { gate: createGate({ connect, log: createLog("silent"), hungAfterMs }), asked, opened: () => count };
+  const gate = createGate({ connect, log: createLog("silent"), hungAfterMs });
+  return { gate, asked, opened: () => count, closed: () => closedCount };
 }
 
 const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, Unavailable);
@@ -105,10 +107,10 @@ t.test("A query that never ends gets 503 at its deadline", async (t) => {
 });
 
 t.test("Hung connections are replaced, and calls succeed again", async (t) => {
-  const { gate, opened } = gateOver(async () => (opened() === 1 ? never() : done), 20);
+  const { gate, opened, closed } = gateOver(async () => (opened() === 1 ? never() : done), 20);
   await isUnavailable(t, gate.perform(7, call, soon(100)));
   t.match(await gate.perform(7, call, soon()), { status: 200 });
-  t.equal(opened(), 2);
+  t.strictSame([opened(), closed()], [2, 1]);
 });
 
 t.test("Calls that wait for a lock do not block the quick lane", async (t) => {

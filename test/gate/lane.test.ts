@@ -1,4 +1,5 @@
 // A lane: a fixed number of calls run, a limited number wait in order, and none starts after its deadline.
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { beforeDeadline } from "../../src/common/deadline.ts";
 import { Unavailable } from "../../src/common/unavailable.ts";
@@ -71,6 +72,7 @@ t.test("The load of a lane is what runs and what waits in it, at every moment", 
   t.strictSame(lane.load(), load(1, 0));
   // Its deadline passes while it runs: it left the queue long ago.
   await t.rejects(next, Unavailable);
+  await sleep(5);
   t.strictSame(lane.load(), load(1, 0));
   second.resolve("second");
   await new Promise(setImmediate);

@@ -1,6 +1,8 @@
 // Webhooks reach public addresses only, in whatever spelling the address comes. The spellings are in
 // address-spellings.ts.
+import { Resolver } from "node:dns/promises";
 import { createServer, isIP, type AddressInfo } from "node:net";
+import { mock } from "node:test";
 import t, { type Test } from "tap";
 import {
   createAddressRule,
@@ -175,6 +177,20 @@ t.test("the addresses of both DNS answers count; a failed answer matters only if
 
 t.test("localhost, with or without the dot at its end, is found without a name server", async (t) => {
   for (const name of ["localhost", "localhost."]) t.ok((await resolveHost(name)).includes("127.0.0.1"), name);
+});
+
+t.test("a name that the hosts file lacks is asked for without its last dot, for IPv4 and IPv6", async (t) => {
+  const asked: string[] = [];
+  // In place of a name server.
+  const answer = (addresses: string[]) => async (name: string) => {
+    asked.push(name);
+    return addresses;
+  };
+  mock.method(Resolver.prototype, "resolve4", answer(["1.1.1.1"]));
+  mock.method(Resolver.prototype, "resolve6", answer(["2606:4700::1"]));
+  t.teardown(() => mock.restoreAll());
+  t.strictSame(await resolveHost("receiver.test."), ["1.1.1.1", "2606:4700::1"]);
+  t.strictSame(asked, ["receiver.test", "receiver.test"]);
 });
 
 t.test("a lookup returns the addresses of a name in the form that was asked for", async (t) => {

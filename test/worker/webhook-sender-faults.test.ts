@@ -1,4 +1,5 @@
 // Receivers that break HTTP, stall or send too much: each one ends as an outcome, in time and with bounded memory.
+import { getEventListeners } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { mock } from "node:test";
 import t, { type Test } from "tap";
@@ -147,6 +148,9 @@ t.test("a connection that breaks anywhere in the exchange results in no status",
 
 t.test("an exchange cut off by a stop has an unknown outcome", async (t) => {
   const cut = new AbortController();
+  const answering = await startBare(t, (socket) => void socket.end("HTTP/1.1 204 No Content\r\n\r\n"));
+  t.match(await send({ id: "evt_1", url: answering, body, secrets: [secret] }, cut.signal), { httpStatus: 204 });
+  t.strictSame(getEventListeners(cut.signal, "abort"), [], "an exchange that is over no longer listens");
   const url = await startBare(t, (socket) => void socket.once("data", () => cut.abort()));
   t.equal(await send({ id: "evt_1", url, body, secrets: [secret] }, cut.signal), null);
 });

@@ -61,6 +61,7 @@ t.test("the status of the response is the outcome", async (t) => {
     ["200", status(200), { httpStatus: 200, error: null, retryAfterSeconds: null }],
     ["204", take, { httpStatus: 204, error: null }],
     ["200 with Retry-After", status(200, { "retry-after": "60" }), { httpStatus: 200, retryAfterSeconds: null }],
+    ["300 with Retry-After", status(300, { "retry-after": "60" }), { httpStatus: 300, retryAfterSeconds: 60 }],
     ["301 to a private address", redirect(301), { httpStatus: 301, error: null }],
     [
       "302 to an allowed address",

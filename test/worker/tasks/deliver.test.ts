@@ -76,6 +76,7 @@ t.test("anything but a 2xx is tried again after 4 to 6 seconds", async (t) => {
     startDeliverer(fixture, fixture.worker, { timeoutMs: 200 }),
   ];
   const answers: [string, typeof take][] = [
+    ["HTTP 300", status(300)],
     ["HTTP 301", status(301, { location: "http://10.0.0.1/" })],
     ["HTTP 404", status(404)],
     ["HTTP 500", status(500)],
