@@ -2,25 +2,29 @@
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
+import { createCloser } from "../../../src/worker/tasks/close.ts";
 import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
 import { listStatements } from "../../support/business-days.ts";
 import { startService } from "../../support/service.ts";
 import { startStatementFixture } from "../../support/statement-fixture.ts";
+import { createStubLog } from "../../support/stub.ts";
 import { openWorker } from "../../support/subscribers.ts";
 
 // Counts the statements of a worker by function. A hot loop ends with an error.
 function countCalls(database: Database) {
   const calls: Record<string, number> = {};
+  const drawn: unknown[] = [];
   const counting: Pick<Database, "rows" | "end"> = {
     end: () => Promise.resolve(),
     async rows<T>(text: string, params?: readonly unknown[]) {
       const name = /jobs\.(\w+)/.exec(text)![1]!;
       calls[name] = (calls[name] ?? 0) + 1;
+      if (name === "list_due_statements") drawn.push(params![0]);
       if (calls[name] > 50) throw new Error(`${name} is called again and again`);
       return database.rows<T>(text, params);
     },
   };
-  return { counting, calls };
+  return { counting, calls, drawn };
 }
 
 t.test("a statement that fails is tried once, rests, and delays no other", async (t) => {
@@ -36,7 +40,7 @@ t.test("a statement that fails is tried once, rests, and delays no other", async
      where distributor_id = (select party_id from core.party where external_id = '${parties[0]!}')`,
   );
 
-  const { counting, calls } = countCalls(books.worker);
+  const { counting, calls, drawn } = countCalls(books.worker);
   const closer = books.closerOn(counting);
   await closer.finishStatements();
   const ready = async () => (await listStatements(service)).filter(({ is_ready }) => is_ready);
@@ -52,6 +56,34 @@ t.test("a statement that fails is tried once, rests, and delays no other", async
   for (let times = 0; times < 5; times += 1) await closer.finishStatements();
   t.equal(books.errors.length, 1);
   t.equal(calls["summarize_statement"], 3, "it rests");
+  t.equal(drawn.at(-1), 9, "one more than usual, because one rests");
+});
+
+t.test("a statement in work is not drawn again; if a stop interrupts it, that is no failure", async (t) => {
+  const { service, books, parties, end } = await startStatementFixture(t, 1);
+  await end(parties[0]!);
+  await books.closer.closeDays();
+  const stop = new AbortController();
+  const drawn: unknown[] = [];
+  const stopped: Pick<Database, "rows" | "end"> = {
+    end: () => Promise.resolve(),
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      if (text.includes("list_due_statements")) drawn.push(params![0]);
+      if (text.includes("summarize_statement")) {
+        if (drawn.length < 3) await closer.finishStatements();
+        stop.abort();
+      }
+      return books.worker.rows<T>(text, params);
+    },
+  };
+  const { logger, log } = createStubLog();
+  const closer = createCloser({ sequencer: stopped, statements: stopped, log: logger, stopping: stop.signal });
+  await closer.finishStatements();
+  t.strictSame(drawn, [8, 9], "as many more as are in work");
+  t.strictSame(log, []);
+  t.match(await listStatements(service), [{ is_ready: false }]);
+  await books.closer.finishStatements();
+  t.match(await listStatements(service), [{ is_ready: true }]);
 });
 
 t.test("a sequencer that does not get the lock takes one step and leaves", async (t) => {

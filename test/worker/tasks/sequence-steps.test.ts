@@ -3,6 +3,7 @@
 import t, { type Test } from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
+import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { pullEvents } from "../../support/pull-events.ts";
 import { untilBlocked } from "../../support/race.ts";
@@ -121,6 +122,15 @@ t.test("a number that another session is sequencing without the lock does not be
   await untilBlocked(service, 1);
   await first.run("commit");
   await refused;
+});
+
+t.test("a stopping sequencer takes no further step, although events are left", async (t) => {
+  const worker = openWorker(t);
+  const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1_100);
+  await step(worker, 1_000);
+  await service.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
+  t.equal(await createSequencer({ database: worker, stopping: AbortSignal.abort() }).sequence(), 1_000);
+  t.equal(await createSequencer({ database: worker, stopping: new AbortController().signal }).sequence(), 100);
 });
 
 t.test("a step in a transaction that has written is refused: it could not tell which events are late", async (t) => {
