@@ -2,7 +2,7 @@
 // tables were empty, and before they are analyzed.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
-import { readCounts, stopAutovacuum } from "../support/count-reads.ts";
+import { countReads, readCounts, stopAutovacuum } from "../support/count-reads.ts";
 import { newRequestId } from "../support/service.ts";
 import { startOwners } from "../support/webhook-owners.ts";
 
@@ -17,7 +17,7 @@ const calls: [string, object, number][] = [
   ["test_webhook", { event_type: "coupon.voided" }, 30],
 ];
 
-t.test("get_webhook, replay_events and test_webhook read few rows of large tables", async (t) => {
+t.test("get_webhook, replay_events, test_webhook and list_due_webhooks read few rows of large tables", async (t) => {
   const fixture = await startOwners(t);
   const { service } = fixture;
   const dba = openSession(service.address, { name: "coupon test dba" });
@@ -57,6 +57,13 @@ t.test("get_webhook, replay_events and test_webhook read few rows of large table
      where t.external_id = 'ten_b' and p.external_id like 'pty_s%'`,
   );
   await fixture.sequence();
+  // Thousands of deliveries wait for a later attempt.
+  await service.owner.rows("update core.delivery set next_attempt_at = clock_timestamp() + interval '1 hour'");
+  const worker = countReads(openSession(service.address, { name: "coupon test worker", role: "coupon_worker" }));
+  t.teardown(worker.end);
+  t.equal((await worker.rows("select from jobs.list_due_webhooks(32)")).length, 0);
+  const { "jobs.list_due_webhooks": due } = worker.takeRows();
+  t.ok(due! < 20, `list_due_webhooks: ${due} rows, at most 20`);
   await service.owner.rows("delete from core.delivery");
   for (const call of calls) {
     const [rows, most] = [await countRows(call), call[2]];

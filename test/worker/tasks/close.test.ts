@@ -3,7 +3,8 @@
 import t from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
-import { listStatements, startWorker } from "../../support/business-days.ts";
+import { daySeconds, listStatements, noonOffset, setZone, startWorker, zoneOf } from "../../support/business-days.ts";
+import { dateOf, nowSeconds } from "../../support/midnights.ts";
 import { checkStatements, startStatementFixture, type StatementFixture } from "../../support/statement-fixture.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 
@@ -170,4 +171,38 @@ t.test("posting entries and closing days never overlap", async (t) => {
   await fixture.end(parties[1]!);
   await books.close();
   await checkStatements(t, fixture);
+});
+
+t.test("of several days that are over or wait for their files, the earliest come first", async (t) => {
+  const { service, books, parties, end } = await startStatementFixture(t, 3);
+  const [early, ...others] = parties as [string, string, string];
+  const offset = noonOffset();
+  const [day, next] = [0, 1].map((days) => dateOf(nowSeconds() + offset + days * daySeconds));
+  const closeDays = async (limit: number) => {
+    await books.sequence();
+    const [row] = await books.worker.rows<{ closed: number }>("select jobs.close_days($1) as closed", [limit]);
+    return row!.closed;
+  };
+  await end(early);
+  t.equal(await closeDays(2), 1);
+  await books.closer.finishStatements();
+  // Now the other two are one day behind.
+  await setZone(service, early, zoneOf(offset + 2 * daySeconds));
+  for (const other of others) await end(other);
+  const listDays = async () => (await listStatements(service)).map(({ distributor, date }) => [distributor, date]);
+  t.equal(await closeDays(2), 2, "at most as many as asked for");
+  t.strictSame(
+    await listDays(),
+    [early, ...others].map((party) => [party, day]),
+  );
+  t.equal(await closeDays(2), 1);
+  t.strictSame((await listDays()).at(-1), [early, next]);
+
+  const listDue = async (limit: number) => {
+    const list = "select business_date::text as date from jobs.list_due_statements($1)";
+    return (await books.worker.rows<{ date: string }>(list, [limit])).map(({ date }) => date);
+  };
+  t.strictSame(await listDue(2), [day, day]);
+  t.strictSame(await listDue(9), [day, day, next]);
+  await books.close();
 });

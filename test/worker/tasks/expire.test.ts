@@ -54,6 +54,20 @@ t.test("a step is one transaction of at most the given number of rows; the last 
   t.strictSame(steps, [100, 100, 50, 0]);
 });
 
+t.test("the batch that ended first expires first", async (t) => {
+  const { worker, make, end, countCoupons } = fixture;
+  const [later, earlier] = [await make("tpl_live", 3), await make("tpl_live", 3)];
+  await end(later, "clock_timestamp() - interval '1 hour'");
+  await end(earlier, "clock_timestamp() - interval '2 hours'");
+  for (const counts of [
+    [{ "EXPIRED 1": 3 }, { "ISSUED 0": 3 }],
+    [{ "EXPIRED 1": 3 }, { "EXPIRED 1": 3 }],
+  ]) {
+    await worker.rows("select jobs.expire_coupons(100)");
+    t.strictSame([await countCoupons(earlier), await countCoupons(later)], counts);
+  }
+});
+
 t.test("a lapsed lock returns its coupon or lets it expire, and the redemption is LAPSED", async (t) => {
   const { service, expire, make, lock, end, endLock, countCoupons } = fixture;
   const [live, ended] = [await make("tpl_live", 3), await make("tpl_live", 3)];

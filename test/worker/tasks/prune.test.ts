@@ -1,6 +1,7 @@
 // Retention: rows are deleted when their days are over, in steps, and not earlier.
 import t, { type Test } from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Session } from "../../../src/database/types.ts";
 import { createOldRowPruner } from "../../../src/worker/tasks/prune.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { makeStock, openTill } from "../../support/writers.ts";
@@ -9,7 +10,9 @@ const retention = { requestRetentionDays: 90, deliveryLogRetentionDays: 30, feed
 
 async function open(t: Test) {
   const service = await startService(t);
-  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+  // A prune must not wait for a row that a test holds: with this timeout it fails, and the test with it.
+  const options = { name: "coupon test worker", role: "coupon_worker", max: 1, lockTimeoutMs: 1_500 };
+  const worker = connect(service.address, options);
   const psql = openSession(service.address, { name: "psql" });
   await psql.run("set session_replication_role = replica");
   t.teardown(() => Promise.all([worker.end(), psql.end()]));
@@ -28,6 +31,19 @@ async function fillFeed(service: Running, count: number, perPage = 2): Promise<v
   await till.use(once, false);
   await till.session.end();
   for (let step = 0; step <= count; step += 1) await service.owner.rows("select jobs.sequence_events($1)", [perPage]);
+}
+
+// Rows in every table that is pruned, all two days old.
+async function fillOldRows(service: Running, psql: Session): Promise<void> {
+  await fillFeed(service, 3);
+  await psql.run(`
+    update core.feed_page set sequenced_at = now() - interval '2 days';
+    update core.request set recorded_at = now() - interval '2 days';
+    update core.nonce set seen_at = now() - interval '2 days';
+    insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
+    values (1, 1, gen_random_uuid(), 1, 1, now() - interval '2 days');
+    insert into core.lock_cancellation (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
+    values (1, 0, gen_random_uuid(), 'late', now() - interval '2 days')`);
 }
 
 t.test("request records and the delivery log are deleted after their retention", async (t) => {
@@ -96,17 +112,7 @@ t.test("pages are deleted from the front of a feed; an older cursor continues at
 
 t.test("the prune functions refuse less than one day, and then delete nothing", async (t) => {
   const { service, worker, psql } = await open(t);
-  await fillFeed(service, 3);
-  await psql.rows("update core.feed_page set sequenced_at = now() - interval '2 days'");
-  await psql.rows("update core.request set recorded_at = now() - interval '2 days'");
-  await psql.rows(
-    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
-     values (1, 1, gen_random_uuid(), 1, 1, now() - interval '2 days')`,
-  );
-  await psql.rows(
-    `insert into core.lock_cancellation (tenant_id, caller_id, coupon_id, lock_request_id, recorded_at)
-     values (1, 0, gen_random_uuid(), 'late', now() - interval '2 days')`,
-  );
+  await fillOldRows(service, psql);
   const functions: Record<string, string> = {
     prune_requests: "request",
     prune_cancellations: "lock_cancellation",
@@ -124,5 +130,23 @@ t.test("the prune functions refuse less than one day, and then delete nothing", 
     t.equal(Number(await count()), before);
     const [row] = await worker.rows<{ removed: number }>(`select jobs.${name}(1, 100) as removed`);
     t.equal(row!.removed, before, "one day is accepted");
+  }
+});
+
+t.test("a row that another session holds is left for the next time, and delays no other", async (t) => {
+  const { service, worker, psql } = await open(t);
+  await fillOldRows(service, psql);
+  for (const [table, call] of [
+    ["request", "jobs.prune_requests(1, 100)"],
+    ["lock_cancellation", "jobs.prune_cancellations(1, 100)"],
+    ["delivery_attempt", "jobs.prune_attempts(1, 100)"],
+    ["nonce", "jobs.prune_nonces(100)"],
+  ] as const) {
+    const prune = async () => (await worker.rows<{ removed: number }>(`select ${call} as removed`))[0]!.removed;
+    const before = (await list(service, `select 1 as it from core.${table}`)).length;
+    await psql.run(`begin; select from core.${table} limit 1 for update`);
+    t.equal(await prune(), before - 1, table);
+    await psql.run("rollback");
+    t.equal(await prune(), 1, table);
   }
 });
