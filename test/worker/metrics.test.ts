@@ -39,6 +39,7 @@ t.test("While nothing waits, the worker's metrics are 0, also beside a live lock
     "coupon_statements_waiting",
     "coupon_statement_lag_seconds",
     "coupon_lock_lag_seconds",
+    ...["taken", "failed", "parked", "gone"].map((outcome) => `coupon_webhook_attempts_total{outcome="${outcome}"}`),
   ])
     t.equal(seen[metric], 0, metric);
 });

@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import t from "tap";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
-import { createDeliverer, type Subscriber } from "../../../src/worker/tasks/deliver.ts";
+import { createDeliverer, maxSubscribersAtOnce, type Subscriber } from "../../../src/worker/tasks/deliver.ts";
 import { passWhileWaiting } from "../../support/race.ts";
-import { hang, startReceiver, status } from "../../support/receiver.ts";
+import { hang, startReceiver, status, take } from "../../support/receiver.ts";
 import {
   findSubscriber,
   listDeliveries,
@@ -138,6 +138,23 @@ t.test("subscribers served longest ago come first", async (t) => {
     await deliverer.deliver(ids[1]!);
     await deliverer.deliver(ids[2]!);
   }
+});
+
+t.test("a worker asks for as many subscribers as it has free places", async (t) => {
+  const receiver = await startReceiver(t);
+  const fixture = await subscribe(t, [receiver.url]);
+  const asked: unknown[] = [];
+  const deliverer = startDeliverer(fixture, {
+    ...fixture.worker,
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      if (text.includes("list_due_webhooks")) asked.push(params![0]);
+      return fixture.worker.rows<T>(text, params);
+    },
+  });
+  receiver.answer = (response, received) => void deliverer.listDue().then(() => take(response, received));
+  await fixture.happen("pty_s1", 1);
+  await deliverer.drain();
+  t.strictSame(asked, [maxSubscribersAtOnce, maxSubscribersAtOnce - 1, maxSubscribersAtOnce]);
 });
 
 t.test("a stopping worker starts no request, cuts off hanging ones, and releases the lease", async (t) => {
