@@ -82,7 +82,7 @@ export const longRunGuards: Sabotage[] = [
   {
     name: "twin codes within a chunk collide",
     edits: [edit("db/code/rules/batch/find_collisions.sql", "h.occurrence > 1\n     or exists", "exists")],
-    tests: ["test/worker/tasks/mint.test.ts"],
+    tests: ["test/worker/tasks/mint-collisions.test.ts"],
   },
   {
     name: "a batch create is compared with both batches that it names",

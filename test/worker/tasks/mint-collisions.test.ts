@@ -1,0 +1,63 @@
+// Codes that collide with another code of the tenant, in the same chunk or before, are replaced.
+import t from "tap";
+import { exportCodes } from "../../../src/commands/codes.ts";
+import { batchKey, lookupHash, makeCode } from "../../../src/crypto/coupon-code.ts";
+import type { Database } from "../../../src/database/types.ts";
+import { checkComplete, claimBatch, find, mintChunk, openWorker, startMinter, submit } from "../../support/minting.ts";
+import { startService } from "../../support/service.ts";
+import { openWorkerSession } from "../../support/worker-session.ts";
+
+t.test("a code that another coupon of the tenant has is replaced", async (t) => {
+  const service = await startService(t);
+  const { keys } = service;
+  const [taken, id] = [await submit(service, 1), await submit(service, 5)];
+  const { batch_id, salt, key_version } = await find(service, id);
+  const key = batchKey(keys, key_version, salt);
+  const third = makeCode(keys, key_version, key, 3);
+  const worker = openWorker(t, service);
+  const other = await find(service, taken);
+  const { holder } = (await claimBatch(service, worker, await openWorkerSession(t, service.address), other))!;
+  await mintChunk(worker, other, holder, 1, [lookupHash(keys, third)]);
+  await service.mint();
+  await checkComplete(t, service, id, 5);
+  const drawn = await service.owner.rows(
+    "select number, code_attempt from core.coupon where batch_id = $1 and code_attempt > 0",
+    [batch_id],
+  );
+  t.strictSame(
+    drawn.map((row) => ({ ...row })),
+    [{ number: 3, code_attempt: 1 }],
+  );
+  const codes = (await Array.fromAsync(exportCodes(service.admin, keys, id, true))).flat().map(({ code }) => code);
+  t.equal(codes[2], makeCode(keys, key_version, key, 3, 1));
+  t.equal(new Set([...codes, third]).size, 6);
+});
+
+t.test("twin codes within a chunk are replaced too, and the batch is completed", async (t) => {
+  const service = await startService(t);
+  const id = await submit(service, 5);
+  const worker = openWorker(t, service);
+  let chunks = 0;
+  const withTwins: Database = {
+    ...worker,
+    async rows<T>(text: string, params: readonly unknown[] = []) {
+      if (!text.includes("mint_chunk")) return worker.rows<T>(text, params);
+      chunks += 1;
+      if (chunks === 10) throw new Error("the same chunk comes again and again");
+      if (chunks > 1) return worker.rows<T>(text, params);
+      const [first, , third, , fifth] = (params[4] as string).slice(1, -1).split(",");
+      return worker.rows<T>(text, params.with(4, `{${[first, first, third, first, fifth]}}`));
+    },
+  };
+  await (await startMinter(t, service, { database: withTwins })).mint(await find(service, id));
+  await checkComplete(t, service, id, 5);
+  t.equal(chunks, 2);
+  const attempts = await service.owner.rows<{ code_attempt: number }>(
+    "select code_attempt from core.coupon where batch_id = (select batch_id from core.batch) order by number",
+  );
+  t.strictSame(
+    attempts.map(({ code_attempt }) => code_attempt),
+    [0, 1, 0, 1, 0],
+    "the first of the twins keeps its code",
+  );
+});
