@@ -1,6 +1,7 @@
 // Connections that went silent are recognized within a time that is fixed by design, and late answers alone prove
 // nothing. A proxy swallows what passes, without a reset.
 import { setTimeout as sleep } from "node:timers/promises";
+import { mock } from "node:test";
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { heartbeatLimits, silentWithinMs, startHeartbeat } from "../../src/database/heartbeat.ts";
@@ -43,6 +44,49 @@ t.test("the limits add up to less than the promises that rest on them", async (t
   t.ok(silentWithinMs <= 3_000, "calls are served again within 5 s: 2 s remain to connect and to run the first call");
   t.ok(idleTimeoutMs >= silentWithinMs + 5_000, "a worker stops long before the server frees its lock");
   t.ok(idleTimeoutMs <= 10_000, "others take over within 15 s after a machine vanished");
+});
+
+t.test("a session is asked once in each pause, and a stop does not wait for the pause", async (t) => {
+  const other = openSession(test.address, { name: "coupon test" });
+  t.teardown(async () => {
+    mock.timers.reset();
+    await other.end();
+  });
+  await other.rows("select");
+  let asked = 0;
+  const begun = Promise.withResolvers<void>();
+  const heartbeat = startHeartbeat({
+    open() {
+      const session = openSession(test.address, { name: "coupon test heartbeat" });
+      const rows = async <T>(text: string) => session.rows<T>(text).finally(() => (asked += 1));
+      return { ...session, rows };
+    },
+    begin: (session) => session.rows("select"),
+    onBegin() {
+      // From here on, time passes only in ticks.
+      mock.timers.enable({ apis: ["setTimeout"] });
+      begun.resolve();
+    },
+    onSilent() {},
+  });
+  await begun.promise;
+  const tickAfterAWhile = async (ms: number) => {
+    // Long enough for more questions.
+    for (let times = 0; times < 20; times += 1) await other.rows("select");
+    mock.timers.tick(ms);
+  };
+  for (const questions of [1, 2, 3]) {
+    await waitUntil(`question ${questions}`, () => asked >= questions);
+    await tickAfterAWhile(everyMs - 1);
+    await tickAfterAWhile(0);
+    t.equal(asked, questions);
+    mock.timers.tick(1);
+  }
+  await waitUntil("the last question", () => asked >= 4);
+  await tickAfterAWhile(0);
+  let isStopped = false;
+  void heartbeat.stop().then(() => (isStopped = true));
+  await waitUntil("the stop", () => isStopped, { withinMs: 10_000 });
 });
 
 t.test("a silent session is replaced once a newer one answers; then all connections count as silent", async (t) => {
