@@ -88,9 +88,15 @@ t.test("examples follow the call as it was typed", async (t) => {
   const { command } = chooseCommand(coupon, ["codes"]);
   t.match(formatHelp("npm run -s codes", command), "\nExamples:\n  npm run -s codes -- bat_… > codes.csv\n");
   t.match(formatHelp("coupon codes", command), "\nExamples:\n  coupon codes bat_… > codes.csv\n");
-  const start = chooseCommand(coupon, ["start"]).command;
-  t.match(formatHelp("npm start", start), "\nExamples:\n  npm start\n  PORT=9000 DATA_DIR=/srv/coupon npm start\n");
-  t.match(formatHelp("coupon start", start), "\n  PORT=9000 DATA_DIR=/srv/coupon coupon start\n");
+  for (const [name, settings] of [
+    ["start", "PORT=9000 DATA_DIR=/srv/coupon"],
+    ["serve", "PORT=8081 METRICS_PORT=9091"],
+    ["work", "WEBHOOK_ALLOW=10.0.0.0/8"],
+  ] as const) {
+    const program = chooseCommand(coupon, [name]).command;
+    for (const call of [`npm run ${name}`, `coupon ${name}`])
+      t.match(formatHelp(call, program), `\nExamples:\n  ${call}\n  ${settings} ${call}\n`);
+  }
   for (const [name, { examples = [] }] of listLeaves(coupon))
     for (const example of examples) t.notMatch(example, /\b(npm|coupon) /, name);
 });
