@@ -16,6 +16,7 @@ import { sendBytes, sendPlain } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { createStubLog } from "../support/stub.ts";
 import { waitFor } from "../support/wait-until.ts";
 
 const log = createLog("silent");
@@ -26,10 +27,11 @@ async function serveBeside(
   service: Pick<Running, "address" | "keys">,
   metrics: Metrics,
   limits = defaultLimits,
+  logger = log,
 ) {
-  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, log);
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
   const { address, keys } = service;
-  const { url, stop } = await serve({ address, keys, limits, listening, log, metrics });
+  const { url, stop } = await serve({ address, keys, limits, listening, log: logger, metrics });
   t.teardown(stop);
   return { url, as: (accessKey: string) => createClient({ url, accessKey, secret: secretOf(accessKey) }) };
 }
@@ -39,7 +41,9 @@ t.test(
   async (t) => {
     const service = await startService(t);
     const metrics = await openMetrics(t);
-    const { url, as } = await serveBeside(t, service, metrics, { ...defaultLimits, unknownCodesPerMinute: 1 });
+    const { logger, log: lines } = createStubLog();
+    const limits = { ...defaultLimits, unknownCodesPerMinute: 1 };
+    const { url, as } = await serveBeside(t, service, metrics, limits, logger);
     const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 3);
     const redeem = (coupon: string) =>
       as("ak_a").post("/v1/coupons/redeem", { request_id: newRequestId(), coupon, merchant });
@@ -65,6 +69,16 @@ t.test(
       coupon_http_open_requests: 0,
       coupon_calls_waiting: 0,
     });
+    const durations = lines
+      .filter(({ operation }) => operation === "redeem")
+      .map((line) => Number(line["duration_ms"]));
+    const summedMs = seen.get('coupon_http_request_duration_seconds_sum{operation="redeem"}')! * 1_000;
+    t.equal(durations.length, 6);
+    // The log has two decimals of each.
+    t.ok(
+      Math.abs(durations.reduce((sum, each) => sum + each) - summedMs) < 6 * 0.006,
+      "the log has the same durations",
+    );
     t.ok(seen.get("coupon_group_size_calls_sum")! >= 6 && seen.get("coupon_group_size_calls_count")! >= 5);
     t.ok(seen.get("coupon_http_connections")! >= 0);
     t.ok(seen.get("process_resident_memory_bytes")! > 0, "the process's own metrics are there too");

@@ -52,6 +52,18 @@ t.test("The page loads only files of this service, and has no inline script or s
   const files = loaded.filter((target) => target !== "data:,");
   t.strictSame(files, ["docs/swagger-ui.css", "docs/page.css", "docs/swagger-ui-bundle.js", "docs/page.js"]);
   t.notMatch(text, /<style|style=|<script(?![^>]* src=)| on\w+=/);
+  t.strictSame(
+    createReference({ routes: [], events: [] }).map(({ path: at, operation }) => [at.slice(1), operation]),
+    [
+      ["openapi/a.json", "openapi_a"],
+      ["openapi/b.json", "openapi_b"],
+      ...["docs", "docs/page.js", "docs/page.css", "docs/swagger-ui-bundle.js", "docs/swagger-ui.css"].map((at) => [
+        at,
+        "docs",
+      ]),
+    ],
+    "the names in the log and in the metrics",
+  );
   for (const target of files) {
     const file = await get(`/${target}`);
     const type = target.endsWith(".js") ? "text/javascript" : "text/css";
@@ -73,8 +85,12 @@ t.test("Every error code has an anchor on the page, with its status and meaning"
 t.test("Without swagger-ui-dist the page is a 404 that says so, and the documents are still there", async (t) => {
   const pages = createReference({ routes: [], events: [] }, null);
   t.strictSame(
-    pages.map(({ path: at }) => at),
-    ["/openapi/a.json", "/openapi/b.json", "/docs"],
+    pages.map(({ path: at, operation }) => [at, operation]),
+    [
+      ["/openapi/a.json", "openapi_a"],
+      ["/openapi/b.json", "openapi_b"],
+      ["/docs", "docs"],
+    ],
   );
   try {
     await pages[2]!.respond({} as never);

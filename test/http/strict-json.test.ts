@@ -37,6 +37,8 @@ t.test("Everything else is refused, and the refusal repeats nothing of it", asyn
     new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
     new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]),
     '{"a":1,"a":2}',
+    '{"a":[1],"a":2}',
+    '{"a":{},"a":2}',
     '{"a":1,"\\u0061":2}',
     '{"a":1, "b":[{"c":1,"d":{},"c" \n : 2}]}',
     '{"a":1,"b":"x","a"                                        :1}',
