@@ -23,6 +23,8 @@ import { withAdminDatabase } from "./admin-database.ts";
 import { exportCodes } from "./codes.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
+const mintedWithinMs = 60_000;
+
 // A caller, and the last answer that it got.
 type Actor = { client: Client; reply: ReplyInfo | null };
 // The data of the demo in one variant.
@@ -149,7 +151,7 @@ async function readCodes(config: Config, batch: string): Promise<Codes> {
 async function waitUntilMinted({ client }: Actor, batch: string): Promise<void> {
   const answer = await withProgress(async (progress) => {
     progress.show("waiting for the mint");
-    for (const end = Date.now() + 60_000; Date.now() < end; await sleep(200)) {
+    for (const end = Date.now() + mintedWithinMs; Date.now() < end; await sleep(200)) {
       const answer = await client.getBatch({ batch });
       if (answer.batch.status !== "PENDING") return answer;
     }

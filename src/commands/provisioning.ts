@@ -148,9 +148,9 @@ function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, fi
 
 function isTimeZone(value: string): boolean {
   // Intl accepts "+02:00", but that is an offset, not a zone: it has no daylight saving time.
-  if (!/^[A-Za-z][A-Za-z0-9_+\-/]*$/.test(value)) return false;
+  if (!/^[A-Za-z]/.test(value)) return false;
   try {
-    new Intl.DateTimeFormat("en", { timeZone: value });
+    new Intl.DateTimeFormat(undefined, { timeZone: value });
     return true;
   } catch {
     return false;

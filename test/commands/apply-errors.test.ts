@@ -57,6 +57,7 @@ t.test("every wrong field is reported with its path, and nothing is stored", asy
     ],
   ];
   for (const [name, more, expected] of cases) t.strictSame(await issuesOf(service, acme(more)), expected, name);
+  t.strictSame(await issuesOf(service, []), ["(body): must be an object"]);
   t.equal(await stored(service.owner), before);
 });
 

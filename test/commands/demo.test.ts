@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { demoFile, loadDemoTenants } from "../../src/commands/demo-tenants.ts";
+import { demoFile, loadDemoTenants, readDemoSecrets } from "../../src/commands/demo-tenants.ts";
 import { findFreePort, listenOnLoopback } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram } from "../support/program.ts";
 import { startService } from "../support/service.ts";
@@ -150,4 +150,6 @@ t.test("demo without a service, or without its secrets, says what to start", asy
     ],
   ] as const)
     t.strictSame(await runDemo(t, env), { code: 1, stdout: "", stderr: `${message}\n` });
+  const damaged = t.testdir({ "demo.json": '{"ak_demo_a":' });
+  await t.rejects(readDemoSecrets(damaged), SyntaxError, "a damaged file is no missing file: nothing replaces it");
 });

@@ -5,7 +5,7 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import t from "tap";
 import { chooseCommand, UsageError, type Command } from "../../src/common/command.ts";
-import { formatHelp } from "../../src/common/help.ts";
+import { formatHelp, formatUsage } from "../../src/common/help.ts";
 import { loadCoupon } from "../../src/coupon.ts";
 import { root } from "../support/copy.ts";
 import { exitCodeOf, spawnProgram, type Result } from "../support/program.ts";
@@ -101,8 +101,20 @@ t.test("examples follow the call as it was typed", async (t) => {
     for (const example of examples) t.notMatch(example, /\b(npm|coupon) /, name);
 });
 
-t.test("the help of coupon names each command with its first sentence", async (t) => {
+t.test("the usage of each command has its flags, and says what kind of value each takes", async (t) => {
+  for (const [name, command] of listLeaves(coupon)) {
+    const shown =
+      formatUsage(`coupon ${name}`, command).match(/--[a-z-]+( (N|SECONDS|WHY|whsec_…)(?=\]|$| ))?/gm) ?? [];
+    const declared = Object.entries(command.flags).map(([flag, one]) =>
+      one.type === "switch" ? `--${flag}` : `--${flag} ${one.value}`,
+    );
+    t.strictSame([...new Set(shown)].sort(), declared.sort(), name);
+  }
+});
+
+t.test("the help of coupon names each command with its first sentence, and --version", async (t) => {
   const help = formatHelp("coupon", coupon).replace(/\n {10,}/g, " ");
+  t.match(help, /\n  -h, --help +prints this text\n  --version +prints the version\n/);
   for (const { name, about } of coupon.commands) {
     const sentence = about.slice(0, about.indexOf("."));
     t.match(help, new RegExp(`\n  ${name}( .*)?  ${sentence.replace(/[()]/g, "\\$&")}\n`), name);

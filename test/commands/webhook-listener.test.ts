@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import t, { type Test } from "tap";
 import { listen, startListener } from "../../src/commands/webhook-listener.ts";
+import { formatHelp } from "../../src/common/help.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { exitCodeOf, spawnProgram } from "../support/program.ts";
@@ -12,13 +13,14 @@ const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const older = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const body = '{"event_id":"evt_1","event_type":"coupon.voided","note":"\u001b[31m"}';
 
+const send = createSender({ mayConnect: createAddressRule(loopbackOnly), timeoutMs: 2_000 });
+
 async function start(t: Test, changes: Partial<Parameters<typeof startListener>[0]> = {}) {
   const printed: string[] = [];
   const print = (line: string) => void printed.push(line.replace(/^\S+Z /, ""));
   const usual = { port: 0, secrets: [secret, older], status: 204, lateSeconds: 0, isSilent: false, print };
   const listener = await startListener({ ...usual, ...changes });
   t.teardown(listener.stop);
-  const send = createSender({ mayConnect: createAddressRule(loopbackOnly), timeoutMs: 2_000 });
   const deliver = (secrets: string[], isTest = false) =>
     send({ id: "evt_1", url: listener.url, body, secrets, isTest });
   return { ...listener, printed, deliver };
@@ -79,6 +81,11 @@ t.test("listen is a program without a database: it says where it listens, and a 
   program.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()));
   await waitUntil("the line of listen", () => output.includes("\n"));
   t.equal(output, "listening on http://127.0.0.1:39917\n");
+  t.match(await send({ id: "evt_1", url: "http://127.0.0.1:39917", body: "x", secrets: [secret], isTest: false }), {
+    httpStatus: 204,
+  });
+  await waitUntil("the lines of a webhook", () => output.endsWith("\nx\n"));
+  t.match(output, /\n\S+Z evt_1: genuine, answer 204\nx\n$/);
   program.kill("SIGTERM");
   t.equal(await exitCodeOf(program), 0);
 });
@@ -107,6 +114,7 @@ t.test("listen refuses secrets, ports and statuses that make no sense", async (t
     t.equal(refusalOf("--secret", secret, `--old-secret=${wrong}`), wrongSecret, wrong);
   }
   for (const good of ["whsec_abc", "whsec_ab+/09=", "whsec_abc=="]) t.equal(refusalOf("--secret", good), null, good);
+  t.match(formatHelp("listen", listen), /--port N +the port \(3000\)\n/);
   const withSecret = (...args: string[]) => refusalOf("--secret", secret, ...args);
   t.strictSame([withSecret("--port", "65535"), withSecret("--port", "65536")], [null, "--port is at most 65535"]);
   for (const [status, refusal] of [

@@ -1,4 +1,5 @@
 // npm run webhooks -- test, and what status and the log say of failures.
+import type { ServerResponse } from "node:http";
 import t from "tap";
 import { chooseCommand } from "../../src/common/command.ts";
 import { webhooks } from "../../src/commands/webhooks.ts";
@@ -57,13 +58,21 @@ t.test("test sends a marked event, waits for its attempt, and changes nothing el
 });
 
 t.test("test fails with the reason if the receiver does, or if it cannot be sent", async (t) => {
-  const receiver = await startReceiver(t, status(503));
+  const receiver = await startReceiver(t);
   const fixture = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(fixture, fixture.worker);
-  const running = t.rejects(runTest(fixture, "pty_s1"), { message: /^evt_\w{26}: HTTP 503 after \d+ ms$/ });
-  await waitUntil("the test", async () => (await deliverer.listDue()).length > 0);
-  await deliverer.drain();
-  await running;
+  for (const [code, answer] of [
+    [503, status(503)],
+    [300, status(300)],
+    [99, (response: ServerResponse) => response.socket!.end("HTTP/1.1 099 Odd\r\ncontent-length: 0\r\n\r\n")],
+  ] as const) {
+    receiver.answer = answer;
+    const message = new RegExp(`^evt_\\w{26}: HTTP ${code} after \\d+ ms$`);
+    const running = t.rejects(runTest(fixture, "pty_s1"), { message });
+    await waitUntil("the test", async () => (await deliverer.listDue()).length > 0);
+    await deliverer.drain();
+    await running;
+  }
   const before = await readState(fixture.service.owner);
   await t.rejects(runTest(fixture, "pty_maker"), { message: `tenant ${tenant} has no party pty_maker with a webhook` });
   await t.rejects(runTest(fixture, "pty_s1", "coupon.minted"), { message: /^TYPE must be one of coupon.redeemed, / });

@@ -1,10 +1,12 @@
 // The server for Prometheus: what it answers, how often it asks the database, and what it shows if that fails.
+import { connect } from "node:net";
 import { Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Gauge } from "prom-client";
 import t, { type Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Source } from "../../src/common/metrics-server.ts";
-import { waitFor } from "../support/wait-until.ts";
+import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 async function start(t: Test) {
   const lines: { msg: string; level: number; err?: { message: string } }[] = [];
@@ -82,6 +84,17 @@ t.test("if the metrics cannot be read, the answer is 500 and the log says why", 
   const response = await fetch(metrics.url);
   t.strictSame([response.status, await response.text()], [500, ""]);
   t.match(lines, [{ level: 50, msg: "metrics failed", err: { message: "broken gauge" } }]);
+});
+
+t.test("of 51 connections, the last one is closed at once", async (t) => {
+  const { metrics } = await start(t);
+  const sockets = Array.from({ length: 51 }, () => connect(Number(new URL(metrics.url).port), "127.0.0.1"));
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()));
+  let closed = 0;
+  for (const socket of sockets) socket.on("error", () => {}).once("close", () => (closed += 1));
+  await waitUntil("a connection that is closed", () => closed > 0);
+  await sleep(100);
+  t.equal(closed, 1);
 });
 
 t.test("stop ends the server beside open connections; without a port there is none", async (t) => {

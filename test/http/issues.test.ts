@@ -26,7 +26,19 @@ t.test("Every problem of a request is listed: the query in its order, the idempo
 t.test("The name of an unknown field is shown if it looks like one, and not like a mistyped code", async (t) => {
   const { asA } = await startStub(t);
   const shown = ["a", "Z9_-", "a".repeat(15), "abcd_".repeat(8)];
-  const hidden = ["", "9a", "_a", "-a", "a b", "a.b", "grö", "a".repeat(16), "a1-".repeat(6), `${"abcd_".repeat(8)}e`];
+  const hidden = [
+    "",
+    "9a",
+    "_a",
+    "-a",
+    "a b",
+    "a.b",
+    "grö",
+    "a".repeat(16),
+    "A".repeat(16),
+    "a1-".repeat(6),
+    `${"abcd_".repeat(8)}e`,
+  ];
   const more = Object.fromEntries([...shown, ...hidden].map((name) => [name, 1]));
   const { json } = await asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], ...more });
   t.strictSame(
