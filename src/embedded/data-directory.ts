@@ -198,6 +198,6 @@ function findUser(name: string): Home["user"] {
 }
 
 function run(program: string, args: string[]): void {
-  const { status, stderr } = spawnSync(program, args, { encoding: "utf8" });
-  if (status !== 0) throw new EmbeddedError(`${program} failed: ${(stderr ?? "").trim()}`);
+  const { error, status, stderr } = spawnSync(program, args, { encoding: "utf8" });
+  if (status !== 0) throw new EmbeddedError(`${program} failed: ${error?.message ?? stderr.trim()}`);
 }

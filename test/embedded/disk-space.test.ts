@@ -31,6 +31,15 @@ t.test("a pause on a full disk ends when there is space, or when nobody waits an
   await waitForSpace(disk, longMs, () => true);
 });
 
+t.test("a pause on a disk with space has its length", async (t) => {
+  let looks = 0;
+  await waitForSpace(t.testdir({}), 50, () => {
+    looks += 1;
+    return looks === 10;
+  });
+  t.ok(looks <= 1, "the next look comes after its end");
+});
+
 t.test("a folder that is gone is no full disk", async (t) => {
   t.equal(hasSpace(path.join(t.testdir({}), "gone")), true);
 });

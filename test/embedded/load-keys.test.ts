@@ -6,11 +6,14 @@ import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { loadMasterKeys, loadOrMakeMasterKeys } from "../../src/embedded/load-keys.ts";
 
 const newFolder = (t: Test) => path.join(mkdtempSync(path.join(t.testdir(), "data-")), "new");
+const listOpenFiles = () => (existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd") : []);
 const configOf = (dataDir: string) => ({ masterKeyText: null, address: null, dataDir });
 
 t.test("the first start makes a key once, readable by its owner only", async (t) => {
   const config = configOf(newFolder(t));
+  const openFiles = listOpenFiles();
   const made = loadOrMakeMasterKeys(config);
+  t.strictSame(listOpenFiles(), openFiles, "no file stays open");
   const file = path.join(config.dataDir, "master.key");
   t.equal(statSync(file).mode & 0o777, 0o600);
   t.strictSame(readdirSync(config.dataDir), ["master.key"]);

@@ -1,12 +1,14 @@
 // The embedded server stops with the program that started it, however that program ends, and keeps its data.
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, lstatSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
+import { truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { connect } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
+import { computeSharedBuffers } from "../../src/embedded/server.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
 import { waitAtMost, waitFor } from "../support/wait-until.ts";
 
@@ -42,6 +44,14 @@ async function end({ child }: Holder, signal: NodeJS.Signals): Promise<number | 
   return waitFor("the end of the program", ended);
 }
 
+// The lock file of a server whose pid now belongs to another program of its user, so that PostgreSQL does not start.
+function makeLock(t: Test, { folder }: Holder): string {
+  const { uid, gid } = statSync(folder);
+  const other = spawn("sleep", ["300"], { uid, gid, stdio: "ignore" });
+  t.teardown(() => other.kill("SIGKILL"));
+  return `${other.pid}\n${folder}/data\n1\n5432\n\n\n\nready\n`;
+}
+
 async function ask(address: Address, text: string, params: unknown[] = []): Promise<unknown[]> {
   const database = connect(address, { name: "coupon test", max: 1 });
   try {
@@ -50,6 +60,14 @@ async function ask(address: Address, text: string, params: unknown[] = []): Prom
     await database.end();
   }
 }
+
+t.test("shared_buffers is a quarter of the memory, from 128 MB to 8 GB", async (t) => {
+  const mebibytes = [100, 512, 516, 1_023, 4_000, 32_764, 32_772, 1_000_000];
+  t.strictSame(
+    mebibytes.map((each) => computeSharedBuffers(each * 2 ** 20)),
+    ["128MB", "128MB", "129MB", "255MB", "1000MB", "8191MB", "8192MB", "8192MB"],
+  );
+});
 
 async function hasRareCheckpoints(t: Test, address: Address): Promise<void> {
   const settings =
@@ -60,10 +78,27 @@ async function hasRareCheckpoints(t: Test, address: Address): Promise<void> {
   ]);
 }
 
-t.test("one DATA_DIR survives stops and kills", async (t) => {
+function makeDataDir(t: Test): string {
   const dataDir = mkdtempSync(path.join(tmpdir(), "coupon-embedded-"));
   chmodSync(dataDir, 0o711);
   t.teardown(() => rmSync(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+async function putLogAside(t: Test, dataDir: string, folder: string): Promise<Holder> {
+  const log = path.join(folder, "server.log");
+  truncateSync(log, 10_000_000);
+  await end(await hold(dataDir), "SIGTERM");
+  t.notOk(existsSync(`${log}.1`));
+  truncateSync(log, 10_000_001);
+  const holder = await hold(dataDir);
+  t.equal(statSync(`${log}.1`, { throwIfNoEntry: false })?.size, 10_000_001);
+  t.ok(statSync(log).size < 1_000_000);
+  return holder;
+}
+
+t.test("one DATA_DIR survives stops and kills", async (t) => {
+  const dataDir = makeDataDir(t);
   const keepsData = async (t: Test, address: Address): Promise<void> => {
     t.strictSame(await ask(address, "select value from public.kept"), [{ value: 1 }], "the data is there");
   };
@@ -83,8 +118,11 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
     await t.throws(() => findAddress({ address: null, dataDir }), { message: /npm start/ });
   });
 
+  await t.test("a start puts a log of more than 10 MB aside, and keeps one", async (t) => {
+    holder = await putLogAside(t, dataDir, holder.folder);
+  });
+
   await t.test("kill -9 of the program: the server stops too, and the next start is quick", async (t) => {
-    holder = await hold(dataDir);
     await end(holder, "SIGKILL");
     const next = await waitFor("the next start", hold(dataDir), { withinMs: 30_000 });
     t.equal(inspectProcess(holder.postmaster), null);
@@ -92,8 +130,10 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
     await keepsData(t, holder.address);
   });
 
-  await t.test("kill -9 of the server: it is restarted", async (t) => {
+  await t.test("kill -9 of the server: it is restarted, also if its pid now belongs to another program", async (t) => {
+    const lock = makeLock(t, holder);
     process.kill(holder.postmaster, "SIGKILL");
+    writeFileSync(path.join(holder.folder, "data/postmaster.pid"), lock);
     t.ok(
       await waitAtMost(20_000, () =>
         ask(holder.address, "select").then(
@@ -119,10 +159,7 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
 
   await t.test("a lock file is ignored if its pid now belongs to another program", async (t) => {
     await end(holder, "SIGTERM");
-    writeFileSync(
-      path.join(holder.folder, "data/postmaster.pid"),
-      `${process.pid}\n${holder.folder}/data\n1\n5432\n\n\n\nready\n`,
-    );
+    writeFileSync(path.join(holder.folder, "data/postmaster.pid"), makeLock(t, holder));
     await t.throws(() => findAddress({ address: null, dataDir }), { message: /npm start/ });
     holder = await hold(dataDir);
     await keepsData(t, holder.address);
