@@ -2,9 +2,10 @@
 // changed lines, so that edits elsewhere in the file do not matter; `npm run mutate` prints them.
 
 import { inDatabase } from "./equivalents/database.ts";
+import { inEmbedded } from "./equivalents/embedded.ts";
 import type { Equivalent } from "./equivalents/equivalent.ts";
 import { inSource } from "./equivalents/source.ts";
 
 export type { Equivalent } from "./equivalents/equivalent.ts";
 
-export const equivalents: Equivalent[] = [...inDatabase, ...inSource];
+export const equivalents: Equivalent[] = [...inDatabase, ...inSource, ...inEmbedded];
