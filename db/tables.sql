@@ -552,7 +552,6 @@ create table core.sequencer (
   high_seq bigint not null default 0,
   late_seqs bigint[] not null default '{}'::bigint[],
   feed_base bigint not null default 0,
-  stepped_at timestamp with time zone not null default now(),
   last_snapshot pg_snapshot,
   constraint sequencer_pkey PRIMARY KEY (is_only),
   constraint sequencer_has_one_row CHECK (is_only)

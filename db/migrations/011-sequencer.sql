@@ -16,7 +16,6 @@ create table core.sequencer (
   high_seq       bigint       not null default 0,
   late_seqs      bigint[]     not null default '{}',
   feed_base      bigint       not null default 0,
-  stepped_at     timestamptz  not null default now(),
   last_snapshot  pg_snapshot,
   constraint sequencer_has_one_row check (is_only)
 );

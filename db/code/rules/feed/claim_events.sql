@@ -28,7 +28,7 @@ begin
   end if;
   update core.sequencer s
   set step = s.step + 1, after_seq = s.high_seq, high_seq = v_new_high, late_seqs = v_late,
-      last_snapshot = p_snapshot, stepped_at = clock_timestamp();
+      last_snapshot = p_snapshot;
 end
 $$;
 comment on function rules.claim_events(bigint, rules.event[], pg_snapshot) is
