@@ -1,8 +1,21 @@
 // report.find_… finds everything under an external ID, and nothing else. report.make_key turns times into keys.
-import t from "tap";
+import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
+import { setZone } from "../support/business-days.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
-import { newRequestId, startService } from "../support/service.ts";
+import { newRequestId, startService, type Running } from "../support/service.ts";
+
+// As if the entries had been recorded in the westernmost time zone, in the last moment of a day. In UTC it is the next
+// day, and almost noon.
+async function recordOnTheDayBefore(t: Test, service: Running): Promise<void> {
+  await setZone(service, "pty_a", "Etc/GMT+12");
+  const psql = openSession(service.address, { name: "psql" });
+  t.teardown(psql.end);
+  await psql.run(
+    `set session_replication_role = replica;
+     update core.ledger_entry set recorded_at = '2026-01-02 11:59:59.999999Z'`,
+  );
+}
 
 t.test("One ID of a redemption, its reversal, their entries or events finds all of them", async (t) => {
   const service = await startService(t);
@@ -18,6 +31,7 @@ t.test("One ID of a redemption, its reversal, their entries or events finds all 
   await post("/v1/redemptions/reverse", { redemption });
   await post("/v1/coupons/redeem", { coupon: codes[1], merchant, order_id: "order-2" });
   await post("/v1/coupons/void", { coupon: codes[2], merchant });
+  await recordOnTheDayBefore(t, service);
   await sequenceEvents(service.owner);
   const reader = openSession(service.address, { name: "coupon test reader", role: "coupon_report" });
   t.teardown(reader.end);
@@ -29,7 +43,7 @@ t.test("One ID of a redemption, its reversal, their entries or events finds all 
     ).map(({ found }) => found);
 
   const entries = await reader.rows<{ entry: string; reversal: string | null }>(
-    "select entry, reversal from report.ledger where order_id = 'order-1' order by recorded_at",
+    "select entry, reversal from report.ledger where order_id = 'order-1' order by entry_type",
   );
   t.strictSame(
     entries.map(({ reversal }) => reversal === null),
@@ -38,10 +52,14 @@ t.test("One ID of a redemption, its reversal, their entries or events finds all 
   const [entry, reversalEntry] = entries.map((row) => row.entry) as [string, string];
   const reversal = entries[1]!.reversal!;
   const events = [entry, reversalEntry].map((id) => id.replace("led_", "evt_"));
-  const postings = [`${entry} 1`, `${reversalEntry} 2`].toSorted();
+  const postings = [`${entry} 1`, `${reversalEntry} 2`].map((line) => `2026-01-01 ${line}`).toSorted();
   for (const id of [couponIds[0]!, redemption as string, reversal, entry, reversalEntry, ...events]) {
     t.strictSame(await find("ledger", "entry", id), [entry, reversalEntry].toSorted(), `entries of ${id}`);
-    t.strictSame(await find("posting", "entry || ' ' || number", id), postings, `postings of ${id}`);
+    t.strictSame(
+      await find("posting", "business_date || ' ' || entry || ' ' || number", id),
+      postings,
+      `postings of ${id}`,
+    );
     t.strictSame(await find("event", "event", id), events.toSorted(), `events of ${id}`);
     t.strictSame(await find("redemption", "redemption", id), [redemption], `redemptions of ${id}`);
   }
