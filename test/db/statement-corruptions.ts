@@ -45,6 +45,9 @@ export const statementCorruptions: Record<string, Record<string, string>> = {
       `update core.statement_line set reversal_count = 0, reversal_minor = 0
        where redemption_count > 0 and reversal_count > 0`,
     ),
+    "a day has a line for an entry that does not exist": `
+      update core.posting_page p set event_seqs = p.event_seqs || 999999::bigint from core.statement s
+      where (s.tenant_id, s.distributor_id, s.business_date) = (p.tenant_id, p.distributor_id, p.business_date)`,
     "a summary has a line for a merchant without entries": insertCopy("statement_line", "true", {
       number: "99",
       merchant_id: "0",
@@ -54,6 +57,10 @@ export const statementCorruptions: Record<string, Record<string, string>> = {
   },
   "days before the open day are closed": {
     "the statement of a closed day is deleted": remove("statement", "entry_count > 0"),
+    "the statement of a distributor without the number of its tenant is deleted": remove(
+      "statement",
+      "entry_count > 0 and distributor_id <> tenant_id",
+    ),
   },
   "open day and later days are not closed": {
     "a closed day is opened again": change("ledger_book", "open_on = open_on - 1", "tenant_id <> party_id"),
