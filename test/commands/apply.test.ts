@@ -10,6 +10,12 @@ import { document } from "../support/provisioning.ts";
 t.test("a generated secret is shown once and signs; applying the file again changes nothing", async (t) => {
   const service = await startService(t);
   const first = (await service.apply(acme())) as Applied;
+  const declared = { id: "ten_acme", parties: ["pty_maker", "pty_shop"], merchants: ["mch_1"] };
+  // The tenant, 2 parties and a webhook, a merchant with its delegate, store and terminal, a template, a credential.
+  t.strictSame(
+    [first.changed, first.tenants],
+    [10, [{ ...declared, templates: ["tpl_1"], credentials: ["ak_acme"], changed: 10 }]],
+  );
   const [credential] = first.generated_secrets.credentials;
   t.match(credential, { access_key: "ak_acme", secret: /^[\w-]{43}$/ });
   const [webhook] = first.generated_secrets.webhooks;
@@ -27,7 +33,7 @@ t.test("a generated secret is shown once and signs; applying the file again chan
   t.match(await service.apply(document), { changed: 0 }, "also with given secrets");
 });
 
-t.test("an omitted time zone stays unchanged, and is UTC for a new party", async (t) => {
+t.test("a time zone can change; an omitted one stays unchanged, and is UTC for a new party", async (t) => {
   const service = await startService(t);
   const parties = (more: object) =>
     acme({
@@ -36,7 +42,8 @@ t.test("an omitted time zone stays unchanged, and is UTC for a new party", async
         { id: "pty_shop", name: "Shop" },
       ],
     });
-  await service.apply(parties({ time_zone: "Asia/Tokyo" }));
+  await service.apply(parties({ time_zone: "Europe/Berlin" }));
+  t.match(await service.apply(parties({ time_zone: "Asia/Tokyo" })), { changed: 1 });
   t.match(await service.apply(parties({})), { changed: 0 });
   t.strictSame(
     [

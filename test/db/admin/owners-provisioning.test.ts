@@ -98,3 +98,25 @@ t.test("A template with a batch keeps its terms; names of another tenant are unk
     }
   }
 });
+
+t.test("A template without a batch can change, although another tenant has batches of the same number", async (t) => {
+  const { service } = owners;
+  const [row] = await service.owner.rows<{ number: number }>(
+    `select x.template_id as number from core.template x join core.tenant t using (tenant_id)
+     where t.external_id = 'ten_a1' and x.external_id = 'tpl_1'`,
+  );
+  await service.owner.rows(`alter table core.template alter column template_id restart with ${row!.number}`);
+  const apply = (amount: number) => () =>
+    service.apply({
+      tenants: [
+        {
+          id: "ten_b1",
+          name: "b1",
+          variant: "B",
+          templates: [template("tpl_same", "pty_m1", { discount: { type: "fixed", amount } })],
+        },
+      ],
+    });
+  await apply(5)();
+  t.strictSame(await changesOf(apply(6)), nameTables("ten_b1", { audit: "-0 +1", template: "-1 +1" }));
+});
