@@ -155,11 +155,14 @@ t.test("A day is closed and summarized for each owner; files are listed and read
       ["detail", 4],
       ["summary", 1],
     ] as const) {
-      const page = await service.admin.rows<{ fields: string[] }>(
+      const page = await service.admin.rows<{ number: number; fields: string[] }>(
         "select * from admin.read_statement_page($1, $2, $3, $4, 0, 100)",
         [tenant_id, distributor_id, owners.date, kind],
       );
-      t.equal(page.length, lines);
+      t.strictSame(
+        page.map(({ number }) => number),
+        Array.from({ length: lines }, (_, index) => index + 1),
+      );
       for (const { fields } of page)
         t.match(
           [...fields],
@@ -169,7 +172,7 @@ t.test("A day is closed and summarized for each owner; files are listed and read
   }
 });
 
-t.test("The event of a statement names its own distributor", async (t) => {
+t.test("The event of a statement names its own distributor, and that of a batch its own batch", async (t) => {
   const announced = await owners.service.owner.rows<any>(
     `select t.external_id as tenant, p.external_id as party, rules.describe_event(e)::json ->> 3 as named
      from rules.event e join core.tenant t using (tenant_id) join core.party p using (tenant_id, party_id)
@@ -178,6 +181,15 @@ t.test("The event of a statement names its own distributor", async (t) => {
   t.strictSame(
     announced.map((row) => Object.values(row)).sort(),
     stories.map(({ tenant, distributorParty: one }) => [tenant, one, one]).sort(),
+  );
+  const ofBatches = await owners.service.owner.rows<any>(
+    `select rules.describe_event(e)::json ->> 2 as named, b.external_id as batch
+     from rules.event e join core.batch b using (tenant_id, batch_id)`,
+  );
+  t.ok(ofBatches.length >= 8 * 4, "two batches of each owner are completed and released");
+  t.strictSame(
+    ofBatches.map(({ named }) => named),
+    ofBatches.map(({ batch }) => batch),
   );
 });
 
