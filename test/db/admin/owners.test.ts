@@ -69,6 +69,25 @@ t.test("Every report shows the rows of each tenant once, under its own names", a
   );
 });
 
+// A redemption has the same ID in a tenant and in its twin; so has the distributor, the day and the number of its line
+// in each tenant.
+t.test("report.find_… finds the rows of an ID in each tenant, and no others", async (t) => {
+  const read = async (from: string, id: string) => {
+    const rows = await service.owner.rows<{ row: object }>(`select to_jsonb(v) as row from report.${from}`, [id]);
+    return sorted(rows.map(({ row }) => row));
+  };
+  for (const { tenant, coupons } of stories)
+    for (const kind of ["redeemed", "reversed"] as const) {
+      const { id, redemption } = coupons[kind];
+      for (const view of ["ledger", "posting", "event", "redemption"]) {
+        const found = await read(`find_${view}($1) v`, redemption!);
+        t.equal(found.length, kind === "redeemed" || view === "redemption" ? 2 : 4, `${view} of ${tenant}, ${kind}`);
+        t.strictSame(found, await read(`${view} v where redemption = $1`, redemption!));
+      }
+      t.strictSame(await read("find_coupon($1) v", id), await read("coupon v where coupon = $1", id));
+    }
+});
+
 async function findNumbers(story: Story): Promise<Numbers> {
   const { tenant, distributorParty, batches } = story;
   const [row] = await service.owner.rows<Omit<Numbers, "worker">>(
@@ -143,15 +162,33 @@ t.test("A webhook is due if it has due deliveries itself", async (t) => {
   }
 });
 
-t.test("webhook_health counts the attempts of each subscriber", async (t) => {
-  const rows = await service.owner.rows<any>(
-    "select tenant, party, attempts_24h::int, failures_24h::int from report.webhook_health",
-  );
-  t.strictSame(
-    rows.map((row) => Object.values(row)).sort(),
-    stories.map(({ tenant, distributorParty }) => [tenant, distributorParty, 2, 1]).sort(),
-  );
-});
+t.test(
+  "webhook_health counts the attempts of each subscriber, and those without a 2xx answer as failures",
+  async (t) => {
+    const statuses: [status: number, failures: number, lastError: string][] = [
+      [199, 2, "HTTP 199"],
+      [200, 1, "HTTP 500"],
+      [299, 1, "HTTP 500"],
+      [300, 2, "HTTP 300"],
+    ];
+    // The later of two attempts of each subscriber.
+    const later = "attempt_id in (select max(attempt_id) from core.delivery_attempt group by tenant_id, party_id)";
+    await service.owner.rows(
+      `update core.delivery_attempt set http_status = 500, attempted_at = attempted_at - interval '1 minute'
+     where not ${later}`,
+    );
+    for (const [status, failures, lastError] of statuses) {
+      await service.owner.rows(`update core.delivery_attempt set http_status = $1 where ${later}`, [status]);
+      const rows = await service.owner.rows<any>(
+        "select tenant, party, attempts_24h::int, failures_24h::int, last_error from report.webhook_health",
+      );
+      t.strictSame(
+        rows.map((row) => Object.values(row)).sort(),
+        stories.map(({ tenant, distributorParty }) => [tenant, distributorParty, 2, failures, lastError]).sort(),
+      );
+    }
+  },
+);
 
 t.test("A call that names the wrong tenant is refused, and so is an event for a party without a webhook", async (t) => {
   const tenants = ["ten_a1", "ten_a2", "ten_b1", "ten_b2"];
