@@ -51,6 +51,15 @@ t.test("a test event of each type is signed and marked, and changes no feed, led
       .sort(),
     [...sent].map(([event, type]) => `${event} ${type} 204`).sort(),
   );
+  const reported = await fixture.service.owner.rows<{ line: string }>(
+    `select concat_ws(' ', event, test_event, test_event_type) as line from report.delivery_attempt
+     where test_event_type is not null or test_event is not null`,
+  );
+  t.strictSame(
+    reported.map(({ line }) => line).sort(),
+    [...sent].map(([event, type]) => `${event} ${type}`).sort(),
+    "only report.delivery_attempt shows them",
+  );
 });
 
 function expectedOf(type: string, eventId: string): object {
