@@ -1,5 +1,7 @@
 // Events of a time, sent again: which ones, and how many at most.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
+import { createDatabase } from "../../support/database.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
 
@@ -118,4 +120,38 @@ t.test("a range reads at most as many events of the feed as it may have, and one
   t.equal(await find(first, last, 5), 5, "the sixth is past the end, so nothing is left out");
   t.equal(await find("2020-01-01", "2020-01-02", 1), 0);
   t.equal(await find("2098-01-01", "2099-01-01", 1), 0);
+});
+
+t.test("a range begins with the first page of the feed at its first moment or later", async (t) => {
+  const { address, drop } = await createDatabase({ mayBreakInvariants: true });
+  const session = openSession(address, { name: "coupon test" });
+  t.teardown(async () => {
+    await session.end();
+    await drop();
+  });
+  // Feed n has n pages, one each second, of one to three events.
+  await session.run(
+    `set session_replication_role = replica;
+     insert into core.feed_page (tenant_id, party_id, first_position, sequenced_at, event_seqs)
+     select 1, n, sum(1 + k % 3) over (partition by n order by k) - k % 3, moment.at,
+            array(select generate_series(1, 1 + k % 3))
+     from generate_series(1, 12) n, generate_series(1, n) k,
+          lateral (select timestamptz '2026-01-01Z' + k * interval '1 second') moment (at);
+     insert into core.feed (tenant_id, party_id, last_position)
+     select 1, party_id, max(first_position + cardinality(event_seqs) - 1) from core.feed_page group by party_id`,
+  );
+  const rows = await session.rows<{ found: bigint; wanted: bigint }>(
+    `select rules.find_feed_position(1, f.party_id, moment.at) as found,
+            coalesce(
+              (select min(p.first_position) from core.feed_page p
+               where p.party_id = f.party_id and p.sequenced_at >= moment.at),
+              f.last_position + 1) as wanted
+     from core.feed f, generate_series(0, 26) half,
+          lateral (select timestamptz '2026-01-01Z' + half * interval '0.5 seconds') moment (at)`,
+  );
+  t.equal(rows.length, 12 * 27);
+  t.strictSame(
+    rows.map(({ found }) => found),
+    rows.map(({ wanted }) => wanted),
+  );
 });
