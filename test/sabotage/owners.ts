@@ -160,7 +160,7 @@ export const ownerGuards: Sabotage[] = [
       edit(
         "db/code/rules/redemption/check_redeemable.sql",
         "p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'",
-        "p_coupon.status = 'LOCKED' and rules.has_live_lock(p_coupon, p_now) then 'COUPON_LOCKED'\n" +
+        "p_coupon.status = 'LOCKED' then 'COUPON_LOCKED'\n" +
           "  when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'",
       ),
     ],

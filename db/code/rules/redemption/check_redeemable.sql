@@ -1,17 +1,18 @@
 -- Why a coupon cannot be locked or redeemed now. The reasons are in the order of the error table.
--- EXPIRED comes before LOCKED: after valid_to it is no use to wait for another lock to end.
+-- EXPIRED comes before LOCKED: after valid_to it is no use to wait for another lock to end. LOCKED
+-- here means a live lock, because rules.lapse_expired_locks has ended those that expired.
 create or replace function rules.check_redeemable(
   p_coupon core.coupon, p_batch_status text, p_is_in_scope boolean, p_is_cancelled boolean,
   p_now timestamptz)
 returns text
-language sql stable
+language sql immutable
 return case
   when not p_is_in_scope then 'MERCHANT_NOT_IN_SCOPE'
   when p_is_cancelled then 'LOCK_CANCELLED'
   when p_coupon.status = 'VOIDED' then 'COUPON_VOIDED'
   when p_coupon.status = 'REDEEMED' then 'COUPON_REDEEMED'
   when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'
-  when p_coupon.status = 'LOCKED' and rules.has_live_lock(p_coupon, p_now) then 'COUPON_LOCKED'
+  when p_coupon.status = 'LOCKED' then 'COUPON_LOCKED'
   when p_batch_status <> 'ALLOCATED' then 'COUPON_NOT_RELEASED'
   when p_coupon.valid_from > p_now then 'COUPON_NOT_YET_VALID'
 end;
