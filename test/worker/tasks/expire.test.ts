@@ -1,6 +1,7 @@
 // Expiry: locks past their end and coupons past valid_to are recorded as such once, in small steps, with one event for
 // each released coupon.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { startExpiryFixture, type ExpiryFixture } from "../../support/expiry-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
@@ -113,40 +114,6 @@ t.test(
   },
 );
 
-t.test("coupons with a patched end expire at that end", async (t) => {
-  const { psql, expire, make, must, lock, end, extend, countCoupons, statusOf } = fixture;
-  const [batch, unreleased] = [await make("tpl_live", 5), await make("tpl_live", 1, false)];
-  const [shorter, longer, locked] = batch.couponIds as [string, string, string];
-  const lockId = await lock(batch.codes[2]!);
-  await must("/v1/coupons/redeem", { coupon: batch.codes[3], merchant });
-  for (const id of [shorter, locked, unreleased.couponIds[0]!]) await extend(id, "2021-01-01T00:00:00Z");
-  await extend(longer, "2098-01-01T00:00:00Z");
-  await expire();
-  t.strictSame(
-    await countCoupons(batch),
-    { "EXPIRED 1": 1, "ISSUED 0": 2, "LOCKED 0": 1, "REDEEMED 0": 1 },
-    "the batch is valid, one of its coupons is not",
-  );
-  await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
-  await end(batch, "case when c.number = 2 then c.valid_to else clock_timestamp() end");
-  await psql.rows("update core.batch set valid_to = clock_timestamp() where external_id = $1", [batch.id]);
-  await expire();
-  t.strictSame(
-    await countCoupons(batch),
-    { "EXPIRED 1": 3, "ISSUED 0": 1, "REDEEMED 0": 1 },
-    "the batch has ended, one of its coupons is still valid",
-  );
-  t.equal(await statusOf(longer), "ISSUED");
-  await extend(longer, "2021-01-01T00:00:00Z");
-  await expire();
-  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 4, "REDEEMED 0": 1 });
-
-  t.strictSame(await countCoupons(unreleased), { "ISSUED 0": 1 });
-  await must("/v1/batches/allocate", { batch: unreleased.id });
-  await expire();
-  t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 1 });
-});
-
 t.test("a coupon that is given back at the moment of its end expires too", async (t) => {
   const { service, expire, make, lock, end, countCoupons, statusOf } = fixture;
   const batch = await make("tpl_live", 2);
@@ -176,6 +143,38 @@ t.test("a coupon held by another transaction delays only the coupons after it in
   await release();
   await expire();
   t.strictSame(await countCoupons(batch), { "EXPIRED 1": 20 });
+});
+
+t.test("a step holds and expires its own numbers only, and ends before a coupon that is held", async (t) => {
+  const { service, make, must, end, countCoupons } = fixture;
+  const batch = await make("tpl_live", 8);
+  for (const index of [2, 6]) await must("/v1/coupons/void", { coupon: batch.codes[index], merchant });
+  await end(batch, "now()");
+  const job = openSession(service.address, { name: "coupon test worker", role: "coupon_owner" });
+  t.teardown(() => job.end());
+  // At the exact end of the validity.
+  const expire = async (after: number, last: number) => {
+    const text = "select rules.expire_range(b, $2, $3, b.valid_to) as reached from core.batch b where external_id = $1";
+    return (await job.rows<{ reached: number }>(text, [batch.id, after, last]))[0]!.reached;
+  };
+  t.equal(await expire(1, 2), 2);
+  const releases = [await holdCoupon(service, batch.couponIds[4]!), await holdCoupon(service, batch.couponIds[5]!)];
+  t.equal(await expire(2, 6), 4);
+  await releases[0]!();
+  t.equal(await expire(4, 6), 5);
+  await releases[1]!();
+  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 3, "ISSUED 0": 3, "VOIDED 0": 2 });
+  await job.run("begin");
+  // 7 is voided, and is not asked for.
+  t.equal(await expire(1, 6), 6);
+  const [free] = await service.owner.rows<{ numbers: number[] }>(
+    `select array(select c.number from core.coupon c join core.batch b using (tenant_id, batch_id)
+       where b.external_id = $1 order by c.number for update of c skip locked) as numbers`,
+    [batch.id],
+  );
+  t.strictSame(free!.numbers, [1, 2, 3, 4, 5, 7, 8]);
+  await job.run("commit");
+  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 4, "ISSUED 0": 2, "VOIDED 0": 2 });
 });
 
 t.test("two concurrent workers write one event per coupon", async (t) => {

@@ -24,7 +24,7 @@ begin
       perform rules.expire_coupons(v_row.tenant_id, v_row.distributor_id, array[v_row.coupon_id]);
     end if;
     delete from core.coupon_extension x
-    where x.tenant_id = v_row.tenant_id and x.coupon_id = v_row.coupon_id and x.valid_to <= v_due;
+    where x.tenant_id = v_row.tenant_id and x.coupon_id = v_row.coupon_id;
     v_done := v_done + 1;
   end loop;
   return v_done;

@@ -33,8 +33,7 @@ begin
          array(
            select h.coupon_id
            from held h
-           where h.number <= r.number and h.status = 'ISSUED' and h.valid_to <= p_now
-           order by h.number) as coupons
+           where h.number <= r.number and h.status = 'ISSUED' and h.valid_to <= p_now) as coupons
     into v_found
   from reached r;
   perform rules.expire_coupons(p_batch.tenant_id, p_batch.distributor_id, v_found.coupons);

@@ -1,0 +1,62 @@
+// Coupons whose valid_to an administrator has patched expire at that end, whatever the end of their batch.
+import t from "tap";
+import { startExpiryFixture, type ExpiryFixture } from "../../support/expiry-fixture.ts";
+import { holdCoupon } from "../../support/sessions.ts";
+
+const merchant = "mch_a";
+
+let fixture: ExpiryFixture;
+t.before(async () => {
+  fixture = await startExpiryFixture(t);
+});
+
+t.test("coupons with a patched end expire at that end", async (t) => {
+  const { psql, expire, make, must, lock, end, extend, countCoupons, statusOf } = fixture;
+  const [batch, unreleased] = [await make("tpl_live", 5), await make("tpl_live", 1, false)];
+  const [shorter, longer, locked] = batch.couponIds as [string, string, string];
+  const lockId = await lock(batch.codes[2]!);
+  await must("/v1/coupons/redeem", { coupon: batch.codes[3], merchant });
+  for (const id of [shorter, locked, unreleased.couponIds[0]!]) await extend(id, "2021-01-01T00:00:00Z");
+  await extend(longer, "2098-01-01T00:00:00Z");
+  await expire();
+  t.strictSame(
+    await countCoupons(batch),
+    { "EXPIRED 1": 1, "ISSUED 0": 2, "LOCKED 0": 1, "REDEEMED 0": 1 },
+    "the batch is valid, one of its coupons is not",
+  );
+  await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
+  await end(batch, "case when c.number = 2 then c.valid_to else clock_timestamp() end");
+  await psql.rows("update core.batch set valid_to = clock_timestamp() where external_id = $1", [batch.id]);
+  await expire();
+  t.strictSame(
+    await countCoupons(batch),
+    { "EXPIRED 1": 3, "ISSUED 0": 1, "REDEEMED 0": 1 },
+    "the batch has ended, one of its coupons is still valid",
+  );
+  t.equal(await statusOf(longer), "ISSUED");
+  await extend(longer, "2021-01-01T00:00:00Z");
+  await expire();
+  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 4, "REDEEMED 0": 1 });
+
+  t.strictSame(await countCoupons(unreleased), { "ISSUED 0": 1 });
+  await must("/v1/batches/allocate", { batch: unreleased.id });
+  await expire();
+  t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 1 });
+});
+
+t.test("a step takes those that ended first, at most its limit, and leaves out one that is held", async (t) => {
+  const { service, worker, make, extend, statusOf } = fixture;
+  const { couponIds } = await make("tpl_live", 4);
+  for (const [index, year] of [2024, 2021, 2022, 2023].entries())
+    await extend(couponIds[index]!, `${year}-01-01T00:00:00Z`);
+  const step = async () => (await worker.rows<{ done: number }>("select jobs.expire_coupons(2) as done"))[0]!.done;
+  const statuses = () => Promise.all(couponIds.map(statusOf));
+  const release = await holdCoupon(service, couponIds[2]!);
+  t.equal(await step(), 2);
+  t.strictSame(await statuses(), ["ISSUED", "EXPIRED", "ISSUED", "EXPIRED"]);
+  t.equal(await step(), 1);
+  t.strictSame(await statuses(), ["EXPIRED", "EXPIRED", "ISSUED", "EXPIRED"]);
+  await release();
+  t.strictSame([await step(), await step()], [1, 0]);
+  t.strictSame(await statuses(), ["EXPIRED", "EXPIRED", "EXPIRED", "EXPIRED"]);
+});
