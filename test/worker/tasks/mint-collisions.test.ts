@@ -60,4 +60,14 @@ t.test("twin codes within a chunk are replaced too, and the batch is completed",
     [0, 1, 0, 1, 0],
     "the first of the twins keeps its code",
   );
+  // Enough to lose their order when they are sorted by code.
+  const [collided] = await service.owner.rows<{ numbers: number[] }>(
+    `select rules.find_collisions(1, 1, array(
+       select md5((n % 7)::text)::uuid from generate_series(1, 70) n order by n)) as numbers`,
+  );
+  t.strictSame(
+    collided!.numbers.toSorted((a, b) => a - b),
+    Array.from({ length: 63 }, (_, index) => index + 8),
+    "the first of each code",
+  );
 });

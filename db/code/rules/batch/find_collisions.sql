@@ -4,7 +4,7 @@ create or replace function rules.find_collisions(
 returns int[]
 language sql stable
 return (
-  select array_agg((p_first_number + h.ordinality - 1)::int order by h.ordinality)
+  select array_agg((p_first_number + h.ordinality - 1)::int)
   from (
     select u.lookup_hash, u.ordinality,
            row_number() over (partition by u.lookup_hash order by u.ordinality) as occurrence
