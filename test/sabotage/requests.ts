@@ -129,7 +129,7 @@ export const requestGuards: Sabotage[] = [
     name: "group hand-back of a second call of a request_id",
     behind: "the record's primary key, which fails the group",
     edits: [edit("db/code/rules/request/claim_requests.sql", "where w.nth_of_id = 1", "where true")],
-    tests: ["test/db/races/groups.test.ts"],
+    tests: ["test/db/races/group-names.test.ts"],
   },
   {
     name: "tag check of a code",

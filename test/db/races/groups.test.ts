@@ -2,39 +2,20 @@
 // of the group, or for another session, is handed back and writes nothing.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
+import { type GroupTill, handedBack, merchant, redeem, startGroupTill } from "../../support/group-till.ts";
 import { untilBlocked } from "../../support/race.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { makeStock, openTill, type Stock } from "../../support/writers.ts";
+import { newRequestId } from "../../support/service.ts";
 
-let service: Running;
-let stock: Stock;
-let till: Awaited<ReturnType<typeof openTill>>;
+let group: GroupTill;
 t.before(async () => {
-  service = await startService(t);
-  stock = await makeStock(service, { again: 45, once: 0 });
-  till = await openTill(service);
-  // A call that waits instead of being handed back fails.
-  await till.session.run("set lock_timeout = '3s'");
-  t.teardown(() => till.session.end());
+  group = await startGroupTill(t, 52);
 });
 
-const merchant = "mch_a";
-const nextCoupon = () => stock.again.pop()!.lookup;
-const redeem = (coupon: string, more: object = {}) => ({ operation: "redeem", args: { coupon, merchant }, ...more });
-
-const handedBack = "handed back";
-
-// The outcomes in the order of the calls: 200, a code, or handed back.
-async function answers(calls: { operation: string; args: object; body_hash?: null }[]): Promise<(number | string)[]> {
-  const rows = await till.send(calls, false).catch((error: Error) => error.message);
-  if (typeof rows === "string") return [rows];
-  return rows.map(({ http_status, body }) =>
-    http_status === 200 ? 200 : http_status === null ? handedBack : (JSON.parse(body) as { code: string }).code,
-  );
-}
+const nextCoupon = () => group.nextCoupon();
+const answers: GroupTill["answers"] = (...args) => group.answers(...args);
 
 const count = async (table: string) =>
-  (await service.owner.rows<{ count: number }>(`select count(*)::int as count from core.${table}`))[0]!.count;
+  (await group.service.owner.rows<{ count: number }>(`select count(*)::int as count from core.${table}`))[0]!.count;
 
 t.test("The second redeem of a coupon in a group is handed back, and the other calls are answered", async (t) => {
   const [coupon, other] = [nextCoupon(), nextCoupon()];
@@ -45,28 +26,6 @@ t.test("The second redeem of a coupon in a group is handed back, and the other c
   );
   t.strictSame([(await count("redemption")) - before[0]!, (await count("request")) - before[1]!], [2, 3]);
   t.strictSame(await answers([redeem(coupon)]), ["COUPON_REDEEMED"], "the answer when the call runs again");
-});
-
-t.test("A second call with the same request_id or idempotency-key is handed back", async (t) => {
-  const [id, key] = [newRequestId(), newRequestId()];
-  const [first, second] = [nextCoupon(), nextCoupon()];
-  t.strictSame(
-    await answers([
-      redeem(first, { request_id: id }),
-      redeem(first, { request_id: id }),
-      redeem(second, { idempotency_key: key }),
-      redeem(second, { idempotency_key: key }),
-      redeem(nextCoupon(), { request_id: id }),
-      redeem(nextCoupon(), { idempotency_key: key }),
-    ]),
-    [200, handedBack, 200, handedBack, handedBack, handedBack],
-    "whether its body is the same or not",
-  );
-  t.strictSame(
-    await answers([redeem(first, { request_id: id }), redeem(second, { idempotency_key: key })]),
-    [200, 200],
-    "when it runs again it gets the first answer",
-  );
 });
 
 t.test("Of two calls with the same nonce in a group one is accepted", async (t) => {
@@ -96,10 +55,24 @@ t.test("An unknown credential, a read and a refusal leave the other calls of the
   );
 });
 
+t.test("A lone call of an unknown credential is refused, and a lone read has no request_id to claim", async (t) => {
+  const coupon = nextCoupon();
+  const id = newRequestId();
+  t.strictSame(await answers([redeem(coupon, { request_id: id })]), [200]);
+  for (const mayWait of [false, true]) {
+    const stranger = redeem(nextCoupon(), { credential_id: 2147483647 });
+    t.strictSame(await answers([stranger], mayWait), ["UNAUTHENTICATED"]);
+    const query = { ...redeem(coupon, { request_id: id, body_hash: null }), operation: "query" };
+    t.strictSame(await answers([query], mayWait), [200]);
+    t.strictSame(await answers([{ operation: "spend_nonce", body_hash: null, args: {} }], mayWait), [200]);
+  }
+});
+
 t.test(
   "A call whose redemption a psql session has locked is handed back, and the other calls are answered",
   async (t) => {
-    const [confirmed, cancelled, redeemed, taken, voided, unused] = Array.from({ length: 6 }, nextCoupon) as [
+    const [confirmed, cancelled, redeemed, taken, voided, unused, lapsed] = Array.from({ length: 7 }, nextCoupon) as [
+      string,
       string,
       string,
       string,
@@ -109,15 +82,21 @@ t.test(
     ];
     const lockOf = (coupon: string) => ({ coupon, merchant, lock_request_id: `lock-${coupon}` });
     const lock = (coupon: string) => ({ ...redeem(coupon, { request_id: `lock-${coupon}` }), operation: "lock" });
-    const granted = await till.send(
-      [lock(confirmed), lock(cancelled), lock(taken), lock(voided), redeem(redeemed)],
+    const granted = await group.till.send(
+      [lock(confirmed), lock(cancelled), lock(taken), lock(voided), redeem(redeemed), lock(lapsed)],
       false,
     );
     const { redemption } = JSON.parse(granted[4]!.body) as { redemption: string };
-    await service.owner.rows(
-      "update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)",
-      [[`lock-${taken}`, `lock-${voided}`]],
-    );
+    const { owner } = group.service;
+    const endLocks = (coupons: string[]) =>
+      owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)", [
+        coupons.map((coupon) => `lock-${coupon}`),
+      ]);
+    const lapseLocks = async () =>
+      (await owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count"))[0]!.count;
+    await endLocks([lapsed]);
+    t.equal(await lapseLocks(), 1);
+    await endLocks([taken, voided]);
     const calls = [
       { operation: "confirm", args: lockOf(confirmed) },
       { operation: "cancel", args: lockOf(cancelled) },
@@ -125,25 +104,36 @@ t.test(
       redeem(taken),
       { operation: "void", args: { coupon: voided, merchant } },
     ];
-    const others = [{ operation: "void", args: { coupon: unused, merchant } }, redeem(nextCoupon())];
-    const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+    // None of these needs a redemption that exists.
+    const others = [
+      { operation: "void", args: { coupon: unused, merchant } },
+      redeem(nextCoupon()),
+      redeem(lapsed),
+      redeem(cancelled),
+    ];
+    const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
     t.teardown(() => psql.end());
     await psql.run("begin");
     await psql.rows("select from core.redemption for update");
     await psql.rows("select from core.merchant for update");
-    t.strictSame(await answers([...calls, ...others]), [...Array.from({ length: 5 }, () => handedBack), 200, 200]);
-    const [lapsed] = await service.owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count");
-    t.equal(lapsed!.count, 0, "the job does not wait either");
+    t.strictSame(await answers([...calls, ...others]), [
+      ...calls.map(() => handedBack),
+      200,
+      200,
+      200,
+      "COUPON_LOCKED",
+    ]);
+    t.equal(await lapseLocks(), 0, "the job does not wait either");
     await psql.run("rollback");
     t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
   },
 );
 
 t.test("A call on a row that a psql session holds is handed back, and calls on other rows are answered", async (t) => {
-  const a = service.as("ak_a");
+  const a = group.service.as("ak_a");
   const parties = ["pty_held", "pty_free"].map((id) => ({ id, name: id, webhook: { url: "https://example.com" } }));
-  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
-  const orderBatch = () => service.makeBatch(a, "tpl_again", 1, { isReleased: false });
+  await group.service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
+  const orderBatch = () => group.service.makeBatch(a, "tpl_again", 1, { isReleased: false });
   const callsOn = (coupons: string[], batch: string, party: string) => [
     redeem(coupons[0]!),
     { ...redeem(coupons[1]!), operation: "lock" },
@@ -158,7 +148,8 @@ t.test("A call on a row that a psql session holds is handed back, and calls on o
   const [heldCoupons, heldBatch] = [couponsOf(), (await orderBatch()).id];
   const heldCalls = callsOn(heldCoupons, heldBatch, "pty_held");
   const freeCalls = callsOn(couponsOf(), (await orderBatch()).id, "pty_free");
-  const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  const waitingCalls = callsOn(couponsOf(), (await orderBatch()).id, "pty_free");
+  const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
   t.teardown(() => psql.end());
   await psql.run("begin");
   await psql.rows("select from core.coupon where lookup_hash = any ($1::text[]::uuid[]) for update", [heldCoupons]);
@@ -167,14 +158,45 @@ t.test("A call on a row that a psql session holds is handed back, and calls on o
                   where external_id = 'pty_held' for update of webhook`);
   const done = [200, 200, 200, "LOCK_NOT_FOUND", "LOCK_NOT_FOUND", 200, 200, 200];
   t.strictSame(await answers([...heldCalls, ...freeCalls]), [...heldCalls.map(() => handedBack), ...done]);
+  const alone = [];
+  for (const call of heldCalls) alone.push(...(await answers([call])));
+  t.strictSame(
+    alone.splice(0),
+    heldCalls.map(() => handedBack),
+    "alone too",
+  );
+  for (const call of waitingCalls) alone.push(...(await answers([call], true)));
+  t.strictSame(alone, done, "a call that may wait does not wait for other rows either");
   await psql.run("rollback");
   t.strictSame(await answers(heldCalls), done);
+});
+
+t.test("An expired lock stays as it is while a psql session holds its coupon", async (t) => {
+  const [held, free] = [nextCoupon(), nextCoupon()];
+  await group.till.send(
+    [
+      { ...redeem(held), operation: "lock" },
+      { ...redeem(free), operation: "lock" },
+    ],
+    false,
+  );
+  await group.service.owner.rows("update core.redemption set lock_expires_at = started_at where status = 'LOCKED'");
+  const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => psql.end());
+  await psql.run("begin");
+  await psql.rows("select from core.coupon where lookup_hash = $1::text::uuid for update", [held]);
+  t.strictSame(await answers([redeem(held)]), [handedBack]);
+  t.strictSame(await answers([redeem(held), redeem(free)]), [handedBack, 200]);
+  await psql.run("rollback");
+  t.strictSame(await answers([redeem(held)]), [200]);
 });
 
 t.test("An error rolls back the whole group", async (t) => {
   const coupon = nextCoupon();
   const before = await count("request");
-  await t.rejects(till.send([redeem(coupon), { operation: "no_such_operation", args: {} }], false), { code: "20000" });
+  await t.rejects(group.till.send([redeem(coupon), { operation: "no_such_operation", args: {} }], false), {
+    code: "20000",
+  });
   t.equal(await count("request"), before);
   t.strictSame(await answers([redeem(coupon)]), [200]);
 });
@@ -182,15 +204,17 @@ t.test("An error rolls back the whole group", async (t) => {
 t.test("A lock that a psql session extends while a redeem waits for its row is live", async (t) => {
   const coupon = nextCoupon();
   const id = newRequestId();
-  await till.send([{ ...redeem(coupon, { request_id: id }), operation: "lock" }], false);
-  await service.owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = $1", [id]);
-  const psql = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  await group.till.send([{ ...redeem(coupon, { request_id: id }), operation: "lock" }], false);
+  await group.service.owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = $1", [
+    id,
+  ]);
+  const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
   t.teardown(() => psql.end());
   await psql.run("begin");
   const extend = "update core.redemption set lock_expires_at = now() + interval '1 hour' where lock_request_id = $1";
   await psql.rows(extend, [id]);
-  const answer = till.send([redeem(coupon)], true);
-  await untilBlocked(service, 1);
+  const answer = group.till.send([redeem(coupon)], true);
+  await untilBlocked(group.service, 1);
   await psql.run("commit");
   t.equal((JSON.parse((await answer)[0]!.body) as { code: string }).code, "COUPON_LOCKED");
 });

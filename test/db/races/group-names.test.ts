@@ -1,0 +1,60 @@
+// Calls of one group with the same name or coupon: the first is performed, the others are handed back. A name is a
+// request_id or an idempotency-key.
+import t from "tap";
+import { type GroupTill, handedBack, merchant, redeem, startGroupTill } from "../../support/group-till.ts";
+import { newRequestId } from "../../support/service.ts";
+import { openTill } from "../../support/writers.ts";
+
+let group: GroupTill;
+t.before(async () => {
+  group = await startGroupTill(t, 18);
+});
+
+const nextCoupon = () => group.nextCoupon();
+const answers: GroupTill["answers"] = (...args) => group.answers(...args);
+
+t.test("A second call with the same request_id or idempotency-key is handed back", async (t) => {
+  const [id, key] = [newRequestId(), newRequestId()];
+  const [first, second] = [nextCoupon(), nextCoupon()];
+  t.strictSame(
+    await answers([
+      redeem(first, { request_id: id }),
+      redeem(first, { request_id: id }),
+      redeem(second, { idempotency_key: key }),
+      redeem(second, { idempotency_key: key }),
+      redeem(nextCoupon(), { request_id: id }),
+      redeem(nextCoupon(), { idempotency_key: key }),
+    ]),
+    [200, handedBack, 200, handedBack, handedBack, handedBack],
+    "whether its body is the same or not",
+  );
+  t.strictSame(
+    await answers([redeem(first, { request_id: id }), redeem(second, { idempotency_key: key })]),
+    [200, 200],
+    "when it runs again it gets the first answer",
+  );
+  t.strictSame(await answers([redeem(nextCoupon(), { idempotency_key: newRequestId() })]), [200], "a lone call");
+});
+
+t.test("A call whose name another session uses is handed back, and the other calls are answered", async (t) => {
+  const [id, key] = [newRequestId(), newRequestId()];
+  const other = await openTill(group.service);
+  t.teardown(() => other.session.end());
+  await other.session.run("begin");
+  await other.send([redeem(nextCoupon(), { request_id: id, idempotency_key: key })], false);
+  const calls = [redeem(nextCoupon(), { request_id: id }), redeem(nextCoupon(), { idempotency_key: key })];
+  t.strictSame(await answers([...calls, redeem(nextCoupon())]), [handedBack, handedBack, 200]);
+  await other.session.run("rollback");
+  t.strictSame(await answers(calls), [200, 200]);
+});
+
+// Enough calls to lose their order when they are sorted.
+t.test("Of many calls with the same name or coupon in a group, the first is performed", async (t) => {
+  const many = <T>(make: (n: number) => T) => Array.from({ length: 63 }, (_, index) => make(index % 7));
+  const expected = (outcome: number | string) => many<number | string>(() => handedBack).fill(outcome, 0, 7);
+  const unknown = { operation: "void", args: { coupon: "00000000-0000-0000-0000-000000000000", merchant } };
+  t.strictSame(await answers(many((n) => ({ ...unknown, request_id: `many ${n}` }))), expected("NOT_FOUND"));
+  t.strictSame(await answers(many((n) => ({ ...unknown, idempotency_key: `key ${n}` }))), expected("NOT_FOUND"));
+  const coupons = Array.from({ length: 7 }, nextCoupon);
+  t.strictSame(await answers(many((n) => redeem(coupons[n]!))), expected(200));
+});
