@@ -41,3 +41,17 @@ t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) 
     "also with standard_conforming_strings off",
   );
 });
+
+t.test("The time of an ID is when it was made, also in an old transaction", async (t) => {
+  const { address } = await startService(t, { tenants: structuredClone(tenants) });
+  const session = openSession(address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => session.end());
+  await session.run("begin; select pg_sleep(0.02)");
+  const [row] = await session.rows<{ after: number; before: number }>(
+    `select (m.ms - extract(epoch from now()) * 1000)::float as after,
+            (extract(epoch from clock_timestamp()) * 1000 - m.ms)::float as before
+     from (select ('x' || translate(left(rules.make_id()::text, 13), '-', ''))::bit(48)::bigint as ms offset 0) m`,
+  );
+  await session.run("rollback");
+  t.ok(row!.after > 19 && row!.before > -1, JSON.stringify(row));
+});

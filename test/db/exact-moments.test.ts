@@ -9,7 +9,7 @@ interface Ending {
   move: (shift: string) => string;
   question: string;
   /** If it ended a microsecond ago, if it ends now, and if it ends in a microsecond. */
-  answers: [ended: string, now: string, later: string];
+  answers: [ended: string | null, now: string | null, later: string | null];
 }
 
 const retentions: Ending[] = [
@@ -44,6 +44,29 @@ const views: Ending[] = [
     move: (shift) => `update core.coupon set valid_to = statement_timestamp() ${shift} where status = 'ISSUED'`,
     question: "select string_agg(distinct status, ' ') from report.coupon where stored_status = 'ISSUED'",
     answers: ["EXPIRED", "EXPIRED", "ISSUED"],
+  },
+];
+
+const redeemable = "rules.check_redeemable(c, 'ALLOCATED', true, false, statement_timestamp())";
+const isValid = "valid_to > '2090-01-01'";
+const calls: Ending[] = [
+  {
+    what: "the validity of a coupon, for a lock or redeem",
+    move: (shift) => `update core.coupon set valid_to = statement_timestamp() ${shift}`,
+    question: `select ${redeemable} from core.coupon c where c.status = 'ISSUED' limit 1`,
+    answers: ["COUPON_EXPIRED", "COUPON_EXPIRED", null],
+  },
+  {
+    what: "the time before the validity of a coupon",
+    move: (shift) => `update core.coupon set valid_from = statement_timestamp() ${shift} where ${isValid}`,
+    question: `select ${redeemable} from core.coupon c where c.status = 'ISSUED' and ${isValid} limit 1`,
+    answers: [null, null, "COUPON_NOT_YET_VALID"],
+  },
+  {
+    what: "a lock, for a confirm or cancel",
+    move: (shift) => `update core.redemption set lock_expires_at = statement_timestamp() ${shift} where ${isLocked}`,
+    question: `select (rules.check_lock(null, r, statement_timestamp())).code from core.redemption r where ${isLocked}`,
+    answers: ["LOCK_EXPIRED", "LOCK_EXPIRED", null],
   },
 ];
 
@@ -116,10 +139,10 @@ t.test("What ends now has ended, and what ends a microsecond later has not", asy
       return v_answer;
     end
     $$`);
-  for (const { what, move, question, answers } of [...retentions, ...views, ...subscribers, ...keys]) {
-    const seen: string[] = [];
+  for (const { what, move, question, answers } of [...retentions, ...views, ...calls, ...subscribers, ...keys]) {
+    const seen: (string | null)[] = [];
     for (const shift of [-1, 0, 1]) {
-      const [row] = await session.rows<{ answer: string }>("select pg_temp.ask($1, $2) as answer", [
+      const [row] = await session.rows<{ answer: string | null }>("select pg_temp.ask($1, $2) as answer", [
         move(`+ interval '${shift} microseconds'`),
         question,
       ]);

@@ -182,3 +182,17 @@ t.test("A cancel before its lock refuses the late lock of its caller only", asyn
     t.equal(status, 200, "another caller");
   }
 });
+
+t.test("A lock ends an expired lock of its caller only", async (t) => {
+  await service.owner.rows("update core.redemption set lock_expires_at = started_at where status = 'LOCKED'");
+  for (const { tenant, variant, shop, merchant, coupons, store, terminal } of stories) {
+    const place = { merchant, ...(variant === "B" && { store, terminal }) };
+    const before = await readRows(service.owner);
+    const lock = { request_id: `${tenant} ${shop} again`, coupon: coupons.locked.code, ...place };
+    t.match(await service.as(shop).post("/v1/coupons/lock", lock), { status: 200 }, `${tenant} ${shop}`);
+    t.strictSame(
+      compareRows(before, await readRows(service.owner)),
+      nameTables(tenant, { redemption: "-1 +2", request }),
+    );
+  }
+});

@@ -3,6 +3,7 @@ import t from "tap";
 import { tenants } from "../../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
+import { template } from "../../support/tenant-document.ts";
 import { variants } from "./variant-callers.ts";
 
 const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
@@ -96,6 +97,21 @@ t.test("A query returns the fields of its variant, and in A also the live or las
     await shown("REDEEMED", "REDEEMED");
     await shop.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption: json.redemption });
     await shown("REDEEMED", "REVERSED");
+  }
+});
+
+t.test("A query in Variant A shows the newest of several redemptions", async (t) => {
+  const again = template("tpl_again", "pty_a", { after_reversal: "reissued" });
+  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [again] }] });
+  const a = service.as("ak_a");
+  const { codes } = await service.makeBatch(a, "tpl_again", 1);
+  const place = { coupon: codes[0], merchant: "mch_a" };
+  for (const amount of [3, 1, 2]) {
+    const body = { request_id: newRequestId(), ...place, order_amount: amount };
+    const { json } = await a.post("/v1/coupons/redeem", body);
+    await a.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption: json.redemption });
+    const shown = await a.post("/v1/coupons/query", place);
+    t.match(shown.json.coupon, { status: "ISSUED", redemption: { status: "REVERSED", discount_amount: amount } });
   }
 });
 
