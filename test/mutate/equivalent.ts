@@ -4,8 +4,9 @@
 import { inDatabase } from "./equivalents/database.ts";
 import { inEmbedded } from "./equivalents/embedded.ts";
 import type { Equivalent } from "./equivalents/equivalent.ts";
+import { inOperations } from "./equivalents/operations.ts";
 import { inSource } from "./equivalents/source.ts";
 
 export type { Equivalent } from "./equivalents/equivalent.ts";
 
-export const equivalents: Equivalent[] = [...inDatabase, ...inSource, ...inEmbedded];
+export const equivalents: Equivalent[] = [...inDatabase, ...inOperations, ...inSource, ...inEmbedded];

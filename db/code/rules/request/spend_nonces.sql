@@ -17,8 +17,8 @@ begin
   from unnest(p_calls) c
   where c.caller_id is not null
     and c.nonce is not null
-    -- a negative seed, so that a nonce never meets the name of a request
-    and pg_try_advisory_xact_lock(hashtextextended(c.nonce, - c.credential_id))
+    -- the seed of a request's name is 2^32 or more, so a nonce never meets one
+    and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id))
   on conflict (tenant_id, credential_id, nonce) do update
   set seen_at = excluded.seen_at
   where n.seen_at < excluded.seen_at - interval '11 minutes';
