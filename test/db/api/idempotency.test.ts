@@ -1,6 +1,7 @@
 // Idempotency: a write that was decided has one answer forever. The same request gets it again; another request under
 // the same ID is refused.
 import t from "tap";
+import { postOk } from "../../support/client.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { isReplay, startReplayService } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
@@ -147,4 +148,20 @@ t.test("Another body or operation under a used ID is refused, and the first answ
     "another operation by key",
   );
   await isReplayOf(t, first, a.post(redeemPath, body));
+});
+
+t.test("Once its record is pruned, a request_id locks again, and names the newest of its locks", async (t) => {
+  const [coupon] = await makeCoupons(1);
+  const place = { coupon, merchant: "mch_a" };
+  const lock = { request_id: newRequestId(), ...place };
+  const named = { coupon, lock_request_id: lock.request_id };
+  await postOk(a, "/v1/coupons/lock", lock);
+  await postOk(a, "/v1/coupons/cancel", { request_id: newRequestId(), ...named });
+  await service.owner.rows("delete from core.request where request_id = $1", [lock.request_id]);
+  const { lock_expires_at, redemption } = await postOk(a, "/v1/coupons/lock", lock);
+  t.match(await a.post("/v1/coupons/lock", { ...lock, request_id: newRequestId() }), {
+    status: 409,
+    json: { code: "COUPON_LOCKED", details: { lock_expires_at } },
+  });
+  t.match(await postOk(a, "/v1/coupons/confirm", { request_id: newRequestId(), ...place, ...named }), { redemption });
 });

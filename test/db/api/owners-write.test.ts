@@ -5,7 +5,7 @@ import { routes } from "../../../src/http/routes/table.ts";
 import type { Story } from "../../support/owners.ts";
 import type { Running } from "../../support/service.ts";
 import { startOwners } from "../../support/start-owners.ts";
-import { compareRows, nameTables, readRows } from "../../support/twin.ts";
+import { compareRows, nameTables, readRows, toTwin } from "../../support/twin.ts";
 
 let service: Running;
 let stories: Story[];
@@ -183,9 +183,28 @@ t.test("A cancel before its lock refuses the late lock of its caller only", asyn
   }
 });
 
+t.test("A terminal of the twin's store is unknown", async (t) => {
+  for (const { variant, shop, merchant, coupons, store, terminal } of stories) {
+    if (variant === "A") continue;
+    const lock = {
+      request_id: "wrong terminal",
+      coupon: coupons.issued.code,
+      merchant,
+      store,
+      terminal: toTwin(terminal),
+    };
+    t.match(
+      await service.as(shop).post("/v1/coupons/lock", lock),
+      { status: 404, json: { details: { resource: "terminal" } } },
+      shop,
+    );
+  }
+});
+
+// Twins first: they have the larger numbers, so the rows of the other tenant are read before theirs.
 t.test("A lock ends an expired lock of its caller only", async (t) => {
   await service.owner.rows("update core.redemption set lock_expires_at = started_at where status = 'LOCKED'");
-  for (const { tenant, variant, shop, merchant, coupons, store, terminal } of stories) {
+  for (const { tenant, variant, shop, merchant, coupons, store, terminal } of stories.toReversed()) {
     const place = { merchant, ...(variant === "B" && { store, terminal }) };
     const before = await readRows(service.owner);
     const lock = { request_id: `${tenant} ${shop} again`, coupon: coupons.locked.code, ...place };

@@ -48,7 +48,13 @@ async function secondsAfter(
 }
 
 type Arranged = { code: string; id: string; lockId: string; redemption: string };
-type Call = { name: string; first: "lock" | "redeem" | null; act(coupon: Arranged): Promise<unknown>; times: string };
+type Call = {
+  name: string;
+  first: "lock" | "redeem" | null;
+  isExpired?: true;
+  act(coupon: Arranged): Promise<unknown>;
+  times: string;
+};
 const calls: Call[] = [
   {
     name: "lock",
@@ -61,6 +67,13 @@ const calls: Call[] = [
     first: null,
     act: ({ code }) => fixture.redeem(code),
     times: `(select started_at ${redemption}), (select redeemed_at ${redemption}), ${event("coupon.redeemed")}`,
+  },
+  {
+    name: "redeem after a lock",
+    first: "lock",
+    isExpired: true,
+    act: ({ code }) => fixture.redeem(code),
+    times: `(select ended_at ${redemption} and status = 'LAPSED')`,
   },
   {
     name: "confirm",
@@ -90,11 +103,16 @@ const calls: Call[] = [
 ];
 
 t.test("What a call writes happened after its wait for the coupon", async (t) => {
-  for (const { name, first, act, times } of calls) {
+  for (const { name, first, isExpired, act, times } of calls) {
     const { code, id } = await fixture.makeCoupon("tpl_hour");
     const lockId = newRequestId();
     const before = first === "lock" ? await fixture.lock(code, lockId) : first && (await fixture.redeem(code));
     const coupon = { code, id, lockId, redemption: before?.json.redemption as string };
+    if (isExpired)
+      await fixture.service.owner.rows(
+        "update core.redemption set lock_expires_at = started_at where coupon_id = rules.parse_id('cpn', $1)",
+        [id],
+      );
     const { answer, moment } = await passWhileWaiting(fixture.service, holdCoupon, id, () => act(coupon));
     t.match(answer, { status: 200 }, name);
     const recorded = "(select max(recorded_at) from core.request)";

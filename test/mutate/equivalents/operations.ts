@@ -171,4 +171,10 @@ export const inOperations: Equivalent[] = [
     after: "where r.tenant_id = p_tenant_id and r.redemption_id = p_redemption_id and true;",
     reason: "The callers hold the coupon's row and have seen that the redemption is LOCKED.",
   },
+  {
+    file: "db/code/rules/redemption/lapse_expired_locks.sql",
+    before: "on r.coupon_id = k.coupon_id and r.tenant_id = k.tenant_id and r.status = 'LOCKED'",
+    after: "on r.coupon_id = k.coupon_id and true and r.status = 'LOCKED'",
+    reason: "The redemption is held and looked at again by the tenant of the call.",
+  },
 ];
