@@ -1,8 +1,9 @@
 -- Subscribers with due deliveries that no worker is serving, or whose worker is gone. The one that
 -- has waited longest comes first.
 --
--- Many deliveries may wait for a later attempt, so this reads only the earliest of a subscriber. The
--- order makes the planner use the index of due deliveries, also while it knows nothing of the table.
+-- Many deliveries may wait for a later attempt, so this reads only the earliest of a subscriber.
+-- The order makes the planner use the index of due deliveries, even if it knows nothing of the
+-- table.
 create or replace function jobs.list_due_webhooks(p_limit int, out tenant_id int, out party_id int)
 returns setof record
 language sql volatile security definer
