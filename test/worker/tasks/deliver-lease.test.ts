@@ -49,14 +49,19 @@ t.test("two workers drain 2,000 events after an outage, each event once, never m
 
 const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
 
-/** Records a failed attempt, as a worker does that holds the lease or has lost it. */
-function recordFailure(fixture: Subscribed, { tenant_id, party_id }: Subscriber, holder: string, delivery: object) {
+/** Records failed attempts, as a worker does that holds the lease or has lost it. */
+function recordFailure(
+  fixture: Subscribed,
+  { tenant_id, party_id }: Subscriber,
+  holder: string,
+  ...deliveries: object[]
+) {
   const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
   return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
     tenant_id,
     party_id,
     holder,
-    JSON.stringify([{ ...delivery, duration_ms: 1, ...outcome }]),
+    JSON.stringify(deliveries.map((delivery) => ({ duration_ms: 1, ...outcome, ...delivery }))),
   ]);
 }
 
@@ -73,6 +78,38 @@ t.test("a record that waits while another worker takes the lease changes nothing
   };
   await passWhileWaiting(fixture.service, taken, party_id, () => recordFailure(fixture, subscriber, holder, claimed!));
   t.match(await listDeliveries(fixture), [{ event, attempt_count: 0 }]);
+});
+
+t.test("the longest Retry-After of a round is the pause, and a later result without one does not end it", async (t) => {
+  const fixture = await subscribe(t, ["http://127.0.0.1:1"]);
+  const subscriber = await findSubscriber(fixture, "pty_s1");
+  await fixture.happen("pty_s1", 5);
+  const holder = randomUUID();
+  const claimed = await fixture.worker.rows<object>(claim, [
+    subscriber.tenant_id,
+    subscriber.party_id,
+    fixture.session.number,
+    holder,
+  ]);
+  const record = (...seconds: (number | null)[]) => {
+    const results = seconds.map((retry_after_seconds) => ({ ...claimed.shift(), retry_after_seconds }));
+    return recordFailure(fixture, subscriber, holder, ...results);
+  };
+  const readPause = async () => {
+    const [row] = await fixture.service.owner.rows<{ until: string; seconds: number }>(
+      `select w.paused_until::text as until,
+              extract(epoch from w.paused_until - max(a.attempted_at))::int as seconds
+       from core.webhook w join core.delivery_attempt a using (tenant_id, party_id) group by w.paused_until`,
+    );
+    return { ...row! };
+  };
+  await record(7, 60, null);
+  const pause = await readPause();
+  t.equal(pause.seconds, 60);
+  for (const seconds of [null, 0]) {
+    await record(seconds);
+    t.equal((await readPause()).until, pause.until, `${seconds}`);
+  }
 });
 
 t.test("a lease keeps other workers away until it ends; a late record then changes nothing", async (t) => {
@@ -133,6 +170,11 @@ t.test("subscribers served longest ago come first", async (t) => {
     t.strictSame(
       (await deliverer.listDue()).map((row) => ({ ...row })),
       order.map((index) => ({ ...ids[index]! })),
+    );
+    const two = await fixture.worker.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks(2)");
+    t.strictSame(
+      two.map((row) => ({ ...row })),
+      order.slice(0, 2).map((index) => ({ ...ids[index]! })),
     );
     await deliverer.deliver(ids[0]!);
     await deliverer.deliver(ids[1]!);

@@ -135,10 +135,11 @@ t.test("Retry-After pauses all deliveries to the subscriber", async (t) => {
   const receiver = await startReceiver(t, status(429, { "retry-after": "120" }));
   const fixture = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(fixture, fixture.worker);
-  await fixture.happen("pty_s1", 12);
+  const events = await fixture.happen("pty_s1", 12);
   await deliverer.drain();
   const tried = receiver.received.length;
   t.ok(tried >= 1 && tried <= 4, `${tried} requests were under way when the first response came`);
+  for (const { id } of receiver.received) t.ok(events.slice(0, 4).includes(id), "one of the oldest events");
   const [{ seconds } = { seconds: 0 }] = await fixture.service.owner.rows<{ seconds: number }>(
     `select extract(epoch from paused_until - clock_timestamp())::float as seconds
      from report.webhook_health
