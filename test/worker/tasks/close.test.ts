@@ -4,8 +4,10 @@ import t from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { daySeconds, listStatements, noonOffset, setZone, startWorker, zoneOf } from "../../support/business-days.ts";
+import { countReads } from "../../support/count-reads.ts";
 import { dateOf, nowSeconds } from "../../support/midnights.ts";
 import { checkStatements, startStatementFixture, type StatementFixture } from "../../support/statement-fixture.ts";
+import { startService } from "../../support/service.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 
 type Death = (database: Database, text: string, params?: readonly unknown[]) => Promise<unknown>;
@@ -171,6 +173,25 @@ t.test("posting entries and closing days never overlap", async (t) => {
   await fixture.end(parties[1]!);
   await books.close();
   await checkStatements(t, fixture);
+});
+
+t.test("however many new events wait, a close reads at most 1,000 of them", async (t) => {
+  const service = await startService(t);
+  const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1_500);
+  await service.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
+  const psql = openSession(service.address, { name: "psql" });
+  const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => Promise.all([psql.end(), session.end()]));
+  // None is settled, however slow this test is.
+  await psql.run("set session_replication_role = replica");
+  await psql.run("update core.event set recorded_at = now() + interval '1 hour'");
+  const worker = countReads(session);
+  const close = async () => [...(await worker.rows("select jobs.close_days(1) as closed"))];
+  await close();
+  worker.takeRows();
+  t.match(await close(), [{ closed: 0 }]);
+  const read = worker.takeRows()["jobs.close_days"]!;
+  t.ok(read >= 1_000 && read < 1_050, `${read} rows`);
 });
 
 t.test("of several days that are over or wait for their files, the earliest come first", async (t) => {

@@ -165,6 +165,36 @@ t.test("gaps of rolled back transactions are forgotten once no running transacti
   await waitUntil("the gaps to be forgotten", areForgotten, { everyMs: 50 });
 });
 
+t.test("a gap is forgotten if no transaction older than it runs, and not before", async (t) => {
+  const session = openSession(service.address, { name: "psql", role: "coupon_owner" });
+  t.teardown(() => session.end());
+  await step(openWorker(t));
+  await session.run("begin; delete from core.event_gap");
+  const [row] = await session.rows<{ id: number }>("select pg_current_xact_id()::text::float as id");
+  const { id } = row!;
+  const list = async () => {
+    const gaps = await session.rows<{ drawn_before: string }>(
+      "select g.drawn_before::text from core.event_gap g order by g.drawn_before",
+    );
+    return gaps.map(({ drawn_before }) => Number(drawn_before));
+  };
+  const forget = async (oldestRunning: number) => {
+    await session.rows("select rules.forget_gaps($1::text::xid8)", [String(oldestRunning)]);
+    return list();
+  };
+  await session.rows(
+    `insert into core.event_gap (event_seq, drawn_before)
+     select s.high_seq + n, g.id::xid8
+     from core.sequencer s, unnest($1::text[]) with ordinality g (id, n)`,
+    [[id - 1, id, id + 1].map(String)],
+  );
+  t.strictSame(await list(), [id - 1, id, id + 1]);
+  t.strictSame(await forget(id - 2), [id - 1, id], "one from another server, before a restore, is forgotten");
+  t.strictSame(await forget(id - 1), [id]);
+  t.strictSame(await forget(id), []);
+  await session.run("rollback");
+});
+
 t.test("a ledger entry recorded on an already closed day is posted to the first open day", async (t) => {
   const worker = openWorker(t);
   const till = await openTill(service);
