@@ -26,13 +26,15 @@ const pageOf = (rows: number) => async (after: number, limit: number) =>
 
 type Page = (after: number, limit: number, deadline: number) => Promise<Line[]>;
 
+type Deadline = { at: number; leftMs: number };
+
 // Serves a file with this many lines, as the database describes it. `page` returns its pages.
 async function stubFile(
   t: Test,
   rows: number,
   page: Page,
   measure?: Measure,
-): Promise<Stub & { pages: number[]; deadlines: number[] }> {
+): Promise<Stub & { pages: number[]; deadlines: Deadline[]; callDeadlines: number[] }> {
   const measured = measure ?? (await measureFile("detail", pageOf(rows)));
   const file: StatementFile = {
     tenant_id: 7,
@@ -42,17 +44,19 @@ async function stubFile(
     kind: "detail",
     ...measured,
   };
-  const [pages, deadlines]: [number[], number[]] = [[], []];
+  const [pages, deadlines, callDeadlines]: [number[], Deadline[], number[]] = [[], [], []];
   const stub = await startStub(t, {
-    perform: async (_, { operation }) =>
-      operation === "pull_events" ? emptyFeed : { ...emptyFeed, body: JSON.stringify(file) },
+    async perform(_, { operation }, deadline) {
+      callDeadlines.push(deadline);
+      return operation === "pull_events" ? emptyFeed : { ...emptyFeed, body: JSON.stringify(file) };
+    },
     async statementPage(_, after, limit, deadline) {
       pages.push(after);
-      deadlines.push(deadline - performance.now());
+      deadlines.push({ at: deadline, leftMs: deadline - performance.now() });
       return page(after, limit, deadline);
     },
   });
-  return { ...stub, pages, deadlines };
+  return { ...stub, pages, deadlines, callDeadlines };
 }
 
 const open = ({ url }: Stub) => openDownload({ url, path: target, accessKey: "ak_a", secret });
@@ -90,7 +94,7 @@ t.test("The service reads no further than the caller does, and stops when the ca
   );
 });
 
-t.test("Each page has the whole deadline", async (t) => {
+t.test("Each page has the whole deadline, and the first one shares it with the call", async (t) => {
   const rows = 2.5 * linesPerPage;
   const stub = await stubFile(t, rows, async (after, limit) => {
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -102,7 +106,8 @@ t.test("Each page has the whole deadline", async (t) => {
     stub.pages,
     Array.from({ length: 3 }, (_, page) => page * linesPerPage),
   );
-  for (const ms of stub.deadlines) t.ok(ms > 3_200 && ms <= 3_500, `${ms} ms`);
+  for (const { leftMs } of stub.deadlines) t.ok(leftMs > 3_200 && leftMs <= 3_500, `${leftMs} ms`);
+  t.strictSame([stub.deadlines[0]!.at], stub.callDeadlines);
 });
 
 t.test("If the first page fails, the answer is an error, not an empty file", async (t) => {

@@ -7,7 +7,7 @@ import { waitUntil } from "../support/wait-until.ts";
 import { sendPlain } from "../support/client.ts";
 import { secretOf, tenants } from "../support/provisioning.ts";
 import { createClient } from "../support/signing-client.ts";
-import { connect } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
 
 const lockPath = "/v1/coupons/lock";
 const redeemPath = "/v1/coupons/redeem";
@@ -176,6 +176,24 @@ t.test("A call that waits for a locked row delays no other coupon, and ends in t
   const outcomes: number[] = [];
   for (const id of ids) outcomes.push((await lock(codes[0]!, id)).status);
   t.strictSame(outcomes.toSorted(), [200, ...Array<number>(9).fill(409)], "one of them gets the coupon");
+});
+
+t.test("A statement of a call may run for 3 s, and wait for a lock for 2 s", async (t) => {
+  const service = await startService(t);
+  const psql = openSession(service.address, { name: "psql" });
+  t.teardown(() => psql.end());
+  await psql.run(
+    `create table public.seen (statement text, lock text);
+     create function public.note_limits() returns trigger language plpgsql security definer as $$
+     begin
+       insert into public.seen values (current_setting('statement_timeout'), current_setting('lock_timeout'));
+       return null;
+     end $$;
+     create trigger limits after insert on core.request execute function public.note_limits()`,
+  );
+  await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1, { isReleased: false });
+  const [seen] = await psql.rows("select * from public.seen");
+  t.strictSame({ ...seen }, { statement: "3s", lock: "2s" });
 });
 
 t.test("Without its database the service answers 503 in time, and it recovers when the database is back", async (t) => {

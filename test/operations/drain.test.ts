@@ -3,10 +3,13 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
+import { sendPlain } from "../support/client.ts";
 import { createClient } from "../support/signing-client.ts";
 import { findFreePort } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
-import { startService, type Running } from "../support/service.ts";
+import { untilBlocked } from "../support/race.ts";
+import { newRequestId, startService, type Running } from "../support/service.ts";
+import { holdCoupon } from "../support/sessions.ts";
 import { secretOf } from "../support/tenant-document.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
@@ -18,8 +21,12 @@ const unknownRedemption = `red_${"0".repeat(26)}`;
 
 type Tally = { answers: number; lastAnswers: number; failures: string[]; isOver: boolean };
 
-async function startServe(service: Running, port: number): Promise<ChildProcessWithoutNullStreams> {
-  const env = { ...environmentOf(service), PORT: String(port) };
+async function startServe(
+  service: Running,
+  port: number,
+  more: Record<string, string> = {},
+): Promise<ChildProcessWithoutNullStreams> {
+  const env = { ...environmentOf(service), PORT: String(port), ...more };
   const program = spawnProgram("serve", { env }) as ChildProcessWithoutNullStreams;
   t.teardown(() => program.kill("SIGKILL"));
   await untilPrinted(program, /"url":"http/);
@@ -69,4 +76,29 @@ t.test(`${clientCount} clients that keep sending notice no reset while serve sto
     "select count(*)::text as count from core.request where request_id like 'drain-%'",
   );
   t.equal(Number(row!.count), tally.answers, "every call that was performed has its answer");
+});
+
+t.test("the metrics show an open request while serve stops, until it is answered", async (t) => {
+  const service = await startService(t);
+  const { codes, couponIds } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  const [port, metricsPort] = [await findFreePort(), await findFreePort()];
+  const serve = await startServe(service, port, { METRICS_PORT: String(metricsPort) });
+  const url = `http://127.0.0.1:${port}`;
+  const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  const release = await holdCoupon(service, couponIds[0]!);
+  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
+  const answer = till.post("/v1/coupons/redeem", body);
+  await untilBlocked(service, 1);
+  serve.kill("SIGTERM");
+  const isClosed = () =>
+    sendPlain(url, "GET", "/healthz").then(
+      () => false,
+      (error: NodeJS.ErrnoException) => error.code === "ECONNREFUSED",
+    );
+  await waitUntil("the port to be closed", isClosed);
+  const { text } = await sendPlain(`http://127.0.0.1:${metricsPort}`, "GET", "/metrics");
+  t.match(text, /^coupon_http_open_requests 1$/m);
+  await release();
+  t.equal((await answer).status, 200);
+  t.equal(await waitFor("the end of serve", exitCodeOf(serve), { withinMs: 10_000 }), 0);
 });
