@@ -124,6 +124,10 @@ dry run: nothing was changed
 
   const status = await run(["--status"], options);
   t.match(status.stdout, `pending  ${first}\npending  ${online}\npending  ${last}\ncode     another version\n`);
+  t.match(JSON.parse((await run(["--status", "--json"], options)).stdout), {
+    code: "another version",
+    is_up_to_date: false,
+  });
   t.strictSame(await readCatalog(address), before);
 
   t.match(await run([], options), { code: 0, stdout: /^migrated: 3 migrations/ });

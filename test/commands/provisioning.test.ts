@@ -34,6 +34,44 @@ t.test("a percentage has at most four decimals", (t) => {
   t.end();
 });
 
+t.test("a percentage is above 0 and at most 100", (t) => {
+  for (const [percent, message] of [
+    [0, "Too small: expected number to be >0"],
+    [-1, "Too small: expected number to be >0"],
+    [100.0001, "Too big: expected number to be <=100"],
+  ] as const) {
+    const template = { ...acme().tenants[0]!.templates[0]!, discount: { type: "percent", percent } };
+    const file = acme({ templates: [template] });
+    const { error } = provisioning.safeParse(file);
+    const path = "tenants.0.templates.0.discount.percent";
+    t.strictSame(listIssues(error!, file)[0], { path, message }, String(percent));
+  }
+  t.end();
+});
+
+t.test("the secret of a webhook is whsec_ and the base64 of 24 to 64 bytes", (t) => {
+  const encode = (length: number) => `whsec_${Buffer.alloc(length, 251).toString("base64")}`;
+  const right = [24, 25, 64].map(encode);
+  const wrong = [23, 65, 0].map(encode);
+  wrong.push(encode(32).slice(6), encode(32).slice(0, -1), `${encode(24)} `, encode(24).replaceAll("+", "-"));
+  const parties = [...right, ...wrong].map((secret, index) => ({
+    id: `pty_${index}`,
+    name: "M",
+    webhook: { url: "https://x.example", secret },
+  }));
+  const message = "must be whsec_ and the base64 of 24 to 64 bytes";
+  checkList(t, { parties }, right.length, "webhook.secret", message);
+  t.end();
+});
+
+t.test("the URL of a webhook has http or https, and neither user name nor password", (t) => {
+  const right = ["https://x.example/a?b=c#d", "http://127.0.0.1:3000"];
+  const wrong = ["ftp://x.example", "x.example", "", "https://u@x.example", "https://:p@x.example", "http://"];
+  const parties = [...right, ...wrong].map((url, index) => ({ id: `pty_${index}`, name: "M", webhook: { url } }));
+  checkList(t, { parties }, right.length, "webhook.url", "must be an http or https URL without a user name");
+  t.end();
+});
+
 t.test("a time zone is a name that the system knows, and no offset", (t) => {
   const right = ["Europe/Berlin", "UTC", "Etc/GMT+1", "America/Port-au-Prince", "america/new_york"];
   const wrong = ["+02:00", "-02:00", "+02", "Europe/Berlin ", "Europe/Berlin;", "Mars/Base", "", "Z"];

@@ -73,7 +73,7 @@ t.test("listen answers wrong, late or never on request", async (t) => {
 
 t.test("listen is a program without a database: it says where it listens, and a signal stops it", async (t) => {
   const program = spawnProgram("webhooks", {
-    args: ["listen", "--secret", secret, "--port", "39917"],
+    args: ["listen", "--secret", secret, "--old-secret", older, "--port", "39917"],
     env: { DATABASE_URL: "none", DATA_DIR: t.testdir() },
   });
   t.teardown(() => program.kill("SIGKILL"));
@@ -81,7 +81,7 @@ t.test("listen is a program without a database: it says where it listens, and a 
   program.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()));
   await waitUntil("the line of listen", () => output.includes("\n"));
   t.equal(output, "listening on http://127.0.0.1:39917\n");
-  t.match(await send({ id: "evt_1", url: "http://127.0.0.1:39917", body: "x", secrets: [secret], isTest: false }), {
+  t.match(await send({ id: "evt_1", url: "http://127.0.0.1:39917", body: "x", secrets: [older], isTest: false }), {
     httpStatus: 204,
   });
   await waitUntil("the lines of a webhook", () => output.endsWith("\nx\n"));

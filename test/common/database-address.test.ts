@@ -18,6 +18,8 @@ t.test("a URL names a host or the folder of a unix socket", async (t) => {
   t.strictSame(parseUrl("postgres:///coupon?host=%2Frun"), { host: "/run", port: 5432, database: "coupon" });
   t.strictSame(parseUrl("postgres://"), { host: "localhost", port: 5432 });
   t.strictSame(parseUrl("postgres://[::1]:6432/coupon"), { host: "::1", port: 6432, database: "coupon" });
+  for (const port of [1, 65_535])
+    t.strictSame(parseUrl(`postgres://db:${port}/coupon`), { host: "db", port, database: "coupon" });
   t.strictSame(parseUrl("postgres://db/coupon?sslmode=verify-full"), {
     host: "db",
     port: 5432,
@@ -53,7 +55,7 @@ t.test("other texts are refused, and the message of the setting does not repeat 
     "mysql://db/coupon",
     "postgres:db/coupon",
     "postgres://db:port/coupon",
-    "postgres://db:70000/coupon",
+    "postgres://db:65536/coupon",
     "postgres://db:0/coupon",
     "postgres://coupon:50%@db/coupon",
   ];

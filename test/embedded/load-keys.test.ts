@@ -24,6 +24,12 @@ t.test("the first start makes a key once, readable by its owner only", async (t)
   t.strictSame(readdirSync(config.dataDir), ["master.key"]);
 });
 
+t.test("with COUPON_MASTER_KEY no key is made", async (t) => {
+  const config = { ...configOf(newFolder(t)), masterKeyText: Buffer.alloc(32, 7).toString("base64") };
+  loadOrMakeMasterKeys(config);
+  t.notOk(existsSync(config.dataDir));
+});
+
 t.test("a command makes no key", async (t) => {
   const config = configOf(newFolder(t));
   t.throws(() => loadMasterKeys(config), { name: "ConfigError", message: /master\.key is missing/ });
