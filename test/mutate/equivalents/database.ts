@@ -111,4 +111,28 @@ export const inDatabase: Equivalent[] = [
     after: "where c.tenant_id is null or m.merchant_id is null;",
     reason: "Both columns are null only if there is no coupon.",
   },
+  {
+    file: "db/code/rules/feed/claim_events.sql",
+    before: "if v_new_high - p_old_high > cardinality(p_events) - cardinality(v_late) then",
+    after: "if v_new_high + p_old_high > cardinality(p_events) - cardinality(v_late) then",
+    reason: "If no number is missing, the insert finds none. The condition saves the search.",
+  },
+  {
+    file: "db/code/rules/feed/claim_events.sql",
+    before: "if v_new_high - p_old_high > cardinality(p_events) - cardinality(v_late) then",
+    after: "if v_new_high - p_old_high >= cardinality(p_events) - cardinality(v_late) then",
+    reason: "If no number is missing, the insert finds none. The condition saves the search.",
+  },
+  {
+    file: "db/code/rules/request/find_retries.sql",
+    before: "and (s.request_id is not null or c.idempotency_key is not null))",
+    after: "and (s.tenant_id is not null or c.idempotency_key is not null))",
+    reason: "Both columns are null only if there is no record.",
+  },
+  {
+    file: "db/code/rules/worker/compute_worker_lock.sql",
+    before: "return hashtextextended('worker ' || p_worker, 0);",
+    after: "return hashtextextended('worker ' || p_worker, 1);",
+    reason: "Any number that follows from the worker's will do: every caller gets it from here.",
+  },
 ];
