@@ -83,6 +83,35 @@ t.test("a worker that may do nothing yet starts, names what fails, and works as 
   t.strictSame(listTickers("the ticker works again").sort(), others);
 });
 
+t.test("the keys are compared each minute: another key is logged, one that a rotation added is not", async (t) => {
+  const service = await startService(t);
+  const psql = openSession(service.address, { name: "psql" });
+  const { setTimeout: wait } = globalThis;
+  t.teardown(async () => {
+    globalThis.setTimeout = wait;
+    await psql.end();
+  });
+  // A minute passes at once.
+  globalThis.setTimeout = ((run: () => void, ms?: number) => wait(run, ms === 60_000 ? 20 : ms)) as typeof setTimeout;
+  const { logger, log: lines } = createStubLog();
+  const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log: logger });
+  t.teardown(() => worker.stop());
+  // Key 0 comes first, so it would be named if it were a problem.
+  await psql.run(
+    `set session_replication_role = replica;
+     begin;
+     update core.master_key set fingerprint = substring(sha256(fingerprint) for 16);
+     insert into core.master_key (version, fingerprint) values ('0', substring(sha256('') for 16));
+     update core.credential set sealed_secret = '0'::bytea || substring(sealed_secret from 2);
+     commit`,
+  );
+  const findLine = () => lines.find(({ ticker }) => ticker === "keys");
+  t.match(await waitUntil("the ticker to fail", findLine), {
+    msg: "the ticker failed; it keeps trying",
+    err: { message: `${service.keys.source}: key 1 is not the one this database was used with` },
+  });
+});
+
 t.test("a batch submitted over HTTP is minted, and no job is left behind", async (t) => {
   const service = await startService(t);
   const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log });
