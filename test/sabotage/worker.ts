@@ -31,6 +31,11 @@ export const workerGuards: Sabotage[] = [
     tests: ["test/worker/tasks/sequence-steps.test.ts"],
   },
   {
+    name: "missing numbers of a step that takes late events",
+    edits: [edit("db/code/rules/feed/claim_events.sql", " - cardinality(v_late) then", " then")],
+    tests: ["test/worker/tasks/sequence-steps.test.ts"],
+  },
+  {
     name: "one sequencer at a time",
     behind: "core.sequencer, as an error",
     edits: [

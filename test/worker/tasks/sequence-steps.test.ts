@@ -87,6 +87,25 @@ t.test("late events beyond the limit of a step are taken by the next steps", asy
   );
 });
 
+t.test("a number that is missing in a step with a late event is waited for too", async (t) => {
+  const worker = openWorker(t);
+  const { older, younger, first, second, committed } = await openPair(t, worker);
+  const youngest = await openTill(service);
+  t.teardown(() => youngest.session.end());
+  const [third, fourth] = (await makeStock(service, { again: 2, once: 0 })).again;
+  await step(worker);
+  for (const till of [younger, youngest]) await till.session.run("begin");
+  const late = await younger.use([first], true);
+  await older.use([second], true);
+  t.equal(await step(worker), 1);
+  const later = await youngest.use([third!], true);
+  await older.use([fourth!], true);
+  await younger.end("commit", late, committed);
+  t.equal(await step(worker), 2, "the late event and a new one, with a missing number between");
+  await youngest.end("commit", later, committed);
+  t.strictSame([await step(worker), await step(worker)], [1, 0]);
+});
+
 t.test(
   "after a restore into a server with lower transaction ids, late events are found and old gaps are forgotten",
   async (t) => {
