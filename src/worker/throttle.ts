@@ -6,15 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 const shortestPauseMs = 5;
 const pausePerStep = 6;
 
-/** Repeats the step until it returns 0 or the program stops. Returns the sum of what the steps returned. */
-export async function repeatThrottled(step: () => Promise<number>, stopping: AbortSignal): Promise<number> {
-  let total = 0;
+/** Repeats the step until it returns 0 or the program stops. */
+export async function repeatThrottled(step: () => Promise<number>, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     const startedAt = performance.now();
-    const count = await step();
-    if (count === 0) break;
-    total += count;
+    if ((await step()) === 0) break;
     await sleep(Math.max((performance.now() - startedAt) * pausePerStep, shortestPauseMs));
   }
-  return total;
 }
