@@ -205,9 +205,10 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     if (hasEnded) break;
     const postmaster = findPostmaster(dataFolder(home));
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
-      // The shell and its pipes must not keep this process alive: the shell stops the server when this process ends.
+      // The shell and its output must not keep this process alive: the shell stops the server when this process ends.
+      // A pipe that nobody reads keeps no process alive.
       shell.unref();
-      for (const stream of [shell.stdin, shell.stdout]) (stream as unknown as { unref(): void }).unref();
+      (shell.stdout as unknown as { unref(): void }).unref();
       return shell;
     }
   }
