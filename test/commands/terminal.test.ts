@@ -1,6 +1,6 @@
 // Commands on a real terminal: progress is on standard error only, and standard output has the same bytes without it.
 import { spawn, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import t from "tap";
@@ -80,6 +80,27 @@ t.test("codes counts the codes, and a terminal shows nothing between them", { sk
   const terminal = openTerminal(`exec bin/coupon codes ${id}`, environmentOf(service));
   t.equal(await terminal.code(), 0);
   t.equal(terminal.printed(), stdout.replaceAll("\n", "\r\n"));
+});
+
+t.test("codes shows how far it is while it waits for more", { skip }, async (t) => {
+  const service = await startService(t);
+  const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 5_001);
+  const [file, go] = [path.join(t.testdir(), "codes.csv"), path.join(t.testdir(), "go")];
+  // The first page fills the pipe, so the second one is asked for after the reader begins.
+  const reader = `until [ -e '${go}' ]; do sleep 0.05; done; cat > '${file}'`;
+  const terminal = openTerminal(`bin/coupon codes ${id} | (${reader})`, environmentOf(service));
+  const firstPage = `select from pg_stat_activity where datname = current_database() and state = 'idle'
+                       and application_name = 'coupon codes' and query like '%read_export_page%'`;
+  const session = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => session.end());
+  await waitUntil("the first page", async () => (await session.rows(firstPage)).length > 0);
+  await session.run("begin; lock core.coupon in access exclusive mode");
+  writeFileSync(go, "");
+  await waitUntil("progress", () => terminal.printed().includes("\r5,000 of 5,001 codes"));
+  await session.run("rollback");
+  t.equal(await terminal.code(), 0);
+  t.match(terminal.printed(), /\r +\r$/, "the line is gone at the end");
+  t.equal(readFileSync(file, "utf8").split("\n").length, 5_003);
 });
 
 t.test("apply says what it applies, on a terminal only", { skip }, async (t) => {
