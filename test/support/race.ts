@@ -70,6 +70,30 @@ export async function untilBlocked(service: Running, count: number): Promise<voi
   await waitUntil(`${count} blocked sessions`, areBlocked, { everyMs: 0, withinMs: 1_500 });
 }
 
+// Arranges what must be ready before a moment that is `seconds` away. A busy machine gets more time in another try.
+export async function arrangeBefore<T>(
+  service: Running,
+  arrange: (moment: string, seconds: number) => Promise<T>,
+  undo: (late: T) => Promise<unknown> = async () => {},
+): Promise<T & { moment: string }> {
+  const tries = [1, 5, 25];
+  for (const seconds of tries) {
+    const moment = new Date(Date.now() + seconds * 1_000).toISOString();
+    try {
+      const arranged = await arrange(moment, seconds);
+      const [row] = await service.owner.rows<{ is_early: boolean }>(
+        "select clock_timestamp() < $1::text::timestamptz as is_early",
+        [moment],
+      );
+      if (row!.is_early) return { ...arranged, moment };
+      await undo(arranged);
+    } catch (error) {
+      if (seconds === tries.at(-1)) throw error;
+    }
+  }
+  throw new Error(`not ready within ${tries.at(-1)} s`);
+}
+
 // Waits until the database's clock has passed the moment.
 export async function untilPast(service: Running, moment: string): Promise<void> {
   await service.owner.rows("select pg_sleep_until($1::text::timestamptz)", [moment]);

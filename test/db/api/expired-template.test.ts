@@ -3,7 +3,7 @@ import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Client } from "../../support/client.ts";
 import { tenants } from "../../support/provisioning.ts";
-import { untilPast } from "../../support/race.ts";
+import { arrangeBefore, untilPast } from "../../support/race.ts";
 import { isReplay } from "../../support/replays.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
@@ -68,13 +68,15 @@ t.test(
   "A template ends at its valid_to; a batch that was submitted before stays and is never made twice",
   async (t) => {
     const a = service.as("ak_a");
-    const validTo = new Date(Date.now() + 1_500).toISOString();
-    await provision("tpl_soon", validTo);
-    const body = { request_id: newRequestId(), template: "tpl_soon" };
-    const made = await create(a, body);
-    t.match(made, { status: 200, json: { batch: { template_id: "tpl_soon" } } });
-    await untilPast(service, validTo);
-    t.match(await create(a, { template: "tpl_soon" }), { status: 409, json: { code: "TEMPLATE_EXPIRED" } });
+    const { template, body, made, moment } = await arrangeBefore(service, async (validTo, seconds) => {
+      const template = `tpl_${seconds}`;
+      await provision(template, validTo);
+      const body = { request_id: newRequestId(), template };
+      return { template, body, made: await create(a, body) };
+    });
+    t.match(made, { status: 200, json: { batch: { template_id: template } } });
+    await untilPast(service, moment);
+    t.match(await create(a, { template }), { status: 409, json: { code: "TEMPLATE_EXPIRED" } });
     t.equal((await create(a, body)).text, made.text, "a replay");
 
     const psql = openSession(service.address, { name: "psql" });

@@ -3,7 +3,7 @@ import t from "tap";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { untilBlocked, untilPast } from "../../support/race.ts";
+import { arrangeBefore, untilBlocked, untilPast } from "../../support/race.ts";
 import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
@@ -35,15 +35,17 @@ const lock = async (coupon: string) => {
 };
 
 t.test("Expiry skips a coupon whose redeem began in time", async (t) => {
-  const validTo = new Date(Date.now() + 1_000).toISOString();
-  await fixture.provision("tpl_soon", { valid_to: validTo });
-  const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, "tpl_soon", 2);
-  const end = await beginRequest(fixture.service, "ak_a", "redeem", {
-    request_id: newRequestId(),
-    coupon: codes[0]!,
-    merchant,
-  });
-  await untilPast(fixture.service, validTo);
+  const { couponIds, end, moment } = await arrangeBefore(
+    fixture.service,
+    async (valid_to, seconds) => {
+      await fixture.provision(`tpl_${seconds}`, { valid_to });
+      const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, `tpl_${seconds}`, 2);
+      const body = { request_id: newRequestId(), coupon: codes[0]!, merchant };
+      return { couponIds, end: await beginRequest(fixture.service, "ak_a", "redeem", body) };
+    },
+    ({ end }) => end("rollback"),
+  );
+  await untilPast(fixture.service, moment);
   t.type(await expire().catch(String), "number", "the job does not wait");
   t.strictSame(await fixture.readEventTypes(couponIds[0]!), [], "the coupon gets no event while the redeem holds it");
   await end("commit");
@@ -54,15 +56,23 @@ t.test("Expiry skips a coupon whose redeem began in time", async (t) => {
 });
 
 t.test("The lapse job skips a lock whose confirm began in time; a confirm that is too late is refused", async (t) => {
-  await fixture.provision("tpl_soon", { lock_ttl_seconds: 1 });
-  const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, "tpl_soon", 2);
-  const [early, late] = [await lock(codes[0]!), await lock(codes[1]!)];
-  const end = await beginRequest(fixture.service, "ak_a", "confirm", {
-    request_id: newRequestId(),
-    lock_request_id: early.request_id,
-    coupon: codes[0]!,
-    merchant,
-  });
+  const { codes, couponIds, late, end } = await arrangeBefore(
+    fixture.service,
+    async (_, lock_ttl_seconds) => {
+      const template = `tpl_lock${lock_ttl_seconds}`;
+      await fixture.provision(template, { lock_ttl_seconds });
+      const { codes, couponIds } = await fixture.service.makeBatch(fixture.a, template, 2);
+      const [early, late] = [await lock(codes[0]!), await lock(codes[1]!)];
+      const end = await beginRequest(fixture.service, "ak_a", "confirm", {
+        request_id: newRequestId(),
+        lock_request_id: early.request_id,
+        coupon: codes[0]!,
+        merchant,
+      });
+      return { codes, couponIds, late, end };
+    },
+    ({ end }) => end("rollback"),
+  );
   await untilPast(fixture.service, late.end);
   t.equal(await lapse().catch(String), 1, "only the lock that no session holds");
   await end("commit");
