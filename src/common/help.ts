@@ -46,7 +46,7 @@ export function formatUsage(call: string, command: Described): string {
 }
 
 function formatExample(call: string, example: string): string {
-  const [, settings = "", rest = ""] = /^((?:[A-Z_]+=\S+(?: |$))*)(.*)/.exec(example)!;
+  const [, settings = "", rest = ""] = /((?:[A-Z_]+=\S+(?: |$))*)(.*)/.exec(example)!;
   return [settings.trimEnd(), join(call, rest)].filter((text) => text !== "").join(" ");
 }
 
