@@ -9,6 +9,8 @@ import type { Mutant } from "./mutant.ts";
 export interface Result extends Verdict {
   id: string;
   file: string;
+  /** The tests that passed in this run or an earlier one, and the hashes of their files. */
+  tried?: Record<string, string>;
 }
 
 const resultsFile = path.join(cacheFolder, "results.jsonl");

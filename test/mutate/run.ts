@@ -27,8 +27,8 @@ interface Options {
   survivors: boolean;
 }
 
-/** Measures the test files that are new or changed. `measured`: these. */
-async function updateCoverage(benches: Bench[]): Promise<{ coverage: Coverage; measured: Set<string> }> {
+/** Measures the test files that are new or changed. */
+async function updateCoverage(benches: Bench[]): Promise<Coverage> {
   const known = readCoverage();
   const files = listTestFiles();
   const coverage: Coverage = Object.fromEntries(
@@ -45,12 +45,12 @@ async function updateCoverage(benches: Bench[]): Promise<{ coverage: Coverage; m
   });
   const red = files.filter((file) => !coverage[file]!.isGreen);
   if (red.length > 0) console.log(`not used, because they fail without a mutant: ${red.join(", ")}`);
-  return { coverage, measured: new Set(missing) };
+  return coverage;
 }
 
 interface Plan {
   options: Options;
-  /** The tests that an earlier run has tried. */
+  /** Whether an earlier run has tried this test, as it is now. */
   isTried: (mutant: Mutant, test: string) => boolean;
   selector: Selector;
   history: History;
@@ -84,11 +84,10 @@ function choose(mutants: Mutant[], results: Map<string, Result>, { seed, count, 
 async function run(options: Options, benches: Bench[]): Promise<void> {
   const results = readResults();
   const all = listMutants(options.only).filter((mutant) => findEquivalent(mutant, equivalents) === undefined);
-  const { coverage, measured } = await updateCoverage(benches);
+  const coverage = await updateCoverage(benches);
   for (const { place } of benches)
     if (!(await compiles(place.folder))) throw new Error("tsc refuses the unchanged code: run npm run check");
-  const passed = new Map([...results].map(([id, result]) => [id, result.passed]));
-  const isTried = ({ id }: Mutant, test: string) => !measured.has(test) && (passed.get(id)?.includes(test) ?? false);
+  const isTried = ({ id }: Mutant, test: string) => results.get(id)?.tried?.[test] === coverage[test]!.hash;
   const plan: Plan = { options, isTried, selector: makeSelector(coverage), history: new Map(), coverage };
   for (const mutant of all) {
     const result = results.get(mutant.id);
@@ -98,12 +97,13 @@ async function run(options: Options, benches: Bench[]): Promise<void> {
   console.log(`${all.length} mutants, ${chosen.length} to judge`);
   const judgeNext = async (bench: Bench, mutant: Mutant): Promise<void> => {
     const verdict = await judge(bench, mutant, listTrials(mutant, plan));
-    const allPassed = [...new Set([...(passed.get(mutant.id) ?? []), ...verdict.passed])];
-    const result: Result = { id: mutant.id, file: mutant.file, ...verdict, passed: allPassed };
+    const tried = { ...results.get(mutant.id)?.tried };
+    for (const test of verdict.passed) tried[test] = coverage[test]!.hash;
+    const result: Result = { id: mutant.id, file: mutant.file, ...verdict, tried };
     writeResult(result);
     results.set(mutant.id, result);
-    learn(plan.history, mutant, { ...result, passed: verdict.passed });
-    if (result.status === "survived") console.log(describe(mutant, result));
+    learn(plan.history, mutant, result);
+    if (result.status === "survived") console.log(describe(mutant, { ...result, passed: Object.keys(tried) }));
     if (result.status === "timeout")
       console.log(`TIME-OUT ${mutant.file}:${mutant.line} ${mutant.after}: ${result.by}`);
   };
