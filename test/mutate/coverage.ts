@@ -1,6 +1,7 @@
 // Which code each test file runs: the functions of its databases (track_functions), and the parts of src that V8 has
 // run, in the test and in the programs that it starts. The map is kept between runs. A test file is measured again
-// when its text has changed. An old map costs only time or a test that is tried late: it decides nothing.
+// when its text has changed. After larger changes of the code the map is old, and a survivor may not meet the test that
+// would notice: --measure makes a new one.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { readFiles } from "../support/project-rules/source-file.ts";

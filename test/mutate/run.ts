@@ -25,11 +25,12 @@ interface Options {
   benches: number | undefined;
   rest: boolean;
   survivors: boolean;
+  measure: boolean;
 }
 
-/** Measures the test files that are new or changed. */
-async function updateCoverage(benches: Bench[]): Promise<Coverage> {
-  const known = readCoverage();
+/** Measures the test files that are new or changed, or all. */
+async function updateCoverage(benches: Bench[], mustMeasure: boolean): Promise<Coverage> {
+  const known = mustMeasure ? {} : readCoverage();
   const files = listTestFiles();
   const coverage: Coverage = Object.fromEntries(
     files
@@ -84,7 +85,7 @@ function choose(mutants: Mutant[], results: Map<string, Result>, { seed, count, 
 async function run(options: Options, benches: Bench[]): Promise<void> {
   const results = readResults();
   const all = listMutants(options.only).filter((mutant) => findEquivalent(mutant, equivalents) === undefined);
-  const coverage = await updateCoverage(benches);
+  const coverage = await updateCoverage(benches, options.measure);
   for (const { place } of benches)
     if (!(await compiles(place.folder))) throw new Error("tsc refuses the unchanged code: run npm run check");
   const isTried = ({ id }: Mutant, test: string) => results.get(id)?.tried?.[test] === coverage[test]!.hash;
@@ -147,6 +148,10 @@ const command = defineCommand({
       about: "how many mutants are tried at once; as many as cores if absent. Tests often wait: try two per core",
     },
     rest: { type: "switch", about: "lets survivors meet all other tests too" },
+    measure: {
+      type: "switch",
+      about: "measures again what each test file runs: do so after larger changes of the code",
+    },
     survivors: {
       type: "switch",
       about: "judges those again that have survived, by tests that are new, changed or not tried yet",
