@@ -1,7 +1,7 @@
 -- Creates a PENDING batch, which the worker mints. Copies the validity from the template, so
 -- changes of the template apply only to later batches. The batch has unique constraints on
 -- request_id and idempotency-key, so a repeated request never mints twice, even after its record
--- was pruned. Workers are told at the commit; one that misses it finds the batch in the table.
+-- was pruned. The commit tells the workers; a worker that misses it finds the batch.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

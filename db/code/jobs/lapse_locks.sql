@@ -9,8 +9,6 @@ set enable_material = off as $$
 declare
   v_due     timestamptz := clock_timestamp();  -- constant, so that it bounds the index scan
   v_coupon  core.coupon;
-  v_now     timestamptz;
-  v_end     timestamptz;
   v_done    int := 0;
 begin
   for v_coupon in
@@ -22,16 +20,7 @@ begin
     limit p_limit
     for no key update of c, r skip locked
   loop
-    v_now := clock_timestamp();
-    update core.redemption r
-    set status = 'LAPSED', ended_at = v_now
-    where r.tenant_id = v_coupon.tenant_id
-      and r.coupon_id = v_coupon.coupon_id
-      and r.status = 'LOCKED'
-      and r.lock_expires_at <= v_now
-    returning r.lock_expires_at into v_end;
-    if found then
-      perform rules.free_coupon(v_coupon, v_end);
+    if rules.lapse_expired_lock(v_coupon) then
       v_done := v_done + 1;
     end if;
   end loop;

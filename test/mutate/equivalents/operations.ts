@@ -124,9 +124,9 @@ export const inOperations: Equivalent[] = [
     reason: "Differs only if the clock is read in the microsecond in which the lock ends.",
   },
   {
-    file: "db/code/rules/redemption/lapse_expired_locks.sql",
-    before: "and (v_lock.redemption).lock_expires_at <= clock_timestamp()",
-    after: "and (v_lock.redemption).lock_expires_at < clock_timestamp()",
+    file: "db/code/rules/redemption/lapse_expired_lock.sql",
+    before: "and r.lock_expires_at <= v_now",
+    after: "and r.lock_expires_at < v_now",
     reason: "Differs only if the clock is read in the microsecond in which the lock ends.",
   },
   {
@@ -158,12 +158,6 @@ export const inOperations: Equivalent[] = [
     before: "c.tenant_id, c.credential_id, c.nonce, clock_timestamp()",
     after: "c.tenant_id, c.credential_id, c.nonce, now()",
     reason: "Nonces are spent at the beginning of a transaction, before it waits for anything.",
-  },
-  {
-    file: "db/code/rules/redemption/lapse_expired_locks.sql",
-    before: "elsif (v_lock.redemption).status = 'LOCKED'",
-    after: "elsif true",
-    reason: "The status of a lock changes only under the row of its coupon, which the caller holds.",
   },
   {
     file: "db/code/rules/redemption/lapse_lock.sql",

@@ -1,12 +1,11 @@
--- Marks the expired locks on coupons that these calls hold as LAPSED, as jobs.lapse_locks does:
--- it is true whatever the calls are answered, and a coupon has one live lock or redemption. Returns
--- the calls that still hold what they need: a call that would have to wait is left out.
+-- Marks the expired locks on coupons that these calls hold as LAPSED, whatever the calls are
+-- answered: a coupon has one live lock or redemption. Returns the calls that still hold what they
+-- need: a call that would have to wait is left out.
 create or replace function rules.lapse_expired_locks(p_calls core.call[], p_held int[])
 returns int[]
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
   v_case  record;
-  v_lock  record;
   v_held  int[] := p_held;
 begin
   for v_case in
@@ -18,15 +17,10 @@ begin
       on r.coupon_id = k.coupon_id and r.tenant_id = k.tenant_id and r.status = 'LOCKED'
     where c.ordinal = any (p_held) and r.lock_expires_at <= clock_timestamp()
   loop
-    v_lock := rules.hold_redemption(v_case.call, v_case.redemption_id);
-    if v_lock.is_busy then
+    if (rules.hold_redemption(v_case.call, v_case.redemption_id)).is_busy then
       v_held := array_remove(v_held, (v_case.call).ordinal);
-    elsif (v_lock.redemption).status = 'LOCKED'
-      and (v_lock.redemption).lock_expires_at <= clock_timestamp()
-    then
-      perform rules.lapse_lock(
-        (v_case.coupon).tenant_id, v_case.redemption_id, clock_timestamp());
-      perform rules.free_coupon(v_case.coupon, (v_lock.redemption).lock_expires_at);
+    else
+      perform rules.lapse_expired_lock(v_case.coupon);
     end if;
   end loop;
   return v_held;
