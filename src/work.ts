@@ -70,7 +70,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
     log.warn({ err: error }, "the database cannot be asked for its master keys yet");
   }
   const session = keepWorkerSession({
-    // A batch is new.
+    // The database notifies this session of new batches.
     open: (options) => openSession(address, { role, onNotify: () => dueWork.wake(), ...options }),
     onSilent: () => {
       log.warn("the database connections went silent, opening new ones");
