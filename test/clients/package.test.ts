@@ -11,7 +11,7 @@ import { root } from "../support/copy.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { startService } from "../support/service.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
 // tap adds NODE_OPTIONS to every child process, and tsc does not start with them.
 const plain = (file: string, args: string[]) => ["-u", "NODE_OPTIONS", file, ...args];
@@ -63,8 +63,7 @@ declare function store(events: object[], cursor: string): Promise<void>;
 /** Installs the package into an empty folder, and compiles the till and the examples of its README there. */
 async function install(t: Test): Promise<string> {
   // Outside the project, so that nothing of it is found by chance.
-  const folder = makeTemporaryFolder("coupon-package-");
-  t.teardown(() => removeFolder(folder));
+  const folder = useTemporaryFolder(t, "coupon-package-");
   await run("npm", ["pack", "--silent", "--pack-destination", folder], path.join(root, "clients/typescript"));
   const [packed] = readdirSync(folder);
   t.equal(packed, "coupon-client-0.1.0.tgz");

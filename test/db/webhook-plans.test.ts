@@ -3,7 +3,7 @@
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { countReads, readCounts, stopAutovacuum } from "../support/count-reads.ts";
-import { createDatabase } from "../support/database.ts";
+import { openScratchDatabase } from "../support/database.ts";
 import { newRequestId } from "../support/service.ts";
 import { startOwners } from "../support/webhook-owners.ts";
 
@@ -74,12 +74,7 @@ t.test("get_webhook, replay_events, test_webhook and list_due_webhooks read few 
 
 // The planner knows the table, and prefers to sort: the pages of four feeds take turns.
 t.test("A page of a feed reads no more than the events of the page need", async (t) => {
-  const { address, drop } = await createDatabase({ mayBreakInvariants: true });
-  const session = openSession(address, { name: "coupon test" });
-  t.teardown(async () => {
-    await session.end();
-    await drop();
-  });
+  const session = await openScratchDatabase(t);
   await session.run(
     `set session_replication_role = replica;
      set random_page_cost = 4;

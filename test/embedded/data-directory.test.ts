@@ -1,6 +1,6 @@
 // The folders of the embedded server, and who may enter them.
 import { spawnSync, type SpawnSyncOptionsWithStringEncoding } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readlinkSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readlinkSync, rmSync } from "node:fs";
 import { statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
@@ -12,16 +12,12 @@ import {
   socketFolder,
 } from "../../src/embedded/data-directory.ts";
 import { canMount } from "../support/small-disk.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
 const isRoot = process.getuid!() === 0;
 const otherId = 65_534;
 
-function makeFolder(t: Test): string {
-  const folder = realpathSync(makeTemporaryFolder("coupon-home-"));
-  t.teardown(() => removeFolder(folder));
-  return folder;
-}
+const makeFolder = (t: Test): string => useTemporaryFolder(t, "coupon-home-");
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
 
 t.test("the first start makes a folder that only the server's user can enter, and later ones find it", async (t) => {

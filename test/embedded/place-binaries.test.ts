@@ -1,19 +1,15 @@
 // Where the programs of the embedded server are: in their package, or in a copy that the server's user can run.
-import { chownSync, existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, realpathSync, rmSync } from "node:fs";
+import { chownSync, existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { findBinaries, placeBinaries } from "../../src/embedded/data-directory.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
 const isRoot = process.getuid!() === 0;
 const otherId = 65_534;
 
-function makeFolder(t: Test): string {
-  const folder = realpathSync(makeTemporaryFolder("coupon-binaries-"));
-  t.teardown(() => removeFolder(folder));
-  return folder;
-}
+const makeFolder = (t: Test): string => useTemporaryFolder(t, "coupon-binaries-");
 
 // A package whose programs run only in a copy, as if the server's user could not reach node_modules. `runs`: where
 // else they run.

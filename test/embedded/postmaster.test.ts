@@ -5,14 +5,13 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 
 import path from "node:path";
 import t, { type Test } from "tap";
 import { findPostmaster, inspectProcess, isStaleLock } from "../../src/embedded/postmaster.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const nobody = 65_534;
 
 function makeDataFolder(t: Test): string {
-  const folder = makeTemporaryFolder("coupon-postmaster-");
-  t.teardown(() => removeFolder(folder));
+  const folder = useTemporaryFolder(t, "coupon-postmaster-");
   const data = path.join(folder, "my data");
   mkdirSync(data);
   return data;

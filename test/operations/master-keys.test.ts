@@ -14,7 +14,7 @@ import { createClient } from "../support/signing-client.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted, type Result } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
@@ -132,8 +132,7 @@ t.test("/readyz of a running program is 503 while the database has another key, 
 });
 
 t.test("a deleted key file beside an embedded database is not replaced; the restored file works again", async (t) => {
-  const folder = makeTemporaryFolder("coupon-keys-");
-  t.teardown(() => removeFolder(folder));
+  const folder = useTemporaryFolder(t, "coupon-keys-");
   const dataDir = path.join(folder, "data");
   const file = path.join(dataDir, "master.key");
   const env = { DATA_DIR: dataDir, PORT: "0" };

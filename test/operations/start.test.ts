@@ -10,7 +10,7 @@ import { readCatalog } from "../support/catalog.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
 import { startService } from "../support/service.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
 type Line = { level: number; msg: string; signal?: string; duration_ms?: number; url?: string };
 type Ended = { code: number | null; lines: Line[]; stdout: string; stderr: string };
@@ -18,8 +18,7 @@ type Ended = { code: number | null; lines: Line[]; stdout: string; stderr: strin
 const info = 30;
 
 function makeDataDir(t: Test): string {
-  const folder = makeTemporaryFolder("coupon-start-");
-  t.teardown(() => removeFolder(folder));
+  const folder = useTemporaryFolder(t, "coupon-start-");
   return path.join(folder, "data");
 }
 

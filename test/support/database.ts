@@ -3,7 +3,8 @@
 import { appendFileSync } from "node:fs";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
-import type { Database } from "../../src/database/types.ts";
+import type { Test } from "tap";
+import type { Database, Session } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { findBrokenInvariants } from "./inspect.ts";
 import { waitUntil } from "./wait-until.ts";
@@ -24,6 +25,17 @@ export async function createDatabase(options: Options = {}): Promise<TestDatabas
   const { template } = readRun();
   // Copying files takes a tenth of the time that writing every page through the log takes.
   return create(`template "${template}" strategy file_copy`, options);
+}
+
+/** A session in a migrated database of its own, which the test may leave in any state. */
+export async function openScratchDatabase(t: Test): Promise<Session> {
+  const { address, drop } = await createDatabase({ mayBreakInvariants: true });
+  const session = openSession(address, { name: "coupon test" });
+  t.teardown(async () => {
+    await session.end();
+    await drop();
+  });
+  return session;
 }
 
 /** A database without migrations. */

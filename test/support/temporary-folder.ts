@@ -1,8 +1,9 @@
 // A folder in the system's temporary directory. Its name carries our pid, so that a later run can remove it if we are
 // killed.
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { Test } from "tap";
 import { inspectProcess } from "../../src/embedded/postmaster.ts";
 
 // `tidy` runs before an abandoned folder is removed.
@@ -11,6 +12,13 @@ export function makeTemporaryFolder(prefix: string, tidy: (folder: string) => vo
   const folder = mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`));
   // A database server that runs as another user must be able to pass through.
   chmodSync(folder, 0o711);
+  return folder;
+}
+
+/** A folder that is removed at the end of the test. */
+export function useTemporaryFolder(t: Test, prefix: string): string {
+  const folder = realpathSync(makeTemporaryFolder(prefix));
+  t.teardown(() => removeFolder(folder));
   return folder;
 }
 

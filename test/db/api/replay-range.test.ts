@@ -1,7 +1,6 @@
 // Events of a time, sent again: which ones, and how many at most.
 import t from "tap";
-import { openSession } from "../../../src/database/connect.ts";
-import { createDatabase } from "../../support/database.ts";
+import { openScratchDatabase } from "../../support/database.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
 
@@ -123,12 +122,7 @@ t.test("a range reads at most as many events of the feed as it may have, and one
 });
 
 t.test("a range begins with the first page of the feed at its first moment or later", async (t) => {
-  const { address, drop } = await createDatabase({ mayBreakInvariants: true });
-  const session = openSession(address, { name: "coupon test" });
-  t.teardown(async () => {
-    await session.end();
-    await drop();
-  });
+  const session = await openScratchDatabase(t);
   // Feed n has n pages, one each second, of one to three events.
   await session.run(
     `set session_replication_role = replica;
