@@ -4,16 +4,23 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
+import { isDeepStrictEqual } from "node:util";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import t, { type Test } from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
+import { defaultLimits, readConfig } from "../../src/common/config.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
+import { listen } from "../../src/http/listener.ts";
+import { serve } from "../../src/serve.ts";
+import { work } from "../../src/work.ts";
 import { postOk, sendPlain } from "../support/client.ts";
 import { createClient } from "../support/signing-client.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted, type Result } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
+import { createStubLog } from "../support/stub.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -103,6 +110,29 @@ t.test("with another key or without a key in use, no program starts, and nothing
   t.match(await readBatch(service, pending), { status: "PENDING", minted_count: 0 });
   t.strictSame([...(await service.owner.rows("select from core.tenant where external_id = 'ten_new'"))], []);
   t.strictSame([...(await service.owner.rows("select version from core.master_key"))], [{ version: "1" }]);
+});
+
+t.test("serve and work that refuse their keys close their connections", async (t) => {
+  const service = await startService(t);
+  const listSessions = async () => {
+    const rows = await service.owner.rows<{ pid: number }>(
+      `select pid from pg_stat_activity
+       where datname = current_database() and application_name <> 'coupon test'
+       order by pid`,
+    );
+    return rows.map(({ pid }) => pid);
+  };
+  const before = await listSessions();
+  t.ok(before.length > 0, "those of the running service are seen");
+  const { logger: log } = createStubLog();
+  const parts = { address: service.address, keys: parseMasterKeys(`1:${newKey()}`), limits: defaultLimits, log };
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, log);
+  t.teardown(() => listening.stop());
+  await t.rejects(serve({ ...parts, listening }), { name: "ConfigError" });
+  await t.rejects(work({ ...parts, config: readConfig({}) }), { name: "ConfigError" });
+  await waitUntil("only the sessions from before", async () => isDeepStrictEqual(await listSessions(), before), {
+    withinMs: 20_000,
+  });
 });
 
 t.test("/readyz of a running program is 503 while the database has another key, and the log names it", async (t) => {
