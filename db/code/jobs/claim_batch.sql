@@ -1,9 +1,12 @@
 -- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. No row: the
 -- batch is complete, another worker holds the lease, this worker lacks the batch's key, or the
 -- session of this worker is gone. The lease of a worker whose session is gone counts no more.
+-- event_seq: as in jobs.mint_chunk, so that the worker knows after its first chunk whether the
+-- service is busy.
 create or replace function jobs.claim_batch(
   p_tenant_id int, p_batch_id int, p_worker int, p_holder uuid, p_chunk int, p_keys jsonb,
-  out salt bytea, out key_version text, out first_number int, out last_number int)
+  out salt bytea, out key_version text, out first_number int, out last_number int,
+  out event_seq bigint)
 returns setof record
 language sql volatile security definer
 begin atomic
@@ -20,7 +23,8 @@ begin atomic
     and not rules.is_worker_gone(p_worker)
     and rules.has_key(p_keys, b.key_version)
   returning b.salt, b.key_version, b.minted_count + 1,
-            least(b.minted_count + p_chunk, b.total_count);
+            least(b.minted_count + p_chunk, b.total_count),
+            (select s.last_value from core.event_seq s);
 end;
 comment on function jobs.claim_batch(int, int, int, uuid, int, jsonb) is
   'Takes the lease of a batch and returns its next numbers.';

@@ -30,7 +30,7 @@ const maxBatchesAtOnce = 2;
 
 export type DueBatch = { tenant_id: number; batch_id: number };
 type Lease = DueBatch & { holder: string; lost: AbortSignal };
-type Claim = { salt: Uint8Array; key_version: string; first_number: number; last_number: number };
+type Claim = { salt: Uint8Array; key_version: string; first_number: number; last_number: number; event_seq: string };
 type Chunk = { first: number; last: number; hashes: string[] };
 type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 // The lookup hash of a number's code. A new attempt makes another code for the same number.
@@ -63,7 +63,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
     try {
       const lease: Lease = { tenant_id, batch_id, holder: randomUUID(), lost: session.lost };
       const [claim] = await database.rows<Claim>(
-        `select salt, key_version, first_number, last_number
+        `select salt, key_version, first_number, last_number, event_seq
          from jobs.claim_batch($1, $2, $3, $4, $5, $6::text::jsonb)`,
         [tenant_id, batch_id, session.number, lease.holder, claimSize, fingerprints],
       );
@@ -82,7 +82,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
     const hash: Hash = (number, attempt) => lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
     const sliceEnd = performance.now() + sliceMs;
     const isStopped = () => lease.lost.aborted || stopping.aborted;
-    let eventSeq: string | null = null;
+    let eventSeq = claim.event_seq;
     let isBusy = true;
     const makeNext = (first: number) => {
       const size = isBusy ? chunkSize.busy : chunkSize.quiet;
