@@ -27,11 +27,12 @@ type Node = {
 };
 export type Reading = { answer: number; read: number; about: number; ms: number; scans: string[] };
 
-// The IDs and the day that the questions are about.
+// The IDs and the day that the questions are about. On that day, about 30 days ago, mch_7 has an entry.
 export async function readExamples(database: Database): Promise<Record<string, string>> {
   const [row] = await database.rows<Record<string, string>>(
     `select l.coupon, l.redemption, l.entry, replace(l.entry, 'led_', 'evt_') as event,
-            (now() - interval '30 days')::date::text as day
+            (select max(m.recorded_at)::date::text from report.ledger m
+             where m.merchant = 'mch_7' and m.recorded_at < now() - interval '30 days') as day
      from report.redemption r
      cross join lateral report.find_ledger(r.redemption) l
      where r.order_id = 'order-702' and l.entry_type = 'REVERSAL'`,
