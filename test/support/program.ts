@@ -21,8 +21,9 @@ export type SpawnOptions = {
   stdio?: StdioOptions;
 };
 
-// Every other function that starts a program uses this one. The environment is only what is given, PATH, the folder
-// where `npm run mutate` looks for the lines that ran, and what watches the answers of the program.
+// Every other function that starts a program uses this one. The environment is only what is given, PATH, the folder of
+// compiled modules, the folder where `npm run mutate` looks for the lines that ran, and what watches the answers of the
+// program.
 export function spawnProgram(
   name: string,
   { folder = root, flags = [], args = [], env, stdio = "pipe" }: SpawnOptions,
@@ -34,6 +35,7 @@ export function spawnProgram(
     cwd: folder,
     env: {
       PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       NODE_V8_COVERAGE: process.env["NODE_V8_COVERAGE"],
       ...(nodeOptions !== "" && { NODE_OPTIONS: nodeOptions }),
       ...watch.env,

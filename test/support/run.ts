@@ -51,14 +51,19 @@ async function runTap(run: { prefix: string; template: string; server: Address }
     `--reporter=${process.stdout.isTTY ? "base" : "min"}`,
     `--output-file=${results}`,
     "--timeout=180",
-    `--jobs=${Math.min(availableParallelism(), 4)}`,
+    `--jobs=${Math.min(availableParallelism() + 1, 4)}`,
     // A folder means its test files.
     ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
   ];
   const tap = spawn(bin("tap"), args, {
     cwd: root,
     stdio: "inherit",
-    env: { ...process.env, COUPON_TEST_RUN: JSON.stringify(run) },
+    env: {
+      ...process.env,
+      // Compiled modules are kept here: hundreds of processes load the same ones.
+      NODE_COMPILE_CACHE: path.join(root, "node_modules/.cache/node"),
+      COUPON_TEST_RUN: JSON.stringify(run),
+    },
   });
   const status = await new Promise<number>((resolve) => {
     tap.on("error", (error) => {
