@@ -100,7 +100,6 @@ t.test(
       // This one waits behind migrate, which waits for the reader, until migrate gives way.
       await waitFor("migrate to give way", other.rows("select from report.coupon limit 1"), { withinMs: 8_000 });
     }
-    t.strictSame(said, ["another session holds a lock: trying again"]);
     t.match(
       await asOwner(address, "select sha256 from core.code_version"),
       [{ sha256: "another" }],
@@ -108,6 +107,7 @@ t.test(
     );
     await reader.end();
     await migrated;
+    t.strictSame(said.slice(0, -1), ["another session holds a lock: trying again"], "before what it did, said once");
     await other.end();
     t.strictSame(
       (await asOwner<{ migration: string }>(address, "select migration from gate.read_version()"))[0]!.migration,
