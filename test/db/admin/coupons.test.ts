@@ -117,8 +117,17 @@ t.test(
   async (t) => {
     const { post, patch, isRefused } = patches;
     const { code, id } = await patches.makeCoupon("tpl_short");
-    const lock_request_id = newRequestId();
-    await post("/v1/coupons/lock", { request_id: lock_request_id, coupon: code });
+    const lockFor = async (seconds: number) => {
+      const setTime = "update core.template set lock_ttl_seconds = $1 where external_id = 'tpl_short'";
+      await service.owner.rows(setTime, [seconds]);
+      const request_id = newRequestId();
+      t.match(await post("/v1/coupons/lock", { request_id, coupon: code }), { status: 200 });
+      return request_id;
+    };
+    // An older lock that would still be live.
+    await lockFor(900);
+    await patch("release_lock", "ten_a", id, "till broke");
+    const lock_request_id = await lockFor(1);
     await service.owner.rows(
       "select pg_sleep_until(max(lock_expires_at)) from core.redemption where lock_request_id = $1",
       [lock_request_id],
@@ -126,7 +135,7 @@ t.test(
     await isRefused(t, "CP409", "release_lock", "ten_a", id, "too late");
     t.match((await post("/v1/coupons/confirm", { coupon: code, lock_request_id })).json, { code: "LOCK_EXPIRED" });
     await patch("void_coupon", "ten_a", id, "unused");
-    t.match(await readCouponHistory(service.owner, id), { status: "VOIDED", redemptions: ["LAPSED"] });
+    t.match(await readCouponHistory(service.owner, id), { status: "VOIDED", redemptions: ["CANCELLED", "LAPSED"] });
   },
 );
 

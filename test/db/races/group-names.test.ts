@@ -1,5 +1,5 @@
 // Calls of one group with the same name or coupon: the first is performed, the others are handed back. A name is a
-// request_id or an idempotency-key.
+// request_id or an idempotency-key. And a name or nonce that another session uses.
 import t from "tap";
 import { type GroupTill, handedBack, merchant, redeem, startGroupTill } from "../../support/group-till.ts";
 import { newRequestId } from "../../support/service.ts";
@@ -7,7 +7,7 @@ import { openTill } from "../../support/writers.ts";
 
 let group: GroupTill;
 t.before(async () => {
-  group = await startGroupTill(t, 18);
+  group = await startGroupTill(t, 21);
 });
 
 const nextCoupon = () => group.nextCoupon();
@@ -46,6 +46,19 @@ t.test("A call whose name another session uses is handed back, and the other cal
   t.strictSame(await answers([...calls, redeem(nextCoupon())]), [handedBack, handedBack, 200]);
   await other.session.run("rollback");
   t.strictSame(await answers(calls), [200, 200]);
+});
+
+t.test("A nonce that another session uses counts as used, and nothing waits for that session", async (t) => {
+  const nonce = newRequestId();
+  const other = await openTill(group.service);
+  t.teardown(() => other.session.end());
+  await other.session.run("begin");
+  await other.send([redeem(nextCoupon(), { nonce })], false);
+  // A statement that waits for a lock ends with an error.
+  const calls = [redeem(nextCoupon(), { nonce }), redeem(nextCoupon())];
+  t.strictSame(await answers(calls), ["NONCE_REUSED", 200]);
+  await other.session.run("rollback");
+  t.strictSame(await answers([calls[0]!]), [200]);
 });
 
 // Enough calls to lose their order when they are sorted.
