@@ -1,6 +1,8 @@
 // How the server stops: each connection ends with an answer that says so, and none is reset.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { mock } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import type { Outcome } from "../../src/gate/gate.ts";
 import { bodies, startStub } from "../support/stub.ts";
@@ -36,7 +38,7 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
   const refusal = new Promise<NodeJS.ErrnoException>((resolve) => refused.once("error", resolve));
   t.equal((await waitFor("the refusal", refusal)).code, "ECONNREFUSED", "no new connections");
 
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await sleep(300);
   t.strictSame(first.events, [], "an idle connection stays open for a moment");
   first.socket.write(health);
   await waitUntil("the end", () => first.events.includes("end"));
@@ -62,7 +64,7 @@ t.test("A request that is still arriving when the server stops is answered, howe
   const stopping = stop();
   for (const piece of health.match(/[^]{4}|[^]+$/g)!) {
     socket.write(piece);
-    await new Promise((resolve) => setTimeout(resolve, 180));
+    await sleep(180);
   }
   await waitUntil("the end", () => events.includes("end"));
   t.match(received(), /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
@@ -77,7 +79,7 @@ t.test("An answer under way when the server stops is sent whole and is the last 
   const answer = asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
   await waitUntil("the call", () => finish.length === 1);
   const stopping = stop();
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  await sleep(1_200);
   finish[0]!();
   t.match(await answer, { status: 200, json: { ok: true }, headers: { connection: "close" } });
   await waitFor("the stop", stopping);
@@ -98,19 +100,24 @@ t.test("A request behind the last answer of a connection is not handled", async 
   await stopping;
 });
 
-t.test("A client that still sends a body can read the answer that refuses it, even late", async (t) => {
+t.test("A client that still sends a body can read the answer that refuses it, even after 0.9 s", async (t) => {
   const { url, stop } = await startStub(t);
   const { socket, received, events } = await open(t, url);
   socket.write(health);
   await waitUntil("an answer", () => received().includes("{"));
   socket.pause();
+  // On a busy machine sending takes long.
+  mock.timers.enable({ apis: ["setTimeout"] });
+  t.teardown(() => mock.timers.reset());
   const stopping = stop();
   const head = "POST /v1/coupons/lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
   socket.write(`${head}content-length: 20000000\r\n\r\n`);
   for (let sent = 0; sent < 20; sent += 1) {
     socket.write(Buffer.alloc(1_000_000, 32));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    if (sent === 10) mock.timers.tick(900);
+    await sleep(20);
   }
+  mock.timers.reset();
   socket.resume();
   await waitUntil("the end", () => events.length > 0);
   t.match(received(), /HTTP\/1.1 413 [^]*PAYLOAD_TOO_LARGE/);
