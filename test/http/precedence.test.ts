@@ -143,13 +143,15 @@ t.test("Missing or malformed headers, an unknown key and a wrong signature get t
 
 t.test("Only a validly signed request learns that its timestamp is off", async (t) => {
   const { asA, calls } = await startStub(t);
-  for (const offset of [-310, 310, -100_000]) {
+  for (const offset of [-310, 330, -100_000]) {
+    const before = Date.now();
     const answer = await asA.post(lockPath, lockBody, { timestamp: String(Math.floor(Date.now() / 1000) + offset) });
     is(t, answer, 401, "TIMESTAMP_OUT_OF_WINDOW", `${offset} s`);
-    t.ok(Math.abs(Date.parse(answer.json.details.server_time) - Date.now()) < 5_000);
+    const serverTime = Date.parse(answer.json.details.server_time);
+    t.ok(serverTime >= before && serverTime <= Date.now());
   }
   t.equal(calls.length, 0);
-  for (const offset of [-295, 295])
+  for (const offset of [-270, 270])
     t.equal(
       (await asA.post(lockPath, lockBody, { timestamp: String(Math.floor(Date.now() / 1000) + offset) })).status,
       200,

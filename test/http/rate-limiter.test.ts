@@ -11,16 +11,17 @@ import type { Reveals } from "../../src/http/route.ts";
 import { sendPlain, type Client, type Reply } from "../support/client.ts";
 import { document } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { bodies, startStub } from "../support/stub.ts";
 
 const lockPath = "/v1/coupons/lock";
 const is = (t: Test, { status, json }: Reply, wantedStatus: number, code: string | undefined, what: string) =>
   t.strictSame([status, json?.code], [wantedStatus, code], what);
-// Too slow to refill during a test.
-const slow = { requestsPerSecond: 1, requestBurst: 3 };
+const three = { requestsPerSecond: 1, requestBurst: 3 };
 
 t.test("Beyond its limit a credential gets 429, with the time to retry and the limit itself", async (t) => {
-  const { asA, asB, calls, log } = await startStub(t, {}, slow);
+  const { asA, asB, calls, log } = await startStub(t, {}, three);
+  const clock = stopClock(t);
   const first = await asA.post(lockPath, bodies[lockPath]);
   t.match(first.headers, { "ratelimit-policy": '"requests";q=3;w=3', ratelimit: /^"requests";r=2;t=1$/ });
   await asA.post(lockPath, bodies[lockPath]);
@@ -36,10 +37,15 @@ t.test("Beyond its limit a credential gets 429, with the time to retry and the l
   t.match(log.at(-1), { status: 429, code: "RATE_LIMITED", access_key: "ak_a", reason: "too many requests" });
   t.equal(calls.length, 3, "the refused call was not carried out");
   t.equal((await asB.get("/v1/batches/bat_1")).status, 200, "another credential is not limited");
+  clock.pass(999);
+  is(t, await asA.post(lockPath, bodies[lockPath]), 429, "RATE_LIMITED", "too early");
+  clock.pass(1);
+  is(t, await asA.post(lockPath, bodies[lockPath]), 200, undefined, "after the time to retry");
 });
 
 t.test("401 comes before 429, and 429 before 400; badly signed requests count against no credential", async (t) => {
-  const { url, asA } = await startStub(t, {}, slow);
+  const { url, asA } = await startStub(t, {}, three);
+  stopClock(t);
   const wrong = {
     "content-type": "application/json",
     "x-svc-access-key": "ak_a",
@@ -93,6 +99,7 @@ async function useUpBudget(t: Test) {
   const service = await startService(t, document, {}, { unknownCodesPerMinute: 4 });
   const a = service.as("ak_a");
   const { codes } = await service.makeBatch(a, "tpl_fixed", 6);
+  stopClock(t);
   const [locked, cancelled, redeemed, fresh, other] = codes as [string, string, string, string, string];
   const [lockId, cancelId] = [newRequestId(), newRequestId()];
   is(t, await send(a, "coupons/lock", { request_id: lockId, coupon: locked, merchant }), 200, undefined, "lock");
@@ -106,7 +113,7 @@ async function useUpBudget(t: Test) {
   is(t, invented, 404, "NOT_FOUND", "2");
   t.match(invented.headers, {
     "ratelimit-policy": '"unknown_codes";q=4;w=60',
-    ratelimit: /^"unknown_codes";r=2;t=\d+$/,
+    ratelimit: '"unknown_codes";r=2;t=30',
   });
   const confirm = { coupon: mistype(locked), merchant, lock_request_id: lockId };
   is(t, await send(a, "coupons/confirm", confirm), 422, "COUPON_CODE_INVALID", "3");
@@ -120,8 +127,7 @@ t.test("After too many wrong codes no code is checked, right or wrong, and no bo
   const refused = await send(a, "coupons/redeem", { request_id: refusedId, coupon: fresh, merchant });
   is(t, refused, 429, "RATE_LIMITED", "redeem of a right code");
   t.match(refused.json.details, { limit: "unknown_codes" });
-  const retryAfter = Number(refused.headers["retry-after"]);
-  t.ok(retryAfter >= 10 && retryAfter <= 15, "four per minute: one in 15 s");
+  t.equal(refused.headers["retry-after"], "15", "four per minute: one in 15 s");
   for (const path of ["lock", "redeem", "query", "void"]) {
     is(t, await send(a, `coupons/${path}`, { coupon: mistype(fresh), merchant }), 429, "RATE_LIMITED", path);
     is(t, await send(a, `coupons/${path}`, { coupon: 1 }), 429, "RATE_LIMITED", `${path}: before its body is checked`);

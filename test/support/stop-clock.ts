@@ -1,0 +1,21 @@
+// A clock that moves only when the test says so, so that a busy machine changes nothing.
+import { mock } from "node:test";
+import type { Test } from "tap";
+
+// Stops performance.now(), and with `hasTimers` the global setTimeout too, until the end of the test. Meanwhile
+// waitUntil and waitFor have no bound but that of the test file.
+export function stopClock(t: Pick<Test, "teardown">, { hasTimers = false } = {}): { pass(ms: number): void } {
+  let now = Math.ceil(performance.now());
+  const clock = mock.method(performance, "now", () => now);
+  if (hasTimers) mock.timers.enable({ apis: ["setTimeout"] });
+  t.teardown(() => {
+    clock.mock.restore();
+    if (hasTimers) mock.timers.reset();
+  });
+  return {
+    pass(ms) {
+      now += ms;
+      if (hasTimers) mock.timers.tick(ms);
+    },
+  };
+}
