@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import t from "tap";
 import { Unavailable } from "../../src/common/unavailable.ts";
 import { createGroups } from "../../src/gate/groups.ts";
+import { stopClock } from "../support/stop-clock.ts";
 
 const soon = (ms = 60_000) => performance.now() + ms;
 const callError = new Error("caused by a call");
@@ -117,10 +118,12 @@ t.test("a call over the limit of waiting calls is refused, whichever tenant they
 });
 
 t.test("a call whose deadline passes is refused, and is not sent if it still waits", async (t) => {
+  const clock = stopClock(t, { hasTimers: true });
   const { groups, sent, run } = startGroups();
   const first = run("a", { deadline: soon(30) });
   await settle();
   const [late, next] = [run("b", { deadline: soon(30) }), run("c")];
+  clock.pass(30);
   await t.rejects(first, new Unavailable("deadline passed"), "although it runs");
   await t.rejects(late, new Unavailable("deadline passed"));
   sent[0]!.end();
@@ -132,6 +135,7 @@ t.test("a call whose deadline passes is refused, and is not sent if it still wai
   const over = run("d", { deadline: soon(20) });
   await settle();
   const lone = run("e", { deadline: soon(20) });
+  clock.pass(20);
   await Promise.allSettled([over, lone]);
   sent[2]!.end();
   await settle();
@@ -145,8 +149,11 @@ t.test("a call whose deadline passes is refused, and is not sent if it still wai
 t.test(
   "if a call made its group fail, its calls are sent one by one, those that still wait for an answer",
   async (t) => {
+    const clock = stopClock(t, { hasTimers: true });
     const { sent, run } = startGroups();
     const [a, late, c] = [run("a"), run("b", { deadline: soon(30) }), run("c")];
+    await settle();
+    clock.pass(30);
     await t.rejects(late, Unavailable);
     sent[0]!.fail(callError);
     await settle();

@@ -1,12 +1,12 @@
 // A lane: a fixed number of calls run, a limited number wait in order, and none starts after its deadline.
-import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { beforeDeadline } from "../../src/common/deadline.ts";
 import { Unavailable } from "../../src/common/unavailable.ts";
 import { createLane } from "../../src/gate/lane.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
-const soon = (ms = 1_000) => performance.now() + ms;
+const soon = (ms = 60_000) => performance.now() + ms;
 
 t.test("A lane keeps its width, its order and its limit, and starts no call after its deadline", async (t) => {
   const lane = createLane({ width: 2, maxWaiting: 3, hungAfterMs: 7_000 });
@@ -17,9 +17,9 @@ t.test("A lane keeps its width, its order and its limit, and starts no call afte
       begun.push(number);
       ends.push(() => resolve(number));
     });
-  const run = (number: number, ms: number) => lane.run(soon(ms), work(number), () => {});
-  const [first, second, late, third, fourth] = [run(1, 1_000), run(2, 1_000), run(3, 20), run(4, 1_000), run(5, 1_000)];
-  await t.rejects(run(6, 1_000), Unavailable);
+  const run = (number: number, ms?: number) => lane.run(soon(ms), work(number), () => {});
+  const [first, second, late, third, fourth] = [run(1), run(2), run(3, 20), run(4), run(5)];
+  await t.rejects(run(6), Unavailable);
   await t.rejects(late, Unavailable);
   t.strictSame(begun, [1, 2]);
   ends[0]!();
@@ -58,6 +58,7 @@ function startBusyLane(t: Test, { hungAfterMs = 60_000, abandoned = new AbortCon
 }
 
 t.test("The load of a lane is what runs and what waits in it, at every moment", async (t) => {
+  const clock = stopClock(t, { hasTimers: true });
   const { lane, running, end, wait } = startBusyLane(t);
   const load = (busy: number, waiting: number) => ({ busy, waiting, width: 1 });
   t.strictSame(lane.load(), load(1, 0));
@@ -65,14 +66,16 @@ t.test("The load of a lane is what runs and what waits in it, at every moment", 
   const [next, late] = [wait(40, () => second.promise), wait(20)];
   t.strictSame(lane.load(), load(1, 2));
   await t.rejects(wait(), new Unavailable("too many requests wait"));
+  clock.pass(20);
   await t.rejects(late, new Unavailable("gave up in the queue"));
   t.strictSame(lane.load(), load(1, 1));
   end();
   t.equal(await running, "first");
   t.strictSame(lane.load(), load(1, 0));
   // Its deadline passes while it runs: it left the queue long ago.
+  clock.pass(20);
   await t.rejects(next, Unavailable);
-  await sleep(5);
+  await new Promise(setImmediate);
   t.strictSame(lane.load(), load(1, 0));
   second.resolve("second");
   await new Promise(setImmediate);
