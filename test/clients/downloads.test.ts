@@ -69,7 +69,7 @@ const sends =
     else response.end();
   };
 
-async function download(t: Test, script: Script, listed?: string, timeoutMs = 300) {
+async function download(t: Test, script: Script, listed?: string, timeoutMs = 60_000) {
   const { url, received, sockets } = await startScripted(t, [script]);
   const client = createClient({ url, accessKey, secret, timeoutMs });
   t.teardown(() => client.close());
@@ -82,14 +82,20 @@ t.test("A download fails at its end if a byte is missing, too many or wrong", as
   const etag = { etag: `"${sha256}"` };
   const good = await download(t, sends({ ...length, ...etag }, [content]), sha256);
   t.equal(await text(good.got.body), content);
-  const broken: [string, Script, RegExp, string?][] = [
+  const broken: [string, Script, RegExp, (string | undefined)?, number?][] = [
     ["cut", sends({ ...length, ...etag }, ["a,b\r\n"], true), /broke off after 5 of 10 bytes/],
     ["a wrong byte", sends({ ...length, ...etag }, [content.replace("2", "3")]), /sha256/],
     ["another file than in the list", sends({ ...length, ...etag }, [content]), /sha256/, "0".repeat(64)],
-    ["silence", (response) => void response.writeHead(200, { ...length, ...etag }).write("a"), /broke off after 1/],
+    [
+      "silence",
+      (response) => void response.writeHead(200, { ...length, ...etag }).write("a"),
+      /broke off after 1/,
+      undefined,
+      300,
+    ],
   ];
-  for (const [name, script, message, listed] of broken) {
-    const { got } = await download(t, script, listed);
+  for (const [name, script, message, listed, timeoutMs] of broken) {
+    const { got } = await download(t, script, listed, timeoutMs);
     await t.rejects(text(got.body), message, name);
     t.ok(got.body.errored instanceof DownloadError, name);
   }
@@ -101,7 +107,7 @@ t.test("A download that nobody reads gives its connection back", async (t) => {
   const endless: Script = (response) => {
     response.writeHead(200, { "content-length": "1000000", etag: `"${sha256}"` }).write("x".repeat(1_000));
   };
-  const { got, sockets } = await download(t, endless, undefined, 60_000);
+  const { got, sockets } = await download(t, endless);
   t.equal(sockets.open, 1);
   got.body.destroy();
   await waitUntil("the connection to end", () => sockets.open === 0, { withinMs: 10_000 });

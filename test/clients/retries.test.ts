@@ -11,6 +11,7 @@ import {
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
 import { findFreePort } from "../support/listen.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { accessKey, answer, cut, hang, refusal, secret, startScripted, type Script } from "./scripted-service.ts";
 
 const coupon = "0123456789ABCDEF";
@@ -118,7 +119,8 @@ t.test("An answer that is not from the service is no answer", async (t) => {
 t.test("A service that does not answer in time is asked again", async (t) => {
   const { client, received } = await start(t, [hang, answer(200, done)], { timeoutMs: 100 });
   t.strictSame(await client.redeem(body), done);
-  t.equal(received.length, 2);
+  // On a busy machine the second answer may be late too.
+  t.ok(received.length >= 2);
 });
 
 t.test("With a wrong clock, the client follows the time of the service from then on", async (t) => {
@@ -134,10 +136,18 @@ t.test("With a wrong clock, the client follows the time of the service from then
 });
 
 t.test("An aborted call ends with the reason of its signal, in an answer and between attempts", async (t) => {
+  const reason = new Error("the cashier gave up");
+  const whileWaiting = new AbortController();
   const waiting = await start(t, [hang]);
-  t.match(await fail(waiting.client.redeem(body, { signal: AbortSignal.timeout(50) })), { name: "TimeoutError" });
-  const busy = await start(t, [refusal(503, "UNAVAILABLE", null, { "retry-after": "20" })]);
-  t.match(await fail(busy.client.redeem(body, { signal: AbortSignal.timeout(100) })), { name: "TimeoutError" });
+  const unanswered = fail(waiting.client.redeem(body, { signal: whileWaiting.signal }));
+  await waitUntil("the request", () => waiting.received.length === 1);
+  whileWaiting.abort(reason);
+  t.equal(await unanswered, reason);
+  const betweenAttempts = new AbortController();
+  const busy = await start(t, [refusal(503, "UNAVAILABLE", null, { "retry-after": "20" })], {
+    onReply: () => setImmediate(() => betweenAttempts.abort(reason)),
+  });
+  t.equal(await fail(busy.client.redeem(body, { signal: betweenAttempts.signal })), reason);
   t.equal(busy.received.length, 1);
 });
 

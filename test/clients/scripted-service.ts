@@ -39,6 +39,8 @@ export async function startScripted(t: Test, scripts: Script[], { isRepeating = 
     const index = received.length - 1;
     scripts[isRepeating ? index % scripts.length : Math.min(index, scripts.length - 1)]!(response);
   });
+  // Node's default of 5 s would end connections that a test counts.
+  server.keepAliveTimeout = 600_000;
   server.on("connection", (socket) => {
     sockets.opened += 1;
     sockets.open += 1;

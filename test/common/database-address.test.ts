@@ -110,7 +110,7 @@ t.test("both drivers connect to an IPv6 address", async (t) => {
   t.equal(connections, 1);
   const database = connect(address, { name: "coupon test", max: 1 });
   const asked = database.rows("select 1").catch(() => {});
-  await waitUntil("a connection of the other driver", () => connections > 1, { withinMs: 5_000 });
+  await waitUntil("a connection of the other driver", () => connections > 1, { withinMs: 20_000 });
   await database.end();
   await asked;
 });

@@ -1,4 +1,5 @@
 // The server for Prometheus: what it answers, how often it asks the database, and what it shows if that fails.
+import { once } from "node:events";
 import { connect } from "node:net";
 import { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,6 +7,7 @@ import { Gauge } from "prom-client";
 import t, { type Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Source } from "../../src/common/metrics-server.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 async function start(t: Test) {
@@ -42,6 +44,7 @@ t.test("only GET /metrics answers, with the metrics of the process, and nobody k
 
 t.test("a scrape asks each source, but none again within a few seconds", async (t) => {
   const { metrics, scrape } = await start(t);
+  const clock = stopClock(t);
   let asked = 0;
   const source: Source = {
     program: "serve",
@@ -55,11 +58,17 @@ t.test("a scrape asks each source, but none again within a few seconds", async (
   const texts = [await scrape(), await scrape(), ...(await Promise.all([scrape(), scrape()]))];
   for (const text of texts)
     t.strictSame(upOf(text), ['coupon_database_up{program="serve"} 1', 'coupon_database_up{program="work"} 1']);
+  clock.pass(4_999);
+  await scrape();
   t.equal(asked, 2, "each one once");
+  clock.pass(1);
+  await scrape();
+  t.equal(asked, 4);
 });
 
 t.test("a source that fails or does not answer is down, and hides its values", async (t) => {
   const { metrics, scrape, lines } = await start(t);
+  stopClock(t);
   const hidden: string[] = [];
   metrics.watch({
     program: "serve",
@@ -100,7 +109,17 @@ t.test("of 51 connections, the last one is closed at once", async (t) => {
 t.test("stop ends the server beside open connections; without a port there is none", async (t) => {
   const { metrics, scrape } = await start(t);
   await scrape();
-  await waitFor("the end of the server", metrics.stop(), { withinMs: 3_000 });
+  // Only the server can end this one.
+  const silent = connect(Number(new URL(metrics.url).port), "127.0.0.1");
+  t.teardown(() => silent.destroy());
+  await waitFor(
+    "a connection",
+    once(
+      silent.on("error", () => {}),
+      "connect",
+    ),
+  );
+  await waitFor("the end of the server", metrics.stop(), { withinMs: 20_000 });
   await t.rejects(scrape());
   t.equal(await startMetrics({ metricsPort: null, metricsHost: "127.0.0.1" }, createLog("silent")), null);
 });
