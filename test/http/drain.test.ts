@@ -5,6 +5,7 @@ import { mock } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import type { Outcome } from "../../src/gate/gate.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { bodies, startStub } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
@@ -26,6 +27,7 @@ async function open(t: Test, url: string): Promise<{ socket: Socket; received: (
 
 t.test("A connection in use ends with its next answer, which says so", async (t) => {
   const { url, stop, log } = await startStub(t);
+  const clock = stopClock(t, { hasTimers: true });
   const [first, second] = [await open(t, url), await open(t, url)];
   for (const { socket, received } of [first, second]) {
     socket.write(health);
@@ -38,13 +40,15 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
   const refusal = new Promise<NodeJS.ErrnoException>((resolve) => refused.once("error", resolve));
   t.equal((await waitFor("the refusal", refusal)).code, "ECONNREFUSED", "no new connections");
 
+  clock.pass(999);
   await sleep(300);
-  t.strictSame(first.events, [], "an idle connection stays open for a moment");
+  t.strictSame(first.events, [], "an idle connection stays open for a second");
   first.socket.write(health);
   await waitUntil("the end", () => first.events.includes("end"));
   const last = first.received().slice(first.received().lastIndexOf("HTTP/1.1"));
   t.match(last, /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
-  t.strictSame(first.events, ["end"]);
+  t.strictSame([first.events, second.events], [["end"], []]);
+  clock.pass(1);
 
   await waitUntil("the end", () => second.events.includes("end"));
   t.strictSame(second.events, ["end"], "an idle connection is ended, not reset");
@@ -60,11 +64,14 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
 
 t.test("A request that is still arriving when the server stops is answered, however slowly it arrives", async (t) => {
   const { url, stop } = await startStub(t);
+  const clock = stopClock(t);
   const { socket, received, events } = await open(t, url);
   const stopping = stop();
   for (const piece of health.match(/[^]{4}|[^]+$/g)!) {
     socket.write(piece);
+    // The server looks every 50 ms.
     await sleep(180);
+    clock.pass(180);
   }
   await waitUntil("the end", () => events.includes("end"));
   t.match(received(), /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
