@@ -58,7 +58,7 @@ export async function passWhileWaiting<T>(
   }
 }
 
-// Waits until PostgreSQL reports that many blocked sessions. Fails well before lock_timeout would end the blocking.
+// Waits until PostgreSQL reports that many blocked sessions. It asks without a pause, because lock_timeout ends them.
 export async function untilBlocked(service: Running, count: number): Promise<void> {
   const areBlocked = async () => {
     const [row] = await service.owner.rows<{ waiting: number }>(
@@ -67,7 +67,7 @@ export async function untilBlocked(service: Running, count: number): Promise<voi
     );
     return row!.waiting >= count;
   };
-  await waitUntil(`${count} blocked sessions`, areBlocked, { everyMs: 0, withinMs: 1_500 });
+  await waitUntil(`${count} blocked sessions`, areBlocked, { everyMs: 0, withinMs: 20_000 });
 }
 
 // Arranges what must be ready before a moment that is `seconds` away. A busy machine gets more time in another try.
