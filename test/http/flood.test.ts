@@ -1,12 +1,13 @@
 // Clients that leave midway, send nothing or send slowly: the process survives, writes nothing to standard error, and
 // serves every other client. How long those wait is measured by `npm run bench -- floods`.
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import t from "tap";
 import { createClient, type Client } from "../support/signing-client.ts";
 import { sendPlain } from "../support/client.ts";
 import { cutAnswers, cutBodies, hold, type Held, type Target } from "../support/floods.ts";
-import { exitCodeOf, startProgram } from "../support/program.ts";
+import { environmentOf, exitCodeOf, spawnProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -37,7 +38,10 @@ async function shop(client: Client, codes: string[]): Promise<number> {
 type Line = { msg?: string; url?: string; status?: number; operation?: string };
 
 async function startServe(service: Running) {
-  const program = startProgram(service, "serve");
+  // Clients that send nothing may stay while the honest ones work, also on a busy machine.
+  const patience = { HEADERS_TIMEOUT_SECONDS: "120", REQUEST_TIMEOUT_SECONDS: "120" };
+  const env = { ...environmentOf(service), ...patience };
+  const program = spawnProgram("serve", { env }) as ChildProcessWithoutNullStreams;
   t.teardown(() => program.kill("SIGKILL"));
   const stderr = text(program.stderr);
   const lines: Line[] = [];
