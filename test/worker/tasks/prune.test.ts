@@ -1,12 +1,14 @@
 // Retention: rows are deleted when their days are over, in steps, and not earlier.
 import t, { type Test } from "tap";
+import { readConfig } from "../../../src/common/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Session } from "../../../src/database/types.ts";
 import { createOldRowPruner } from "../../../src/worker/tasks/prune.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { makeStock, openTill } from "../../support/writers.ts";
 
-const retention = { requestRetentionDays: 90, deliveryLogRetentionDays: 30, feedRetentionDays: 400 };
+// Of a worker without settings.
+const retention = readConfig({});
 
 async function open(t: Test) {
   const service = await startService(t);
