@@ -1,10 +1,12 @@
 // npm run webhooks -- listen: a receiver on loopback, to try webhooks with.
 import { createHmac } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { listen, startListener } from "../../src/commands/webhook-listener.ts";
 import { formatHelp } from "../../src/common/help.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
+import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, spawnProgram } from "../support/program.ts";
 import { loopbackOnly } from "../support/subscribers.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -13,7 +15,7 @@ const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const older = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const body = '{"event_id":"evt_1","event_type":"coupon.voided","note":"\u001b[31m"}';
 
-const send = createSender({ mayConnect: createAddressRule(loopbackOnly), timeoutMs: 2_000 });
+const send = createSender({ mayConnect: createAddressRule(loopbackOnly), timeoutMs: 60_000 });
 
 async function start(t: Test, changes: Partial<Parameters<typeof startListener>[0]> = {}) {
   const printed: string[] = [];
@@ -64,26 +66,31 @@ t.test("listen answers wrong, late or never on request", async (t) => {
   const late = await start(t, { lateSeconds: 1 });
   t.match(await late.deliver([secret]), { httpStatus: 204 });
   t.equal(late.printed[0], "evt_1: genuine, answer 204 after 1 s");
-  const tooLate = await start(t, { lateSeconds: 60 });
-  t.match(await tooLate.deliver([secret]), { httpStatus: null, error: "no complete response within 2 s" });
-  const never = await start(t, { isSilent: true });
-  t.match(await never.deliver([secret]), { httpStatus: null, error: "no complete response within 2 s" });
-  t.equal(never.printed[0], "evt_1: genuine, no answer");
+  for (const [change, line] of [
+    [{ lateSeconds: 60 }, "evt_1: genuine, answer 204 after 60 s"],
+    [{ isSilent: true }, "evt_1: genuine, no answer"],
+  ] as const) {
+    const { deliver, printed } = await start(t, change);
+    const answer = deliver([secret]);
+    await waitUntil("the webhook to arrive", () => printed.length > 0, { withinMs: 30_000 });
+    t.equal(printed[0], line);
+    t.equal(await Promise.race([answer, sleep(1_000, "no answer yet")]), "no answer yet");
+  }
 });
 
 t.test("listen is a program without a database: it says where it listens, and a signal stops it", async (t) => {
+  const port = await findFreePort();
+  const url = `http://127.0.0.1:${port}`;
   const program = spawnProgram("webhooks", {
-    args: ["listen", "--secret", secret, "--old-secret", older, "--port", "39917"],
+    args: ["listen", "--secret", secret, "--old-secret", older, "--port", String(port)],
     env: { DATABASE_URL: "none", DATA_DIR: t.testdir() },
   });
   t.teardown(() => program.kill("SIGKILL"));
   let output = "";
   program.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()));
   await waitUntil("the line of listen", () => output.includes("\n"));
-  t.equal(output, "listening on http://127.0.0.1:39917\n");
-  t.match(await send({ id: "evt_1", url: "http://127.0.0.1:39917", body: "x", secrets: [older], isTest: false }), {
-    httpStatus: 204,
-  });
+  t.equal(output, `listening on ${url}\n`);
+  t.match(await send({ id: "evt_1", url, body: "x", secrets: [older], isTest: false }), { httpStatus: 204 });
   await waitUntil("the lines of a webhook", () => output.endsWith("\nx\n"));
   t.match(output, /\n\S+Z evt_1: genuine, answer 204\nx\n$/);
   program.kill("SIGTERM");
