@@ -10,23 +10,48 @@ type Release = () => Promise<unknown>;
 
 // Sends calls for a held coupon in this order, each when the one before is blocked, and then releases the coupon.
 export async function sendInTurn(service: Running, couponId: string, calls: Call[]): Promise<Reply[]> {
-  const release = await holdCoupon(service, couponId);
-  const answers: Promise<Reply>[] = [];
-  await releaseAfter(release, async () => {
-    for (const call of calls) {
-      answers.push(call());
-      await untilBlocked(service, answers.length);
-    }
-  });
-  return Promise.all(answers);
+  let replies: Reply[] = [];
+  for (let tries = 0; tries < mostTries && replies.every(hasGivenUp); tries += 1) {
+    const answers: Promise<Reply>[] = [];
+    await releaseAfter(await holdCoupon(service, couponId), async () => {
+      for (const call of calls) {
+        answers.push(call());
+        const blocked = untilBlocked(service, answers.length).then(() => true);
+        const isEarly = !(await Promise.race([blocked, ...answers.map((answer) => answer.then(() => false))]));
+        if (isEarly) return void (await Promise.all(answers));
+      }
+    });
+    replies = await Promise.all(answers);
+  }
+  return replies;
 }
 
 // Sends all calls at once, and releases the row when four of them are blocked. The service lets at most six
 // calls wait in the database (the patient lane); the others queue in front of it.
 export async function sendTogether(service: Running, release: Release, calls: Call[]): Promise<Reply[]> {
-  const answers = calls.map((call) => call());
+  const answers = calls.map((call) => sendPatiently(call));
   await releaseAfter(release, () => untilBlocked(service, 4));
   return Promise.all(answers);
+}
+
+// A call waits for a row for 2 s and then gives up, without an effect. A busy machine may let it wait for longer: then
+// it is sent again.
+const mostTries = 5;
+
+function hasGivenUp(answer: unknown): boolean {
+  const { json } = (answer ?? {}) as Partial<Reply>;
+  return ["UNAVAILABLE", "REQUEST_IN_PROGRESS"].includes(json?.code as string);
+}
+
+export async function sendPatiently<T>(call: () => Promise<T>): Promise<T> {
+  let sentAt = performance.now();
+  let answer = await call();
+  for (let tries = 1; tries < mostTries; tries += 1) {
+    if (!hasGivenUp(answer) || performance.now() - sentAt < 2_000) break;
+    sentAt = performance.now();
+    answer = await call();
+  }
+  return answer;
 }
 
 // What another session does with a row while a call waits for it: it holds the row, and changes it before it lets go.
@@ -46,7 +71,7 @@ export async function passWhileWaiting<T>(
   try {
     await psql.run("begin");
     await psql.rows(hold, [key]);
-    const answer = act();
+    const answer = sendPatiently(act);
     await untilBlocked(service, 1);
     if (isFixed) await psql.run("set local session_replication_role = replica");
     if (change !== undefined) await psql.rows(change, [key]);

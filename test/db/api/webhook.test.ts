@@ -6,7 +6,7 @@ import { status } from "../../support/receiver.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
-import { waitUntil } from "../../support/wait-until.ts";
+import { sendPatiently, untilBlocked } from "../../support/race.ts";
 
 const testPath = "/v1/webhook/test";
 const replayPath = "/v1/webhook/replay";
@@ -142,11 +142,9 @@ t.test("a replay or a test that meets a worker waits for it, and then runs", asy
     [replayPath, { event_id: event }],
   ] as const) {
     const release = await holdWebhook(t, fixture);
-    const answer = fixture.service.as("ak_b_s1").post(path, { request_id: newRequestId(), ...body });
-    const blocked = `select from pg_stat_activity
-      where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`;
-    const isBlocked = async () => (await fixture.service.owner.rows(blocked)).length > 0;
-    await waitUntil("a waiting call", isBlocked, { everyMs: 0 });
+    const by = fixture.service.as("ak_b_s1");
+    const answer = sendPatiently(() => by.post(path, { request_id: newRequestId(), ...body }));
+    await untilBlocked(fixture.service, 1);
     await release();
     t.equal((await answer).status, 200, path);
   }

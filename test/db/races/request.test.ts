@@ -1,7 +1,7 @@
 // Concurrent requests with the same ID, key or nonce, and concurrent calls for one batch.
 import t, { type Test } from "tap";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { countOutcomes, sendInTurn, sendTogether, untilBlocked } from "../../support/race.ts";
+import { countOutcomes, sendInTurn, sendPatiently, sendTogether, untilBlocked } from "../../support/race.ts";
 import { allAgree, type Coupon, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { isReplay } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
@@ -95,18 +95,12 @@ race("Two requests with request_id and idempotency-key swapped do not deadlock",
   // With the lower ID held, both calls wait for it. If each call locked its request_id first, the second call would now
   // hold the higher ID and the two would deadlock.
   const end = await beginRequest(fixture.service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
-  const answers = [
-    fixture.a.post("/v1/coupons/redeem", { request_id: low, coupon: one!.code, merchant }, { idempotencyKey: high }),
-  ];
+  const redeem = ({ code: coupon }: Coupon, request_id: string, idempotencyKey: string) =>
+    sendPatiently(() => fixture.a.post("/v1/coupons/redeem", { request_id, coupon, merchant }, { idempotencyKey }));
+  const answers = [redeem(one!, low, high)];
   const bothWait = async () => {
     await untilBlocked(fixture.service, 1);
-    answers.push(
-      fixture.a.post(
-        "/v1/coupons/redeem",
-        { request_id: high, coupon: other!.code, merchant },
-        { idempotencyKey: low },
-      ),
-    );
+    answers.push(redeem(other!, high, low));
     await untilBlocked(fixture.service, 2);
   };
   await bothWait().finally(() => end("rollback"));
