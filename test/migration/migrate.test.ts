@@ -98,7 +98,7 @@ t.test(
     for (let round = 1; round <= 2; round += 1) {
       await waitUntil("migrate to wait", async () => (await other.rows(isWaiting)).length > 0, { everyMs: 0 });
       // This one waits behind migrate, which waits for the reader, until migrate gives way.
-      await waitFor("migrate to give way", other.rows("select from report.coupon limit 1"), { withinMs: 8_000 });
+      await waitFor("migrate to give way", other.rows("select from report.coupon limit 1"), { withinMs: 30_000 });
     }
     t.match(
       await asOwner(address, "select sha256 from core.code_version"),

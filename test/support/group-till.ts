@@ -18,7 +18,7 @@ export async function startGroupTill(t: Test, count: number) {
   const { again } = await makeStock(service, { again: count, once: 0 });
   const till = await openTill(service);
   // A call that waits instead of being handed back fails.
-  await till.session.run("set lock_timeout = '3s'");
+  await till.session.run("set lock_timeout = '20s'");
   t.teardown(() => till.session.end());
 
   // The outcomes in the order of the calls: 200, a code, or handed back.

@@ -159,7 +159,7 @@ t.test("A step of the sequencer does nothing beside a note_restore, and a note_r
   const worker = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => Promise.all([psql.end(), worker.end()]));
   const step = async () => ({ ...(await worker.rows("select * from jobs.sequence_events(10)"))[0] });
-  await worker.run("set lock_timeout = '3s'");
+  await worker.run("set lock_timeout = '20s'");
   await psql.run("begin; select admin.note_restore('still open')");
   t.strictSame(await step(), { sequenced: 0, is_drained: false });
   await psql.run("rollback");
