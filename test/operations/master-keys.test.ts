@@ -39,10 +39,10 @@ function start(
   return program;
 }
 
-// Runs a program that should end by itself. One that is still running after 10 s is killed, and its code is null.
+// Runs a program that should end by itself. One that is still running after 60 s is killed, and its code is null.
 async function run(t: Test, name: string, env: Record<string, string>, args: string[] = []): Promise<Result> {
   const program = start(t, name, env, args);
-  const timer = setTimeout(() => program.kill("SIGKILL"), 10_000);
+  const timer = setTimeout(() => program.kill("SIGKILL"), 60_000);
   const [stdout, stderr] = await Promise.all([text(program.stdout), text(program.stderr)]);
   clearTimeout(timer);
   return { code: await exitCodeOf(program), stdout, stderr };
@@ -63,9 +63,7 @@ async function readBatch({ owner }: Running, id: string) {
 }
 
 const untilMinted = (service: Running, id: string) =>
-  waitUntil(`the coupons of ${id}`, async () => (await readBatch(service, id)).status === "COMPLETED", {
-    withinMs: 20_000,
-  });
+  waitUntil(`the coupons of ${id}`, async () => (await readBatch(service, id)).status === "COMPLETED");
 
 async function startServe(t: Test, env: Record<string, string>) {
   const program = start(t, "serve", env);
@@ -130,9 +128,7 @@ t.test("serve and work that refuse their keys close their connections", async (t
   t.teardown(() => listening.stop());
   await t.rejects(serve({ ...parts, listening }), { name: "ConfigError" });
   await t.rejects(work({ ...parts, config: readConfig({}) }), { name: "ConfigError" });
-  await waitUntil("only the sessions from before", async () => isDeepStrictEqual(await listSessions(), before), {
-    withinMs: 20_000,
-  });
+  await waitUntil("only the sessions from before", async () => isDeepStrictEqual(await listSessions(), before));
 });
 
 t.test("/readyz of a running program is 503 while the database has another key, and the log names it", async (t) => {
@@ -142,8 +138,9 @@ t.test("/readyz of a running program is 503 while the database has another key, 
   program.stdout.on("data", (chunk) => {
     log += chunk;
   });
-  const ready = async () => (await sendPlain(url, "GET", "/readyz")).status;
-  t.equal(await ready(), 200);
+  // Not ready either while the database is slow.
+  const isReady = async () => (await sendPlain(url, "GET", "/readyz")).status === 200;
+  await waitUntil("the program to be ready", isReady);
   // As after a restore of another environment's backup into this database.
   const superuser = openSession(service.address, { name: "coupon test" });
   t.teardown(() => superuser.end());
@@ -153,10 +150,10 @@ t.test("/readyz of a running program is 503 while the database has another key, 
   await flip();
   t.match(await sendPlain(url, "GET", "/readyz"), { status: 503, json: { code: "UNAVAILABLE" } });
   const reason = '"reason":"COUPON_MASTER_KEY: key 1 is not the one this database was used with"';
-  await waitUntil("the reason in the log", () => log.includes(reason), { withinMs: 5_000 });
+  await waitUntil("the reason in the log", () => log.includes(reason));
   t.equal((await sendPlain(url, "GET", "/healthz")).status, 200);
   await flip();
-  t.equal(await ready(), 200);
+  await waitUntil("the program to be ready again", isReady);
   program.kill("SIGTERM");
   t.equal(await exitCodeOf(program), 0);
 });
