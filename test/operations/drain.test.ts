@@ -3,7 +3,7 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { sendPlain } from "../support/client.ts";
+import { closeIdleConnections, sendPlain } from "../support/client.ts";
 import { createClient } from "../support/signing-client.ts";
 import { findFreePort } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
@@ -11,7 +11,7 @@ import { untilBlocked } from "../support/race.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
 import { secretOf } from "../support/tenant-document.ts";
-import { waitFor, waitUntil } from "../support/wait-until.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const clientCount = 48;
 const stopCount = 4;
@@ -36,12 +36,16 @@ async function startServe(
 // The client's connections are kept alive: it opens a new one only when the last was closed.
 async function keepCalling(url: string, name: string, tally: Tally): Promise<void> {
   const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+  let answeredAt = performance.now();
   for (let number = 1; !tally.isOver; number += 1) {
+    // A server that stops keeps an idle connection for a second. A busy machine may have let more pass.
+    if (performance.now() - answeredAt > 500) closeIdleConnections();
     const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
     try {
       const { status, headers } = await till.post("/v1/redemptions/reverse", body);
       if (status !== 404) tally.failures.push(String(status));
       tally.answers += 1;
+      answeredAt = performance.now();
       if (headers["connection"] === "close") tally.lastAnswers += 1;
       await sleep(Math.random() * longestPauseMs);
     } catch (error) {
@@ -61,17 +65,17 @@ t.test(`${clientCount} clients that keep sending notice no reset while serve sto
   const url = `http://127.0.0.1:${port}`;
   const clients = Array.from({ length: clientCount }, (_, index) => keepCalling(url, String(index), tally));
   for (let stop = 1; stop <= stopCount; stop += 1) {
-    const before = { ...tally };
-    await waitUntil("the clients", () => tally.answers - before.answers > clientCount * 5);
+    const before = tally.answers;
+    await waitUntil("the clients", () => tally.answers - before > clientCount * 5);
     serve.kill("SIGTERM");
-    t.equal(await waitFor("the end of serve", exitCodeOf(serve), { withinMs: 10_000 }), 0);
-    // All 48, unless this machine keeps a client from calling for a second.
-    t.ok(tally.lastAnswers - before.lastAnswers > clientCount / 2, "the last answer of a connection says so");
+    t.equal(await exitCodeOf(serve), 0);
     if (stop < stopCount) serve = await startServe(service, port);
   }
   tally.isOver = true;
   await Promise.all(clients);
   t.strictSame(tally.failures, []);
+  // All 48 each time, unless this machine keeps clients from calling for a second.
+  t.ok(tally.lastAnswers > (clientCount * stopCount) / 2, "the last answer of a connection says so");
   const [row] = await service.owner.rows<{ count: string }>(
     "select count(*)::text as count from core.request where request_id like 'drain-%'",
   );
@@ -100,5 +104,5 @@ t.test("the metrics show an open request while serve stops, until it is answered
   t.match(text, /^coupon_http_open_requests 1$/m);
   await release();
   t.equal((await answer).status, 200);
-  t.equal(await waitFor("the end of serve", exitCodeOf(serve), { withinMs: 10_000 }), 0);
+  t.equal(await exitCodeOf(serve), 0);
 });
