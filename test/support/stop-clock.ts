@@ -2,8 +2,8 @@
 import { mock } from "node:test";
 import type { Test } from "tap";
 
-// Stops performance.now(), and with `hasTimers` the global setTimeout too, until the end of the test. Meanwhile
-// waitUntil and waitFor have no bound but that of the test file.
+// Stops performance.now(), and with `hasTimers` the global setTimeout too, until the end of the test. With
+// `hasTimers`, waitFor has no bound meanwhile but that of the test file.
 export function stopClock(t: Pick<Test, "teardown">, { hasTimers = false } = {}): { pass(ms: number): void } {
   let now = Math.ceil(performance.now());
   const clock = mock.method(performance, "now", () => now);

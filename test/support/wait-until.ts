@@ -1,6 +1,9 @@
 // Waits for something that another process does, and says what it waited for when that never happens.
 import { setTimeout as sleep } from "node:timers/promises";
 
+// The real clock, also where a test stops performance.now().
+const performance = { now: globalThis.performance.now.bind(globalThis.performance) };
+
 type Bounds = { everyMs?: number; withinMs?: number };
 
 // Less than the time limit of a test file, so that the error says what did not come.

@@ -3,6 +3,7 @@
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer as createSecureServer } from "node:https";
+import { mock } from "node:test";
 import { promisify } from "node:util";
 import t from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
@@ -55,6 +56,10 @@ t.test("with two secrets, a receiver can verify with either", async (t) => {
 });
 
 t.test("the status of the response is the outcome", async (t) => {
+  // The clock stands still, so a date is not nearer when it is read.
+  const now = Date.UTC(2026, 10, 20, 21, 20, 3);
+  const clock = mock.method(Date, "now", () => now);
+  t.teardown(() => clock.mock.restore());
   const inside = await startReceiver(t);
   const redirect = (code: number) => status(code, { location: `http://10.0.0.1:${inside.port}/`, refresh: "0" });
   const rows: [string, Receiver["answer"], Partial<Outcome>][] = [
@@ -74,8 +79,8 @@ t.test("the status of the response is the outcome", async (t) => {
     ["429 with seconds", status(429, { "retry-after": "120" }), { httpStatus: 429, retryAfterSeconds: 120 }],
     [
       "429 with a date",
-      (response) => void response.writeHead(429, { "retry-after": new Date(Date.now() + 90_500).toUTCString() }).end(),
-      { httpStatus: 429 },
+      (response) => void response.writeHead(429, { "retry-after": new Date(now + 90_000).toUTCString() }).end(),
+      { httpStatus: 429, retryAfterSeconds: 90 },
     ],
     ["429 with years", status(429, { "retry-after": "99999999" }), { httpStatus: 429, retryAfterSeconds: 86_400 }],
     ["503 without Retry-After", status(503), { httpStatus: 503, retryAfterSeconds: null }],
@@ -84,9 +89,7 @@ t.test("the status of the response is the outcome", async (t) => {
   const receiver = await startReceiver(t);
   for (const [name, answer, expected] of rows) {
     receiver.answer = answer;
-    const outcome = await sendTo(receiver.url);
-    t.match(outcome, expected, name);
-    if (name.endsWith("a date")) t.ok(outcome.retryAfterSeconds! >= 89 && outcome.retryAfterSeconds! <= 91, name);
+    t.match(await sendTo(receiver.url), expected, name);
   }
   t.equal(receiver.connections, rows.length, "one connection per webhook");
   t.equal(inside.connections, 0, "no redirect was followed");

@@ -3,6 +3,7 @@
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import { startExpiryFixture, type ExpiryFixture } from "../../support/expiry-fixture.ts";
+import { arrangeBefore, untilPast } from "../../support/race.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 
@@ -118,14 +119,17 @@ t.test("a coupon that is given back at the moment of its end expires too", async
   const { service, expire, make, lock, end, countCoupons, statusOf } = fixture;
   const batch = await make("tpl_live", 2);
   const lockId = await lock(batch.codes[0]!);
-  await end(batch, "clock_timestamp() + interval '1 second'");
   // The call reads the clock before the end and commits after it.
-  const finish = await beginRequest(service, "ak_a", "cancel", {
-    request_id: newRequestId(),
-    coupon: batch.codes[0]!,
-    lock_request_id: lockId,
-  });
-  await service.owner.rows("select pg_sleep_until(valid_to) from core.batch where external_id = $1", [batch.id]);
+  const { finish, moment } = await arrangeBefore(
+    service,
+    async (moment) => {
+      await end(batch, `'${moment}'`);
+      const body = { request_id: newRequestId(), coupon: batch.codes[0]!, lock_request_id: lockId };
+      return { finish: await beginRequest(service, "ak_a", "cancel", body) };
+    },
+    (late) => late.finish("rollback"),
+  );
+  await untilPast(service, moment);
   await expire();
   await finish("commit");
   t.equal(await statusOf(batch.couponIds[0]!), "ISSUED", "it was given back in time");
