@@ -7,6 +7,7 @@ import type { WorkObserver } from "../../src/worker/metrics.ts";
 import { createDeliverer } from "../../src/worker/tasks/deliver.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { hang, startReceiver, status, take, type Receiver } from "../support/receiver.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openWorkerSession } from "../support/worker-session.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { hashSecret, seal, webhookPurpose } from "../../src/crypto/seal.ts";
@@ -71,13 +72,20 @@ async function startDelivering(
     getSession: () => session,
     stopping: new AbortController().signal,
     log: createLog("silent"),
-    onAttempt: observer.attempted,
+    onAttempt(outcome) {
+      attempts += 1;
+      observer.attempted(outcome);
+    },
   });
+  let attempts = 0;
   return async () => {
+    const before = attempts;
+    // On a busy machine the time slice of a subscriber may end before its request.
     const deliver = async () => {
       for (const due of await deliverer.listDue()) await deliverer.deliver(due);
+      return attempts > before;
     };
-    return (await during(deliver)).at;
+    return (await during(() => waitUntil("the attempt", deliver))).at;
   };
 }
 

@@ -1,6 +1,7 @@
 // A disabled webhook concerns one subscriber, and an enabled one delivers at once.
 import t from "tap";
 import { startReceiver, status, take } from "../../support/receiver.ts";
+import { stopClock } from "../../support/stop-clock.ts";
 import { findSubscriber, listDeliveries, startDeliverer, subscribe, tenant } from "../../support/subscribers.ts";
 
 const bothParties = ["pty_s1", "pty_s2"];
@@ -10,6 +11,7 @@ for (const [title, isByAdministrator] of [
   ["disable_webhook parks the deliveries of its subscriber only", true],
 ] as const)
   t.test(title, async (t) => {
+    stopClock(t);
     const [gone, other] = [await startReceiver(t, status(410)), await startReceiver(t)];
     const fixture = await subscribe(t, [gone.url, other.url]);
     const { owner, admin } = fixture.service;
