@@ -72,8 +72,8 @@ export async function followSerially(service: Running, writing: Promise<unknown>
   return reading;
 }
 
-// Ends when nothing has come for five seconds after the end of the writing, so that a busy machine does not end it
-// early.
+// Ends when nothing has come for five seconds and 300 reads after the end of the writing, so that a busy machine does
+// not end it early.
 async function readUntil(writing: Promise<unknown>, read: () => Promise<number>): Promise<void> {
   let overAt = Infinity;
   writing.then(
@@ -85,8 +85,8 @@ async function readUntil(writing: Promise<unknown>, read: () => Promise<number>)
     },
   );
   let lastAt = performance.now();
-  while (performance.now() - Math.max(lastAt, overAt) < 5_000) {
-    if ((await read()) > 0) lastAt = performance.now();
+  for (let empty = 0; empty < 300 || performance.now() - Math.max(lastAt, overAt) < 5_000; empty += 1) {
+    if ((await read()) > 0) [lastAt, empty] = [performance.now(), 0];
     else await sleep(5);
   }
 }
