@@ -4,6 +4,9 @@ import { newRequestId, type Running } from "./service.ts";
 
 export const nowSeconds = () => Math.ceil(Date.now() / 1000);
 
+/** The first whole second at or after a moment of arrangeBefore, to be a midnight. */
+export const secondAfter = (moment: string) => Math.ceil(Date.parse(moment) / 1000);
+
 /** Moments are Unix seconds. */
 export const dateOf = (moment: number) => new Date(moment * 1000).toISOString().slice(0, 10);
 

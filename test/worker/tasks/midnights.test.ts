@@ -19,7 +19,8 @@ import {
 } from "../../support/business-days.ts";
 import { readCsv } from "../../support/csv.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
-import { dateOf, nowSeconds, redeem, untilMoment } from "../../support/midnights.ts";
+import { dateOf, redeem, secondAfter, untilMoment } from "../../support/midnights.ts";
+import { arrangeBefore } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
 import { waitUntil } from "../../support/wait-until.ts";
@@ -27,26 +28,36 @@ import { waitUntil } from "../../support/wait-until.ts";
 const rate = Number(process.env["RATE"] ?? 80);
 
 type MidnightFixture = Awaited<ReturnType<typeof startMidnightFixture>>;
+type Worker = Awaited<ReturnType<typeof work>>;
 type Entry = { entry: string; distributor: string; cents: string; recorded: number };
 
-// Two distributors share each midnight, one second after the previous pair's.
 async function startMidnightFixture(t: Test) {
   const { tenant, parties } = manyDistributors(20);
   const service = await startService(t, { tenants: [tenant] });
   const codes = await openBooks(service, parties, Math.ceil((rate * 15) / 20) + 3);
-  const first = nowSeconds() + 4;
-  const midnights = new Map(parties.map((party, index) => [party, first + Math.floor(index / 2)]));
-  for (const [party, midnight] of midnights) await setZone(service, party, zoneOf(midnightOffset(midnight)));
+  const midnights = new Map<string, number>();
+  // Two distributors share each midnight, one second after the previous pair's.
+  const setMidnights = async (first: number) => {
+    for (const [index, party] of parties.entries()) {
+      const midnight = first + Math.floor(index / 2);
+      midnights.set(party, midnight);
+      await setZone(service, party, zoneOf(midnightOffset(midnight)));
+    }
+  };
   // The local dates before and after the midnight of a distributor.
   const dates = (party: string): [string, string] => {
     const midnight = midnights.get(party)!;
     return [dateOf(midnight + midnightOffset(midnight) - 1), dateOf(midnight + midnightOffset(midnight))];
   };
   const parts = { address: service.address, keys: service.keys, config: readConfig({}), log: createLog("silent") };
-  const workers = [await work(parts), await work(parts)];
+  const workers: Worker[] = [];
+  // Only now, because a worker opens a book on the day that its distributor's zone has then.
+  const startWorkers = async () => {
+    for (let count = 0; count < 2; count += 1) workers.push(await work(parts));
+  };
   const stopWorkers = () => Promise.all(workers.map((worker) => worker.stop()));
   t.teardown(stopWorkers);
-  return { service, parties, codes, first, midnights, dates, stopWorkers };
+  return { service, parties, codes, midnights, setMidnights, dates, startWorkers, stopWorkers };
 }
 
 // Redeems at the rate, and reverses each tenth redemption, until end() is called.
@@ -138,7 +149,7 @@ async function readStatements(t: Test, { service, parties, dates }: MidnightFixt
 
 t.test("across 20 midnights, every entry is in exactly one statement and closed statements never change", async (t) => {
   const fixture = await startMidnightFixture(t);
-  const { service, parties, codes, first, midnights, dates } = fixture;
+  const { service, parties, codes, midnights, dates } = fixture;
   // Two calls that run over the midnight of their distributor: one for as long as a call may take, one far longer.
   const [early, late] = parties as [string, string];
   const hold = (party: string) =>
@@ -147,11 +158,24 @@ t.test("across 20 midnights, every entry is in exactly one statement and closed 
       coupon: codes.get(party)!.pop()!,
       merchant: "mch_many",
     });
-  await untilMoment(service, first - 1);
-  const [commitEarly, commitLate] = [await hold(early), await hold(late)];
+  const { first, commitEarly, commitLate } = await arrangeBefore(
+    service,
+    async (moment) => {
+      const first = secondAfter(moment);
+      await fixture.setMidnights(first);
+      return { first, commitEarly: await hold(early), commitLate: await hold(late) };
+    },
+    (held) => Promise.all([held.commitEarly("rollback"), held.commitLate("rollback")]),
+  );
   const redeeming = startRedeeming(fixture);
+  await fixture.startWorkers();
   await untilMoment(service, first + 2);
   await commitEarly("commit");
+  // Its day closes 5 s after the midnight. A busy machine may have missed that.
+  const [commit] = await service.owner.rows<{ is_early: boolean }>(
+    "select clock_timestamp() < to_timestamp($1) as is_early",
+    [first + 5],
+  );
   await waitUntil("the statement of the late call's distributor", async () =>
     (await listReady(service)).some(({ distributor }) => distributor === late),
   );
@@ -182,7 +206,7 @@ t.test("across 20 midnights, every entry is in exactly one statement and closed 
     return found.get(entry) !== dates(distributor)[day];
   });
   t.strictSame(
-    onOtherDay.map(({ distributor }) => distributor),
+    onOtherDay.map(({ distributor }) => distributor).filter((one) => one !== early || commit!.is_early),
     [late],
     "each on the day it was recorded, except the late one, whose day was already closed",
   );
