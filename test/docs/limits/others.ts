@@ -24,7 +24,7 @@ export const otherNumbers: Record<string, string[]> = {
     "`PORT` | 8080 |",
   ],
   "several processes": ["three times as much"],
-  "recovery, measured by silent-database.test.ts, silent-connections.test.ts and gone-worker.test.ts": [
+  "recovery: silent-database.test.ts, silent-connections.test.ts and kill.test.ts, measured by npm run chaos": [
     "then succeed within 5 s",
     "notice it within 3 s",
     "Calls succeed again within 5 s, background work within 15 s",
