@@ -1,7 +1,6 @@
 // How the server stops: each connection ends with an answer that says so, and none is reset.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { mock } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import type { Outcome } from "../../src/gate/gate.ts";
@@ -114,17 +113,15 @@ t.test("A client that still sends a body can read the answer that refuses it, ev
   await waitUntil("an answer", () => received().includes("{"));
   socket.pause();
   // On a busy machine sending takes long.
-  mock.timers.enable({ apis: ["setTimeout"] });
-  t.teardown(() => mock.timers.reset());
+  const clock = stopClock(t, { hasTimers: true });
   const stopping = stop();
   const head = "POST /v1/coupons/lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
   socket.write(`${head}content-length: 20000000\r\n\r\n`);
   for (let sent = 0; sent < 20; sent += 1) {
     socket.write(Buffer.alloc(1_000_000, 32));
-    if (sent === 10) mock.timers.tick(900);
+    if (sent === 10) clock.pass(900);
     await sleep(20);
   }
-  mock.timers.reset();
   socket.resume();
   await waitUntil("the end", () => events.length > 0);
   t.match(received(), /HTTP\/1.1 413 [^]*PAYLOAD_TOO_LARGE/);

@@ -1,18 +1,16 @@
 // A runner of graphile-worker that stops, fails or goes silent is replaced.
 import { EventEmitter } from "node:events";
 import { Writable } from "node:stream";
-import { mock } from "node:test";
 import { Unavailable } from "../../src/common/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Runner } from "graphile-worker";
 import t from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { createJobRunner } from "../../src/worker/job-runner.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { waitFor } from "../support/wait-until.ts";
 
-// The clock stands still but for what a test adds, so a busy machine changes nothing.
-let now = Math.ceil(performance.now());
-mock.method(performance, "now", () => now);
+const clock = stopClock(t);
 
 type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean; isStopped: boolean };
 
@@ -67,9 +65,9 @@ t.test("a runner is kept as long as it shows signs of life", async (t) => {
   const { kept, made, ended } = keep();
   await kept.keepAlive();
   for (let times = 0; times < 5; times += 1) {
-    now += 60;
+    clock.pass(60);
     made[0]!.events.emit(times % 2 === 0 ? "worker:getJob:empty" : "job:start");
-    now += 60;
+    clock.pass(60);
     await kept.keepAlive();
   }
   t.equal(made.length, 1);
@@ -128,7 +126,7 @@ t.test("stop stops the runner that works, and does not fail if there is none or 
 t.test("a runner that goes silent is killed and replaced", async (t) => {
   const { kept, made, lines } = keep();
   await kept.keepAlive();
-  now += 101;
+  clock.pass(101);
   await kept.keepAlive();
   t.strictSame(lines, ["40 the job runner shows no sign of life; starting another one"]);
   t.equal(made.length, 2);
@@ -162,10 +160,10 @@ t.test("an unresponsive database delays no caller beyond the deadline, and only 
   const away = keep({ start: () => back });
   await t.rejects(away.kept.keepAlive(), Unavailable);
   await t.rejects(away.kept.keepAlive(), Unavailable);
-  now += 100;
+  clock.pass(100);
   await t.rejects(away.kept.keepAlive(), Unavailable);
   t.equal(away.made.length, 1);
-  now += 1;
+  clock.pass(1);
   await t.rejects(away.kept.keepAlive(), Unavailable);
   t.equal(away.made.length, 2, "the first start is given up");
   comeBack();
