@@ -112,13 +112,8 @@ t.test("stop ends the server beside open connections; without a port there is no
   // Only the server can end this one.
   const silent = connect(Number(new URL(metrics.url).port), "127.0.0.1");
   t.teardown(() => silent.destroy());
-  await waitFor(
-    "a connection",
-    once(
-      silent.on("error", () => {}),
-      "connect",
-    ),
-  );
+  silent.on("error", () => {});
+  await waitFor("a connection", once(silent, "connect"));
   await waitFor("the end of the server", metrics.stop(), { withinMs: 20_000 });
   await t.rejects(scrape());
   t.equal(await startMetrics({ metricsPort: null, metricsHost: "127.0.0.1" }, createLog("silent")), null);

@@ -107,7 +107,7 @@ t.test(
     );
     await reader.end();
     await migrated;
-    t.strictSame(said.slice(0, -1), ["another session holds a lock: trying again"], "before what it did, said once");
+    t.strictSame(said.slice(0, -1), ["another session holds a lock: trying again"], "said once, before what it did");
     await other.end();
     t.strictSame(
       (await asOwner<{ migration: string }>(address, "select migration from gate.read_version()"))[0]!.migration,

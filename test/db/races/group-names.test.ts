@@ -1,5 +1,5 @@
 // Calls of one group with the same name or coupon: the first is performed, the others are handed back. A name is a
-// request_id or an idempotency-key. And a name or nonce that another session uses.
+// request_id or an idempotency-key. Nothing waits for a name or nonce that another session uses.
 import t from "tap";
 import { type GroupTill, handedBack, merchant, redeem, startGroupTill } from "../../support/group-till.ts";
 import { newRequestId } from "../../support/service.ts";
