@@ -1,4 +1,8 @@
 // Starts one runner of graphile-worker: it takes jobs from the queue and runs the tasks they name.
+//
+// Its connections are ours, because graphile-worker neither waits until they are closed nor listens for their last
+// errors. If the database stops right after the runner, as in `npm start`, one that is still open gets an error that
+// nobody expects, and the program ends with it.
 import {
   Logger as GraphileLogger,
   makeWorkerUtils,
@@ -7,6 +11,7 @@ import {
   type SharedOptions,
   type TaskList,
 } from "graphile-worker";
+import pg from "pg";
 import type { Logger } from "../common/log.ts";
 
 export type GraphileParts = {
@@ -25,16 +30,53 @@ export async function startGraphileRunner({
   concurrency,
   log,
 }: GraphileParts): Promise<Runner> {
+  const lines = log.child({ from: "graphile-worker" });
+  const { pgPool, end } = openPool(connectionString, lines);
   const shared: SharedOptions = {
-    connectionString,
-    maxPoolSize: 4,
-    logger: forwardTo(log),
+    pgPool,
+    logger: forwardTo(lines),
     // No delay: otherwise a job that ends during stop() stays locked for 4 hours and then runs again.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
   };
-  await deleteFailedJobs(shared);
-  // New jobs are announced by notify. Polling finds jobs whose notification was lost.
-  return run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
+  try {
+    await deleteFailedJobs(shared);
+    // New jobs are announced by notify. Polling finds jobs whose notification was lost.
+    const runner = await run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
+    runner.promise.then(end, end);
+    return {
+      ...runner,
+      async stop(reason) {
+        try {
+          await runner.stop(reason);
+        } finally {
+          await end();
+        }
+      },
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+// Our jobs use its connections for a moment only, at their start and end: their work goes over connections of our own.
+// So 4 are enough, and LISTEN has one of them.
+function openPool(connectionString: string, log: Logger): { pgPool: pg.Pool; end: () => Promise<void> } {
+  const pgPool = new pg.Pool({ connectionString, max: 4 });
+  const open = new Set<pg.PoolClient>();
+  pgPool.on("error", (err) => log[pgPool.ending ? "debug" : "error"]({ err }, "a connection failed"));
+  pgPool.on("connect", (client) => {
+    // The pool reports errors of a client that nobody uses.
+    client.on("error", () => {});
+    open.add(client);
+    client.on("end", () => open.delete(client));
+  });
+  let ended: Promise<void> | undefined;
+  const endOnce = async (): Promise<void> => {
+    await pgPool.end();
+    await Promise.all([...open].map((client) => new Promise<void>((resolve) => client.on("end", resolve))));
+  };
+  return { pgPool, end: () => (ended ??= endOnce()) };
 }
 
 // Deletes jobs that have failed for good: those of killed workers, once graphile-worker has unlocked them after 4 h.
@@ -48,12 +90,10 @@ async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
   }
 }
 
-// It advises as many connections as jobs. Our jobs use its connections for a moment only, at their start and end: their
-// work goes over connections of our own. So 4 are enough, and the advice is no warning to the operator.
+// It advises as many connections as jobs. That is no warning to the operator, see openPool.
 const isPoolAdvice = (message: string) => message.includes("maxPoolSize");
 
-function forwardTo(log: Logger): GraphileLogger {
-  const lines = log.child({ from: "graphile-worker" });
+function forwardTo(lines: Logger): GraphileLogger {
   return new GraphileLogger(() => (level, message) => {
     if (level === "error") lines.error(message);
     else if (level === "warning" && !isPoolAdvice(message)) lines.warn(message);

@@ -140,7 +140,9 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
   const beganAt = performance.now();
   const apiPid = environment.api.pid();
   const { since, withinMs } = await faults[fault]!(context);
-  const servedAfterMs = await waitAtMost(patienceMs, () => history.servedAfter(since), { everyMs: 100 });
+  const limitMs = withinMs * (options.slack ?? 1);
+  const untilServed = () => history.servedAfter(since);
+  const servedAfterMs = await waitAtMost(Math.max(patienceMs, limitMs), untilServed, { everyMs: 100 });
   const unsettled = await clients.settle(settleWithinMs);
   await Promise.all(measuring);
   run.cycles.push({ fault, servedAfterMs, withinMs });
@@ -151,7 +153,7 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
     `${String(number).padStart(3)}  ${fault.padEnd(20)} ${seconds} s, served again ${served}` +
       describeUnknown(history, beganAt),
   );
-  if (servedAfterMs === null || servedAfterMs > withinMs * (options.slack ?? 1))
+  if (servedAfterMs === null || servedAfterMs > limitMs)
     fail(`${fault}: calls must be served again within ${withinMs} ms, but were ${served}`);
   if (unsettled > 0) fail(`${unsettled} calls could not be settled within ${settleWithinMs / 1_000} s`);
   if (!restartingFaults.includes(fault) && environment.api.pid() !== apiPid) fail(`${fault}: the API process ended`);
