@@ -1,7 +1,7 @@
 // A code never appears in an answer, a log line, a metric, an error, a crash report, a table, an index, a WAL record or
 // a dump. Canary codes are redeemed, refused, mistyped and exported, and then searched for everywhere.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { formatUrl } from "../../src/common/database-address.ts";
@@ -139,13 +139,13 @@ async function findFolder(): Promise<{ folder: string } | { reason: string }> {
   }
 }
 
-// Omits the files of other databases, and WAL files from before the start.
-function listFiles(folder: string, database: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => {
-    const [area, part] = name.split(path.sep) as [string, string | undefined];
-    if (area === "base" && part !== undefined && part !== database) return false;
-    if (area === "pg_wal" && /^[0-9A-F]{24}$/.test(part ?? "") && part! < canaries.firstWalFile) return false;
-    return statSync(path.join(folder, name), { throwIfNoEntry: false })?.isFile() ?? false;
+// Omits the files of other databases, whose folders may vanish meanwhile, and WAL files from before the start.
+function listFiles(folder: string, database: string, within = ""): string[] {
+  return readdirSync(path.join(folder, within), { withFileTypes: true }).flatMap((entry) => {
+    const name = path.join(within, entry.name);
+    if (within === "base" && entry.name !== database) return [];
+    if (within === "pg_wal" && /^[0-9A-F]{24}$/.test(entry.name) && entry.name < canaries.firstWalFile) return [];
+    return entry.isDirectory() ? listFiles(folder, database, name) : entry.isFile() ? [name] : [];
   });
 }
 
