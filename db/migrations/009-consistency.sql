@@ -1,8 +1,9 @@
 -- Coupon, redemption and ledger must agree. Each statement that writes one of them is checked at
 -- its end, all rows at once. So a new redemption is written in one statement with its coupon's
--- status and its ledger entry. Changes that take several statements are checked at
--- commit, by deferred triggers. Those are security definer: at commit the function that wrote has
--- ended, and the session's own role cannot read the tables.
+-- status and its ledger entry. The checks ask for single values, as core.check_ledger does. Changes
+-- that take several statements are checked at commit, by deferred triggers. Those are security
+-- definer: at commit the function that wrote has ended, and the session's own role cannot read the
+-- tables.
 
 -- A function, because few coupons need this lookup. As part of the plan below, it would cost every
 -- redemption.
@@ -28,29 +29,30 @@ comment on function core.may_be_without_live_redemption(int, uuid, text) is
 
 create function core.check_coupons() returns trigger
 language plpgsql volatile
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off
-set enable_mergejoin = off set enable_material = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_wrong  record;
+  v_live   text;
 begin
-  select n.coupon_id, n.status, r.status as live into v_wrong
+  select n.tenant_id, n.coupon_id, n.status into v_wrong
   from new_coupon n
-  left join core.redemption r
-    on r.coupon_id = n.coupon_id and r.tenant_id = n.tenant_id
-       and r.status in ('LOCKED', 'REDEEMED')
-  where not case
-      when r.status is not null then n.status = r.status
-      when n.status in ('ISSUED', 'EXPIRED') then true
-      else core.may_be_without_live_redemption(n.tenant_id, n.coupon_id, n.status)
-    end;
-  if found then
-    raise exception 'coupon % is %, but its live redemption is %',
-      v_wrong.coupon_id, v_wrong.status, coalesce(v_wrong.live, 'missing')
-      using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions',
-            hint = 'Write the redemption or the voiding first.';
+  where not coalesce(
+    n.status = (
+      select r.status
+      from core.redemption r
+      where r.coupon_id = n.coupon_id and r.tenant_id = n.tenant_id and r.ended_at is null),
+    n.status in ('ISSUED', 'EXPIRED')
+    or core.may_be_without_live_redemption(n.tenant_id, n.coupon_id, n.status));
+  if not found then
+    return null;
   end if;
-  return null;
+  select r.status into v_live
+  from core.redemption r
+  where r.coupon_id = v_wrong.coupon_id and r.tenant_id = v_wrong.tenant_id and r.ended_at is null;
+  raise exception 'coupon % is %, but its live redemption is %',
+    v_wrong.coupon_id, v_wrong.status, coalesce(v_live, 'missing')
+    using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions',
+          hint = 'Write the redemption or the voiding first.';
 end
 $$;
 comment on function core.check_coupons() is
@@ -158,32 +160,36 @@ for each row execute function core.check_redemption_state();
 -- change.
 create function core.check_redemptions() returns trigger
 language plpgsql volatile
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_hashjoin = off
-set enable_mergejoin = off set enable_material = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   c_hint     constant text :=
     'Write the coupon''s status and the ledger entry in the same statement.';
   v_is_held  boolean := false;
   v_wrong    record;
+  v_coupon   text;
+  v_entered  bigint;
 begin
   -- In the usual case, this transaction has written the coupon's row and so holds it. Otherwise
   -- lock the row now, before another session changes it, and check again.
   loop
-    select n.redemption_id, n.status, c.status as coupon_status, m.merchant_id,
-           e.amount_minor as entered
-      into v_wrong
+    select n.tenant_id, n.redemption_id, n.coupon_id, n.merchant_id, n.status into v_wrong
     from new_redemption n
-    left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
-    left join core.merchant m on m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id
-    left join core.ledger_entry e on e.tenant_id = n.tenant_id and e.entry_id = n.redemption_id
-    where m.merchant_id is null
-       or (not v_is_held and c.xmin <> pg_current_xact_id()::xid)
-       or (case n.status
-            when 'LOCKED' then c.status = 'LOCKED' and e.amount_minor is null
-            when 'REDEEMED' then c.status = 'REDEEMED' and e.amount_minor = n.discount_minor
-            else c.coupon_id is not null
-          end) is not true;
+    where n.merchant_id is distinct from (
+        select m.merchant_id
+        from core.merchant m
+        where m.tenant_id = n.tenant_id and m.merchant_id = n.merchant_id)
+       or n.coupon_id is distinct from (
+        select c.coupon_id
+        from core.coupon c
+        where c.tenant_id = n.tenant_id
+          and c.coupon_id = n.coupon_id
+          and (v_is_held or c.xmin = pg_current_xact_id()::xid)
+          and (n.ended_at is not null or c.status = n.status))
+       or (n.ended_at is null and (
+        select e.amount_minor
+        from core.ledger_entry e
+        where e.tenant_id = n.tenant_id and e.entry_id = n.redemption_id)
+        is distinct from case n.status when 'REDEEMED' then n.discount_minor end);
     if not found then
       return null;
     end if;
@@ -194,22 +200,32 @@ begin
     for no key update of c;
     v_is_held := true;
   end loop;
-  if v_wrong.coupon_status is null or v_wrong.merchant_id is null then
+
+  select c.status into v_coupon
+  from core.coupon c
+  where c.tenant_id = v_wrong.tenant_id and c.coupon_id = v_wrong.coupon_id;
+  if not found or not exists (
+    select
+    from core.merchant m
+    where m.tenant_id = v_wrong.tenant_id and m.merchant_id = v_wrong.merchant_id)
+  then
     raise exception 'the coupon or the merchant of redemption % does not exist',
       v_wrong.redemption_id
       using errcode = 'foreign_key_violation',
             constraint = 'redemption_is_of_a_coupon_at_a_merchant';
-  elsif v_wrong.coupon_status <> v_wrong.status then
+  elsif v_coupon <> v_wrong.status then
     raise exception 'redemption % is %, but its coupon is %',
-      v_wrong.redemption_id, v_wrong.status, v_wrong.coupon_status
+      v_wrong.redemption_id, v_wrong.status, v_coupon
       using errcode = 'check_violation', constraint = 'coupon_agrees_with_its_redemptions',
             hint = c_hint;
-  else
-    raise exception 'redemption % is %, but its ledger entry is %',
-      v_wrong.redemption_id, v_wrong.status, coalesce(v_wrong.entered, 0)
-      using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger',
-            hint = c_hint;
   end if;
+  select e.amount_minor into v_entered
+  from core.ledger_entry e
+  where e.tenant_id = v_wrong.tenant_id and e.entry_id = v_wrong.redemption_id;
+  raise exception 'redemption % is %, but its ledger entry is %',
+    v_wrong.redemption_id, v_wrong.status, coalesce(v_entered, 0)
+    using errcode = 'check_violation', constraint = 'redemption_agrees_with_the_ledger',
+          hint = c_hint;
 end
 $$;
 comment on function core.check_redemptions() is

@@ -39,22 +39,39 @@ t.test("In a group, each access key has its own nonces, and uses each once", asy
   );
   const { tenant_id, keys } = found!;
   const nonce = randomUUID();
-  const calls = [keys[0], keys[1], keys[0]].map((credential_id) => ({
-    credential_id,
-    nonce,
-    operation: "spend_nonce",
-    request_id: "none",
-    idempotency_key: null,
-    body_hash: null,
-    args: {},
-  }));
-  const answers = await service.owner.rows<{ code: string | null }>(
-    "select code from gate.perform($1, $2::text::jsonb, false) order by ordinal",
-    [tenant_id, JSON.stringify(calls)],
+  const use = async (...credentials: number[]): Promise<(string | null)[]> => {
+    const calls = credentials.map((credential_id) => ({
+      credential_id,
+      nonce,
+      operation: "spend_nonce",
+      request_id: "none",
+      idempotency_key: null,
+      body_hash: null,
+      args: {},
+    }));
+    const answers = await service.owner.rows<{ code: string | null }>(
+      "select code from gate.perform($1, $2::text::jsonb, false) order by ordinal",
+      [tenant_id, JSON.stringify(calls)],
+    );
+    return answers.map(({ code }) => code);
+  };
+  const [first, second] = keys as [number, number];
+  t.strictSame(await use(first, second, first), [null, null, "NONCE_REUSED"]);
+
+  await service.owner.rows(
+    "update core.nonce set seen_at = clock_timestamp() - interval '12 minutes' where nonce = $1",
+    [nonce],
+  );
+  t.strictSame(await use(first, first), [null, "NONCE_REUSED"], "an old one can be used again, once");
+  const isRecent = "nonce = $1 and seen_at > clock_timestamp() - interval '11 minutes'";
+  const renewed = await service.owner.rows<{ credential_id: number }>(
+    `select credential_id from core.nonce where ${isRecent}`,
+    [nonce],
   );
   t.strictSame(
-    answers.map(({ code }) => code),
-    [null, null, "NONCE_REUSED"],
+    renewed.map(({ credential_id }) => credential_id),
+    [first],
+    "that of the other key stays old",
   );
 });
 

@@ -1,7 +1,7 @@
 -- Releases a whole completed batch to the distributor that was set when the batch was created.
 -- Updates only the batch: a coupon counts as released when its batch is.
 create or replace function api.allocate_batch(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_batch  core.batch := rules.find_batch(p_call.args ->> 'batch');
   v_now    timestamptz;

@@ -1,7 +1,7 @@
 -- Releases the caller's own lock. If the cancel arrives before its lock, it is recorded and the
 -- late lock is refused: a till that gave up must not leave the coupon locked.
 create or replace function api.cancel(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_held     record;
   v_found    record;

@@ -1,7 +1,7 @@
 -- Completes the redemption of the caller's own lock. Does not check again whether the template
 -- covers the lock's merchant: a lock can be confirmed until it expires.
 create or replace function api.confirm(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
   v_held         record;

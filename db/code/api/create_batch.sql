@@ -3,7 +3,7 @@
 -- request_id and idempotency-key, so a repeated request never mints twice, even after its record
 -- was pruned. The commit tells the workers; a worker that misses it finds the batch.
 create or replace function api.create_batch(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_template        core.template;
   v_distributor_id  int;

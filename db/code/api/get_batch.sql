@@ -1,5 +1,5 @@
 create or replace function api.get_batch(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_batch  core.batch := rules.find_batch(p_call.args ->> 'batch');
 begin

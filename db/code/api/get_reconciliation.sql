@@ -2,7 +2,7 @@
 -- an invalid date or kind as null. In Variant A, the caller must name the distributor if the tenant
 -- has several, whichever of them have closed that date: an address never changes its meaning.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_kind         text := p_call.args ->> 'kind';
   v_date         date := (p_call.args ->> 'date')::date;

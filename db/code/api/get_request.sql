@@ -1,6 +1,6 @@
 -- Returns the recorded answer of a write, for callers that lost it.
 create or replace function api.get_request(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return coalesce(
   (select rules.succeed(format(

@@ -1,6 +1,6 @@
 -- Shows a subscriber how its deliveries go.
 create or replace function api.get_webhook(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_parties  int[] := rules.find_webhooks(p_call);
 begin

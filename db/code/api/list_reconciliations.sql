@@ -3,7 +3,7 @@
 -- empty page returns the given cursor. Without one it returns 1970-01-01, because the interface
 -- requires a date.
 create or replace function api.list_reconciliations(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_after  date := coalesce((p_call.args ->> 'cursor')::date, '1970-01-01');
   v_limit  int := coalesce((p_call.args ->> 'limit')::int, 100);

@@ -3,7 +3,7 @@
 -- limit can still grow. Cursors are encoded positions, so that clients do not calculate with them.
 -- The HTTP layer formats the events (rules.describe_event).
 create or replace function api.pull_events(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_cursor  text := p_call.args ->> 'cursor';
   v_limit   int := coalesce((p_call.args ->> 'limit')::int, 100);

@@ -1,6 +1,6 @@
 -- The current state of a coupon. A read: it locks no row and needs no request_id.
 create or replace function api.query(p_call core.call) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
   v_now          timestamptz := clock_timestamp();

@@ -2,7 +2,7 @@
 -- webhook-ids. Skips events that the sequencer has not processed yet: it creates their deliveries
 -- itself, and must not wait for this transaction.
 create or replace function api.replay_events(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   c_limit    constant int := 10000;
   v_parties  int[] := rules.find_webhooks(p_call);

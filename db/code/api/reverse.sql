@@ -1,7 +1,7 @@
 -- Reverses a completed redemption in full. The coupon stays REDEEMED, or becomes redeemable again
 -- if its template says so (after_reversal = reissued).
 create or replace function api.reverse(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_id           uuid := rules.parse_id('red', p_call.args ->> 'redemption');
   v_reversal_id  uuid := rules.make_id();

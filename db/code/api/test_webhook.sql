@@ -1,6 +1,6 @@
 -- Sends a subscriber a test event, which is in no feed, ledger or statement.
 create or replace function api.test_webhook(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_parties   int[] := rules.find_webhooks(p_call);
   v_event_id  uuid;

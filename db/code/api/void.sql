@@ -1,7 +1,7 @@
 -- Makes an unused coupon worthless: an ISSUED one, in Variant B also a CREATED one. A coupon whose
 -- lock has expired counts as ISSUED.
 create or replace function api.void(p_call core.call) returns core.answer
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
   v_held         record;

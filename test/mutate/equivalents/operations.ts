@@ -149,8 +149,8 @@ export const inOperations: Equivalent[] = [
   },
   {
     file: "db/code/rules/request/spend_nonces.sql",
-    before: "where n.seen_at < excluded.seen_at - interval '11 minutes';",
-    after: "where n.seen_at <= excluded.seen_at - interval '11 minutes';",
+    before: "and n.seen_at < clock_timestamp() - interval '11 minutes'",
+    after: "and n.seen_at <= clock_timestamp() - interval '11 minutes'",
     reason: "Differs only for a nonce that is 11 minutes old to the microsecond.",
   },
   {

@@ -14,7 +14,10 @@ const verbs = new Set(
     .split(/\s+/),
 );
 
-/** A function states its volatility and fixes its search_path, so that no caller decides what its names mean. */
+/**
+ * A function states its volatility. One that roles or triggers call fixes its search_path, so that no caller decides
+ * what its names mean. Those of `api` and `rules` run inside such functions.
+ */
 export function checkFunctions(file: SourceFile): Breach[] {
   const text = withoutComments(file);
   const heads = text.matchAll(
@@ -24,10 +27,11 @@ export function checkFunctions(file: SourceFile): Breach[] {
     const line = lineAt(text, index);
     const breach = (message: string): Breach => ({ path: file.path, line, message: `${name} ${message}` });
     const hasVolatility = /\b(volatile|stable|immutable)\b/i.test(head);
-    const hasSearchPath = /\bset search_path = pg_catalog, pg_temp\b/i.test(head) || !body.startsWith("$");
+    const isInner = /^(api|rules)\./.test(name!);
+    const hasSearchPath = /\bset search_path = pg_catalog, pg_temp\b/i.test(head);
     return [
       ...(hasVolatility ? [] : [breach("does not state its volatility")]),
-      ...(hasSearchPath ? [] : [breach("does not fix its search_path")]),
+      ...(hasSearchPath || isInner || !body.startsWith("$") ? [] : [breach("does not fix its search_path")]),
     ];
   });
 }

@@ -1,6 +1,6 @@
 -- The reason of a patch, trimmed. Refuses a missing or overlong one.
 create or replace function rules.check_reason(p_reason text) returns text
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable as $$
 begin
   if coalesce(p_reason, '') !~ '[[:alnum:]]' then
     raise exception 'a patch needs a reason' using errcode = 'CP400';

@@ -1,7 +1,7 @@
 create or replace function rules.find_delegate_for_patch(
   p_tenant text, p_merchant text, p_party text,
   out tenant_id int, out merchant_id int, out party_id int)
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   select m.tenant_id, m.merchant_id, p.party_id into tenant_id, merchant_id, party_id
   from core.tenant t

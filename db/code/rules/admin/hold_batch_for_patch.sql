@@ -1,5 +1,5 @@
 create or replace function rules.hold_batch_for_patch(p_batch text) returns core.batch
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_batch  core.batch;
 begin

@@ -1,6 +1,6 @@
 create or replace function rules.hold_coupon_for_patch(p_tenant text, p_coupon text)
 returns core.coupon
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_coupon  core.coupon;
 begin

@@ -1,6 +1,6 @@
 create or replace function rules.hold_webhook_for_patch(p_tenant text, p_party text)
 returns core.webhook
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_webhook  core.webhook;
 begin

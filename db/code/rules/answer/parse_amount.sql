@@ -3,12 +3,13 @@
 create or replace function rules.parse_amount(p_amount numeric, p_decimals int, p_amount_unit text)
 returns bigint
 language sql immutable parallel safe
-return case when p_amount >= 0 and p_amount < 1e12 then
-  case
-    when p_amount_unit = 'minor' then case when p_amount = trunc(p_amount) then p_amount::bigint end
-    when p_amount = trunc(p_amount, p_decimals)
-      then (p_amount * ('{1,10,100,1000,10000}'::numeric[])[p_decimals + 1])::bigint
-  end
+return case
+  when p_amount >= 0 and p_amount < 1e12
+       and min_scale(p_amount) <= case p_amount_unit when 'minor' then 0 else p_decimals end
+    then (p_amount * case p_amount_unit
+      when 'minor' then 1
+      else ('{1,10,100,1000,10000}'::numeric[])[p_decimals + 1]
+    end)::bigint
 end;
 comment on function rules.parse_amount(numeric, int, text) is
   'An amount of a request in minor units; null if it is not valid.';

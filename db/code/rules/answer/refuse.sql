@@ -3,7 +3,7 @@
 -- returns the first.
 create or replace function rules.refuse(p_call core.call, p_code text, p_details json default null)
 returns core.answer
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable as $$
 declare
   v_status   int;
   v_message  text;

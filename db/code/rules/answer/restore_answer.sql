@@ -2,7 +2,7 @@
 -- storing them would cost every redemption.
 create or replace function rules.restore_answer(p_http_status int, p_response text)
 returns core.answer
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable as $$
 begin
   if p_http_status = 200 then
     return rules.succeed(p_response);

@@ -1,6 +1,6 @@
 -- Searches all tenants; the calling function checks whose batch it is.
 create or replace function rules.find_batch(p_external_id text) returns core.batch
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_found  core.batch;
 begin

@@ -1,7 +1,7 @@
 -- Locks the row of a batch until the end of the transaction. False: another session holds it and
 -- this call may not wait.
 create or replace function rules.hold_batch(p_call core.call, p_batch_id int) returns boolean
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   if p_call.may_wait then
     perform from core.batch b

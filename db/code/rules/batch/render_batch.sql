@@ -1,5 +1,5 @@
 create or replace function rules.render_batch(p_tenant_id int, p_batch_id int) returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_answer  core.answer;
 begin

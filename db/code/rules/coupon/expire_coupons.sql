@@ -3,7 +3,7 @@
 create or replace function rules.expire_coupons(
   p_tenant_id int, p_distributor_id int, p_coupons uuid[])
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   with expired as (
     update core.coupon c

@@ -2,7 +2,7 @@
 -- expires or no longer can. A locked one leaves it too: it expires when its lock ends. A coupon of
 -- an unreleased batch stays.
 create or replace function rules.expire_extended(p_limit int) returns int
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_due   timestamptz := clock_timestamp();  -- constant, so that it bounds the index scan
   v_row   record;

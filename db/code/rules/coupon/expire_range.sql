@@ -7,7 +7,7 @@
 create or replace function rules.expire_range(
   p_batch core.batch, p_after int, p_last int, p_now timestamptz)
 returns int
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_found  record;
 begin

@@ -1,6 +1,6 @@
 create or replace function rules.find_batch_of_coupon(p_tenant_id int, p_coupon_id uuid)
 returns core.batch
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_found  core.batch;
 begin

@@ -4,7 +4,7 @@
 -- coupons are locked.
 create or replace function rules.free_coupon(p_coupon core.coupon, p_freed_at timestamptz)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_is_expired  boolean := p_coupon.valid_to <= clock_timestamp();
 begin

@@ -6,7 +6,7 @@
 -- both may be stale after a wait.
 create or replace function rules.hold_coupon(
   p_call core.call, p_lookup_hash uuid, out coupon_id uuid, out is_busy boolean)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   is_busy := false;
   if p_call.may_wait then

@@ -8,7 +8,7 @@
 -- both may be stale after a wait.
 create or replace function rules.hold_coupons(
   p_calls core.call[], p_ordinals int[], out held int[], out is_locked boolean)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_call  core.call;
   v_hash  uuid;

@@ -3,7 +3,7 @@ create or replace function rules.render_coupon(
   p_call core.call, p_coupon core.coupon, p_batch core.batch, p_last core.redemption,
   p_status text)
 returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return case p_call.variant
   when 'B' then format(

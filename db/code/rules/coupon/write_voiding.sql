@@ -2,7 +2,7 @@ create or replace function rules.write_voiding(
   p_coupon core.coupon, p_distributor_id int, p_merchant_id int, p_caller_id int, p_reason text,
   p_voided_at timestamptz)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
   values

@@ -1,7 +1,7 @@
 -- Appends coupon events to their feeds: one page for each feed, in the order of their numbers. The
 -- trigger of core.feed_page moves the feeds.
 create or replace function rules.append_to_feeds(p_events rules.event[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   with page as materialized (
     select m.tenant_id, case t.variant when 'A' then 0 else m.party_id end as party_id,

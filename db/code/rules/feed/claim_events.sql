@@ -9,7 +9,7 @@
 create or replace function rules.claim_events(
   p_old_high bigint, p_events rules.event[], p_snapshot pg_snapshot)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_new_high  bigint := greatest(p_old_high, (p_events[cardinality(p_events)]).event_seq);
   v_late      bigint[] := '{}';

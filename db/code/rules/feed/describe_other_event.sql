@@ -3,7 +3,7 @@ create or replace function rules.describe_other_event(
   p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int,
   p_business_date date, p_occurred_at timestamptz)
 returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_at  bigint := date_part('epoch', p_occurred_at) * 1000000;
 begin

@@ -4,7 +4,7 @@
 create or replace function rules.find_feed_position(
   p_tenant_id int, p_party_id int, p_from timestamptz)
 returns bigint
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_low   bigint := (
     select f.first_position

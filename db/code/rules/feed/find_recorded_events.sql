@@ -7,7 +7,7 @@
 create or replace function rules.find_recorded_events(
   p_call core.call, p_party_id int, p_from timestamptz, p_to timestamptz, p_limit int)
 returns uuid[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_feed     int := p_call.caller_id;
   v_first    bigint := rules.find_feed_position(p_call.tenant_id, v_feed, p_from);

@@ -1,7 +1,7 @@
 -- Forgets the missing event numbers that were rolled back: every transaction that may have drawn
 -- them has ended. Call this after a step that found every late event.
 create or replace function rules.forget_gaps(p_oldest_running xid8) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   delete from core.event_gap g
   where g.drawn_before <= p_oldest_running

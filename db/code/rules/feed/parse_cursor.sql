@@ -1,5 +1,5 @@
 create or replace function rules.parse_cursor(p_cursor text) returns bigint
-language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable strict parallel safe as $$
 declare
   v_position  bigint;
 begin

@@ -7,7 +7,7 @@
 create or replace function rules.read_feed(
   p_tenant_id int, p_party_id int, p_after bigint, p_limit int,
   out event_seqs bigint[], out last_position bigint, out runs int[])
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_page   record;
   v_seqs   bigint[];

@@ -4,7 +4,7 @@ create or replace function rules.write_event(
   p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int,
   p_coupon_id uuid, p_occurred_at timestamptz)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   insert into core.event
     (tenant_id, event_id, event_type, party_id, batch_id, coupon_id, occurred_at, recorded_at)

@@ -2,7 +2,7 @@
 -- unless there is a problem with any version. Returns the problems; none: the program may start.
 create or replace function rules.register_keys(p_keys jsonb, out version text, out problem text)
 returns setof record
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   insert into core.master_key (version, fingerprint)
   select k.key, decode(k.value, 'hex')

@@ -5,7 +5,7 @@
 create or replace function rules.apply_credentials(
   p_tenant_id int, p_credentials jsonb, p_path text,
   out problems jsonb, out changed int, out kept jsonb)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_item      record;
   v_given     jsonb;

@@ -2,7 +2,7 @@
 -- party keeps its key.
 create or replace function rules.apply_merchants(
   p_tenant_id int, p_merchants jsonb, p_path text, out problems jsonb, out changed int)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_item      record;
   v_merchant  jsonb;

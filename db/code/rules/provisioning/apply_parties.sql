@@ -3,7 +3,7 @@
 -- old and the new one for 24 h. A changed URL enables the webhook again.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_party    jsonb;
   v_hook     jsonb;

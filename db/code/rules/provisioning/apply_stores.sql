@@ -3,7 +3,7 @@
 create or replace function rules.apply_stores(
   p_tenant_id int, p_merchant_id int, p_stores jsonb)
 returns int
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_changed  int;
   v_rows     int;

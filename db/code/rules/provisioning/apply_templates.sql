@@ -3,7 +3,7 @@
 -- lock_ttl_seconds may change; the last three apply to later batches and locks.
 create or replace function rules.apply_templates(
   p_tenant core.tenant, p_templates jsonb, p_path text, out problems jsonb, out changed int)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_item    record;
   v_wanted  core.template;

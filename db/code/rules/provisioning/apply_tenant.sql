@@ -4,7 +4,7 @@
 -- row FOR KEY SHARE, and the sequencer must not wait for a provisioning.
 create or replace function rules.apply_tenant(
   p_tenant jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_tenant  core.tenant;
   v_step    record;

@@ -2,7 +2,7 @@
 -- rules.find_template_problems reports it.
 create or replace function rules.read_template(p_tenant core.tenant, p_template jsonb)
 returns core.template
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_row       core.template;
   v_discount  jsonb := p_template -> 'discount';

@@ -1,6 +1,6 @@
 -- Inserts the template or updates the stored one. Returns how many rows changed.
 create or replace function rules.write_template(p_wanted core.template) returns int
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_rows  int;
 begin

@@ -3,7 +3,7 @@
 create or replace function rules.check_lock(
   p_call core.call, p_lock core.redemption, p_now timestamptz)
 returns core.answer
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable as $$
 begin
   return case
     when p_lock.redemption_id is null then rules.refuse(p_call, 'LOCK_NOT_FOUND')

@@ -2,7 +2,7 @@
 -- ID was used again after its record was pruned.
 create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid)
 returns core.redemption
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_found  core.redemption;
 begin

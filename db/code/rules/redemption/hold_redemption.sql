@@ -3,7 +3,7 @@
 -- back. That can only be a psql session, because the caller holds the coupon's row.
 create or replace function rules.hold_redemption(
   p_call core.call, p_redemption_id uuid, out redemption core.redemption, out is_busy boolean)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   is_busy := false;
   if p_redemption_id is null then

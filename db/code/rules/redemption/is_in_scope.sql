@@ -1,6 +1,6 @@
 create or replace function rules.is_in_scope(p_tenant_id int, p_template_id int, p_merchant_id int)
 returns boolean
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return exists (
     select

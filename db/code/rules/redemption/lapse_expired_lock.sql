@@ -1,7 +1,7 @@
 -- Marks the lock of a coupon as LAPSED if it has expired, and frees the coupon. Returns whether it
 -- did. The calling function holds the rows of the coupon and of the lock.
 create or replace function rules.lapse_expired_lock(p_coupon core.coupon) returns boolean
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_now  timestamptz := clock_timestamp();
   v_end  timestamptz;

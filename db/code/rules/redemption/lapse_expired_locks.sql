@@ -3,7 +3,7 @@
 -- need: a call that would have to wait is left out.
 create or replace function rules.lapse_expired_locks(p_calls core.call[], p_held int[])
 returns int[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_case  record;
   v_held  int[] := p_held;

@@ -2,7 +2,7 @@
 create or replace function rules.lapse_lock(
   p_tenant_id int, p_redemption_id uuid, p_now timestamptz)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   update core.redemption r
   set status = 'LAPSED', ended_at = p_now

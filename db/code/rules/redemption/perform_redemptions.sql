@@ -5,7 +5,7 @@
 create or replace function rules.perform_redemptions(
   p_calls core.call[], p_ordinals int[], p_status text)
 returns core.outcome[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_hold      record := rules.hold_coupons(p_calls, p_ordinals);
   v_held      int[] := coalesce(v_hold.held, '{}');
@@ -17,8 +17,10 @@ begin
   end if;
   v_now := clock_timestamp();
   with decided as materialized (
-    select d.*, (d.call).ordinal, (d.call).tenant_id, (d.call).caller_id, (d.call).request_id,
-           (d.call).args, case when d.is_granted then rules.make_id() end as redemption_id,
+    select d.call, d.refusal, d.merchant_id, d.coupon_id, d.distributor_id, d.currency, d.decimals,
+           d.discount_minor, d.order_minor, (d.call).ordinal, (d.call).tenant_id,
+           (d.call).caller_id, (d.call).request_id, (d.call).args,
+           case when d.is_granted then rules.make_id() end as redemption_id,
            case p_status when 'LOCKED' then d.lock_ends_at end as lock_expires_at
     from rules.decide_redemptions(p_calls, p_ordinals, v_held, v_now) d),
   new_redemption as (
@@ -31,23 +33,24 @@ begin
            g.args ->> 'terminal', g.args ->> 'order_id', v_now, g.lock_expires_at,
            case p_status when 'REDEEMED' then v_now end
     from decided g
-    where g.is_granted),
+    where g.redemption_id is not null),
   new_ledger_entry as (
     insert into core.ledger_entry
       (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency,
        occurred_at, recorded_at)
     select g.tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.coupon_id,
-           g.discount_minor, g.currency, v_now, clock_timestamp()
+           g.discount_minor, g.currency, v_now, v_now
     from decided g
-    where g.is_granted and p_status = 'REDEEMED'),
+    where g.redemption_id is not null and g.lock_expires_at is null),
   new_status as (
     update core.coupon c
     set status = p_status
-    from decided g
-    where g.is_granted and c.tenant_id = g.tenant_id and c.coupon_id = g.coupon_id),
+    where c.tenant_id = p_calls[1].tenant_id
+      and c.coupon_id = any (array(
+        select g.coupon_id from decided g where g.redemption_id is not null))),
   answered as materialized (
     select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id, case
-             when d.is_granted
+             when d.redemption_id is not null
                then rules.render_grant(
                  d.call, d.redemption_id, d.discount_minor, d.decimals, d.lock_expires_at)
              else d.refusal
@@ -58,7 +61,7 @@ begin
       (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status,
        response, recorded_at)
     select a.tenant_id, a.caller_id, a.request_id, (a.call).idempotency_key, (a.call).operation,
-           (a.call).body_hash, (a.answer).http_status, (a.answer).body, clock_timestamp()
+           (a.call).body_hash, (a.answer).http_status, (a.answer).body, v_now
     from answered a
     where rules.is_final(a.answer))
   select array_agg((a.ordinal, a.answer, false)::core.outcome) into v_outcomes from answered a;

@@ -4,7 +4,7 @@
 create or replace function rules.read_items(
   p_items jsonb, p_skus text[], p_decimals int, p_amount_unit text,
   out wrong_item text, out matching int, out unpriced int, out total numeric)
-language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable strict as $$
 begin
   select min(i.place) filter (where i.amount is not null and i.minor is null),
          count(*) filter (where i.is_matching),

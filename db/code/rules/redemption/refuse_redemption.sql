@@ -2,7 +2,7 @@
 create or replace function rules.refuse_redemption(
   p_call core.call, p_code text, p_coupon core.coupon, p_wrong_amount text, p_missing text)
 returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   case p_code
     when 'INVALID_REQUEST' then

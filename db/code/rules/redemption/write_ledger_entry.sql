@@ -4,7 +4,7 @@
 create or replace function rules.write_ledger_entry(
   p_redemption core.redemption, p_reversal_id uuid, p_distributor_id int, p_occurred_at timestamptz)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_is_reversal  boolean := p_reversal_id is not null;
 begin

@@ -2,7 +2,7 @@ create or replace function rules.write_reversal(
   p_redemption core.redemption, p_reversal_id uuid, p_distributor_id int, p_caller_id int,
   p_reason text, p_reversed_at timestamptz)
 returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   update core.redemption r
   set status = 'REVERSED', ended_at = p_reversed_at

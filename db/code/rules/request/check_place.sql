@@ -2,7 +2,7 @@
 -- the store. Variant A records them unchecked.
 create or replace function rules.check_place(p_call core.call, p_merchant_id int)
 returns core.answer
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_store     text := p_call.args ->> 'store';
   v_terminal  text := p_call.args ->> 'terminal';

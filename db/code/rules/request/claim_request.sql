@@ -2,7 +2,7 @@
 -- another transaction holds one of them, and this call may not wait or waited until the timeout.
 -- Locks both names in sorted order, so two calls with swapped names cannot deadlock.
 create or replace function rules.claim_request(p_call core.call) returns boolean
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_id   bigint := rules.compute_name_lock(p_call.tenant_id, p_call.caller_id, p_call.request_id);
   v_key  bigint := v_id;

@@ -7,7 +7,7 @@
 -- call of this group does. rules.run_others hands it back, or refuses it if it has waited.
 create or replace function rules.claim_requests(
   p_calls core.call[], p_reused int[], out claimed int[], out outcomes core.outcome[])
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   if cardinality(p_calls) = 1 then
     claimed := case

@@ -1,7 +1,7 @@
 -- Finds a merchant that the caller may act for; null if there is none. Variant A: any merchant of
 -- the tenant. Variant B: the caller's own merchants, and those that list the caller as a delegate.
 create or replace function rules.find_merchant(p_call core.call, p_external_id text) returns int
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 declare
   v_merchant  core.merchant;
 begin

@@ -1,5 +1,5 @@
 create or replace function rules.find_party(p_tenant_id int, p_external_id text) returns int
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return (
     select p.party_id

@@ -3,7 +3,7 @@
 -- refused.
 create or replace function rules.find_retries(p_calls core.call[], p_ordinals int[])
 returns core.outcome[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   -- the usual case: no name was used before
   if not exists (

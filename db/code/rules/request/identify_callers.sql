@@ -5,7 +5,7 @@
 create or replace function rules.identify_callers(
   p_tenant_id int, p_calls jsonb, p_may_wait boolean)
 returns core.call[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return array(
     select (r.ordinal, p_tenant_id, t.variant, t.amount_unit,

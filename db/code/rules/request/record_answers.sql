@@ -2,7 +2,7 @@
 create or replace function rules.record_answers(
   p_calls core.call[], p_outcomes core.outcome[])
 returns core.outcome[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   insert into core.request
     (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status,

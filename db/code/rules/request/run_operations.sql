@@ -2,7 +2,7 @@
 -- together, all locks together, the others one by one.
 create or replace function rules.run_operations(p_calls core.call[], p_ordinals int[])
 returns core.outcome[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_ordinal   int;
   v_call      core.call;

@@ -4,7 +4,7 @@
 create or replace function rules.run_others(
   p_calls core.call[], p_reused int[], p_answered int[])
 returns core.outcome[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_call      core.call;
   v_answer    core.answer;

@@ -7,27 +7,33 @@
 -- Do not call this inside a savepoint: its rows would carry the subtransaction's ID, so every nonce
 -- would look reused.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_spent  int;
 begin
-  insert into core.nonce as n (tenant_id, credential_id, nonce, seen_at)
-  select distinct on (c.credential_id, c.nonce)
-         c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
+  insert into core.nonce (tenant_id, credential_id, nonce, seen_at)
+  select c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
   from unnest(p_calls) c
   where c.caller_id is not null
     and c.nonce is not null
     -- the seed of a request's name is 2^32 or more, so a nonce never meets one
     and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id))
-  on conflict (tenant_id, credential_id, nonce) do update
-  set seen_at = excluded.seen_at
-  where n.seen_at < excluded.seen_at - interval '11 minutes';
+  on conflict do nothing;
   get diagnostics v_spent = row_count;
 
   -- the usual case: all nonces are new
   if v_spent = cardinality(p_calls) then
     return '{}';
   end if;
+  update core.nonce n
+  set seen_at = clock_timestamp()
+  from unnest(p_calls) c
+  where c.caller_id is not null
+    and n.tenant_id = c.tenant_id
+    and n.credential_id = c.credential_id
+    and n.nonce = c.nonce
+    and n.seen_at < clock_timestamp() - interval '11 minutes'
+    and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id));
   return array(
     select c.ordinal
     from (

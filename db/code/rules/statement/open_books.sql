@@ -3,7 +3,7 @@
 -- distributors share one list by date, so a new book begins after the dates that are already
 -- closed.
 create or replace function rules.open_books(p_events rules.event[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   insert into core.ledger_book (tenant_id, party_id, open_on)
   select e.tenant_id, e.party_id,

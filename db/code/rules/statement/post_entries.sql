@@ -3,7 +3,7 @@
 -- zones and books once for each distributor: time zones are slow. Without offset 0, the planner
 -- would compute the dates for each entry.
 create or replace function rules.post_entries(p_events rules.event[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
   select d.tenant_id, d.distributor_id, y.business_date,

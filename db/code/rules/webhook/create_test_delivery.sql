@@ -3,7 +3,7 @@
 create or replace function rules.create_test_delivery(
   p_tenant_id int, p_party_id int, p_event_type text)
 returns uuid
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_event_id  uuid := rules.make_id();
   v_now       timestamptz := clock_timestamp();

@@ -1,7 +1,7 @@
 -- The webhooks that a call can mean, at most two. Variant B: the caller's own. Variant A: that of
 -- the party in the call, or every webhook of the tenant if it names no party.
 create or replace function rules.find_webhooks(p_call core.call) returns int[]
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return array(
     select w.party_id

@@ -1,7 +1,7 @@
 -- Locks the row of a webhook until the end of the transaction. False: another session holds it and
 -- this call may not wait.
 create or replace function rules.hold_webhook(p_call core.call, p_party_id int) returns boolean
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 begin
   if p_call.may_wait then
     perform from core.webhook w

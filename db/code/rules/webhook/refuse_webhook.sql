@@ -2,7 +2,7 @@
 -- returned.
 create or replace function rules.refuse_webhook(p_call core.call, p_parties int[])
 returns core.answer
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+language plpgsql immutable as $$
 begin
   if cardinality(p_parties) = 0 then
     return rules.refuse_not_found(p_call, 'webhook');

@@ -1,7 +1,7 @@
 -- The last 100 attempts of a subscriber, newest first. next_attempt_at belongs to the newest
 -- attempt of an event that waits; a pause that the subscriber asked for delays it.
 create or replace function rules.render_attempts(p_tenant_id int, p_party_id int) returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return (
     select '[' || coalesce(string_agg(format(

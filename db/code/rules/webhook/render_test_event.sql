@@ -4,7 +4,7 @@
 create or replace function rules.render_test_event(
   p_event_id uuid, p_event_type text, p_at timestamptz)
 returns text
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile as $$
 declare
   v_subject  text;
   v_time     text := rules.format_time(p_at);

@@ -2,7 +2,7 @@
 -- report.webhook_health. waiting and parked count to 10,000, and a failure is noticed among the
 -- first 10,000 that wait, so a large backlog does not make this slow.
 create or replace function rules.render_webhook(p_tenant_id int, p_party_id int) returns text
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable as $$
 begin
   return (
     select format(
