@@ -39,7 +39,9 @@ const farSideMs = 1_000;
 export async function startProxy(target: Target): Promise<Proxy> {
   const state: State = { target, mode: {}, links: new Set() };
   const { links } = state;
-  const server = createServer({ pauseOnConnect: true, noDelay: true }, (near) => accept(state, near));
+  const server = createServer({ pauseOnConnect: true, noDelay: true, allowHalfOpen: true }, (near) =>
+    accept(state, near),
+  );
   const port = await listenOnLoopback(server);
   const cutAll = (): void => {
     for (const link of links) end(state, link);
@@ -72,7 +74,9 @@ function accept(state: State, near: Socket): void {
 }
 
 function connectTo({ host, port }: Target): Socket {
-  return isSocketFolder(host) ? connect({ path: `${host}/.s.PGSQL.${port}` }) : connect({ host, port, noDelay: true });
+  const place = isSocketFolder(host) ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true };
+  // The end of a side passes through like everything else.
+  return connect({ ...place, allowHalfOpen: true });
 }
 
 function openFarSide(state: State, link: Link): void {
