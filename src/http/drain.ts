@@ -3,16 +3,18 @@
 // A client must not lose a request because the server closes its connection in the same moment. So each connection is
 // closed after an answer that says so (Connection: close). Only a connection that was not used for a second is closed
 // without one. Either way the server ends its side first and reads on until the client has ended its own: a connection
-// that is closed with unread bytes is reset, and the client may lose the answer.
+// that is closed with unread bytes is reset, and the client may lose the answer. Connections that wait to be accepted
+// are accepted first, because the system would reset them.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as TcpServer, type Socket } from "node:net";
+import { setImmediate as endOfTurn } from "node:timers/promises";
 
 export type Drain = {
   /** Counts a request. Returns false if it came after the last answer of its connection: it must not be handled. */
   admit(request: IncomingMessage, response: ServerResponse): boolean;
   /** The latest response on a connection. */
   latest(socket: Socket): ServerResponse | null;
-  /** Refuses new connections at once. Resolves when all connections are closed. */
+  /** Refuses new connections as soon as those that wait are accepted. Resolves when all connections are closed. */
   stop(): Promise<void>;
 };
 type Connection = {
@@ -24,6 +26,8 @@ type Connection = {
   isEnding: boolean;
 };
 
+// Each turn of the event loop accepts all connections that wait.
+const mostAcceptingTurns = 20;
 const idleAfterMs = 1_000;
 const checkEveryMs = 50;
 // A client that has got its answer has this long to close its side.
@@ -75,6 +79,8 @@ export function createDrain(server: Server): Drain {
     },
     latest: (socket) => connections.get(socket)?.latest ?? null,
     async stop() {
+      // Before any answer says that it is the last: its client would open another connection.
+      await acceptWaiting(server);
       isStopping = true;
       // Server.close of node:http closes idle connections at once, so this is the one of node:net.
       const closed = new Promise<void>((resolve) => TcpServer.prototype.close.call(server, () => resolve()));
@@ -90,6 +96,19 @@ export function createDrain(server: Server): Drain {
       server.close();
     },
   };
+}
+
+async function acceptWaiting(server: Server): Promise<void> {
+  let accepted = 0;
+  const count = (): void => void (accepted += 1);
+  server.on("connection", count);
+  // The rest of this turn.
+  await endOfTurn();
+  for (let turn = 0, before = -1; accepted !== before && turn < mostAcceptingTurns; turn += 1) {
+    before = accepted;
+    await endOfTurn();
+  }
+  server.off("connection", count);
 }
 
 function noteUse(connection: Connection, socket: Socket): void {

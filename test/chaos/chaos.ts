@@ -47,7 +47,7 @@ const answerWithinMs = 4_000;
 const toleranceMs = 250;
 const beforeFaultMs = 1_000;
 const patienceMs = 20_000;
-const settleWithinMs = 60_000;
+const settleWithinMs = ({ slack = 1 }: Options): number => 60_000 * Math.min(slack, 5);
 const workWithinMs = 90_000;
 // How long minting, delivery and the feed may pause after a fault of the worker.
 const resumeWithinMs = 15_000;
@@ -143,7 +143,7 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
   const limitMs = withinMs * (options.slack ?? 1);
   const untilServed = () => history.servedAfter(since);
   const servedAfterMs = await waitAtMost(Math.max(patienceMs, limitMs), untilServed, { everyMs: 100 });
-  const unsettled = await clients.settle(settleWithinMs);
+  const unsettled = await clients.settle(settleWithinMs(options));
   await Promise.all(measuring);
   run.cycles.push({ fault, servedAfterMs, withinMs });
 
@@ -155,18 +155,18 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
   );
   if (servedAfterMs === null || servedAfterMs > limitMs)
     fail(`${fault}: calls must be served again within ${withinMs} ms, but were ${served}`);
-  if (unsettled > 0) fail(`${unsettled} calls could not be settled within ${settleWithinMs / 1_000} s`);
+  if (unsettled > 0) fail(`${unsettled} calls could not be settled within ${settleWithinMs(options) / 1_000} s`);
   if (!restartingFaults.includes(fault) && environment.api.pid() !== apiPid) fail(`${fault}: the API process ended`);
 }
 
 const describeResumed = (afterMs: number | null): string =>
   afterMs === null ? `it did not within ${workWithinMs / 1_000} s` : `it took ${Math.round(afterMs)} ms`;
 
-async function finish({ environment, clients, resumed, options: { slack }, fail }: Run): Promise<void> {
+async function finish({ environment, clients, resumed, options, fail }: Run): Promise<void> {
   for (const { work, fault, afterMs } of resumed)
-    if (afterMs === null || afterMs > resumeWithinMs * (slack ?? 1))
+    if (afterMs === null || afterMs > resumeWithinMs * (options.slack ?? 1))
       fail(`${fault}: the worker must ${work} again within ${resumeWithinMs / 1_000} s; ${describeResumed(afterMs)}`);
-  const unsettled = await clients.settle(settleWithinMs);
+  const unsettled = await clients.settle(settleWithinMs(options));
   if (unsettled > 0) fail(`${unsettled} calls could not be settled at the end`);
   const isDelivered = await waitAtMost(workWithinMs, () => hasDeliveredAll(environment), { everyMs: 200 });
   if (isDelivered === null) fail(`feeds and webhooks were not complete within ${workWithinMs / 1_000} s`);

@@ -38,6 +38,8 @@ const redemptions = [
 
 type Form = { name: string; skip: string | false; play: (expected: string[]) => Promise<string[]> };
 
+t.setTimeout(900_000);
+
 t.test("one coupon's life is the same in all forms of docs/examples", async (t) => {
   const service = await startDocsService();
   t.teardown(() => service.stop());
@@ -105,7 +107,7 @@ async function startReceiver(t: Test, service: DocsService): Promise<void> {
 
 // A command that fails rejects, and the error has what it printed.
 async function run(service: DocsService, command: string): Promise<string> {
-  const options = { cwd: service.folder, env: environmentOf(service), timeout: 30_000 };
+  const options = { cwd: service.folder, env: environmentOf(service), timeout: 120_000 };
   const { stdout } = await promisify(execFile)("bash", ["-e", "-o", "pipefail", "-c", command], options);
   return stdout;
 }

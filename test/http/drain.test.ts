@@ -1,11 +1,16 @@
 // How the server stops: each connection ends with an answer that says so, and none is reset.
+import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import path from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import type { Outcome } from "../../src/gate/gate.ts";
 import { stopClock } from "../support/stop-clock.ts";
 import { bodies, startStub } from "../support/stub.ts";
+import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -24,6 +29,18 @@ async function open(t: Test, url: string): Promise<{ socket: Socket; received: (
   return { socket, received: () => received, events };
 }
 
+function isRefused(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  return new Promise((resolve) => {
+    socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED"));
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(false);
+    });
+  });
+}
+
 t.test("A connection in use ends with its next answer, which says so", async (t) => {
   const { url, stop, log } = await startStub(t);
   const clock = stopClock(t, { hasTimers: true });
@@ -34,10 +51,7 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
     t.match(received(), /^Connection: keep-alive\r\n/m);
   }
   const stopping = stop();
-  const { hostname, port } = new URL(url);
-  const refused = connect(Number(port), hostname);
-  const refusal = new Promise<NodeJS.ErrnoException>((resolve) => refused.once("error", resolve));
-  t.equal((await waitFor("the refusal", refusal)).code, "ECONNREFUSED", "no new connections");
+  await waitUntil("a new connection to be refused", () => isRefused(url));
 
   clock.pass(999);
   await sleep(300);
@@ -97,6 +111,7 @@ t.test("A request behind the last answer of a connection is not handled", async 
   socket.write(health);
   await waitUntil("an answer", () => received().includes("{"));
   const stopping = stop();
+  await waitUntil("a new connection to be refused", () => isRefused(url));
   socket.write(health + health + health);
   await waitUntil("the end", () => events.includes("end"));
   t.equal(received().match(/HTTP\/1.1 200/g)!.length, 2);
@@ -161,5 +176,38 @@ t.test("When the server stops, an idle connection is ended without waiting for a
   idle.socket.end();
   outcome.resolve(done);
   t.equal((await hanging).status, 200, "the other one is not cut yet");
+  await waitFor("the stop", stopping);
+});
+
+t.test("Connections that wait to be accepted when the server stops are served, not reset", async (t) => {
+  const { url, stop } = await startStub(t);
+  const count = 20;
+  const connected = path.join(useTemporaryFolder(t, "coupon-drain-"), "connected");
+  const { hostname, port } = new URL(url);
+  const clients = spawn(process.execPath, [
+    "--eval",
+    `const { connect } = require("node:net");
+    const ends = [];
+    let open = 0;
+    for (let number = 1; number <= ${count}; number += 1) {
+      const socket = connect(${port}, "${hostname}");
+      let received = "";
+      socket.on("connect", () => {
+        socket.write(${JSON.stringify(health)});
+        if ((open += 1) === ${count}) require("node:fs").writeFileSync("${connected}", "");
+      });
+      socket.on("data", (chunk) => (received += chunk));
+      socket.on("error", ({ code }) => ends.push(code));
+      socket.on("end", () => ends.push(received.startsWith("HTTP/1.1 200") ? "answered" : received));
+    }
+    process.on("exit", () => console.log(JSON.stringify(ends)));`,
+  ]);
+  t.teardown(() => clients.kill("SIGKILL"));
+  const output = text(clients.stdout);
+  // Blocks this process, so the server accepts none of them.
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  for (let tries = 0; !existsSync(connected) && tries < 3_000; tries += 1) Atomics.wait(cell, 0, 0, 10);
+  const stopping = stop();
+  t.strictSame(JSON.parse(await waitFor("the clients", output)), Array(count).fill("answered"));
   await waitFor("the stop", stopping);
 });
