@@ -15,17 +15,10 @@ language sql stable
 begin atomic
   select d.call, d.is_held and d.code is null,
          case
-           when d.merchant_id is null then rules.refuse_not_found(d.call, 'merchant')
-           when (d.coupon).coupon_id is null then rules.refuse_not_found(d.call, 'coupon')
-           when not d.is_held then rules.hand_back()
+           when d.code is null or (not d.is_held and d.code <> 'NOT_FOUND') then rules.hand_back()
            when (d.misplaced).code is not null then d.misplaced
-           when d.code is not null then rules.refuse_redemption(
-             d.call, d.code, d.coupon,
-             case when d.order_minor is null and d.order_amount is not null then 'order_amount'
-               else (d.ordered).wrong_item
-             end,
-             rules.find_missing(
-               d.template, d.order_minor, (d.call).args -> 'items', (d.ordered).unpriced))
+           else rules.refuse_redemption(
+             d.call, d.code, d.merchant_id, d.coupon, d.template, d.order_minor, d.decimals)
          end,
          d.merchant_id, (d.coupon).coupon_id, d.distributor_id, (d.template).currency, d.decimals,
          case when d.is_held and d.code is null then
@@ -60,16 +53,16 @@ begin atomic
            end as code
     from (
       select c.*, (c.call).ordinal = any (p_held) as is_held,
-             (c.call).args ->> 'order_amount' as order_amount,
              ((c.call).args ->> 'currency' <> (c.template).currency) is not true as is_in_currency,
-             rules.parse_amount(
-               ((c.call).args ->> 'order_amount')::numeric, c.decimals, (c.call).amount_unit)
-               as order_minor,
+             rules.parse_amount(c.order_amount, c.decimals, (c.call).amount_unit) as order_minor,
              rules.read_items(
                (c.call).args -> 'items', coalesce((c.template).skus, '{}'), c.decimals,
                (c.call).amount_unit) as ordered,
-             case when (c.call).variant = 'B' then rules.check_place(c.call, c.merchant_id) end
-               as misplaced
+             case
+               when (c.call).variant = 'B' and c.merchant_id is not null
+                    and (c.coupon).coupon_id is not null
+                 then rules.check_place(c.call, c.merchant_id)
+             end as misplaced
       from rules.read_redemption_cases(p_calls, p_ordinals) c
       offset 0) m
     offset 0) d;

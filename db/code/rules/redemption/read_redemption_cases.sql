@@ -5,17 +5,23 @@
 create or replace function rules.read_redemption_cases(
   p_calls core.call[], p_ordinals int[],
   out call core.call, out merchant_id int, out coupon core.coupon, out batch_status text,
-  out distributor_id int, out template core.template, out decimals int, out is_cancelled boolean)
+  out distributor_id int, out template core.template, out decimals int, out is_cancelled boolean,
+  out order_amount numeric)
 returns setof record
 language sql stable
 begin atomic
-  select c, m.merchant_id, k, b.status, b.distributor_id, t, y.decimals::int,
-         x.lock_request_id is not null
-  from unnest(p_calls) c
+  select c.call, m.merchant_id, k, b.status, b.distributor_id, t, y.decimals::int,
+         x.lock_request_id is not null, c.order_amount
+  from (
+    select u as call, u.tenant_id, u.caller_id, u.request_id, u.args,
+           (u.args ->> 'order_amount')::numeric as order_amount
+    from unnest(p_calls) u
+    where u.ordinal = any (p_ordinals)
+    offset 0) c
   left join core.merchant m
     on m.tenant_id = c.tenant_id
        and m.external_id = c.args ->> 'merchant'
-       and rules.may_act_for(c, m.merchant_id, m.party_id)
+       and rules.may_act_for(c.call, m.merchant_id, m.party_id)
   left join core.coupon k
     on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
   left join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
@@ -25,8 +31,7 @@ begin atomic
     on x.tenant_id = k.tenant_id
        and x.coupon_id = k.coupon_id
        and x.caller_id = c.caller_id
-       and x.lock_request_id = c.request_id
-  where c.ordinal = any (p_ordinals);
+       and x.lock_request_id = c.request_id;
 end;
 comment on function rules.read_redemption_cases(core.call[], int[]) is
   'Merchant, coupon, batch, template and earlier cancel of each lock or redeem of a group.';

@@ -1,15 +1,17 @@
 -- The refusal of a lock or redeem, with what the error table lists as its details.
 create or replace function rules.refuse_redemption(
-  p_call core.call, p_code text, p_coupon core.coupon, p_wrong_amount text, p_missing text)
+  p_call core.call, p_code text, p_merchant_id int, p_coupon core.coupon, p_template core.template,
+  p_order_minor bigint, p_decimals int)
 returns core.answer
 language plpgsql stable as $$
+declare
+  v_items    jsonb := p_call.args -> 'items';
+  v_ordered  record;
 begin
   case p_code
-    when 'INVALID_REQUEST' then
-      return rules.refuse_field(p_call, p_wrong_amount,
-        'must be at least 0, below 10^12, and have no more decimals than the currency');
-    when 'DISCOUNT_NOT_COMPUTABLE' then
-      return rules.refuse(p_call, p_code, format('{"missing":"%s"}', p_missing)::json);
+    when 'NOT_FOUND' then
+      return rules.refuse_not_found(
+        p_call, case when p_merchant_id is null then 'merchant' else 'coupon' end);
     when 'COUPON_LOCKED' then
       return rules.refuse(p_call, p_code, (
         select format('{"lock_expires_at":"%s"}', rules.format_time(r.lock_expires_at))::json
@@ -17,10 +19,26 @@ begin
         where r.coupon_id = p_coupon.coupon_id
           and r.tenant_id = p_call.tenant_id
           and r.status = 'LOCKED'));
+    when 'INVALID_REQUEST', 'DISCOUNT_NOT_COMPUTABLE' then
+      select o.* into v_ordered
+      from rules.read_items(
+        v_items, coalesce(p_template.skus, '{}'), p_decimals, p_call.amount_unit) o;
     else
       return rules.refuse(p_call, p_code);
   end case;
+  if p_code = 'INVALID_REQUEST' then
+    return rules.refuse_field(p_call,
+      case
+        when p_order_minor is null and p_call.args ->> 'order_amount' is not null
+          then 'order_amount'
+        else v_ordered.wrong_item
+      end,
+      'must be at least 0, below 10^12, and have no more decimals than the currency');
+  end if;
+  return rules.refuse(p_call, p_code, format('{"missing":"%s"}', rules.find_missing(
+    p_template, p_order_minor, v_items, v_ordered.unpriced))::json);
 end
 $$;
-comment on function rules.refuse_redemption(core.call, text, core.coupon, text, text) is
+comment on function rules.refuse_redemption(
+  core.call, text, int, core.coupon, core.template, bigint, int) is
   'The refusal of a lock or redeem, with its details.';
