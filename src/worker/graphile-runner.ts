@@ -42,6 +42,7 @@ export async function startGraphileRunner({
     await deleteFailedJobs(shared);
     // New jobs are announced by notify. Polling finds jobs whose notification was lost.
     const runner = await run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
+    // It may also end by itself.
     runner.promise.then(end, end);
     return {
       ...runner,
@@ -60,13 +61,13 @@ export async function startGraphileRunner({
 }
 
 // Our jobs use its connections for a moment only, at their start and end: their work goes over connections of our own.
-// So 4 are enough, and LISTEN has one of them.
+// So 4 are enough, although one of them only listens for new jobs.
 function openPool(connectionString: string, log: Logger): { pgPool: pg.Pool; end: () => Promise<void> } {
   const pgPool = new pg.Pool({ connectionString, max: 4 });
   const open = new Set<pg.PoolClient>();
   pgPool.on("error", (err) => log[pgPool.ending ? "debug" : "error"]({ err }, "a connection failed"));
   pgPool.on("connect", (client) => {
-    // The pool reports errors of a client that nobody uses.
+    // An error of a client in use fails its query; the pool reports that of an idle one.
     client.on("error", () => {});
     open.add(client);
     client.on("end", () => open.delete(client));

@@ -79,27 +79,27 @@ export const couponGuards: Sabotage[] = [
   },
   ...(
     [
-      ["has the distributor of its coupon", "or n.distributor_id is distinct from (", "or null = ("],
+      ["the distributor of its coupon", "or n.distributor_id is distinct from (", "or null = ("],
       [
-        "has the coupon of its redemption",
+        "the coupon of its redemption",
         "n.coupon_id is distinct from (\n       select r.coupon_id",
         "n.tenant_id is distinct from (\n       select r.tenant_id",
       ],
-      ["has the time of its redemption", " and n.occurred_at = r.redeemed_at", ""],
-      ["has the time of its reversal", " and n.occurred_at = r.ended_at", ""],
+      ["the time of its redemption", " and n.occurred_at = r.redeemed_at", ""],
+      ["the time of its reversal", " and n.occurred_at = r.ended_at", ""],
       [
-        "has no number of another event",
+        "no number of another event",
         "where e.event_seq = n.event_seq) is not null",
         "where e.event_seq = n.event_seq) = 0",
       ],
       [
-        "has no ID of another event",
+        "no ID of another event",
         "and e.event_id = n.entry_id) is not null",
         "and e.event_id = n.entry_id) is null and false",
       ],
     ] as const
   ).map(([what, before, after]) => ({
-    name: `a ledger entry ${what}`,
+    name: `a ledger entry has ${what}`,
     edits: [edit("db/migrations/008-ledger.sql", before, after)],
     tests: ["test/db/tables.test.ts"],
   })),

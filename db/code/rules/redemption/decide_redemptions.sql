@@ -14,11 +14,12 @@ returns setof record
 language sql stable
 begin atomic
   select d.call, d.is_held and d.code is null,
-         case
-           when d.code is null or (not d.is_held and d.code <> 'NOT_FOUND') then rules.hand_back()
-           when (d.misplaced).code is not null then d.misplaced
-           else rules.refuse_redemption(
-             d.call, d.code, d.merchant_id, d.coupon, d.template, d.order_minor, d.decimals)
+         case when d.is_held or d.code = 'NOT_FOUND' then
+           case
+             when (d.misplaced).code is not null then d.misplaced
+             when d.code is not null then rules.refuse_redemption(
+               d.call, d.code, d.merchant_id, d.coupon, d.template, d.order_minor, d.decimals)
+           end
          end,
          d.merchant_id, (d.coupon).coupon_id, d.distributor_id, (d.template).currency, d.decimals,
          case when d.is_held and d.code is null then

@@ -25,6 +25,7 @@ begin
   if v_spent = cardinality(p_calls) then
     return '{}';
   end if;
+  -- the others are in use, were used, or are so old that they count as new
   update core.nonce n
   set seen_at = clock_timestamp()
   from unnest(p_calls) c
