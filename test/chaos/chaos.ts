@@ -20,7 +20,7 @@ export type Options = {
   seed: number;
   perSecond: number;
   names: string[];
-  slack?: number;
+  slack: number;
   print: (line: string) => void;
 };
 export type Cycle = { fault: string; servedAfterMs: number | null; withinMs: number };
@@ -47,7 +47,7 @@ const answerWithinMs = 4_000;
 const toleranceMs = 250;
 const beforeFaultMs = 1_000;
 const patienceMs = 20_000;
-const settleWithinMs = ({ slack = 1 }: Options): number => 60_000 * Math.min(slack, 5);
+const settleWithinMs = ({ slack }: Options): number => 60_000 * Math.min(slack, 5);
 const workWithinMs = 90_000;
 // How long minting, delivery and the feed may pause after a fault of the worker.
 const resumeWithinMs = 15_000;
@@ -140,7 +140,7 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
   const beganAt = performance.now();
   const apiPid = environment.api.pid();
   const { since, withinMs } = await faults[fault]!(context);
-  const limitMs = withinMs * (options.slack ?? 1);
+  const limitMs = withinMs * options.slack;
   const untilServed = () => history.servedAfter(since);
   const servedAfterMs = await waitAtMost(Math.max(patienceMs, limitMs), untilServed, { everyMs: 100 });
   const unsettled = await clients.settle(settleWithinMs(options));
@@ -164,7 +164,7 @@ const describeResumed = (afterMs: number | null): string =>
 
 async function finish({ environment, clients, resumed, options, fail }: Run): Promise<void> {
   for (const { work, fault, afterMs } of resumed)
-    if (afterMs === null || afterMs > resumeWithinMs * (options.slack ?? 1))
+    if (afterMs === null || afterMs > resumeWithinMs * options.slack)
       fail(`${fault}: the worker must ${work} again within ${resumeWithinMs / 1_000} s; ${describeResumed(afterMs)}`);
   const unsettled = await clients.settle(settleWithinMs(options));
   if (unsettled > 0) fail(`${unsettled} calls could not be settled at the end`);
@@ -184,7 +184,7 @@ async function hasDeliveredAll({ owner, feeds }: Environment): Promise<boolean> 
 }
 
 function checkTimes(
-  { history, frozen, options: { slack = 1 }, fail }: Run,
+  { history, frozen, options: { slack }, fail }: Run,
   ownPauseMs: number,
 ): { slowestMs: number; overdue: number } {
   const durations = history.attempts

@@ -15,7 +15,7 @@ async function runFaults({ seed, cycles, rate, fault }: Options): Promise<void> 
   for (const line of skipped) console.log(line);
   console.log(`seed ${seed}: ${cycles} cycles at ${rate} requests/s`);
   const report = await runChaos(
-    { seed, perSecond: rate, names, print: (line) => console.log(line) },
+    { seed, perSecond: rate, names, slack: 1, print: (line) => console.log(line) },
     Math.max(2_000, cycles * rate * 4),
   );
   printReport(report, seed);
