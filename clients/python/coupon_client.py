@@ -116,7 +116,7 @@ class RouteNotFound(ServiceError):
 
 
 class MethodNotAllowed(ServiceError):
-    """The path has another method."""
+    """The path does not have this method."""
 
 
 class PayloadTooLarge(ServiceError):
@@ -216,7 +216,7 @@ class TemplateExpired(ServiceError):
 
 
 class CouponNotVoidable(ServiceError):
-    """The coupon is not unused."""
+    """Only an unused coupon can be voided."""
 
 
 class RedemptionNotReversible(ServiceError):

@@ -27,7 +27,7 @@ export const errors = {
   ROUTE_NOT_FOUND: { status: 404, meaning: "No such path. Fix the request." },
   METHOD_NOT_ALLOWED: {
     status: 405,
-    meaning: "The path has another method; see the header `allow`. Fix the request.",
+    meaning: "The path does not have this method; see the header `allow`. Fix the request.",
   },
   PAYLOAD_TOO_LARGE: { status: 413, meaning: "The body is larger than 64 KiB. Fix the request." },
   UNSUPPORTED_MEDIA_TYPE: {
@@ -109,7 +109,7 @@ export const errors = {
       "The validity of the template has ended, so no batch can be made from it. " +
       "Ask the operator to extend the template.",
   },
-  COUPON_NOT_VOIDABLE: { status: 409, meaning: "The coupon is not unused." },
+  COUPON_NOT_VOIDABLE: { status: 409, meaning: "Only an unused coupon can be voided." },
   REDEMPTION_NOT_REVERSIBLE: {
     status: 409,
     meaning: "The redemption was not completed, so there is nothing to reverse.",
@@ -128,7 +128,7 @@ export const errors = {
   CURRENCY_MISMATCH: { status: 422, meaning: "The coupon is in another currency. Refuse the coupon." },
   DISCOUNT_NOT_COMPUTABLE: {
     status: 422,
-    meaning: "The discount needs the field in `details.missing`. Send it with a new `request_id`.",
+    meaning: "The discount needs what `details.missing` names. Send it with a new `request_id`.",
     details: z.object({
       missing: z.enum(["order_amount", "redemption_context.items", "the amount of each matching item"]),
     }),

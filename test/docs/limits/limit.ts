@@ -6,7 +6,7 @@ export type Place = { file: string; before: string; number: string; after: strin
 export type Limit = {
   name: string;
   value: string;
-  // Where it is set. Empty: no single number sets it, the test measures it.
+  // Where it is set. Empty: no single number sets it, the test finds it.
   places: Place[];
   // pins: one step inside and one step outside. bounds: it notices a value of another size.
   test: { file: string; title: string; how: "pins" | "bounds" };
@@ -26,7 +26,7 @@ export const bounds = (file: string, title: string): Limit["test"] => ({ file, t
 // The table of docs/limits.md.
 export function renderTable(limits: Limit[]): string {
   const rows = limits.map(({ name, value, places, test }) => {
-    const files = [...new Set(places.map(({ file }) => `\`${file}\``))].join(", ") || "measured";
+    const files = [...new Set(places.map(({ file }) => `\`${file}\``))].join(", ") || "several places";
     return `| ${name} | ${value} | ${files} | ${test.how} it: \`${test.file}\` |`;
   });
   return ["| limit | value | set in | test |", "| --- | --- | --- | --- |", ...rows].join("\n");

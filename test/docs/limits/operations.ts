@@ -200,4 +200,14 @@ export const operationLimits: Limit[] = [
     test: pins("test/commands/limits.test.ts", "An id has 1 to 40 characters after its prefix, a secret at least 32"),
     said: ["1 to 40 of `a-z0-9`"],
   },
+  {
+    name: "`percent` of a discount",
+    value: "above 0, at most 100, with up to four decimals",
+    places: [
+      at("src/commands/provisioning.ts", ".max(", "100", ")\n"),
+      at("src/commands/provisioning.ts", "1,", "4", "})?$/"),
+    ],
+    test: pins("test/commands/provisioning.test.ts", "a percentage has at most four decimals"),
+    said: ["with up to four decimals"],
+  },
 ];

@@ -10,7 +10,7 @@ export const otherNumbers: Record<string, string[]> = {
     "over the first 12 characters",
   ],
   "an example of a header": ["all are back in 48 seconds"],
-  "the form of a currency": ["three-letter codes"],
+  "the form of a currency": ["three-letter code"],
   "a property of IEEE doubles": ["up to three decimals exactly"],
   "advice to a till": ["if no answer came within 5 seconds, and after 408, 429, 500, 503"],
   "advice to a receiver": ["more than 5 minutes off"],
@@ -34,6 +34,7 @@ export const otherNumbers: Record<string, string[]> = {
   "graphile-worker unlocks a job whose worker is gone": ["runs again after 4 hours"],
   "time-outs of connections and stops: node:http and timers, test/http/listener.test.ts and drain.test.ts": [
     "stops for 60 seconds, and an idle one after 65 seconds",
+    "a head has 10 seconds to arrive, a whole request 30",
     "(65 s)",
     "ends each program within 10 s",
     "takes longer than 5 s is cut",

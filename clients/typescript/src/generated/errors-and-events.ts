@@ -95,7 +95,7 @@ export interface Errors {
   };
   /** The maker has not released the batch. Refuse the coupon. */
   COUPON_NOT_RELEASED: null;
-  /** The coupon is not unused. */
+  /** Only an unused coupon can be voided. */
   COUPON_NOT_VOIDABLE: null;
   /** Refuse the coupon until its `valid_from`. */
   COUPON_NOT_YET_VALID: null;
@@ -105,7 +105,7 @@ export interface Errors {
   COUPON_VOIDED: null;
   /** The coupon is in another currency. Refuse the coupon. */
   CURRENCY_MISMATCH: null;
-  /** The discount needs the field in `details.missing`. Send it with a new `request_id`. */
+  /** The discount needs what `details.missing` names. Send it with a new `request_id`. */
   DISCOUNT_NOT_COMPUTABLE: {
     missing: "order_amount" | "redemption_context.items" | "the amount of each matching item";
   };
@@ -130,7 +130,7 @@ export interface Errors {
   LOCK_NOT_FOUND: null;
   /** The coupon is not for this merchant. Refuse the coupon. */
   MERCHANT_NOT_IN_SCOPE: null;
-  /** The path has another method; see the header `allow`. Fix the request. */
+  /** The path does not have this method; see the header `allow`. Fix the request. */
   METHOD_NOT_ALLOWED: null;
   /** The nonce was used before. Sign anew and repeat. */
   NONCE_REUSED: null;
