@@ -20,7 +20,8 @@ t.test("Many calls, 64 at once, leave no socket, listener or timer behind", asyn
   });
   const { url, received, sockets } = await startScripted(t, scripts, { isRepeating: true });
   const agent = new Agent({ keepAlive: true });
-  const client = createClient<"A">({ url, accessKey, secret, agent });
+  // A repeat after a time-out would take a new connection.
+  const client = createClient<"A">({ url, accessKey, secret, agent, timeoutMs: 120_000 });
   const { signal } = new AbortController();
   const warnings: Error[] = [];
   process.on("warning", (warning) => warnings.push(warning));
