@@ -26,8 +26,8 @@ type Connection = {
   isEnding: boolean;
 };
 
-// Each turn of the event loop accepts all connections that wait.
-const mostAcceptingTurns = 20;
+// Accepting goes on for at most this long: others may keep coming.
+const acceptWithinMs = 2_000;
 const idleAfterMs = 1_000;
 const checkEveryMs = 50;
 // A client that has got its answer has this long to close its side.
@@ -98,17 +98,20 @@ export function createDrain(server: Server): Drain {
   };
 }
 
+// A turn of the event loop accepts a connection if one waits.
 async function acceptWaiting(server: Server): Promise<void> {
   let accepted = 0;
   const count = (): void => void (accepted += 1);
-  server.on("connection", count);
+  const events = ["connection", "drop"];
+  for (const event of events) server.on(event, count);
+  const until = performance.now() + acceptWithinMs;
   // The rest of this turn.
   await endOfTurn();
-  for (let turn = 0, before = -1; accepted !== before && turn < mostAcceptingTurns; turn += 1) {
+  for (let before = -1; accepted !== before && performance.now() < until;) {
     before = accepted;
     await endOfTurn();
   }
-  server.off("connection", count);
+  for (const event of events) server.off(event, count);
 }
 
 function noteUse(connection: Connection, socket: Socket): void {

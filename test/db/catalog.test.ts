@@ -118,14 +118,15 @@ t.test(
 );
 
 t.test("No caller can redirect the names in a function, and PUBLIC calls no security definer function", async (t) => {
-  // A function has a fixed search_path without schemas that others can write to, or a body that was parsed when it
-  // was created. Those of api and rules that only the owner may call run inside such a function.
+  // A security definer function has a fixed search_path without schemas that others can write to, because everything
+  // that it calls has its owner's rights. Any other has one too, or a body that was parsed when it was created. Those
+  // of api and rules that only the owner may call run inside such a function.
   t.strictSame(
     await names(
       `select p.oid::regprocedure::text as name from pg_proc p
-       where p.pronamespace::regnamespace::text = any ($1) and p.prosqlbody is null
+       where p.pronamespace::regnamespace::text = any ($1) and (p.prosecdef or p.prosqlbody is null)
          and not coalesce(p.proconfig @> array['search_path=pg_catalog, pg_temp'], false)
-         and (p.pronamespace::regnamespace::text not in ('api', 'rules') or exists (
+         and (p.prosecdef or p.pronamespace::regnamespace::text not in ('api', 'rules') or exists (
            select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee <> p.proowner))`,
       [ourSchemas],
     ),

@@ -130,6 +130,7 @@ t.test("A client that still sends a body can read the answer that refuses it, ev
   // On a busy machine sending takes long.
   const clock = stopClock(t, { hasTimers: true });
   const stopping = stop();
+  await waitUntil("a new connection to be refused", () => isRefused(url));
   const head = "POST /v1/coupons/lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
   socket.write(`${head}content-length: 20000000\r\n\r\n`);
   for (let sent = 0; sent < 20; sent += 1) {
@@ -181,7 +182,7 @@ t.test("When the server stops, an idle connection is ended without waiting for a
 
 t.test("Connections that wait to be accepted when the server stops are served, not reset", async (t) => {
   const { url, stop } = await startStub(t);
-  const count = 20;
+  const count = 100;
   const connected = path.join(useTemporaryFolder(t, "coupon-drain-"), "connected");
   const { hostname, port } = new URL(url);
   const clients = spawn(process.execPath, [

@@ -60,6 +60,11 @@ export const accessGuards: Sabotage[] = [
     tests: ["test/db/api/scope.test.ts", "test/db/api/get-request.test.ts"],
   },
   {
+    name: "what a function of the owner calls has its search_path, not the caller's",
+    edits: [edit("db/code/jobs/register_keys.sql", " set search_path = pg_catalog, pg_temp", "")],
+    tests: ["test/db/catalog.test.ts"],
+  },
+  {
     name: "rights of the API's role",
     edits: [
       edit(

@@ -69,6 +69,16 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/http/drain.test.ts"],
   },
   {
+    name: "at a stop, connections that wait are accepted first",
+    edits: [edit("src/http/drain.ts", "      await acceptWaiting(server);\n", "")],
+    tests: ["test/http/drain.test.ts"],
+  },
+  {
+    name: "at a stop, connections are accepted for longer than an instant",
+    edits: [edit("src/http/drain.ts", "const acceptWithinMs = 2_000", "const acceptWithinMs = 0")],
+    tests: ["test/http/drain.test.ts"],
+  },
+  {
     name: "at a stop, a connection is not reset after its last answer",
     edits: [edit("src/http/drain.ts", "  socket.destroySoon = () => endSide(socket);\n", "")],
     tests: ["test/http/drain.test.ts"],

@@ -7,7 +7,7 @@ create or replace function admin.list_statements(
   out detail_rows int, out detail_bytes bigint, out detail_sha256 text,
   out summary_rows int, out summary_bytes bigint, out summary_sha256 text)
 returns setof record
-language sql stable security definer
+language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select s.tenant_id, s.distributor_id, s.business_date, t.external_id, p.external_id,
          s.entry_count, s.detail_bytes, s.detail_sha256,

@@ -4,7 +4,7 @@ create or replace function admin.read_export_page(
   p_tenant_id int, p_batch_id int, p_after int, p_limit int,
   out number int, out code_attempt smallint, out lookup_hash uuid, out coupon_id text)
 returns setof record
-language sql stable security definer
+language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select c.number, c.code_attempt, c.lookup_hash, rules.format_id('cpn', c.coupon_id)
   from core.coupon c

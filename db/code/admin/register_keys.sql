@@ -2,7 +2,7 @@
 -- master key to the hex of its fingerprint.
 create or replace function admin.register_keys(p_keys jsonb, out version text, out problem text)
 returns setof record
-language sql volatile security definer
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select r.version, r.problem from rules.register_keys(p_keys) r;
 end;

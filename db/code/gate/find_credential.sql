@@ -5,7 +5,7 @@ create or replace function gate.find_credential(
   out tenant_id int, out credential_id int, out variant text, out amount_unit text,
   out sealed_secret bytea)
 returns setof record
-language sql stable security definer
+language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select c.tenant_id, c.credential_id, t.variant, t.amount_unit, c.sealed_secret
   from core.credential c

@@ -8,7 +8,7 @@ create or replace function jobs.claim_batch(
   out salt bytea, out key_version text, out first_number int, out last_number int,
   out event_seq bigint)
 returns setof record
-language sql volatile security definer
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   update core.batch b
   set mint_holder = p_holder, mint_worker = p_worker,

@@ -5,7 +5,7 @@
 create or replace function jobs.list_due_batches(
   p_limit int, p_keys jsonb, out tenant_id int, out batch_id int)
 returns setof record
-language sql volatile security definer
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select b.tenant_id, b.batch_id
   from core.batch b

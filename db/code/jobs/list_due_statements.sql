@@ -3,7 +3,7 @@
 create or replace function jobs.list_due_statements(
   p_limit int, out tenant_id int, out distributor_id int, out business_date date)
 returns setof record
-language sql stable security definer
+language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select s.tenant_id, s.distributor_id, min(s.business_date)
   from core.statement s

@@ -6,7 +6,7 @@
 -- table.
 create or replace function jobs.list_due_webhooks(p_limit int, out tenant_id int, out party_id int)
 returns setof record
-language sql volatile security definer
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select w.tenant_id, w.party_id
   from core.webhook w

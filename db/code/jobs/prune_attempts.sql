@@ -4,7 +4,8 @@
 -- scans are off: with a limit they look cheap to the planner, but read the whole table when no row
 -- is old enough.
 create or replace function jobs.prune_attempts(p_days int, p_limit int) returns int
-language sql volatile security definer set enable_seqscan = off
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off
 begin atomic
   select rules.check_retention(p_days);
   with removed as (

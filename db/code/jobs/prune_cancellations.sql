@@ -1,7 +1,8 @@
 -- Deletes rows of core.lock_cancellation older than p_days, at most p_limit. Returns how many.
 -- jobs.prune_attempts explains now() and the missing sequential scan.
 create or replace function jobs.prune_cancellations(p_days int, p_limit int) returns int
-language sql volatile security definer set enable_seqscan = off
+language sql volatile security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off
 begin atomic
   select rules.check_retention(p_days);
   with removed as (

@@ -3,7 +3,7 @@
 -- Deletes from the front of each feed and stops at the first newer page, so the remaining positions
 -- have no gap. (If the clock was set back, times are not in the order of positions.)
 create or replace function jobs.prune_feed(p_days int, p_limit int) returns int
-language sql volatile security definer
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select rules.check_retention(p_days);
   with heads as (

@@ -1,7 +1,7 @@
 -- Deletes nonces that may be used again, at most p_limit. Returns how many. Uses now(), because
 -- clock_timestamp() is volatile and cannot bound an index scan.
 create or replace function jobs.prune_nonces(p_limit int) returns int
-language sql volatile security definer
+language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   with removed as (
     delete from core.nonce n

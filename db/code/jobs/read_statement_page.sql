@@ -4,7 +4,7 @@ create or replace function jobs.read_statement_page(
   p_after int, p_limit int,
   out number int, out fields text[])
 returns setof record
-language sql stable security definer
+language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select p.number, p.fields
   from rules.read_statement_page(

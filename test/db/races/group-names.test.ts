@@ -1,13 +1,15 @@
 // Calls of one group with the same name or coupon: the first is performed, the others are handed back. A name is a
 // request_id or an idempotency-key. Nothing waits for a name or nonce that another session uses.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { type GroupTill, handedBack, merchant, redeem, startGroupTill } from "../../support/group-till.ts";
+import { untilBlocked } from "../../support/race.ts";
 import { newRequestId } from "../../support/service.ts";
 import { openTill } from "../../support/writers.ts";
 
 let group: GroupTill;
 t.before(async () => {
-  group = await startGroupTill(t, 21);
+  group = await startGroupTill(t, 23);
 });
 
 const nextCoupon = () => group.nextCoupon();
@@ -59,6 +61,26 @@ t.test("A nonce that another session uses counts as used, and nothing waits for 
   t.strictSame(await answers(calls), ["NONCE_REUSED", 200]);
   await other.session.run("rollback");
   t.strictSame(await answers([calls[0]!]), [200]);
+});
+
+t.test("An old nonce can be used again while it is being deleted", async (t) => {
+  const { service } = group;
+  const nonce = newRequestId();
+  t.strictSame(await answers([redeem(nextCoupon(), { nonce })]), [200]);
+  await service.owner.rows(
+    "update core.nonce set seen_at = clock_timestamp() - interval '20 minutes' where nonce = $1",
+    [nonce],
+  );
+  const pruner = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => pruner.end());
+  // jobs.prune_nonces locks its rows and then deletes them.
+  await pruner.run("begin");
+  await pruner.rows("select from core.nonce where nonce = $1 for update", [nonce]);
+  const again = answers([redeem(nextCoupon(), { nonce })]);
+  await untilBlocked(service, 1);
+  await pruner.rows("delete from core.nonce where nonce = $1", [nonce]);
+  await pruner.run("commit");
+  t.strictSame(await again, [200]);
 });
 
 // Enough calls to lose their order when they are sorted.

@@ -149,26 +149,14 @@ export const inOperations: Equivalent[] = [
   },
   {
     file: "db/code/rules/request/spend_nonces.sql",
-    before: "and n.seen_at < clock_timestamp() - interval '11 minutes'",
-    after: "and n.seen_at <= clock_timestamp() - interval '11 minutes'",
+    before: "where n.seen_at < excluded.seen_at - interval '11 minutes';",
+    after: "where n.seen_at <= excluded.seen_at - interval '11 minutes';",
     reason: "Differs only for a nonce that is 11 minutes old to the microsecond.",
   },
   {
     file: "db/code/rules/request/spend_nonces.sql",
     before: "select c.tenant_id, c.credential_id, c.nonce, clock_timestamp()",
     after: "select c.tenant_id, c.credential_id, c.nonce, now()",
-    reason: "Nonces are spent at the beginning of a transaction, before it waits for anything.",
-  },
-  {
-    file: "db/code/rules/request/spend_nonces.sql",
-    before: "set seen_at = clock_timestamp()",
-    after: "set seen_at = now()",
-    reason: "Nonces are spent at the beginning of a transaction, before it waits for anything.",
-  },
-  {
-    file: "db/code/rules/request/spend_nonces.sql",
-    before: "and n.seen_at < clock_timestamp() - interval '11 minutes'",
-    after: "and n.seen_at < now() - interval '11 minutes'",
     reason: "Nonces are spent at the beginning of a transaction, before it waits for anything.",
   },
   {

@@ -65,6 +65,10 @@ t.test("a function states its volatility; one that roles or triggers call also f
   t.strictSame(checkFunctions(file(fixed)), []);
   const body = "create or replace function report.half(p_x int) returns int\nlanguage sql immutable\nreturn p_x / 2;";
   t.strictSame(checkFunctions(file(body)), []);
+  const ofOwner = body.replace("immutable", "immutable security definer");
+  t.match(format(checkFunctions(file(ofOwner))), [/report\.half does not fix its search_path/]);
+  const ofRules = ofOwner.replace("report.half", "rules.half");
+  t.match(format(checkFunctions(file(ofRules))), [/rules\.half does not fix its search_path/]);
 });
 
 t.test("the name of a function begins with a verb", async (t) => {

@@ -1,7 +1,7 @@
 -- Whether a program needs this version of the master key: a secret is sealed with it, or a coupon
 -- with one of its codes can still be confirmed. A lock may end 7 days after the coupon's validity.
 create or replace function rules.is_key_in_use(p_version text) returns boolean
-language sql stable security definer
+language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select exists (
       select from core.batch b

@@ -25,16 +25,18 @@ begin
   if v_spent = cardinality(p_calls) then
     return '{}';
   end if;
-  -- the others are in use, were used, or are so old that they count as new
-  update core.nonce n
-  set seen_at = clock_timestamp()
+  -- The others are in use, were used, or are so old that they count as new. Such an old one may be
+  -- deleted at this moment: an update would miss it.
+  insert into core.nonce as n (tenant_id, credential_id, nonce, seen_at)
+  select distinct on (c.credential_id, c.nonce)
+         c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
   from unnest(p_calls) c
   where c.caller_id is not null
-    and n.tenant_id = c.tenant_id
-    and n.credential_id = c.credential_id
-    and n.nonce = c.nonce
-    and n.seen_at < clock_timestamp() - interval '11 minutes'
-    and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id));
+    and c.nonce is not null
+    and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id))
+  on conflict (tenant_id, credential_id, nonce) do update
+  set seen_at = excluded.seen_at
+  where n.seen_at < excluded.seen_at - interval '11 minutes';
   return array(
     select c.ordinal
     from (
