@@ -5,8 +5,9 @@
 -- Every migrate runs this. It is safe to run again.
 do $worker$
 begin
-  if to_regnamespace('graphile_worker') is null then
-    create schema graphile_worker authorization coupon_worker;
+  -- A restore without the schema's objects leaves it empty.
+  if to_regclass('graphile_worker.migrations') is null then
+    create schema if not exists graphile_worker authorization coupon_worker;
     create table graphile_worker.migrations (
       id        int          primary key,
       ts        timestamptz  not null default now(),

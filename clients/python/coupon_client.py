@@ -655,7 +655,7 @@ def _no_answer(request: _Request) -> Iterator[None]:
 class _Connection:
     """A connection that is kept for further requests. It has one answer at a time."""
 
-    def __init__(self, host: str, port: Optional[int], context: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, host: str, port: int, context: Optional[ssl.SSLContext]) -> None:
         self._http = (
             http.client.HTTPConnection(host, port)
             if context is None
@@ -791,7 +791,9 @@ class _Client:
             raise ValueError("an ssl_context needs an https:// URL")
         if re.fullmatch("[!-~]+", access_key) is None:
             raise ValueError("the access key must be printable ASCII characters")
-        self._host, self._port, self._access_key, self._secret = parts.hostname, parts.port, access_key, secret
+        self._host, self._access_key, self._secret = parts.hostname, access_key, secret
+        # http.client would take the end of an IPv6 address for the port.
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._context = (ssl_context or ssl.create_default_context()) if parts.scheme == "https" else None
         self._connect_timeout, self._timeout, self._total_timeout = connect_timeout, timeout, total_timeout
         self._pool = _Pool(pool_size)

@@ -330,6 +330,16 @@ class Connections(TestCase):
                 client.get_batch("bat_2")
             self.assertEqual(len(script.connections), 2)
 
+    def test_default_port(self) -> None:
+        """A URL without a port has the default one, also with an IPv6 address"""
+        asked = []
+        for url in ("http://[::1]", "https://[2001:db8::5]", "http://shop.example"):
+            with mock.patch("socket.create_connection", lambda address, *_: asked.append(address) or self.fail()):
+                client = ClientA(url, "ak_1", secret)
+                with self.assertRaises(AssertionError):
+                    client.get_batch("bat_1")
+        self.assertEqual(asked, [("::1", 80), ("2001:db8::5", 443), ("shop.example", 80)])
+
     def test_url(self) -> None:
         """A URL with a path, a user or another scheme is refused"""
         for url in ("ftp://x", "http://x/path", "http://x?q", "http://me:word@x", "x", "https://"):

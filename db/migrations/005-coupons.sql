@@ -71,7 +71,11 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if new.status <> old.status and not (case old.status
     when 'LOCKED' then new.status in ('REDEEMED', 'ISSUED', 'EXPIRED', 'VOIDED')
-    when 'REDEEMED' then new.status in ('ISSUED', 'EXPIRED')
+    when 'REDEEMED' then new.status in ('ISSUED', 'EXPIRED') and (
+      select t.after_reversal
+      from core.batch b
+      join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+      where b.tenant_id = old.tenant_id and b.batch_id = old.batch_id) = 'reissued'
     when 'EXPIRED' then new.status = 'ISSUED' and new.valid_to > clock_timestamp()
     else false
   end) then

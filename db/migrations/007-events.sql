@@ -73,14 +73,14 @@ begin
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
   left join core.batch b
     on b.tenant_id = n.tenant_id and b.batch_id = coalesce(n.batch_id, c.batch_id)
-  where (case
+  where n.recorded_at > clock_timestamp() + interval '1 day' or (case
       when n.business_date is not null then exists (
         select from core.party p where p.tenant_id = n.tenant_id and p.party_id = n.party_id)
       when n.batch_id is not null then n.party_id in (b.maker_id, b.distributor_id)
       else n.party_id = b.distributor_id
     end) is not true;
   if found then
-    raise exception 'event % does not match its party or its coupon', v_wrong
+    raise exception 'event % does not match its party or its coupon, or is in the future', v_wrong
       using errcode = 'foreign_key_violation', constraint = 'event_is_for_whom_it_concerns',
             hint = 'Write the batch or day of the event first.';
   end if;
@@ -100,8 +100,8 @@ begin
 end
 $$;
 comment on function core.check_events() is
-  'Trigger: the subject of an event exists, the event is for its maker or distributor, and no '
-  'ledger entry has its number or ID.';
+  'Trigger: the subject of an event exists, the event is for its maker or distributor and not in '
+  'the future, and no ledger entry has its number or ID.';
 
 create trigger event_is_for_whom_it_concerns
 after insert on core.event

@@ -1,9 +1,10 @@
 // npm run apply is provisioning: it creates or updates everything that FILE declares, all or nothing. Applying a file
 // twice changes nothing. It prints JSON, with the secrets that this run generated; no later run can show them again.
 // Secrets are sealed here, so that the database never sees one.
+import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
 import { messageOf } from "../common/program.ts";
@@ -124,14 +125,18 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
 }
 
 async function readDocument(file: string): Promise<unknown> {
-  const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  const bytes = file === "-" ? await buffer(process.stdin) : await readFile(file);
+  if (!isUtf8(bytes)) throw new Error(`${file}: not UTF-8`);
+  const content = bytes.toString("utf8");
   let document: unknown;
   try {
     document = JSON.parse(content);
   } catch (error) {
     // JSON.parse quotes a part of the text, which may be a secret. So this repeats only the position.
-    const place = /at position \d+( \(line \d+ column \d+\))?/.exec(messageOf(error))?.[0] ?? "at its end";
-    throw new Error(`${file}: not JSON ${place}`);
+    const message = messageOf(error);
+    const end = message.endsWith("end of JSON input") ? "at its end" : "";
+    const place = /at position \d+( \(line \d+ column \d+\))?/.exec(message)?.[0] ?? end;
+    throw new Error(`${file}: not JSON ${place}`.trimEnd());
   }
   const wrong = findAmbiguity(content);
   if (wrong !== null) throw new Error(`${file}: ${wrong}`);

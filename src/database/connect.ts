@@ -120,6 +120,8 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     connection: {
       application_name: name,
       TimeZone: "UTC",
+      // A decision reads what was committed before it, also after it has waited for a row.
+      default_transaction_isolation: "read committed",
       // So no statement of ours reads a schema that somebody else created.
       search_path: "pg_catalog, pg_temp",
       // Our statements are short: JIT compilation and parallel workers would take longer than running them.

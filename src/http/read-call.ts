@@ -6,7 +6,7 @@ import { containsCode, createCodeFinder } from "../crypto/find-code.ts";
 import { refuseCodes, type Place } from "./code-places.ts";
 import { requestId } from "./fields.ts";
 import type { Call, Variant } from "../gate/gate.ts";
-import { listIssues, safeName } from "./issues.ts";
+import { listIssues, maxIssues, safeName } from "./issues.ts";
 import { parseObject } from "./strict-json.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import { invalid, Problem, type Issue } from "./problem.ts";
@@ -35,7 +35,7 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
     issues.push({ path: "(body)", message: "a GET takes no body" });
   const parsed = route.schema(variant).safeParse(input);
   if (!parsed.success) issues.push(...listIssues(parsed.error, input));
-  if (!parsed.success || issues.length > 0) throw invalid(issues);
+  if (!parsed.success || issues.length > 0) throw invalid(issues.slice(0, maxIssues));
 
   const values = parsed.data;
   return {

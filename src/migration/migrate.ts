@@ -85,12 +85,18 @@ async function withOutdatedDatabase(
     refuseNewer(names);
     refuseOtherText(applied);
     const expected = expectedVersion();
-    if (names.at(-1) === expected.migration && applied.code === expected.code) return false;
+    const isCurrent = names.at(-1) === expected.migration && applied.code === expected.code;
+    if (isCurrent && (await hasJobQueue(session))) return false;
     await act(session, expected.code);
     return true;
   } finally {
     await session.end();
   }
+}
+
+// A restore leaves the job queue out (docs/restore.md).
+async function hasJobQueue(session: Session): Promise<boolean> {
+  return (await session.rows("select where to_regclass('graphile_worker.migrations') is not null")).length > 0;
 }
 
 async function checkServer(session: Session): Promise<void> {

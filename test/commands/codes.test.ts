@@ -134,6 +134,14 @@ t.test("apply reads standard input and prints JSON; for a wrong file it prints t
     stdout: "",
     stderr: /^-: not JSON at position 5\d[^\n]*\n$/,
   });
+  const isRefused = async (document: string | Buffer, stderr: string) =>
+    t.strictSame(await runProgram(service, "apply", ["-"], document), { code: 1, stdout: "", stderr });
+  await isRefused(`{"tenants": ${secret}}`, "-: not JSON\n");
+  await isRefused('{"tenants": [', "-: not JSON at its end\n");
+  await isRefused(
+    Buffer.from(JSON.stringify({ tenants: [{ ...tenant, name: "Müller" }] }), "latin1"),
+    "-: not UTF-8\n",
+  );
   t.match(await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), {
     code: 1,
     stdout: "",

@@ -13,6 +13,7 @@ t.teardown(() => test.drop());
 const names = [
   "application_name",
   "TimeZone",
+  "default_transaction_isolation",
   "search_path",
   "jit",
   "max_parallel_workers_per_gather",
@@ -36,6 +37,7 @@ async function readSettings(options: Options): Promise<Record<string, string>> {
 t.test("a connection has its name, its role and its time limits, and plans for short statements", async (t) => {
   const always = {
     TimeZone: "UTC",
+    default_transaction_isolation: "read committed",
     search_path: "pg_catalog, pg_temp",
     jit: "off",
     max_parallel_workers_per_gather: "0",

@@ -77,6 +77,11 @@ t.test("A 400 lists up to 20 issues", async (t) => {
     return json.details.issues.length as number;
   };
   t.strictSame([await count(19), await count(20), await count(21)], [19, 20, 20]);
+  const parameters = async (unknown: number) => {
+    const query = Array.from({ length: unknown }, (_, index) => `extra_${index}=1`).join("&");
+    return (await asA.get(`/v1/events?${query}`)).json.details.issues.length as number;
+  };
+  t.strictSame([await parameters(20), await parameters(21)], [20, 20]);
 });
 
 t.test("The 61st wrong code of a minute is refused", async (t) => {

@@ -81,7 +81,7 @@ export const accessGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/rules/master_key/find_key_problems.sql",
-        "m.fingerprint <> decode(p_keys ->> m.version, 'hex')",
+        "m.fingerprint is distinct from decode(p_keys ->> m.version, 'hex')",
         "false",
       ),
     ],

@@ -94,7 +94,12 @@ function commandOf(folder: string, name: string): string[] {
   return [file === "node" ? process.execPath : path.join(folder, file!), ...args];
 }
 
-export async function runProgram(service: Database, name: string, args: string[], input = ""): Promise<Result> {
+export async function runProgram(
+  service: Database,
+  name: string,
+  args: string[],
+  input: string | Buffer = "",
+): Promise<Result> {
   const program = startProgram(service, name, ...args);
   // A program may end without reading its input.
   program.stdin.on("error", () => {});

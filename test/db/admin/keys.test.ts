@@ -27,7 +27,7 @@ const listVersions = async () =>
   );
 
 async function register(
-  keys: Record<string, string>,
+  keys: Record<string, string | null>,
   by: Pick<Session, "rows"> = service.admin,
 ): Promise<KeyProblem[]> {
   patches.called.add("register_keys");
@@ -45,6 +45,11 @@ t.test("a new version is registered once; another key of that version is refused
   t.strictSame(await listVersions(), ["1", "2"], "a program that is refused registers nothing");
   t.strictSame(await register({ ...own, 2: second }), []);
   await patches.patch("forget_key", "2", "end of the test");
+});
+
+t.test("a key without a fingerprint is another key", async (t) => {
+  t.strictSame(await register({ 1: null, 5: newFingerprint() }), [{ version: "1", problem: "DIFFERS" }]);
+  t.strictSame(await listVersions(), ["1"]);
 });
 
 t.test("of two programs that register different keys of one version at once, the second is refused", async (t) => {

@@ -23,7 +23,6 @@ export const couponAttempts: Attempts = {
     "REDEEMED while only locked": updateCoupon("locked", "status = 'REDEEMED'"),
     "VOIDED without a voiding": updateCoupon("issued", "status = 'VOIDED'"),
     "ISSUED while locked": updateCoupon("locked", "status = 'ISSUED'"),
-    "ISSUED while redeemed": updateCoupon("redeemed", "status = 'ISSUED'"),
     "EXPIRED while locked": updateCoupon("locked", "status = 'EXPIRED'"),
     "a lock cancelled while its coupon stays LOCKED": updateRedemption(
       "locked",
@@ -32,7 +31,10 @@ export const couponAttempts: Attempts = {
   },
   coupon_transition_is_legal: {
     "a voided coupon issued again": updateCoupon("voided", "status = 'ISSUED'"),
+    "a redeemed coupon issued again without a reversal": updateCoupon("redeemed", "status = 'ISSUED'"),
     "a redeemed coupon voided": updateCoupon("redeemed", "status = 'VOIDED'"),
+    "a coupon issued again after a reversal, against its template": updateCoupon("reversed", "status = 'ISSUED'"),
+    "a coupon expired after a reversal, against its template": updateCoupon("reversed", "status = 'EXPIRED'"),
     "a redeemed coupon locked": updateCoupon("redeemed", "status = 'LOCKED'"),
     "an expired coupon issued again past its valid_to": together(
       updateCoupon("past", "status = 'EXPIRED'"),

@@ -25,6 +25,7 @@ const insertPostings = (...pages: [distributor: string, day: string, number: num
 export const eventAttempts: Attempts = {
   event_is_for_whom_it_concerns: {
     "an event for another party": insertEvent("issued", { party_id: "2147483647" }),
+    "an event recorded in two days": insertEvent("issued", { recorded_at: "now() + interval '2 days'" }),
     "an event of an unknown coupon": insertEvent("issued", { coupon_id: "gen_random_uuid()" }),
     "an event of an unknown batch": insertEventCopy("batch_id is not null", { batch_id: "2147483647" }),
     "an event of a business day for an unknown party": insertEventCopy("business_date is not null", {
@@ -48,7 +49,10 @@ export const eventAttempts: Attempts = {
     "an event changed": update("event", "occurred_at = now()"),
     "events deleted": "delete from core.event",
   },
-  time_is_finite: { "an event recorded at infinity": insertEvent("issued", { recorded_at: "timestamptz 'infinity'" }) },
+  time_is_finite: {
+    "an event recorded at infinity": insertEvent("issued", { recorded_at: "timestamptz 'infinity'" }),
+    "a delivery that is never tried again": update("delivery", "next_attempt_at = 'infinity'"),
+  },
 };
 
 export const feedAttempts: Attempts = {

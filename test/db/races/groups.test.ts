@@ -55,6 +55,18 @@ t.test("An unknown credential, a read and a refusal leave the other calls of the
   );
 });
 
+t.test("A write without a body_hash, which would leave no record, is refused with its group", async (t) => {
+  const [coupon, other] = [nextCoupon(), nextCoupon()];
+  const writes = ["redeem", "lock", "confirm", "cancel", "void", "reverse", "create_batch", "allocate_batch"];
+  for (const operation of [...writes, "replay_events", "test_webhook"])
+    t.match(
+      await answers([redeem(other), { operation, body_hash: null, args: { coupon, merchant } }]),
+      [`${operation} is a write: it needs a body_hash`],
+      operation,
+    );
+  t.strictSame(await answers([redeem(coupon), redeem(other)]), [200, 200], "nothing was written");
+});
+
 t.test("A lone call of an unknown credential is refused, and a lone read has no request_id to claim", async (t) => {
   const coupon = nextCoupon();
   const id = newRequestId();

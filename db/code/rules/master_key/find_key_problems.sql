@@ -9,7 +9,7 @@ begin atomic
   select m.version, case when p_keys ? m.version then 'DIFFERS' else 'MISSING' end
   from core.master_key m
   where case
-    when p_keys ? m.version then m.fingerprint <> decode(p_keys ->> m.version, 'hex')
+    when p_keys ? m.version then m.fingerprint is distinct from decode(p_keys ->> m.version, 'hex')
     else rules.is_key_in_use(m.version)
   end
   order by m.version;

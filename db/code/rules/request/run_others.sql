@@ -21,6 +21,13 @@ begin
     elsif v_call.operation = 'spend_nonce' then
       v_answer := rules.succeed('{"ok":true}');
     elsif v_call.body_hash is null then
+      -- Without a hash there is no record, so a write would leave no trace.
+      if v_call.operation not in (
+        'query', 'get_batch', 'get_request', 'pull_events', 'list_reconciliations',
+        'get_reconciliation', 'get_webhook')
+      then
+        raise exception '% is a write: it needs a body_hash', v_call.operation;
+      end if;
       v_reads := v_reads || v_call.ordinal;
       continue;
     elsif v_call.may_wait then
