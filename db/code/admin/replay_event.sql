@@ -1,14 +1,16 @@
--- Sends one event to its subscriber again with the same webhook-id, even if it was delivered.
+-- Sends one event to its subscriber again with the same webhook-id, even if it was delivered. One
+-- that the sequencer has not processed has no delivery yet; the sequencer would wait for this one.
 create or replace function admin.replay_event(p_tenant text, p_event text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
-  v_event   rules.event;
+  v_event   rules.sequenced_event;
 begin
   select e.* into v_event
   from core.tenant t
-  join rules.event e on e.tenant_id = t.tenant_id and e.event_id = rules.parse_id('evt', p_event)
+  join rules.sequenced_event e
+    on e.tenant_id = t.tenant_id and e.event_id = rules.parse_id('evt', p_event)
   join core.webhook w on w.tenant_id = e.tenant_id and w.party_id = e.party_id
   where t.external_id = p_tenant;
   if not found then

@@ -6,9 +6,10 @@
 --
 -- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
 -- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
--- disabled and its deliveries are parked. If p_holder has lost the lease, or the delivery has
--- meanwhile been parked, replayed or recorded by another worker, a failure is only logged. A test
--- event is tried once: it is deleted, whatever the outcome.
+-- disabled and its deliveries are parked. If p_holder has lost the lease, for example because the
+-- webhook has got another URL, or the delivery has meanwhile been parked, replayed or recorded by
+-- another worker, a failure is only logged. A test event is tried once: it is deleted, whatever the
+-- outcome.
 create or replace function jobs.record_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_results jsonb,
   out event_id uuid, out outcome text)
@@ -62,8 +63,10 @@ begin
   from (
     select max(x.retry_after_seconds) as seconds
     from jsonb_to_recordset(p_results) x (retry_after_seconds int)) r
-  where w.tenant_id = p_tenant_id and w.party_id = p_party_id and r.seconds > 0;
-  if exists (select from jsonb_to_recordset(p_results) r (is_gone boolean) where r.is_gone) then
+  where w.tenant_id = p_tenant_id and w.party_id = p_party_id and v_is_holder and r.seconds > 0;
+  if v_is_holder
+     and exists (select from jsonb_to_recordset(p_results) r (is_gone boolean) where r.is_gone)
+  then
     perform rules.disable_webhook(p_tenant_id, p_party_id, 'HTTP 410');
   end if;
   return query

@@ -90,6 +90,16 @@ t.test("a replay sends one event, a time range or all parked events again, whate
   t.strictSame(await replayed(() => admin.rows("select admin.replay_event($1, $2, 'lost')", [tenant, first[1]])), [
     first[1],
   ]);
+  const [unused] = await owner.rows<{ coupon: string }>("select coupon from report.coupon where status = 'ISSUED'");
+  await admin.rows("select admin.void_coupon($1, $2, 'not sequenced yet')", [tenant, unused!.coupon]);
+  const [newest] = await owner.rows<{ event: string }>(
+    "select event from report.event order by event_seq desc limit 1",
+  );
+  await t.rejects(admin.rows("select admin.replay_event($1, $2, 'lost')", [tenant, newest!.event]), {
+    message: /has no event/,
+  });
+  await fixture.sequence();
+  await deliverer.drain();
   const [span] = await owner.rows<{ from: string; to: string }>(
     `select (select recorded_at::text from report.event where event = $1) as from,
             (select recorded_at::text from report.event where event = $2) as to`,

@@ -2,6 +2,7 @@
 import t from "tap";
 import { exportCodes } from "../../../src/commands/codes.ts";
 import { batchKey, lookupHash, makeCode } from "../../../src/crypto/coupon-code.ts";
+import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { checkComplete, claimBatch, find, mintChunk, openWorker, startMinter, submit } from "../../support/minting.ts";
 import { startService } from "../../support/service.ts";
@@ -70,4 +71,24 @@ t.test("twin codes within a chunk are replaced too, and the batch is completed",
     Array.from({ length: 63 }, (_, index) => index + 8),
     "the first of each code",
   );
+});
+
+t.test("a coupon that psql has inserted with a number of the chunk is an error, not a code to replace", async (t) => {
+  const service = await startService(t);
+  await submit(service, 1);
+  await service.mint();
+  const batch = await find(service, await submit(service, 2));
+  const worker = openWorker(t, service);
+  const { holder } = (await claimBatch(service, worker, await openWorkerSession(t, service.address), batch))!;
+  const psql = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => psql.end());
+  await psql.run("begin");
+  await psql.rows(
+    `insert into core.coupon (tenant_id, batch_id, number, coupon_id, lookup_hash, valid_from, valid_to, created_at)
+     select tenant_id, $1, 2, gen_random_uuid(), gen_random_uuid(), valid_from, valid_to, created_at from core.coupon`,
+    [batch.batch_id],
+  );
+  const hashes = [1, 2].map((number) => String(number).repeat(32));
+  await t.rejects(mintChunk(psql, batch, holder, 1, hashes), { message: /number_is_unique_in_batch/ });
+  await psql.run("rollback");
 });

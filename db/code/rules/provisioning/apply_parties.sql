@@ -1,6 +1,7 @@
 -- Creates and updates parties and their webhooks. Without a time zone in the file, a party keeps
 -- its own; a new party gets UTC. When a webhook secret changes, deliveries are signed with both the
--- old and the new one for 24 h. A changed URL enables the webhook again.
+-- old and the new one for 24 h. A changed URL enables the webhook again and ends the lease and the
+-- pause, which belong to the old receiver: what it still answers concerns nobody.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
 language plpgsql volatile as $$
@@ -40,7 +41,8 @@ begin
       continue;
     end if;
     update core.webhook w
-    set url = v_hook ->> 'url', disabled_at = null
+    set url = v_hook ->> 'url', disabled_at = null, paused_until = null,
+        holder = null, worker = null, lease_until = null
     where w.tenant_id = p_tenant.tenant_id and w.party_id = v_id and w.url <> v_hook ->> 'url';
     get diagnostics v_rows = row_count;
     changed := changed + v_rows;

@@ -1,0 +1,39 @@
+// A subscriber whose URL changes while the old receiver still has requests.
+import { randomUUID } from "node:crypto";
+import t from "tap";
+import { findSubscriber, listDeliveries, subscribe, tenant } from "../../support/subscribers.ts";
+
+t.test("what the old receiver answers after a change of the URL is only logged", async (t) => {
+  const fixture = await subscribe(t, ["http://127.0.0.1:1"]);
+  const { service, worker, session } = fixture;
+  const { tenant_id, party_id } = await findSubscriber(fixture, "pty_s1");
+  await fixture.happen("pty_s1", 2);
+  const holder = randomUUID();
+  const claimed = await worker.rows<{ event_id: string; attempt: number }>(
+    "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)",
+    [tenant_id, party_id, session.number, holder],
+  );
+  const outcome = { http_status: 404, error: null, is_taken: false, is_gone: false, duration_ms: 1 };
+  const record = (delivery: object | undefined, more: object) =>
+    worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
+      tenant_id,
+      party_id,
+      holder,
+      JSON.stringify([{ ...outcome, ...delivery, ...more }]),
+    ]);
+  await record(claimed[0], { retry_after_seconds: 3_600 });
+
+  const parties = [{ id: "pty_s1", name: "Subscriber", webhook: { url: "http://127.0.0.1:2" } }];
+  await service.apply({ tenants: [{ id: tenant, name: "W", variant: "B", parties }] });
+  await record(claimed[1], { is_gone: true, http_status: 410 });
+  await record(claimed[1], { retry_after_seconds: 3_600 });
+
+  const [webhook] = await service.owner.rows<object>(
+    "select url, disabled_at, paused_until, holder, worker, lease_until from core.webhook where party_id = $1",
+    [party_id],
+  );
+  const free = { disabled_at: null, paused_until: null, holder: null, worker: null, lease_until: null };
+  t.strictSame({ ...webhook }, { url: "http://127.0.0.1:2", ...free });
+  const attempts = (await listDeliveries(fixture)).map(({ status, attempt_count }) => `${status} ${attempt_count}`);
+  t.strictSame(attempts.sort(), ["WAITING 0", "WAITING 1"]);
+});
