@@ -151,7 +151,7 @@ t.test("A redemption inserted in psql locks its coupon, even if the coupon is RE
     (error: { constraint_name: string }) => error.constraint_name,
   );
   await untilBlocked(fixture.service, 1).finally(() => first.run("commit"));
-  t.equal(await attempt, "coupon_agrees_with_its_redemptions");
+  t.equal(await attempt, "coupon_transition_is_legal");
   await Promise.all([first.end(), second.end()]);
   t.match(await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
