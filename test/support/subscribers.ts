@@ -201,3 +201,22 @@ export async function passTime({ service }: Subscribed): Promise<void> {
      where holder is null or lease_until <= clock_timestamp()`,
   );
 }
+
+/** Parameters: tenant_id, party_id, number of the worker, holder. */
+export const claimDeliveries = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
+
+/** Records failed attempts, as a worker does that holds the lease or has lost it. */
+export function recordFailure(
+  fixture: Subscribed,
+  { tenant_id, party_id }: Subscriber,
+  holder: string,
+  ...deliveries: object[]
+) {
+  const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
+  return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
+    tenant_id,
+    party_id,
+    holder,
+    JSON.stringify(deliveries.map((delivery) => ({ duration_ms: 1, ...outcome, ...delivery }))),
+  ]);
+}

@@ -1,5 +1,6 @@
--- Sends one event to its subscriber again with the same webhook-id, even if it was delivered. One
--- that the sequencer has not processed has no delivery yet; the sequencer would wait for this one.
+-- Sends one event to its subscriber again with the same webhook-id, even if it was delivered. An
+-- event that the sequencer has not processed counts as unknown: the sequencer is about to make its
+-- delivery, and would wait until this transaction ends.
 create or replace function admin.replay_event(p_tenant text, p_event text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

@@ -49,7 +49,7 @@ begin
     from unnest(p_lookup_hashes) with ordinality h (lookup_hash, ordinality);
   exception when unique_violation then
     collided := rules.find_collisions(p_tenant_id, p_first_number, p_lookup_hashes);
-    -- Not by a code: somebody has inserted a coupon with one of the numbers.
+    -- No code is taken, so a number is: somebody has inserted a coupon.
     if collided is null then
       raise;
     end if;

@@ -15,9 +15,9 @@ const verbs = new Set(
 );
 
 /**
- * A function states its volatility. One that roles or triggers call fixes its search_path, so that no caller decides
- * what its names mean; a parsed body does too, but not for the functions that it calls with its owner's rights. Those
- * of `api` and `rules` run inside such functions.
+ * A function states its volatility. One that is security definer fixes its search_path, because all that it calls has
+ * its owner's rights. So does one that roles or triggers call, unless its body was parsed when it was created. Those of
+ * `api` and `rules` run inside such functions.
  */
 export function checkFunctions(file: SourceFile): Breach[] {
   const text = withoutComments(file);

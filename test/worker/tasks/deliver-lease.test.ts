@@ -6,12 +6,13 @@ import { passWhileWaiting } from "../../support/race.ts";
 import { hang, startReceiver, status, take } from "../../support/receiver.ts";
 import { stopClock } from "../../support/stop-clock.ts";
 import {
+  claimDeliveries,
   findSubscriber,
   listDeliveries,
   openWorker,
+  recordFailure,
   startDeliverer,
   subscribe,
-  type Subscribed,
   tenant,
 } from "../../support/subscribers.ts";
 import { waitFor, waitUntil } from "../../support/wait-until.ts";
@@ -46,31 +47,18 @@ t.test("two workers drain 2,000 events after an outage, each event once, never m
   t.ok(Math.max(...strayed) < 32, `at most ${Math.max(...strayed)} places out of order`);
 });
 
-const claim = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
-
-/** Records failed attempts, as a worker does that holds the lease or has lost it. */
-function recordFailure(
-  fixture: Subscribed,
-  { tenant_id, party_id }: Subscriber,
-  holder: string,
-  ...deliveries: object[]
-) {
-  const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
-  return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
-    tenant_id,
-    party_id,
-    holder,
-    JSON.stringify(deliveries.map((delivery) => ({ duration_ms: 1, ...outcome, ...delivery }))),
-  ]);
-}
-
 t.test("a record that waits while another worker takes the lease changes nothing", async (t) => {
   const fixture = await subscribe(t, ["http://127.0.0.1:1"]);
   const subscriber = await findSubscriber(fixture, "pty_s1");
   const { tenant_id, party_id } = subscriber;
   const [event] = await fixture.happen("pty_s1", 1);
   const holder = randomUUID();
-  const [claimed] = await fixture.worker.rows<object>(claim, [tenant_id, party_id, fixture.session.number, holder]);
+  const [claimed] = await fixture.worker.rows<object>(claimDeliveries, [
+    tenant_id,
+    party_id,
+    fixture.session.number,
+    holder,
+  ]);
   const taken = {
     hold: "select from core.webhook where party_id = $1 for update",
     change: "update core.webhook set holder = gen_random_uuid() where party_id = $1",
@@ -84,7 +72,7 @@ t.test("the longest Retry-After of a round is the pause, and a later result with
   const subscriber = await findSubscriber(fixture, "pty_s1");
   await fixture.happen("pty_s1", 5);
   const holder = randomUUID();
-  const claimed = await fixture.worker.rows<object>(claim, [
+  const claimed = await fixture.worker.rows<object>(claimDeliveries, [
     subscriber.tenant_id,
     subscriber.party_id,
     fixture.session.number,
@@ -124,7 +112,7 @@ t.test("a lease keeps other workers away until it ends; a late record then chang
     return row!.at;
   };
   const from = await readMoment();
-  const [claimed] = await fixture.worker.rows<{ event_id: string; attempt: number }>(claim, [
+  const [claimed] = await fixture.worker.rows<{ event_id: string; attempt: number }>(claimDeliveries, [
     subscriber.tenant_id,
     subscriber.party_id,
     fixture.session.number,

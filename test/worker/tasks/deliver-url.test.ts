@@ -1,7 +1,14 @@
 // A subscriber whose URL changes while the old receiver still has requests.
 import { randomUUID } from "node:crypto";
 import t from "tap";
-import { findSubscriber, listDeliveries, subscribe, tenant } from "../../support/subscribers.ts";
+import {
+  claimDeliveries,
+  findSubscriber,
+  listDeliveries,
+  recordFailure,
+  subscribe,
+  tenant,
+} from "../../support/subscribers.ts";
 
 t.test("what the old receiver answers after a change of the URL is only logged", async (t) => {
   const fixture = await subscribe(t, ["http://127.0.0.1:1"]);
@@ -9,18 +16,9 @@ t.test("what the old receiver answers after a change of the URL is only logged",
   const { tenant_id, party_id } = await findSubscriber(fixture, "pty_s1");
   await fixture.happen("pty_s1", 2);
   const holder = randomUUID();
-  const claimed = await worker.rows<{ event_id: string; attempt: number }>(
-    "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)",
-    [tenant_id, party_id, session.number, holder],
-  );
-  const outcome = { http_status: 404, error: null, is_taken: false, is_gone: false, duration_ms: 1 };
+  const claimed = await worker.rows<object>(claimDeliveries, [tenant_id, party_id, session.number, holder]);
   const record = (delivery: object | undefined, more: object) =>
-    worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
-      tenant_id,
-      party_id,
-      holder,
-      JSON.stringify([{ ...outcome, ...delivery, ...more }]),
-    ]);
+    recordFailure(fixture, { tenant_id, party_id }, holder, { ...delivery, ...more });
   await record(claimed[0], { retry_after_seconds: 3_600 });
 
   const parties = [{ id: "pty_s1", name: "Subscriber", webhook: { url: "http://127.0.0.1:2" } }];
