@@ -23,6 +23,7 @@ import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
 import { observeWork } from "./worker/metrics.ts";
+import { createAnalyzer } from "./worker/tasks/analyze.ts";
 import { createChecker } from "./worker/tasks/check.ts";
 import { createCloser } from "./worker/tasks/close.ts";
 import { createDeliverer, maxSubscribersAtOnce, type Subscriber } from "./worker/tasks/deliver.ts";
@@ -89,7 +90,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   const dueWork = startTicker({ name: "due work", everyMs: lookEveryMs, log, tick: () => addDueJobs(runner, tasks) });
   // A database may be restored or replaced while this program runs.
   const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: () => checkKeys({ mayLack: true }) });
-  const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, databases, dueWork, log)];
+  const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, dueWork, log)];
 
   return {
     async stop(): Promise<void> {
@@ -152,6 +153,7 @@ function createTasks(
     pruneOldRows: createOldRowPruner({ database, stopping, retention: config }),
     check: createChecker({ address, role, log, stopping, onChecked: observer?.checked }),
     expire: createExpirer({ database, stopping }),
+    analyze: createAnalyzer({ database, stopping }),
     sequencer: createSequencer({ database: sequencer, stopping }),
     closer: createCloser({ sequencer, statements, log, stopping }),
   };
@@ -189,12 +191,7 @@ async function addDueJobs(runner: JobRunner, { minter, deliverer }: Tasks): Prom
 }
 
 // Tasks that run in short steps need no jobs.
-function startStepTickers(
-  { sequencer, expire, closer }: Tasks,
-  { jobs }: Databases,
-  dueWork: Ticker,
-  log: Logger,
-): Ticker[] {
+function startStepTickers({ sequencer, expire, analyze, closer }: Tasks, dueWork: Ticker, log: Logger): Ticker[] {
   const everySecond = (name: string, tick: () => Promise<unknown>) => startTicker({ name, everyMs: 1_000, log, tick });
   const sequence = async () => {
     // New events may be due to subscribers.
@@ -203,7 +200,7 @@ function startStepTickers(
   return [
     startTicker({ name: "sequence", everyMs: sequencer.pauseMs, log, tick: sequence }),
     everySecond("expire", expire),
-    everySecond("analyze", () => jobs.rows("select jobs.analyze_grown_tables()")),
+    everySecond("analyze", analyze),
     everySecond("close", closer.closeDays),
     everySecond("statements", closer.finishStatements),
     // A second one, so that other statements do not wait for a large one.

@@ -5,6 +5,7 @@ import { connect, sqlState } from "../../src/database/connect.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import type { Database } from "../../src/database/types.ts";
+import { analyzeGrownTables } from "../support/analyze-grown-tables.ts";
 import { noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { startService, type Running, type Teardown } from "../support/service.ts";
 import type { BadCodes } from "./choices.ts";
@@ -68,7 +69,7 @@ function createWork(worker: Database): () => Promise<void> {
   return () => {
     next ??= current.then(async () => {
       next = null;
-      current = expire().then(() => worker.rows("select jobs.analyze_grown_tables()"));
+      current = expire().then(() => analyzeGrownTables(worker));
       await current;
     });
     return next;

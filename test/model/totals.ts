@@ -1,5 +1,6 @@
 // Compares the sum of all runs with the distributor's feed and with the statement of the day, which is closed at the
 // end. The invariants are checked when the database is dropped (test/support/database.ts).
+import { analyzeGrownTables } from "../support/analyze-grown-tables.ts";
 import { readCsv } from "../support/csv.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { pullEvents } from "../support/pull-events.ts";
@@ -23,7 +24,7 @@ export function createTotals() {
 export async function compareTotals(t: Teardown, environment: Environment, { coupons }: Totals): Promise<string[]> {
   const { service, setup } = environment;
   // As the worker does: otherwise the large views are planned for empty tables.
-  await service.owner.rows("select jobs.analyze_grown_tables()");
+  await analyzeGrownTables(service.owner);
   const books = await keepBusinessDays(t, service);
   await books.sequence();
   // A day further east it is noon of the next day.

@@ -112,6 +112,14 @@ export const workerGuards: Sabotage[] = [
     tests: ["test/db/grown-tables.test.ts"],
   },
   {
+    name: "a locked table is analyzed later",
+    edits: [
+      edit("db/code/jobs/analyze_grown_tables.sql", "continue when exists", "continue when false and exists"),
+      edit("db/code/jobs/analyze_grown_tables.sql", "analyze (skip_locked) core.store;", "analyze core.store;"),
+    ],
+    tests: ["test/db/grown-tables.test.ts"],
+  },
+  {
     name: "lease of a batch",
     behind: "mint_chunk, which takes the next numbers only",
     edits: [

@@ -1,12 +1,13 @@
 // A database with at least one row in every table of core, and with coupons and batches in every state.
 import type { Test } from "tap";
+import type { Address } from "../../src/common/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { tenants } from "./provisioning.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
 
 /** A superuser's session as in psql, and the IDs of rows by name, such as "issued" or "locked_redemption". */
-export type EveryTable = { session: Session; ids: Record<string, string> };
+export type EveryTable = { address: Address; session: Session; ids: Record<string, string> };
 
 const merchant = "mch_a";
 const states = ["issued", "locked", "redeemed", "reversed", "voided", "cancelled", "free", "extended", "unposted"];
@@ -33,7 +34,7 @@ export async function fillEveryTable(t: Test): Promise<EveryTable> {
     session,
     "select entry_id::text as key from core.ledger_entry where entry_id not in (select entry_id from rules.posting)",
   );
-  return { session, ids };
+  return { address: service.address, session, ids };
 }
 
 async function must(service: Running, path: string, body: object, idempotencyKey?: string): Promise<any> {

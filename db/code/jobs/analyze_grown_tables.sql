@@ -1,5 +1,9 @@
--- Refreshes the statistics of tables that have doubled since their last analyze, or of which as
--- many rows have changed. Returns how many.
+-- One step: refreshes the statistics of one table that has doubled since its last analyze, or of
+-- which as many rows have changed. Returns how many it analyzed; 0: none is left that is free.
+--
+-- One table for each call, so an error undoes no other table's statistics. In random order, so a
+-- table that always fails is not always the first. A table that another session analyzes, vacuums
+-- or locks is left for a later call: waiting would end an autovacuum.
 --
 -- Autovacuum looks only once a minute, and leaves tables with fewer than 50 changes alone. A plan
 -- made for an empty table may use any index for it; on a busy day such a plan would read whole
@@ -8,15 +12,11 @@
 create or replace function jobs.analyze_grown_tables() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_table  text;
-  v_count  int := 0;
+  v_database  oid := (select d.oid from pg_database d where d.datname = current_database());
+  v_table     record;
 begin
-  -- one session at a time
-  if not pg_try_advisory_xact_lock(hashtextextended('analyze', 0)) then
-    return 0;
-  end if;
   for v_table in
-    select c.relname
+    select c.oid, c.relname as name
     from pg_class c
     where c.relnamespace = 'core'::regnamespace
       and c.relkind = 'r'
@@ -24,45 +24,60 @@ begin
       -- is being minted is updated ten times a second.
       and (pg_stat_get_live_tuples(c.oid) > 2 * greatest(c.reltuples, 0)
            or pg_stat_get_mod_since_analyze(c.oid) > greatest(c.reltuples, 500))
+    order by random()
   loop
-    case v_table
-      when 'tenant' then analyze core.tenant;
-      when 'party' then analyze core.party;
-      when 'merchant' then analyze core.merchant;
-      when 'merchant_delegate' then analyze core.merchant_delegate;
-      when 'store' then analyze core.store;
-      when 'terminal' then analyze core.terminal;
-      when 'template' then analyze core.template;
-      when 'template_merchant' then analyze core.template_merchant;
-      when 'credential' then analyze core.credential;
-      when 'webhook' then analyze core.webhook;
-      when 'batch' then analyze core.batch;
-      when 'coupon' then analyze core.coupon;
-      when 'coupon_extension' then analyze core.coupon_extension;
-      when 'redemption' then analyze core.redemption;
-      when 'reversal' then analyze core.reversal;
-      when 'voiding' then analyze core.voiding;
-      when 'lock_cancellation' then analyze core.lock_cancellation;
-      when 'ledger_entry' then analyze core.ledger_entry;
-      when 'ledger_book' then analyze core.ledger_book;
-      when 'posting_page' then analyze core.posting_page;
-      when 'statement' then analyze core.statement;
-      when 'statement_line' then analyze core.statement_line;
-      when 'event' then analyze core.event;
-      when 'feed' then analyze core.feed;
-      when 'feed_page' then analyze core.feed_page;
-      when 'delivery' then analyze core.delivery;
-      when 'delivery_attempt' then analyze core.delivery_attempt;
-      when 'test_delivery' then analyze core.test_delivery;
-      when 'request' then analyze core.request;
-      when 'nonce' then analyze core.nonce;
-      when 'audit' then analyze core.audit;
+    -- A skipped table writes a warning to the server's log, so only those are tried that look free.
+    continue when exists (
+      select
+      from pg_locks l
+      where l.database = v_database and l.relation = v_table.oid and l.pid <> pg_backend_pid()
+        and l.mode not in ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock'));
+    case v_table.name
+      when 'tenant' then analyze (skip_locked) core.tenant;
+      when 'party' then analyze (skip_locked) core.party;
+      when 'merchant' then analyze (skip_locked) core.merchant;
+      when 'merchant_delegate' then analyze (skip_locked) core.merchant_delegate;
+      when 'store' then analyze (skip_locked) core.store;
+      when 'terminal' then analyze (skip_locked) core.terminal;
+      when 'template' then analyze (skip_locked) core.template;
+      when 'template_merchant' then analyze (skip_locked) core.template_merchant;
+      when 'credential' then analyze (skip_locked) core.credential;
+      when 'webhook' then analyze (skip_locked) core.webhook;
+      when 'batch' then analyze (skip_locked) core.batch;
+      when 'coupon' then analyze (skip_locked) core.coupon;
+      when 'coupon_extension' then analyze (skip_locked) core.coupon_extension;
+      when 'redemption' then analyze (skip_locked) core.redemption;
+      when 'reversal' then analyze (skip_locked) core.reversal;
+      when 'voiding' then analyze (skip_locked) core.voiding;
+      when 'lock_cancellation' then analyze (skip_locked) core.lock_cancellation;
+      when 'ledger_entry' then analyze (skip_locked) core.ledger_entry;
+      when 'ledger_book' then analyze (skip_locked) core.ledger_book;
+      when 'posting_page' then analyze (skip_locked) core.posting_page;
+      when 'statement' then analyze (skip_locked) core.statement;
+      when 'statement_line' then analyze (skip_locked) core.statement_line;
+      when 'event' then analyze (skip_locked) core.event;
+      when 'feed' then analyze (skip_locked) core.feed;
+      when 'feed_page' then analyze (skip_locked) core.feed_page;
+      when 'delivery' then analyze (skip_locked) core.delivery;
+      when 'delivery_attempt' then analyze (skip_locked) core.delivery_attempt;
+      when 'test_delivery' then analyze (skip_locked) core.test_delivery;
+      when 'request' then analyze (skip_locked) core.request;
+      when 'nonce' then analyze (skip_locked) core.nonce;
+      when 'audit' then analyze (skip_locked) core.audit;
       else continue;
     end case;
-    v_count := v_count + 1;
+    -- analyze keeps its lock until the transaction ends. Without a lock, it has skipped the table.
+    if exists (
+      select
+      from pg_locks l
+      where l.database = v_database and l.relation = v_table.oid and l.pid = pg_backend_pid()
+        and l.mode = 'ShareUpdateExclusiveLock')
+    then
+      return 1;
+    end if;
   end loop;
-  return v_count;
+  return 0;
 end
 $$;
 comment on function jobs.analyze_grown_tables() is
-  'Analyzes the tables that have doubled; returns how many.';
+  'Analyzes one of the tables that have doubled; returns how many, 0 at the end.';
