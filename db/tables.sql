@@ -22,6 +22,12 @@ create domain core.finite_time as timestamp with time zone
 create domain core.minor_units as bigint
   constraint amount_is_not_negative CHECK ((VALUE >= 0));
 
+create domain core.order_id as text
+  constraint order_id_is_at_most_128_characters CHECK ((length(VALUE) <= 128));
+
+create domain core.place as text
+  constraint store_or_terminal_is_at_most_64_characters CHECK ((length(VALUE) <= 64));
+
 create type core.answer as (
   http_status integer,
   code text,
@@ -65,7 +71,8 @@ create table core.audit (
   reason text,
   details jsonb not null default '{}'::jsonb,
   constraint audit_pkey PRIMARY KEY (audit_id),
-  constraint audit_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id)
+  constraint audit_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
+  constraint audit_reason_is_at_most_1000_characters CHECK ((length(reason) <= 1000))
 );
 CREATE TRIGGER audit_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.audit FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.audit is 'Every patch, provisioning and export of codes: who, when, what and why.';
@@ -402,7 +409,8 @@ create table core.merchant (
   constraint merchant_id_is_unique UNIQUE (merchant_id),
   constraint merchant_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint merchant_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
-  constraint merchant_external_id_is_well_formed CHECK ((external_id ~ '^mch_[a-z0-9]{1,40}$'::text))
+  constraint merchant_external_id_is_well_formed CHECK ((external_id ~ '^mch_[a-z0-9]{1,40}$'::text)),
+  constraint merchant_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200)))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.merchant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.merchant_id <> old.merchant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER merchant_is_kept BEFORE DELETE ON core.merchant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -450,6 +458,7 @@ create table core.party (
   constraint party_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
   constraint party_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
+  constraint party_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
@@ -486,9 +495,9 @@ create table core.redemption (
   lock_request_id core.client_key not null,
   status text not null,
   currency text not null,
-  store text,
-  terminal text,
-  order_id text,
+  store core.place,
+  terminal core.place,
+  order_id core.order_id,
   constraint redemption_pkey PRIMARY KEY (redemption_id, tenant_id),
   constraint discount_is_within_order CHECK (((discount_minor)::bigint <= (order_minor)::bigint)),
   constraint status_agrees_with_times CHECK (core.status_agrees_with_times(status, (started_at)::timestamp with time zone, (lock_expires_at)::timestamp with time zone, (redeemed_at)::timestamp with time zone, (ended_at)::timestamp with time zone))
@@ -538,7 +547,8 @@ create table core.reversal (
   reversed_at core.finite_time not null,
   constraint reversal_pkey PRIMARY KEY (reversal_id, tenant_id),
   constraint redemption_is_reversed_once UNIQUE (redemption_id, tenant_id),
-  constraint reversal_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id)
+  constraint reversal_tenant_id_redemption_id_fkey FOREIGN KEY (tenant_id, redemption_id) REFERENCES core.redemption(tenant_id, redemption_id),
+  constraint reversal_reason_is_at_most_500_characters CHECK ((length(reason) <= 500))
 );
 CREATE CONSTRAINT TRIGGER reversal_agrees_with_the_ledger AFTER INSERT ON core.reversal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER reversal_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.reversal FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -662,6 +672,7 @@ END),
   constraint percent_is_within_0_and_100 CHECK (((discount_percent > (0)::numeric) AND (discount_percent <= (100)::numeric))),
   constraint skus_are_not_empty CHECK ((cardinality(skus) > 0)),
   constraint template_external_id_is_well_formed CHECK ((external_id ~ '^tpl_[a-z0-9]{1,40}$'::text)),
+  constraint template_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint template_validity_is_forward CHECK (((valid_from)::timestamp with time zone < (valid_to)::timestamp with time zone))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.template FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.template_id <> old.template_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
@@ -693,6 +704,7 @@ create table core.tenant (
   constraint tenant_external_id_key UNIQUE (external_id),
   constraint amount_unit_is_known CHECK ((amount_unit = ANY (ARRAY['major'::text, 'minor'::text]))),
   constraint tenant_external_id_is_well_formed CHECK ((external_id ~ '^ten_[a-z0-9]{1,40}$'::text)),
+  constraint tenant_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint variant_is_known CHECK ((variant = ANY (ARRAY['A'::text, 'B'::text])))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
@@ -735,7 +747,8 @@ create table core.voiding (
   reason text,
   voided_at core.finite_time not null,
   constraint voiding_pkey PRIMARY KEY (coupon_id, tenant_id),
-  constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
+  constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id),
+  constraint voiding_reason_is_at_most_1000_characters CHECK ((length(reason) <= 1000))
 );
 CREATE INDEX voiding_by_time ON core.voiding USING btree (voided_at);
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
@@ -760,6 +773,7 @@ create table core.webhook (
   constraint webhook_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint lease_names_its_worker CHECK (((holder IS NULL) = (worker IS NULL))),
   constraint previous_secret_has_its_time CHECK (((sealed_previous_secret IS NULL) OR (rotated_at IS NOT NULL))),
+  constraint url_is_at_most_2048_characters CHECK ((length(url) <= 2048)),
   constraint url_is_http CHECK ((url ~ '^https?://'::text))
 );
 comment on table core.webhook is 'Where a party receives its events. At most one webhook per party.';

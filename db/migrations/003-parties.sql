@@ -8,6 +8,7 @@ create table core.tenant (
   variant      text         not null,
   amount_unit  text         not null,
   created_at   timestamptz  not null default now(),
+  constraint tenant_name_is_1_to_200_characters check (length(name) between 1 and 200),
   constraint tenant_external_id_is_well_formed check (external_id ~ '^ten_[a-z0-9]{1,40}$'),
   constraint variant_is_known check (variant in ('A', 'B')),
   constraint amount_unit_is_known check (amount_unit in ('major', 'minor'))
@@ -29,6 +30,7 @@ create table core.party (
   created_at   timestamptz  not null default now(),
   primary key (tenant_id, party_id),
   unique (external_id, tenant_id),
+  constraint party_name_is_1_to_200_characters check (length(name) between 1 and 200),
   constraint party_external_id_is_well_formed check (external_id ~ '^pty_[a-z0-9]{1,40}$'),
   constraint time_zone_is_known check (now() at time zone time_zone is not null)
 );
@@ -58,6 +60,7 @@ create table core.webhook (
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party,
   constraint url_is_http check (url ~ '^https?://'),
+  constraint url_is_at_most_2048_characters check (length(url) <= 2048),
   constraint previous_secret_has_its_time check (
     (sealed_previous_secret is null) or (rotated_at is not null)),
   constraint lease_names_its_worker check ((holder is null) = (worker is null))
@@ -91,6 +94,7 @@ create table core.merchant (
   unique (external_id, tenant_id),
   constraint merchant_id_is_unique unique (merchant_id),
   foreign key (tenant_id, party_id) references core.party,
+  constraint merchant_name_is_1_to_200_characters check (length(name) between 1 and 200),
   constraint merchant_external_id_is_well_formed check (external_id ~ '^mch_[a-z0-9]{1,40}$')
 );
 comment on table core.merchant is

@@ -24,6 +24,7 @@ create table core.template (
   unique (external_id, tenant_id),
   foreign key (tenant_id, maker_id) references core.party,
   foreign key (tenant_id, distributor_id) references core.party,
+  constraint template_name_is_1_to_200_characters check (length(name) between 1 and 200),
   constraint template_external_id_is_well_formed check (external_id ~ '^tpl_[a-z0-9]{1,40}$'),
   constraint discount_is_fixed_or_percent check (
     case discount_type

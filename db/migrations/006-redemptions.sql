@@ -24,6 +24,15 @@ comment on function core.status_agrees_with_times(
   text, timestamptz, timestamptz, timestamptz, timestamptz) is
   'Check: the status of a redemption agrees with its times. A lock lasts at most 7 days.';
 
+-- Only upper limits: each comparison costs every redemption.
+create domain core.place as text
+  constraint store_or_terminal_is_at_most_64_characters check (length(value) <= 64);
+comment on domain core.place is 'A store or terminal, as the till named it.';
+
+create domain core.order_id as text
+  constraint order_id_is_at_most_128_characters check (length(value) <= 128);
+comment on domain core.order_id is 'A merchant''s number of an order.';
+
 create table core.redemption (
   tenant_id        int          not null,
   merchant_id      int          not null,
@@ -39,9 +48,9 @@ create table core.redemption (
   lock_request_id  core.client_key not null,
   status           text         not null,
   currency         text         not null,
-  store            text,
-  terminal         text,
-  order_id         text,
+  store            core.place,
+  terminal         core.place,
+  order_id         core.order_id,
   primary key (redemption_id, tenant_id),
   constraint status_agrees_with_times
     check (core.status_agrees_with_times(
@@ -79,7 +88,8 @@ create table core.reversal (
   reversed_at    core.finite_time not null,
   primary key (reversal_id, tenant_id),
   constraint redemption_is_reversed_once unique (redemption_id, tenant_id),
-  foreign key (tenant_id, redemption_id) references core.redemption (tenant_id, redemption_id)
+  foreign key (tenant_id, redemption_id) references core.redemption (tenant_id, redemption_id),
+  constraint reversal_reason_is_at_most_500_characters check (length(reason) <= 500)
 );
 comment on table core.reversal is 'Reversals. A reversal always covers the whole redemption.';
 comment on column core.reversal.reversal_id is
@@ -93,7 +103,8 @@ create table core.voiding (
   reason       text,
   voided_at    core.finite_time not null,
   primary key (coupon_id, tenant_id),
-  foreign key (tenant_id, coupon_id) references core.coupon (tenant_id, coupon_id)
+  foreign key (tenant_id, coupon_id) references core.coupon (tenant_id, coupon_id),
+  constraint voiding_reason_is_at_most_1000_characters check (length(reason) <= 1000)
 );
 comment on table core.voiding is
   'Who voided a coupon, and why. Without a merchant: an administrator.';

@@ -63,7 +63,8 @@ create table core.audit (
   target       text         not null,
   reason       text,
   details      jsonb        not null default '{}',
-  foreign key (tenant_id) references core.tenant
+  foreign key (tenant_id) references core.tenant,
+  constraint audit_reason_is_at_most_1000_characters check (length(reason) <= 1000)
 );
 comment on table core.audit is
   'Every patch, provisioning and export of codes: who, when, what and why.';

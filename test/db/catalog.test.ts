@@ -36,6 +36,28 @@ t.test("Every primary key contains the tenant, and every reference stays within 
   );
 });
 
+// Texts without a rule of the table. Our own code makes most of them. The currency is that of the template; a rule for
+// the nonce would cost every call, and its index takes no long text.
+const unlimited = `audit.action audit.client audit.login audit.target code_version.sha256 delivery.last_error
+  delivery_attempt.error delivery_attempt.test_event_type ledger_entry.currency migration.name migration.sha256
+  nonce.nonce redemption.currency request.operation request.response test_delivery.body`.split(/\s+/);
+
+t.test("Every text that a caller or a provisioning file brings has a limit in its table", async (t) => {
+  t.strictSame(
+    await names(
+      `select format('%s.%s', c.relname, a.attname) as name
+       from pg_attribute a join pg_class c on c.oid = a.attrelid
+       where c.relnamespace = 'core'::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped
+         and a.atttypid in ('text'::regtype, 'text[]'::regtype)
+         and not exists (
+           select from pg_constraint r
+           where r.conrelid = a.attrelid and r.contype in ('c', 'f') and a.attnum = any (r.conkey))
+       order by 1`,
+    ),
+    unlimited,
+  );
+});
+
 // Column names that need no comment.
 const nouns = `tenant party merchant store terminal template batch coupon redemption reversal entry event credential
   audit attempt maker distributor external caller order request lock_request`.split(/\s+/);

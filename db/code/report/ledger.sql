@@ -9,7 +9,7 @@ select t.external_id as tenant, rules.format_id('led', l.entry_id) as entry, l.e
        rules.format_id('rvs', v.reversal_id) as reversal,
        rules.format_id('cpn', r.coupon_id) as coupon, b.external_id as batch,
        x.external_id as template, m.external_id as merchant, d.external_id as distributor,
-       r.store, r.terminal, r.order_id,
+       r.store::text, r.terminal::text, r.order_id::text,
        rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount,
        rules.format_amount(l.amount_minor, c.decimals, 'major') as discount_amount, l.currency,
        l.occurred_at::timestamptz,

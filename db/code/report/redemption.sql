@@ -8,8 +8,8 @@ select t.external_id as tenant, rules.format_id('red', r.redemption_id) as redem
        m.external_id as merchant, p.external_id as caller, r.lock_request_id::text,
        rules.format_amount(r.discount_minor, c.decimals, 'major') as discount_amount,
        rules.format_amount(r.order_minor, c.decimals, 'major') as order_amount, r.currency,
-       r.store, r.terminal, r.order_id, r.started_at::timestamptz, r.lock_expires_at::timestamptz,
-       r.redeemed_at::timestamptz, r.ended_at::timestamptz,
+       r.store::text, r.terminal::text, r.order_id::text, r.started_at::timestamptz,
+       r.lock_expires_at::timestamptz, r.redeemed_at::timestamptz, r.ended_at::timestamptz,
        (select rules.format_id('rvs', v.reversal_id)
         from core.reversal v
         where v.redemption_id = r.redemption_id and v.tenant_id = r.tenant_id) as reversal,

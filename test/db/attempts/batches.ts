@@ -108,6 +108,10 @@ export const templateAttempts: Attempts = {
     "another discount": updateUsed("discount_minor = 1"),
     "another rule after a reversal": updateUsed("after_reversal = 'reissued'"),
   },
+  template_name_is_1_to_200_characters: {
+    "a template with an empty name": updateUnused("name = ''"),
+    "a template with a long name": updateUnused("name = repeat('x', 201)"),
+  },
   template_is_kept: { "a template deleted": "delete from core.template where external_id = 'tpl_unused'" },
   discount_is_fixed_or_percent: {
     "both types at once": updateUnused("discount_percent = 10"),

@@ -74,4 +74,7 @@ export const couponAttempts: Attempts = {
   voiding_agrees_with_its_coupon: {
     "a voiding of a coupon that stays ISSUED": insertVoiding("issued", "null"),
   },
+  voiding_reason_is_at_most_1000_characters: {
+    "a long reason of a voiding": insertVoiding("issued", "null", "repeat('x', 1001)"),
+  },
 };

@@ -32,11 +32,19 @@ export const identityAttempts: Attempts = {
     "an ID without a prefix": insertCopy("tenant", "true", { tenant_id: "999", external_id: "'acme'" }),
   },
   tenant_external_id_key: { "the ID of another tenant": insertCopy("tenant", "true", { tenant_id: "999" }) },
+  tenant_name_is_1_to_200_characters: {
+    "a tenant with an empty name": update("tenant", "name = ''"),
+    "a tenant with a long name": update("tenant", "name = repeat('x', 201)"),
+  },
   tenant_is_kept: { "a tenant deleted": "delete from core.tenant" },
   party_external_id_is_well_formed: {
     "an ID with another prefix": insertCopy("party", "true", { party_id: "999", external_id: "'ten_1'" }),
   },
   party_external_id_tenant_id_key: { "the ID of another party": insertCopy("party", "true", { party_id: "999" }) },
+  party_name_is_1_to_200_characters: {
+    "a party with an empty name": update("party", "name = ''"),
+    "a party with a long name": update("party", "name = repeat('x', 201)"),
+  },
   party_is_kept: { "a party deleted": "delete from core.party" },
   merchant_external_id_is_well_formed: {
     "an ID that is only a prefix": insertCopy("merchant", "true", { merchant_id: "999", external_id: "'mch'" }),
@@ -49,6 +57,10 @@ export const identityAttempts: Attempts = {
       tenant_id: "999",
       external_id: "'mch_new'",
     }),
+  },
+  merchant_name_is_1_to_200_characters: {
+    "a merchant with an empty name": update("merchant", "name = ''"),
+    "a merchant with a long name": update("merchant", "name = repeat('x', 201)"),
   },
   merchant_is_kept: { "a merchant deleted": "delete from core.merchant" },
   store_external_id_is_1_to_64_characters: { "a store with an empty ID": update("store", "external_id = ''") },
@@ -87,6 +99,9 @@ export const credentialAttempts: Attempts = {
     "all credentials truncated": "truncate core.credential",
   },
   url_is_http: { "a webhook with an ftp URL": update("webhook", "url = 'ftp://example.com'") },
+  url_is_at_most_2048_characters: {
+    "a webhook with a long URL": update("webhook", "url = rpad('https://', 2049, 'x')"),
+  },
   lease_names_its_worker: {
     "a lease without a worker": update("webhook", "holder = gen_random_uuid(), worker = null"),
     "a worker without a lease": update("webhook", "holder = null, worker = 1"),
@@ -110,6 +125,9 @@ export const recordAttempts: Attempts = {
   request_is_final: {
     "an answer changed": update("request", "response = '{}'"),
     "all answers truncated": "truncate core.request",
+  },
+  audit_reason_is_at_most_1000_characters: {
+    "an audit entry with a long reason": insertCopy("audit", "true", { audit_id: "0", reason: "repeat('x', 1001)" }),
   },
   audit_is_immutable: {
     "an audit entry changed": update("audit", "login = 'nobody'"),

@@ -52,6 +52,16 @@ export const redemptionAttempts: Attempts = {
     "a ledger entry at infinity": insertEntry("locked", { recordedAt: "timestamptz 'infinity'" }),
     "a ledger entry of -infinity": insertEntry("locked", { occurredAt: "timestamptz '-infinity'" }),
   },
+  store_or_terminal_is_at_most_64_characters: {
+    "a long store": insertRedemption("cancelled", { store: "repeat('x', 65)" }),
+    "a long terminal": insertRedemption("cancelled", { terminal: "repeat('x', 65)" }),
+  },
+  order_id_is_at_most_128_characters: {
+    "a long order_id": insertRedemption("cancelled", { order_id: "repeat('x', 129)" }),
+  },
+  reversal_reason_is_at_most_500_characters: {
+    "a long reason of a reversal": insertReversal("redeemed", undefined, "repeat('x', 501)"),
+  },
   redemption_is_kept: {
     "a redemption deleted": "delete from core.redemption where redemption_id = :cancelled_redemption",
   },

@@ -91,17 +91,17 @@ export function insertEvent(coupon: string, changes: Record<string, string> = {}
     select tenant_id, ${Object.values(columns).join(", ")} from core.coupon where coupon_id = :${coupon}`;
 }
 
-export function insertReversal(coupon: string, id = reversalId): string {
+export function insertReversal(coupon: string, id = reversalId, reason = "null"): string {
   return `
     insert into core.reversal
-    select tenant_id, ${id}, redemption_id, 0, null, now()
+    select tenant_id, ${id}, redemption_id, 0, ${reason}, now()
     from core.redemption where redemption_id = :${coupon}_redemption`;
 }
 
-export function insertVoiding(coupon: string, merchantId: string): string {
+export function insertVoiding(coupon: string, merchantId: string, reason = "null"): string {
   return `
     insert into core.voiding
-    select tenant_id, coupon_id, ${merchantId}, 0, null, now()
+    select tenant_id, coupon_id, ${merchantId}, 0, ${reason}, now()
     from core.coupon where coupon_id = :${coupon}`;
 }
 

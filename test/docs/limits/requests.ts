@@ -70,6 +70,7 @@ export const requestLimits: Limit[] = [
     value: "1 to 128 characters",
     places: [
       at(route("redemption-input"), "order_id: printable(", "128", ")"),
+      at("db/migrations/006-redemptions.sql", "check (length(value) <= ", "128", ")"),
       at(route("redemption-input"), "sku: printable(", "128", ")"),
     ],
     test: lengths,
@@ -85,14 +86,21 @@ export const requestLimits: Limit[] = [
   {
     name: "`store`, `terminal`",
     value: "64 characters",
-    places: [at("src/http/fields.ts", "length <= ", "64", ",")],
+    places: [
+      at("src/http/fields.ts", "length <= ", "64", ","),
+      at("db/migrations/006-redemptions.sql", "check (length(value) <= ", "64", ")"),
+    ],
     test: pins("test/http/limits.test.ts", "A store and a terminal have at most 64 characters after trimming"),
     said: ["free text, at most 64 characters"],
   },
   {
     name: "`reason`",
     value: "500 characters",
-    places: [at(route("void"), "text(", "500", ")"), at(route("reverse"), "text(", "500", ")")],
+    places: [
+      at(route("void"), "text(", "500", ")"),
+      at(route("reverse"), "text(", "500", ")"),
+      at("db/migrations/006-redemptions.sql", "check (length(reason) <= ", "500", ")"),
+    ],
     test: lengths,
     said: ["text, at most 500 characters", "`reason` | 500 characters"],
   },
