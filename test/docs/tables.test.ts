@@ -23,15 +23,18 @@ t.test("docs/operate.md lists every setting that src/common/config.ts reads, and
   t.strictSame(firstCells(between(read("docs/operate.md"), "settings")).sort(), [...new Set(settings)].sort());
 });
 
-t.test("docs/operate.md states the default of each numeric setting", async (t) => {
-  const source = read("src/common/config.ts");
+t.test("docs/operate.md states the default and the limits of each numeric setting", async (t) => {
+  const source = read("src/common/config.ts").replace(/(?<=\d)_(?=\d)/g, "");
   const table = between(read("docs/operate.md"), "settings");
-  for (const [, name = "", usual = ""] of source.matchAll(/\bcount\("([A-Z_]+)", ([\d_]+),/g)) {
-    if (name === "METRICS_PORT") continue;
-    const row = table.split("\n").find((line) => line.includes(`\`${name}\``)) ?? "";
-    const [names = "", defaults = ""] = row.split(" | ");
+  const settings = [...source.matchAll(/\bcount\("([A-Z_]+)", ([^,]+), (\d+), (\d+)\)/g)];
+  t.ok(settings.length > 10);
+  for (const [, name = "", usual = "", least = "", most = ""] of settings) {
+    const row = table.split("\n").find((line) => line.startsWith("|") && line.split(" | ")[0]!.includes(`\`${name}\``));
+    const [names = "", defaults = "", limits = ""] = row?.split(" | ") ?? [];
     const place = firstCells(`${names} |`).indexOf(name);
-    t.equal(defaults.split(", ")[place], usual.replaceAll("_", ""), name);
+    t.equal(limits.split(", ")[place], `${least} to ${most}`, name);
+    // The others have no number: no metrics, and the burst of one second.
+    if (/^\d+$/.test(usual) && name !== "METRICS_PORT") t.equal(defaults.split(", ")[place], usual, name);
   }
 });
 
