@@ -27,8 +27,8 @@ create type core.answer as (
 );
 comment on type core.answer is
   'The answer of an operation. code: the error code, null for a success. resource: what '
-  'NOT_FOUND is about. A null answer hands the call back: it would have to wait for a lock, and '
-  'nothing was written.';
+  'NOT_FOUND is about, or one that get_request shows. A null answer hands the call back: it would '
+  'have to wait for a lock, and nothing was written.';
 
 create type core.outcome as (
   ordinal    int,

@@ -30,7 +30,7 @@ export type Call = {
   body_hash: string | null;
   args: Record<string, unknown>;
 };
-// code: the error code, null for a success. resource: what a NOT_FOUND is about.
+// code: the error code, null for a success. resource: what a NOT_FOUND is about, or one that get_request shows.
 export type Outcome = {
   status: number;
   code: string | null;

@@ -3,7 +3,8 @@
 // A credential that has used up its budget of unknown codes must learn nothing more about codes. So operations whose
 // answer reveals whether a code exists are refused before their input is read. A till must still be able to end its own
 // locks, so confirm and cancel are performed, but their answer is sent only if it does not reveal whether a code
-// exists.
+// exists. An answer that was not sent is recorded, so get_request is refused too, and an unknown code that it shows
+// counts.
 //
 // These refusals are never recorded. An answer that the database has recorded stays final for its request_id.
 import type { Limits } from "../common/config.ts";
@@ -20,7 +21,7 @@ export type Limiter = {
   /** The rate limit headers of an answer, if there are any. */
   fields(accessKey: string): Record<string, string> | null;
 };
-// A Problem or an answer of the database. resource: what a NOT_FOUND is about.
+// A Problem or an answer of the database. resource: what a NOT_FOUND is about, or one that get_request shows.
 export type Reply = { code: string | null; resource?: string | null };
 
 type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };
@@ -105,7 +106,7 @@ function describe({ name, buckets }: Limit, accessKey: string): string {
 const atLeastOne = (seconds: number) => Math.max(1, Math.ceil(seconds));
 
 function isUnknownCode({ code, resource }: Reply): boolean {
-  return code === "COUPON_CODE_INVALID" || (code === "NOT_FOUND" && resource === "coupon");
+  return code === "COUPON_CODE_INVALID" || resource === "coupon";
 }
 
 function dependsOnCodes({ code, resource }: Reply): boolean {

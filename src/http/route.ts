@@ -8,9 +8,9 @@ import type { ErrorCode, Resource } from "./errors.ts";
 export type Values = Record<string, unknown>;
 
 // What an answer can reveal about coupon codes; used by rate-limiter.ts.
-//   any code: whether a code exists and in which state its coupon is.
+//   any code: whether a code exists and in which state its coupon is, now or in a recorded answer.
 //   own lock: the call names a code, but only to end a lock that the caller holds.
-//   nothing: the call names no code.
+//   nothing: the answer depends on no code.
 export type Reveals = "any code" | "own lock" | "nothing";
 
 export type Route = {

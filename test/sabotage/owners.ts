@@ -193,6 +193,18 @@ export const ownerGuards: Sabotage[] = [
     tests: ["test/http/refusal-order.test.ts"],
   },
   {
+    name: "limit of unknown codes in get_request",
+    edits: [edit("src/http/routes/get-request.ts", 'reveals: "any code"', 'reveals: "nothing"')],
+    tests: ["test/http/unknown-codes.test.ts"],
+  },
+  {
+    name: "count of unknown codes in get_request",
+    edits: [
+      edit("db/code/api/get_request.sql", "(rules.restore_answer(q.http_status, q.response)).resource", "null::text"),
+    ],
+    tests: ["test/http/unknown-codes.test.ts"],
+  },
+  {
     name: "search for codes in idempotency-key",
     edits: [
       edit(

@@ -1,13 +1,15 @@
--- Returns the recorded answer of a write, for callers that lost it.
+-- Returns the recorded answer of a write, for callers that lost it. The resource of a recorded
+-- NOT_FOUND is also that of this answer: the HTTP layer counts unknown codes.
 create or replace function api.get_request(p_call core.call) returns core.answer
 language plpgsql stable as $$
 begin
   return coalesce(
-  (select rules.succeed(format(
-     '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,'
-     '"response":%s,"recorded_at":"%s"}}',
-     to_json(q.request_id), q.operation, q.http_status,
-     q.response, rules.format_time(q.recorded_at)))
+  (select (
+     200, null, (rules.restore_answer(q.http_status, q.response)).resource, format(
+       '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,'
+       '"response":%s,"recorded_at":"%s"}}',
+       to_json(q.request_id), q.operation, q.http_status, q.response,
+       rules.format_time(q.recorded_at)))::core.answer
    from core.request q
    where q.tenant_id = p_call.tenant_id
      and q.caller_id = p_call.caller_id
