@@ -13,6 +13,7 @@ const codeLength = 16;
 const defaultMostCandidates = 8_000;
 
 const isAscii = /^[\0-\x7f]*$/;
+const marks = /\p{M}/gu;
 const separators = /[^\p{L}\p{N}]/gu;
 const runEnd = "\n";
 
@@ -46,8 +47,9 @@ export function containsCode(keys: MasterKeys, text: string): boolean {
 // Reads a text more generously than the field `coupon` is read. All characters other than letters and digits are left
 // out, because any of them may separate the groups of a code. A letter that no code has ends the run.
 function readAll(text: string): string {
-  // Full-width letters become ASCII.
-  const plain = isAscii.test(text) ? text : text.normalize("NFKC").replace(separators, "");
+  // Full-width and accented letters become ASCII. Accents are left out first, as far as they are characters of their
+  // own: sorting thousands of them would take a second.
+  const plain = isAscii.test(text) ? text : text.replace(marks, "").normalize("NFKD").replace(separators, "");
   let read = "";
   for (let index = 0; index < plain.length; index += 1) read += readAs[plain.charCodeAt(index)] ?? runEnd;
   return read;

@@ -17,10 +17,14 @@ export const text = (max: number) =>
     .refine((value) => [...value].length <= max, `must be at most ${max} characters`)
     .meta({ maxLength: max });
 
-// Store and terminal in Variant A: recorded unchanged, only their length is checked. Blank counts as absent.
+// Store and terminal in Variant A: recorded unchanged, only their length is checked. Blank counts as absent. NFC makes
+// one character of at most four, which have at most 8 units. Longer texts are refused before: thousands of accents take
+// it a second.
 export const label = z
   .string()
-  .transform((value) => value.trim().normalize("NFC"))
+  .transform((value) => value.trim())
+  .refine((value) => value.length <= 8 * 64, "must be at most 64 characters")
+  .transform((value) => value.normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
   .transform((value) => (value === "" ? undefined : value))
   .meta({ maxLength: 64, description: "Free text. Trimmed, and empty text counts as absent." });

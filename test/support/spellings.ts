@@ -2,6 +2,10 @@
 
 export const inGroups = (code: string): string => code.replace(/(.{4})(?=.)/g, "$1-");
 
+const fullWidth = (code: string): string =>
+  code.replace(/./g, (character) => String.fromCharCode(character.charCodeAt(0) + 0xfee0));
+const accented = (code: string): string => code.replace(/./g, "$&\u0301");
+
 /** Every text contains the code and nothing else that matters. */
 export function spellings(code: string): string[] {
   const grouped = inGroups(code);
@@ -18,8 +22,11 @@ export function spellings(code: string): string[] {
     [...code].join(" "),
     code.replaceAll("0", "O").replaceAll("1", "I"),
     code.replaceAll("0", "o").replaceAll("1", "l"),
-    // Full-width letters and digits.
-    code.replace(/./g, (character) => String.fromCharCode(character.charCodeAt(0) + 0xfee0)),
+    fullWidth(code),
+    // Accents as characters of their own, as parts of letters, and on full-width letters.
+    accented(code),
+    accented(code).normalize("NFC"),
+    accented(fullWidth(code)),
     `${a}\u200b${b}`,
     `${a}/${b}`,
     `lock-${grouped.toLowerCase()}`,
