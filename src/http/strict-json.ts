@@ -1,5 +1,6 @@
 // Parses the JSON of a request body more strictly than JSON.parse. Refuses invalid UTF-8, duplicate keys (readers
-// disagree about which one counts), deep nesting, and characters that PostgreSQL cannot store.
+// disagree about which one counts), the key __proto__ (zod drops it, so different bodies would count as equal), deep
+// nesting, and characters that PostgreSQL cannot store.
 import { invalid } from "./problem.ts";
 
 // Other functions visit a value by recursion.
@@ -51,6 +52,7 @@ export function findAmbiguity(text: string): string | null {
       const fields = open.at(-1);
       if (fields && isFollowedByColon(text, end)) {
         const name = value ?? text.slice(at + 1, end);
+        if (name === "__proto__") return "has a key __proto__";
         if (fields.has(name)) return "has a duplicate key";
         fields.add(name);
       }

@@ -15,6 +15,7 @@ t.test("JSON objects are read", async (t) => {
     ' {\n"a" : [1, {"a": "b"}], "c":"a" , "d":{"a":"a:","b":":"}}\r\n',
     '{"a":"\\"a\\":","b":"\\\\","\\u00e4":"😀 \\ud83d\\ude00"}',
     '{"a":["a","a"],"b":{"a":1}}',
+    '{"a":"__proto__","__proto":["__proto__"]}',
   ];
   for (const text of texts) t.strictSame(read(text), JSON.parse(text));
 });
@@ -42,6 +43,9 @@ t.test("Everything else is refused, and the refusal repeats nothing of it", asyn
     '{"a":1,"\\u0061":2}',
     '{"a":1, "b":[{"c":1,"d":{},"c" \n : 2}]}',
     '{"a":1,"b":"x","a"                                        :1}',
+    '{"__proto__":1}',
+    '{"redemption_context":{"items":[{"__proto__":{}}]}}',
+    '{"a":{"\\u005f_proto__":null}}',
     '{"a":"\\u0000"}',
     '{"\\u0000":1}',
     '{"a":"\\ud800"}',
