@@ -58,6 +58,23 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/crypto/find-code.test.ts"],
   },
   {
+    name: "codes with accents",
+    edits: [edit("src/crypto/find-code.ts", 'normalize("NFKD")', 'normalize("NFKC")')],
+    tests: ["test/crypto/find-code.test.ts"],
+  },
+  {
+    name: "length of a store before its accents are composed",
+    edits: [
+      edit("src/http/fields.ts", '  .refine((value) => value.length <= 8 * 64, "must be at most 64 characters")\n', ""),
+    ],
+    tests: ["test/http/fields.test.ts"],
+  },
+  {
+    name: "refusal of __proto__",
+    edits: [edit("src/http/strict-json.ts", 'if (name === "__proto__") return "has a key __proto__";', "")],
+    tests: ["test/http/strict-json.test.ts"],
+  },
+  {
     name: "search for codes in a provisioning file",
     edits: [edit("src/commands/apply.ts", "  refuseCodes(keys, file);\n", "")],
     tests: ["test/commands/apply-codes.test.ts"],
