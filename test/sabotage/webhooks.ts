@@ -41,19 +41,24 @@ export const webhookGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/rules/feed/find_recorded_events.sql",
-        "(v_coupons.events || v_others) > p_limit",
-        "('{}'::int[]) > 0",
+        "    if cardinality(v_events) > p_limit then\n      return null;\n    elsif ",
+        "    if ",
       ),
     ],
     tests: ["test/db/api/replay-range.test.ts"],
   },
   {
     name: "events that a replay reads",
+    edits: [edit("db/code/rules/feed/find_recorded_events.sql", "for i in 1..10 loop", "for i in 1..100 loop")],
+    tests: ["test/db/api/replay-range.test.ts"],
+  },
+  {
+    name: "late events of a range",
     edits: [
       edit(
         "db/code/rules/feed/find_recorded_events.sql",
-        "(v_coupons.read > p_limit and v_coupons.latest < p_to)",
-        "false",
+        "v_found.earliest >= p_to + interval '5 seconds'",
+        "v_found.earliest >= p_to",
       ),
     ],
     tests: ["test/db/api/replay-range.test.ts"],

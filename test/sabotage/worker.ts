@@ -143,12 +143,33 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/jobs/claim_deliveries.sql",
-        "and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder\n" +
+        "and (w.holder is null or w.lease_until <= clock_timestamp() or w.holder = p_holder\n" +
           "         or rules.is_worker_gone(w.worker))\n    ",
         "",
       ),
     ],
     tests: ["test/worker/tasks/deliver-lease.test.ts"],
+  },
+  {
+    name: "a lease that has ended does not keep its subscriber waiting",
+    edits: [edit("db/code/jobs/list_due_webhooks.sql", "w.holder is null", "w.lease_until is null")],
+    tests: ["test/worker/tasks/deliver-lease.test.ts"],
+  },
+  {
+    name: "a lease that has ended keeps no worker away",
+    edits: [edit("db/code/jobs/claim_deliveries.sql", "w.holder is null", "w.lease_until is null")],
+    tests: ["test/worker/tasks/deliver-lease.test.ts"],
+  },
+  {
+    name: "an idle step gets no transaction ID",
+    edits: [
+      edit(
+        "db/code/rules/feed/forget_gaps.sql",
+        "coalesce(\n       pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot()))",
+        "pg_current_xact_id()",
+      ),
+    ],
+    tests: ["test/worker/tasks/event-gaps.test.ts"],
   },
   {
     name: "gone worker: its batch is due",

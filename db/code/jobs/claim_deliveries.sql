@@ -25,7 +25,7 @@ begin
   where w.tenant_id = p_tenant_id
     and w.party_id = p_party_id
     and w.disabled_at is null
-    and (w.lease_until is null or w.lease_until <= clock_timestamp() or w.holder = p_holder
+    and (w.holder is null or w.lease_until <= clock_timestamp() or w.holder = p_holder
          or rules.is_worker_gone(w.worker))
     and not rules.is_worker_gone(p_worker)
     and (w.paused_until is null or w.paused_until <= clock_timestamp())

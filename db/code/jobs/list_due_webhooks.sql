@@ -11,7 +11,7 @@ begin atomic
   select w.tenant_id, w.party_id
   from core.webhook w
   where w.disabled_at is null
-    and (w.lease_until is null
+    and (w.holder is null
          or w.lease_until <= statement_timestamp()
          or rules.is_worker_gone(w.worker))
     and (w.paused_until is null or w.paused_until <= statement_timestamp())

@@ -90,10 +90,11 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
     running += 1;
     try {
       const lease: Lease = { ...subscriber, worker: session.number, holder: randomUUID() };
-      const sliceEnd = performance.now() + sliceMs;
-      const isOver = () => performance.now() > sliceEnd || session.lost.aborted || stopping.aborted;
       const cut = AbortSignal.any([cutting.signal, session.lost]);
       let deliveries = await claimDeliveries(database, lease);
+      // Not before the claim: a claim that takes longer than the slice would leave no time to send.
+      const sliceEnd = performance.now() + sliceMs;
+      const isOver = () => performance.now() > sliceEnd || session.lost.aborted || stopping.aborted;
       while (deliveries.length > 0) {
         await record(lease, deliveries[0]!, await sendRound(deliveries, isOver, cut));
         deliveries = isOver() ? [] : await claimDeliveries(database, lease);

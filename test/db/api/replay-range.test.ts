@@ -92,33 +92,60 @@ t.test("get_webhook counts to 10,000, and no further", async (t) => {
   t.strictSame(await counts(), [0, 9_999]);
 });
 
-t.test("a range reads at most as many events of the feed as it may have, and one more", async (t) => {
-  const fixture = await startOwners(t);
-  const { owner } = fixture.service;
-  for (const path of ["/a/s1", "/a/s2", "/a/s1"]) await fixture.happen(path, 2);
-  const find = async (from: string, to: string, limit: number, party = "pty_s1") => {
-    const [row] = await owner.rows<{ count: number | null }>(
+// Events of one coupon, recorded so many seconds after the moment that ranges begin with, and a search for those that
+// were recorded up to a second, with a limit.
+async function makeFeed({ service, sequence }: Owners, party: string) {
+  const from = "2026-01-01T00:00:00Z";
+  const { couponIds } = await service.makeBatch(service.as("ak_a"), `tpl_${party.slice(4)}`, 1);
+  const tenant = "(select tenant_id from core.tenant where external_id = 'ten_a')";
+  async function record(...seconds: number[]): Promise<void> {
+    await service.owner.rows(
+      `insert into core.event (tenant_id, event_id, event_type, party_id, coupon_id, occurred_at, recorded_at)
+       select p.tenant_id, rules.make_id(), 'coupon.expired', p.party_id, rules.parse_id('cpn', $1), e.at, e.at
+       from core.party p, unnest($2::text[]::float[]) with ordinality s (seconds, place),
+            lateral (select $3::text::timestamptz + make_interval(secs => s.seconds) as at) e
+       where p.tenant_id = ${tenant} and p.external_id = $4
+       order by s.place`,
+      [couponIds[0]!, seconds.map(String), from, party],
+    );
+    await sequence();
+  }
+  async function find(party: string, seconds: number, limit: number): Promise<number | null> {
+    const [row] = await service.owner.rows<{ count: number | null }>(
       `select cardinality(rules.find_recorded_events(
          jsonb_populate_record(null::core.call, jsonb_build_object('tenant_id', p.tenant_id, 'caller_id', 0)),
-         p.party_id, $1::text::timestamptz, $2::text::timestamptz, $3)) as count
-       from core.party p join core.tenant t using (tenant_id)
-       where t.external_id = 'ten_a' and p.external_id = $4`,
-      [from, to, limit, party],
+         p.party_id, $1::text::timestamptz, $1::text::timestamptz + make_interval(secs => $2), $3)) as count
+       from core.party p
+       where p.tenant_id = ${tenant} and p.external_id = $4`,
+      [from, seconds, limit, party],
     );
     return row!.count;
-  };
-  const rows = await owner.rows<{ at: string }>(
-    `select (e.recorded_at)::text as at from rules.feed_event f join rules.event e using (tenant_id, event_id)
-     join core.tenant t using (tenant_id) where t.external_id = 'ten_a' order by f.position`,
-  );
-  const [first, last] = [rows[0]!.at, rows[5]!.at];
-  t.equal(rows.length, 6);
-  t.equal(await find(first, "2099-01-01", 6), 6, "four are of this party, and two of its second batch");
-  t.equal(await find(first, "2099-01-01", 6, "pty_s2"), 4, "two are of the other party, and two of its batch");
-  t.equal(await find(first, "2099-01-01", 5, "pty_s2"), null, "six coupon events of the feed would be read");
-  t.equal(await find(first, last, 5), 5, "the sixth is past the end, so nothing is left out");
-  t.equal(await find("2020-01-01", "2020-01-02", 1), 0);
-  t.equal(await find("2098-01-01", "2099-01-01", 1), 0);
+  }
+  await sequence();
+  return { record, find };
+}
+
+t.test("a range has an event that committed up to 5 s after its end", async (t) => {
+  const { record, find } = await makeFeed(await startOwners(t), "pty_s1");
+  await record(0, 2.5, 3);
+  await record(3, 6.999_999, 8);
+  await record(1.9, 8, 8);
+  t.equal(await find("pty_s1", 2, 3), 2);
+  await record(7, 7, 8);
+  await record(1.9, 8, 8);
+  t.equal(await find("pty_s1", 2, 3), 2, "nothing is read after events that were all recorded 5 s after it");
+  t.equal(await find("pty_s1", 2.000_001, 3), 3, "unless the range ends later");
+});
+
+t.test("a range reads at most ten times as many events of the feed as it may have", async (t) => {
+  const { record, find } = await makeFeed(await startOwners(t), "pty_s2");
+  await record(...Array<number>(19).fill(0));
+  t.equal(await find("pty_s2", 1, 19), 19);
+  t.equal(await find("pty_s2", 1, 18), null);
+  t.equal(await find("pty_s1", 1, 2), 0, "of the other party");
+  await record(0);
+  t.equal(await find("pty_s1", 1, 2), null, "ten times two, and none of them shows that the feed ends here");
+  t.equal(await find("pty_s1", -6, 2), 0, "a time before the feed");
 });
 
 t.test("a range begins with the first page of the feed at its first moment or later", async (t) => {

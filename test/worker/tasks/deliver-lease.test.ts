@@ -194,6 +194,18 @@ t.test("a worker asks for as many subscribers as it has free places", async (t) 
   t.strictSame(asked, [maxSubscribersAtOnce, maxSubscribersAtOnce - 1, maxSubscribersAtOnce]);
 });
 
+t.test("a lease that has ended holds nobody up, even if its time lies in the future", async (t) => {
+  const receiver = await startReceiver(t);
+  const fixture = await subscribe(t, [receiver.url]);
+  await fixture.happen("pty_s1", 1);
+  await fixture.service.owner.rows("update core.webhook set lease_until = clock_timestamp() + interval '1 day'");
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const due = await deliverer.listDue();
+  t.equal(due.length, 1, "as after the clock was set back");
+  await deliverer.deliver(due[0]!);
+  t.equal(receiver.received.length, 1);
+});
+
 t.test("a stopping worker starts no request, cuts off hanging ones, and releases the lease", async (t) => {
   stopClock(t);
   const stopping = new AbortController();

@@ -33,3 +33,20 @@ t.test("after its slice no request starts, what was sent is recorded, and the re
   for (const delivery of left) t.match(delivery, { attempt_count: 0, is_due: true });
   t.strictSame([...(await deliverer.listDue())], [subscriber], "its lease has ended");
 });
+
+t.test("a claim that takes longer than the slice still leaves time to send", async (t) => {
+  const clock = stopClock(t);
+  const receiver = await startReceiver(t);
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, {
+    ...fixture.worker,
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      const rows = await fixture.worker.rows<T>(text, params);
+      if (text.includes("claim_deliveries")) clock.pass(10_000);
+      return rows;
+    },
+  });
+  await fixture.happen("pty_s1", 2);
+  await deliverer.deliver(await findSubscriber(fixture, "pty_s1"));
+  t.equal(receiver.received.length, 2);
+});

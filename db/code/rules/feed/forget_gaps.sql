@@ -5,8 +5,9 @@ language plpgsql volatile as $$
 begin
   delete from core.event_gap g
   where g.drawn_before <= p_oldest_running
-     -- from another server, before a restore
-     or g.drawn_before > pg_current_xact_id();
+     -- From another server, before a restore. An idle step has no transaction ID and draws none.
+     or g.drawn_before > coalesce(
+       pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot()));
 end
 $$;
 comment on function rules.forget_gaps(xid8) is

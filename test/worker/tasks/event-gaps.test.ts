@@ -1,0 +1,103 @@
+// How the sequencer forgets missing numbers of events that were rolled back.
+import t, { type Test } from "tap";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
+import { startService, type Running } from "../../support/service.ts";
+import { waitUntil } from "../../support/wait-until.ts";
+import { makeStock, openTill } from "../../support/writers.ts";
+
+let service: Running;
+t.before(async () => {
+  service = await startService(t);
+});
+
+// Takes one step of the sequencer. Returns how many events got a position.
+async function step(database: Database, limit = 100) {
+  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>(
+    "select * from jobs.sequence_events($1)",
+    [limit],
+  );
+  return row!.sequenced;
+}
+
+function openWorker(t: Test): Database {
+  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
+  t.teardown(() => worker.end());
+  return worker;
+}
+
+t.test("gaps of rolled back transactions are forgotten once no running transaction can fill them", async (t) => {
+  const worker = openWorker(t);
+  const till = await openTill(service);
+  t.teardown(() => till.session.end());
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  const countGaps = async () => (await service.owner.rows("select from core.event_gap")).length;
+  const other = openSession(service.address, { name: "psql" });
+  t.teardown(() => other.end());
+  await other.run("begin; select pg_current_xact_id()");
+  await till.session.run("begin");
+  await till.use([again[0]!], true);
+  await till.session.run("rollback");
+  await till.use([again[1]!], true);
+  await step(worker);
+  await step(worker);
+  t.ok((await countGaps()) > 0, "they are gaps while a transaction could still fill them");
+  await other.run("commit");
+  // When all transactions that wrote at the same time, anywhere on the server, have ended.
+  const areForgotten = async () => {
+    await step(worker);
+    return (await countGaps()) === 0;
+  };
+  await waitUntil("the gaps to be forgotten", areForgotten, { everyMs: 50 });
+});
+
+t.test("an idle step writes nothing, even while a gap waits for its transaction", async (t) => {
+  const worker = openSession(service.address, { name: "coupon test worker", role: "coupon_worker" });
+  const till = await openTill(service);
+  t.teardown(() => Promise.all([worker.end(), till.session.end()]));
+  const { again } = await makeStock(service, { again: 2, once: 0 });
+  const other = await openTill(service);
+  t.teardown(() => other.session.end());
+  await step(worker);
+  await till.session.run("begin");
+  await till.use([again[0]!], true);
+  await other.use([again[1]!], true);
+  t.equal(await step(worker), 1);
+  await worker.run("begin");
+  t.equal(await step(worker), 0);
+  const [row] = await worker.rows<{ id: string | null }>("select pg_current_xact_id_if_assigned()::text as id");
+  t.equal(row!.id, null);
+  await worker.run("commit");
+  t.ok((await service.owner.rows("select from core.event_gap")).length > 0);
+  await till.session.run("rollback");
+});
+
+t.test("a gap is forgotten if no transaction older than it runs, and not before", async (t) => {
+  const session = openSession(service.address, { name: "psql", role: "coupon_owner" });
+  t.teardown(() => session.end());
+  await step(openWorker(t));
+  await session.run("begin; delete from core.event_gap");
+  const [row] = await session.rows<{ id: number }>("select pg_current_xact_id()::text::float as id");
+  const { id } = row!;
+  const list = async () => {
+    const gaps = await session.rows<{ drawn_before: string }>(
+      "select g.drawn_before::text from core.event_gap g order by g.drawn_before",
+    );
+    return gaps.map(({ drawn_before }) => Number(drawn_before));
+  };
+  const forget = async (oldestRunning: number) => {
+    await session.rows("select rules.forget_gaps($1::text::xid8)", [String(oldestRunning)]);
+    return list();
+  };
+  await session.rows(
+    `insert into core.event_gap (event_seq, drawn_before)
+     select s.high_seq + n, g.id::xid8
+     from core.sequencer s, unnest($1::text[]) with ordinality g (id, n)`,
+    [[id - 1, id, id + 1].map(String)],
+  );
+  t.strictSame(await list(), [id - 1, id, id + 1]);
+  t.strictSame(await forget(id - 2), [id - 1, id], "one from another server, before a restore, is forgotten");
+  t.strictSame(await forget(id - 1), [id]);
+  t.strictSame(await forget(id), []);
+  await session.run("rollback");
+});
