@@ -66,8 +66,15 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off as $$
 declare
+  v_last   bigint := coalesce(pg_sequence_last_value('core.event_seq'), 0);
   v_wrong  uuid;
 begin
+  select n.event_id into v_wrong from new_event n where n.event_seq > v_last;
+  if found then
+    raise exception 'event % has a number that was not drawn yet', v_wrong
+      using errcode = 'check_violation', constraint = 'event_number_is_drawn',
+            hint = 'Leave the number to its default.';
+  end if;
   select n.event_id into v_wrong
   from new_event n
   left join core.coupon c on c.tenant_id = n.tenant_id and c.coupon_id = n.coupon_id
@@ -101,7 +108,7 @@ end
 $$;
 comment on function core.check_events() is
   'Trigger: the subject of an event exists, the event is for its maker or distributor and not in '
-  'the future, and no ledger entry has its number or ID.';
+  'the future, its number was drawn, and no ledger entry has its number or ID.';
 
 create trigger event_is_for_whom_it_concerns
 after insert on core.event

@@ -56,11 +56,13 @@ create function core.check_ledger() returns trigger
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
+  v_last   bigint := coalesce(pg_sequence_last_value('core.event_seq'), 0);
   v_wrong  record;
 begin
   select n.tenant_id, n.entry_id, n.event_seq into v_wrong
   from new_entry n
   where n.recorded_at > clock_timestamp() + interval '1 day'
+     or n.event_seq > v_last
      or (select e.event_seq from core.event e where e.event_seq = n.event_seq) is not null
      or (
        select e.event_id
@@ -90,6 +92,10 @@ begin
          end);
   if not found then
     return null;
+  elsif v_wrong.event_seq > v_last then
+    raise exception 'ledger entry % has a number that was not drawn yet', v_wrong.entry_id
+      using errcode = 'check_violation', constraint = 'event_number_is_drawn',
+            hint = 'Leave the number to its default.';
   elsif exists (
     select
     from core.event e
@@ -107,7 +113,7 @@ end
 $$;
 comment on function core.check_ledger() is
   'Trigger: a ledger entry matches its redemption or reversal and the distributor of its coupon, '
-  'is not in the future, and has a number and an ID that no other event has.';
+  'is not in the future, and has a drawn number and an ID that no other event has.';
 
 create trigger ledger_agrees_with_the_redemption
 after insert on core.ledger_entry

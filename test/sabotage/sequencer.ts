@@ -2,6 +2,7 @@
 import { edit, type Sabotage } from "./sabotage.ts";
 
 const events = "db/migrations/007-events.sql";
+const ledger = "db/migrations/008-ledger.sql";
 const sequencer = "db/migrations/011-sequencer.sql";
 const feeds = "db/migrations/012-feeds.sql";
 const statements = "db/migrations/013-statements.sql";
@@ -15,6 +16,8 @@ const guard = (name: string, file: string, from: string, to: string): Sabotage =
 
 export const sequencerGuards: Sabotage[] = [
   guard("an event has no number of a ledger entry", events, "l.event_seq = n.event_seq)\n     or", "false)\n     or"),
+  guard("an event has a drawn number", events, "where n.event_seq > v_last;", "where false;"),
+  guard("a ledger entry has a drawn number", ledger, "     or n.event_seq > v_last\n", ""),
   guard("an event has no ID of a ledger entry", events, "and l.entry_id = n.event_id);", "and false);"),
   guard("a number that was passed is no gap", sequencer, "n.event_seq <= v_high", "false"),
   {

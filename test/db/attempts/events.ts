@@ -1,8 +1,10 @@
 // Attempts on events and feeds, and on the postings, statements and deliveries that the worker writes.
-import { insertCopy, insertEvent, together, update, type Attempts } from "./statements.ts";
+import { insertCopy, insertEvent, redeemLock, together, update, type Attempts } from "./statements.ts";
 
 const insertEventCopy = (where: string, changes: Record<string, string>) =>
-  insertCopy("event", where, { event_id: "gen_random_uuid()", event_seq: "999999", ...changes });
+  insertCopy("event", where, { event_id: "gen_random_uuid()", event_seq: "nextval('core.event_seq')", ...changes });
+// The first number that was not drawn.
+const nextNumber = "pg_sequence_last_value('core.event_seq') + 1";
 // The number of an event. It is not sequenced yet: the entry :unposted.
 const unposted = "(select event_seq from core.ledger_entry where entry_id = :unposted)";
 const insertOtherWebhook = together(
@@ -35,6 +37,10 @@ export const eventAttempts: Attempts = {
   event_is_in_one_table: {
     "an event with the number of a ledger entry": insertEvent("issued", { event_seq: unposted }),
     "an event with the ID of a ledger entry": insertEvent("issued", { event_id: ":unposted::uuid" }),
+  },
+  event_number_is_drawn: {
+    "an event with the next number": insertEvent("issued", { event_seq: nextNumber }),
+    "a ledger entry with the next number": redeemLock("locked", { seq: nextNumber }),
   },
   event_event_seq_key: {
     "two events with one number": insertEvent("issued", { event_seq: "(select min(event_seq) from core.event)" }),
