@@ -321,6 +321,21 @@ class Connections(TestCase):
                 client.get_batch("bat_2")
             self.assertEqual(len(script.connections), 2)
 
+    def test_lost_connection(self) -> None:
+        """After a lost connection the repeat takes a new one: every idle connection may be dead too"""
+        content = b"a,b\r\n"
+        file = answer(200, content, f'etag: "{hashlib.sha256(content).hexdigest()}"\r\n')
+        with Script(file, answer(200, {}), None, answer(200, {"ok": True})) as script:
+            client = self.client(script)
+            into = io.BytesIO()
+            # Needs a second connection, because the first one still has the download.
+            into.write = lambda piece: client.get_batch("bat_1") or len(piece)  # type: ignore[assignment]
+            client.get_reconciliation("2026-11-22", "detail", into)
+            self.assertEqual(len(script.connections), 2)
+            self.assertEqual(client.redeem({"coupon": code, "merchant": "mch_1"}), {"ok": True})
+            self.assertEqual((len(script.connections), len(self.pauses)), (3, 1))
+        self.assertEqual(len({body for _, _, body in script.requests[2:]}), 1)
+
     def test_fork(self) -> None:
         """A forked process does not use the connections of its parent"""
         with Script(answer(200, {}), answer(200, {})) as script:
@@ -447,6 +462,16 @@ class Downloads(TestCase):
         with Script(self.file()[:-1]) as script, self.assertRaises(DownloadError):
             self.client(script).get_reconciliation("2026-11-22", "detail", into)
         self.assertEqual((into.getvalue(), len(script.requests)), (self.content[:-1], 1))
+
+    def test_slow_output(self) -> None:
+        """The time that the output takes does not count"""
+        into = io.BytesIO()
+        write = into.write
+        into.write = lambda piece: time.sleep(60) or write(piece)  # type: ignore[assignment]
+        with Script(self.file()) as script:
+            self.client(script).get_reconciliation("2026-11-22", "detail", into)
+        self.assertEqual((into.getvalue(), len(script.requests)), (self.content, 1))
+        self.assertGreater(len(self.pauses), 5)
 
     def test_other_content(self) -> None:
         """A file that differs from its headers or from the list is refused"""

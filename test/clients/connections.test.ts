@@ -2,7 +2,10 @@
 import { getEventListeners } from "node:events";
 import { Agent } from "node:http";
 import t from "tap";
-import { createClient } from "../../clients/typescript/src/index.ts";
+import { createClient, type ReplyInfo } from "../../clients/typescript/src/index.ts";
+import { secretOf } from "../support/provisioning.ts";
+import { startProxy } from "../support/proxy.ts";
+import { startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { accessKey, answer, refusal, secret, startScripted } from "./scripted-service.ts";
 
@@ -63,4 +66,41 @@ t.test("close() ends the connections of the client's own agent", async (t) => {
   t.strictSame(sockets, { opened: 1, open: 1 });
   client.close();
   await waitUntil("the server to lose the connection", () => sockets.open === 0);
+});
+
+t.test("After a lost connection the repeat takes a new one: every idle connection may be dead too", async (t) => {
+  const service = await startService(t);
+  const { codes, couponIds } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(service.url).port) });
+  t.teardown(() => proxy.stop());
+  const replies: ReplyInfo[] = [];
+  const agents = { "its own agent": undefined, "an agent of the caller": new Agent({ keepAlive: true }) };
+  for (const [name, agent] of Object.entries(agents)) {
+    const client = createClient<"A">({
+      url: `http://127.0.0.1:${proxy.port}`,
+      accessKey: "ak_a",
+      secret: secretOf("ak_a"),
+      timeoutMs: 120_000,
+      onReply: (reply) => replies.push(reply),
+      ...(agent !== undefined && { agent }),
+    });
+    t.teardown(() => {
+      client.close();
+      agent?.destroy();
+    });
+    proxy.set({});
+    await Promise.all(Array.from({ length: 6 }, () => client.pullEvents()));
+    replies.length = 0;
+    // The connections of before lose their next answer, and new ones work.
+    proxy.set({ cutsConnect: () => false, cutsAnswer: () => true });
+    const request = { request_id: "r-idle", coupon: codes[0]!, merchant: "mch_a" };
+    t.match(await client.redeem(request), { ok: true }, name);
+    t.match(replies, [{ operation: "redeem", attempt: 2, status: 200, isReplay: true }], name);
+    t.equal(replies.length, 1, name);
+  }
+  const [ledger] = await service.owner.rows<{ count: number }>(
+    "select count(*)::int as count from report.ledger where coupon = any ($1)",
+    [couponIds],
+  );
+  t.equal(ledger!.count, 1);
 });

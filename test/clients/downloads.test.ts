@@ -1,6 +1,7 @@
 // Pages of events and statements, and downloads, with the TypeScript client.
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createClient, DownloadError } from "../../clients/typescript/src/index.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
@@ -101,6 +102,25 @@ t.test("A download fails at its end if a byte is missing, too many or wrong", as
   }
   await t.rejects(download(t, sends(etag, [content])), DownloadError, "no length");
   await t.rejects(download(t, sends(length, [content])), DownloadError, "no hash");
+});
+
+t.test("The time in which the reader pauses is not time without an answer", async (t) => {
+  const sent = Buffer.alloc(4_000_000, "a");
+  const hash = createHash("sha256").update(sent).digest("hex");
+  const script: Script = (response) => {
+    response.writeHead(200, { "content-length": String(sent.length), etag: `"${hash}"` }).end(sent);
+  };
+  const timeoutMs = 300;
+  const { got, received } = await download(t, script, undefined, timeoutMs);
+  // Longer than the time-out: before the first byte, and in the middle of a file that no buffer holds.
+  await sleep(3 * timeoutMs);
+  let bytes = 0;
+  for await (const chunk of got.body as AsyncIterable<Buffer>) {
+    if (bytes === 0) await sleep(3 * timeoutMs);
+    bytes += chunk.length;
+  }
+  t.equal(bytes, sent.length);
+  t.equal(received.length, 1);
 });
 
 t.test("A download that nobody reads gives its connection back", async (t) => {

@@ -117,8 +117,20 @@ export const clientGuards: Sabotage[] = [
   },
   {
     name: "the client's time-out within a download",
-    edits: [edit("clients/typescript/src/transport.ts", "request.setTimeout(timeoutMs, giveUp);", ";")],
+    edits: [edit(download, "setTimeout(giveUp, timeoutMs)", "undefined")],
     tests: [downloads],
+  },
+  {
+    name: "no time-out of a download while its reader pauses",
+    edits: [edit(download, ".finally(() => clearTimeout(timer))", "")],
+    mayThrow: true,
+    tests: [downloads],
+  },
+  {
+    name: "the end of the client's idle connections after a lost one",
+    edits: [edit(sender, "    for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();\n", "")],
+    mayThrow: true,
+    tests: [connections],
   },
   {
     name: "the end of the client's timer with its call",

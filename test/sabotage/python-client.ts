@@ -33,6 +33,16 @@ const guards: [name: string, find: string, replace: string][] = [
   ["a forked process opens new connections", " and connection.process == os.getpid()", ""],
   ["the Python client leaves connections that were idle for long", "connection.idle_since >= oldest and ", ""],
   [
+    "the end of the Python client's idle connections after a lost one",
+    "idle connections too.\n            self._pool.clear()",
+    "idle connections too.\n            pass",
+  ],
+  [
+    "no time limit in Python for the output of a download",
+    "            connection.until = time.monotonic() + self._timeout\n",
+    "",
+  ],
+  [
     "the Python client signs the target as it is sent",
     "self._http.request(request.method, request.target,",
     'self._http.request(request.method, request.target.replace("%2F", "/"),',

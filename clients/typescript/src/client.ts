@@ -75,7 +75,7 @@ export function createClient<V extends Variant = Variant>(options: ClientOptions
         "href" in file
           ? await send({ operation: "getReconciliation", method: "GET", target: file.href, isStreamed: true, ...more })
           : await callOperation(send, "getReconciliation", file, { isStreamed: true, ...more });
-      return openDownload(stream!, "href" in file ? file.sha256 : undefined);
+      return openDownload(stream!, timeoutMs, "href" in file ? file.sha256 : undefined);
     },
     eventPages: (from = {}, more) =>
       readPages(

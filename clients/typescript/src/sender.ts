@@ -13,7 +13,7 @@ export type CallOptions = {
 };
 
 export type SenderOptions = {
-  /** For one attempt; 10,000 by default. Of a download: for its start, and for each pause in it. */
+  /** For one attempt; 10,000 by default. Of a download: for its start, and for each wait for bytes. */
   timeoutMs: number;
   /** How often a call is sent at most; 5 by default. */
   attempts: number;
@@ -81,6 +81,8 @@ async function sendOnce(endpoint: Endpoint, options: SenderOptions, sent: Attemp
     signal?.throwIfAborted();
     // Node refuses what cannot be a header, such as an idempotency-key with a line break.
     if (cause instanceof TypeError) throw cause;
+    // Whatever ended this connection has probably ended the idle ones too. The repeat must not find one of them.
+    for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
     return { error: new UnansweredError(operation, null, cause), isRepeatable: true, retryAfterMs: null };
   }
   options.onReply?.({

@@ -11,7 +11,7 @@ export type Outgoing = {
   body: Uint8Array;
   // Default: the global agent of Node.
   agent?: Agent | undefined;
-  // For the whole exchange. If the body of the answer is streamed: for its start, then for each pause.
+  // For the whole exchange. If the body of the answer is streamed: for its start.
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
 };
@@ -46,7 +46,6 @@ export function exchange(outgoing: Outgoing, isStreamed = false): Promise<Reply>
       const reply = { status: response.statusCode!, headers: response.headers, text: "", stream: null };
       if (isStreamed && reply.status === 200) {
         clearTimeout(timer);
-        if (timeoutMs !== undefined) request.setTimeout(timeoutMs, giveUp);
         resolve({ ...reply, stream: response });
         return;
       }
