@@ -59,12 +59,16 @@ export function findHome(dataDir: string): Home | null {
   return { folder, user: isRoot ? { uid, gid } : undefined };
 }
 
+/** Makes DATA_DIR, which will hold keys. An existing folder keeps its mode. */
+export function makeDataDir(dataDir: string): void {
+  mkdirSync(path.dirname(dataDir), { recursive: true });
+  const isNew = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
+  // Under root, the server's user must be able to pass through. It cannot list the folder or read the key files.
+  if (isNew && isRoot) chmodSync(dataDir, 0o711);
+}
+
 export function makeHome(dataDir: string): Home {
-  if (!existsSync(dataDir)) {
-    mkdirSync(dataDir, { recursive: true });
-    // The server's user must be able to enter; the files are protected by their own modes.
-    chmodSync(dataDir, isRoot ? 0o711 : 0o700);
-  }
+  makeDataDir(dataDir);
   const found = findHome(dataDir);
   if (found !== null) return found;
 

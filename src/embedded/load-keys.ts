@@ -1,20 +1,10 @@
 // Where a program gets its master keys: from COUPON_MASTER_KEY, or beside the embedded server from DATA_DIR/master.key.
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type Config, ConfigError } from "../common/config.ts";
 import { parseMasterKeys, type MasterKeys } from "../crypto/keys.ts";
-import { dataFolder, findHome } from "./data-directory.ts";
+import { dataFolder, findHome, makeDataDir } from "./data-directory.ts";
 
 type KeyConfig = Pick<Config, "masterKeyText" | "address" | "dataDir">;
 
@@ -61,7 +51,7 @@ function readKeyFile(file: string): string | null {
 // Writes a temporary file and links it into place. If several processes start at once, one wins and the others read its
 // key. A crash never leaves half a key. An existing file stays.
 function makeKeyFile(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true });
+  makeDataDir(dataDir);
   const draft = `${keyFile(dataDir)}.${randomBytes(6).toString("hex")}`;
   try {
     writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { flag: "wx", mode: 0o600, flush: true });

@@ -1,11 +1,21 @@
 // Where a program gets its master keys, and that no key is made beside a database.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { loadMasterKeys, loadOrMakeMasterKeys } from "../../src/embedded/load-keys.ts";
 
 const newFolder = (t: Test) => path.join(mkdtempSync(path.join(t.testdir(), "data-")), "new");
+const modeOf = (file: string) => statSync(file).mode & 0o777;
 const listOpenFiles = () => (existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd") : []);
 const configOf = (dataDir: string) => ({ masterKeyText: null, address: null, dataDir });
 
@@ -15,13 +25,23 @@ t.test("the first start makes a key once, readable by its owner only", async (t)
   const made = loadOrMakeMasterKeys(config);
   t.strictSame(listOpenFiles(), openFiles, "no file stays open");
   const file = path.join(config.dataDir, "master.key");
-  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.equal(modeOf(file), 0o600);
+  // Under root, the user of the database server must pass through.
+  t.equal(modeOf(config.dataDir), process.getuid!() === 0 ? 0o711 : 0o700);
   t.strictSame(readdirSync(config.dataDir), ["master.key"]);
   const text = readFileSync(file, "utf8");
   for (const load of [loadOrMakeMasterKeys, loadMasterKeys])
     t.equal(fingerprintKeys(load(config)), fingerprintKeys(made));
   t.equal(readFileSync(file, "utf8"), text);
   t.strictSame(readdirSync(config.dataDir), ["master.key"]);
+});
+
+t.test("a folder that exists keeps its mode, and the key in it is private", async (t) => {
+  const config = configOf(newFolder(t));
+  mkdirSync(config.dataDir);
+  chmodSync(config.dataDir, 0o755);
+  loadOrMakeMasterKeys(config);
+  t.strictSame([modeOf(config.dataDir), modeOf(path.join(config.dataDir, "master.key"))], [0o755, 0o600]);
 });
 
 t.test("with COUPON_MASTER_KEY no key is made", async (t) => {

@@ -127,6 +127,14 @@ export const accessGuards: Sabotage[] = [
     tests: ["test/embedded/load-keys.test.ts", "test/operations/master-keys.test.ts"],
   },
   {
+    name: "a DATA_DIR that others cannot list",
+    edits: [
+      edit("src/embedded/data-directory.ts", "{ recursive: true, mode: 0o700 }", "{ recursive: true }"),
+      edit("src/embedded/data-directory.ts", "  if (isNew && isRoot) chmodSync(dataDir, 0o711);\n", ""),
+    ],
+    tests: ["test/embedded/load-keys.test.ts"],
+  },
+  {
     name: "a batch waits for a worker with its key",
     behind: "jobs.claim_batch, which gives no batch to a worker with another key",
     edits: [edit("db/code/jobs/list_due_batches.sql", "    and rules.has_key(p_keys, b.key_version)\n", "")],
