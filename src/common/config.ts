@@ -60,7 +60,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     port: count("PORT", 8080, 0, 65_535),
     host: read("HOST") ?? "127.0.0.1",
     address: readAddress(read("DATABASE_URL"), env["PGPASSWORD"]),
-    dataDir: path.resolve(read("DATA_DIR") ?? ".data"),
+    dataDir: readDataDir(read("DATA_DIR") ?? ".data"),
     masterKeyText: read("COUPON_MASTER_KEY"),
     webhookAllow: readCidrs(read("WEBHOOK_ALLOW") ?? ""),
     requestRetentionDays: count("REQUEST_RETENTION_DAYS", 90, 1, 36_500),
@@ -121,6 +121,13 @@ function readAddress(text: string | null, password: string | undefined): Address
     throw new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database");
   }
   return address === null || !password ? address : { password, ...address };
+}
+
+function readDataDir(text: string): string {
+  // The folder may be relative. PostgreSQL writes its path into files of lines.
+  const folder = path.resolve(text);
+  if (/[\r\n]/.test(folder)) throw new ConfigError("DATA_DIR must be a path without a line break");
+  return folder;
 }
 
 function readCidrs(text: string): string[] {

@@ -107,13 +107,13 @@ export function makeEnterable(home: Home, dataDir: string): Home {
 }
 
 /**
- * The path of a unix socket must be shorter than 108 bytes (104 on macOS). It stays the same, so that clients find a
- * restarted server.
+ * The path of a unix socket must be shorter than 108 bytes (104 on macOS). PostgreSQL and psql would read a comma as
+ * the end of a path. The folder stays the same, so that clients find a restarted server.
  */
 export function socketFolder(home: Home): string {
   const inside = path.join(home.folder, "socket");
   const hash = createHash("sha256").update(home.folder).digest("hex").slice(0, 16);
-  return Buffer.byteLength(inside) <= 80 ? inside : `/tmp/coupon-service-${hash}`;
+  return Buffer.byteLength(inside) <= 80 && !inside.includes(",") ? inside : `/tmp/coupon-service-${hash}`;
 }
 
 /** Creates a private folder: anyone who can open the socket is superuser of the database. */

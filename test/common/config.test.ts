@@ -139,6 +139,8 @@ t.test("settings that contradict each other or make no sense are refused, each w
     () => readConfig({ LOG_LEVEL: "loud" }),
     new ConfigError('LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "loud"'),
   );
+  for (const folder of ["a\nb", "/a/b\r/c"])
+    t.throws(() => readConfig({ DATA_DIR: folder }), new ConfigError("DATA_DIR must be a path without a line break"));
   t.throws(() => readConfig({ DOCS: "no" }), new ConfigError('DOCS must be on or off, not "no"'));
   t.throws(
     () => readConfig({ DATABASE_URL: "mysql://secret@db" }),

@@ -128,7 +128,7 @@ t.test("data that its user cannot reach moves to the first folder that the user 
   }
 });
 
-t.test("the path of the socket has at most 80 bytes before the name of the socket", async (t) => {
+t.test("the path of the socket has at most 80 bytes before the name of the socket, and no comma", async (t) => {
   const at = (folder: string) => socketFolder({ folder, user: undefined });
   const longest = `/${"a".repeat(72)}`;
   t.equal(at(longest), `${longest}/socket`);
@@ -136,6 +136,8 @@ t.test("the path of the socket has at most 80 bytes before the name of the socke
   t.match(other, /^\/tmp\/coupon-service-[0-9a-f]{16}$/);
   t.equal(at(`${longest}a`), other);
   t.not(at(`${longest}b`), other);
+  t.equal(at(`/a "b" c's:5%`), `/a "b" c's:5%/socket`);
+  t.match(at("/a,b"), /^\/tmp\/coupon-service-[0-9a-f]{16}$/);
   t.match(at(`/${"ä".repeat(37)}`), /^\/tmp\/coupon-service-/, "bytes count, not letters");
 });
 
