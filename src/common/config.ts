@@ -135,13 +135,26 @@ function readCidrs(text: string): string[] {
   for (const cidr of cidrs) {
     const [address = "", bits = "", ...rest] = cidr.split("/");
     const version = net.isIP(address);
+    // A zone (fe80::1%eth0) is no part of an address. An IPv4 address in IPv6 has 96 bits before it: with fewer, as in
+    // ::ffff:10.0.0.0/8, the range would hold all of IPv4.
+    const least = version === 6 && isMapped(address) ? 96 : 0;
     const isValid =
-      version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
+      version !== 0 &&
+      !address.includes("%") &&
+      rest.length === 0 &&
+      /^\d{1,3}$/.test(bits) &&
+      Number(bits) >= least &&
+      Number(bits) <= (version === 4 ? 32 : 128);
     if (!isValid) {
       throw new ConfigError(`WEBHOOK_ALLOW must list CIDRs such as 10.0.0.0/8, not "${cidr}"`);
     }
   }
   return cidrs;
+}
+
+// The URL parser knows every spelling, and writes hexadecimal groups. It knows no zones.
+function isMapped(address: string): boolean {
+  return /^\[::ffff:[^:]+:[^:]+\]$/.test(new URL(`http://[${address.replace(/%.*/s, "")}]`).hostname);
 }
 
 function readDocs(text: string): boolean {

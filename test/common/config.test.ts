@@ -37,8 +37,8 @@ const texts: Record<string, [text: string, fields: object]> = {
   DATA_DIR: ["some/folder", { dataDir: path.resolve("some/folder") }],
   COUPON_MASTER_KEY: [" key ", { masterKeyText: "key" }],
   WEBHOOK_ALLOW: [
-    "10.0.0.0/8, ,fd00::/128\n192.168.0.0/32 ::1/0,",
-    { webhookAllow: ["10.0.0.0/8", "fd00::/128", "192.168.0.0/32", "::1/0"] },
+    "10.0.0.0/8, ,fd00::/128\n192.168.0.0/32 ::1/0,::ffff:0:0/96",
+    { webhookAllow: ["10.0.0.0/8", "fd00::/128", "192.168.0.0/32", "::1/0", "::ffff:0:0/96"] },
   ],
   LOG_LEVEL: ["fatal", { logLevel: "fatal" }],
   DOCS: ["off", { docs: false }],
@@ -129,6 +129,15 @@ t.test("settings that contradict each other or make no sense are refused, each w
     "10.0.0.0/0008",
     "10.0/8",
     "name/8",
+    "fe80::1%eth0/64",
+    "::ffff:10.0.0.0%1/112",
+    "010.0.0.0/8",
+    "::ffff:10.0.0.0/8",
+    "::FFFF:a00:0/95",
+    "0:0:0:0:0:ffff:10.0.0.0/95",
+    "10.0.0.0/+8",
+    "10.0.0.0/8;192.168.0.0/16",
+    "[fd00::]/8",
   ];
   for (const cidr of [...cidrs, "10.0.0.0/x", "10.0.0.0/1x"])
     t.throws(

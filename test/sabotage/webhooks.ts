@@ -143,4 +143,14 @@ export const webhookGuards: Sabotage[] = [
     edits: [edit("src/crypto/webhook-signature.ts", "return isSigned ? null", "return true ? null")],
     tests: ["test/crypto/webhook-signature.test.ts", "test/commands/webhook-listener.test.ts"],
   },
+  {
+    name: "WEBHOOK_ALLOW without zones",
+    edits: [edit("src/common/config.ts", '      !address.includes("%") &&\n', "")],
+    tests: ["test/common/config.test.ts"],
+  },
+  {
+    name: "WEBHOOK_ALLOW with IPv4 in IPv6 does not allow all of IPv4",
+    edits: [edit("src/common/config.ts", "isMapped(address) ? 96 : 0", "isMapped(address) ? 95 : 0")],
+    tests: ["test/common/config.test.ts"],
+  },
 ];

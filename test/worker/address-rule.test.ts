@@ -111,7 +111,7 @@ t.test("public addresses are allowed up to the edge of the refused ranges", asyn
 
 t.test("WEBHOOK_ALLOW allows exactly the ranges that it lists", async (t) => {
   const allow = readConfig({
-    WEBHOOK_ALLOW: "10.1.0.0/16, fd00:1::/32 192.168.7.9/32,::ffff:172.16.0.0/112",
+    WEBHOOK_ALLOW: ",10.1.0.0/16, FD00:1::/32 192.168.7.9/32,,::ffff:172.16.0.0/112\n,fe80::/64,",
   }).webhookAllow;
   const mayConnect = createAddressRule(allow);
   for (const address of [
@@ -119,6 +119,8 @@ t.test("WEBHOOK_ALLOW allows exactly the ranges that it lists", async (t) => {
     "10.1.255.255",
     "::ffff:10.1.2.3",
     "fd00:1::5",
+    "fe80::1",
+    "fe80::1%eth0",
     "192.168.7.9",
     "172.16.0.1",
     "8.8.8.8",
@@ -129,6 +131,7 @@ t.test("WEBHOOK_ALLOW allows exactly the ranges that it lists", async (t) => {
     "10.0.255.255",
     "10.2.0.0",
     "fd00:2::5",
+    "fe80:0:0:1::1%eth0",
     "192.168.7.8",
     "172.17.0.0",
     "127.0.0.1",
