@@ -3,10 +3,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
+import { verifyWebhook, WebhookError } from "../../clients/typescript/src/index.ts";
 import { defineCommand } from "../common/command.ts";
+import { readWebhookSecrets } from "../common/config.ts";
 import { openPort } from "../common/open-port.ts";
 import { onStop } from "../common/program.ts";
-import { refuseWebhook } from "../crypto/webhook-signature.ts";
 
 export type ListenerOptions = {
   port: number;
@@ -49,10 +50,8 @@ async function answer(
   stopping: AbortSignal,
 ): Promise<void> {
   const body = await buffer(request);
-  const header = (name: string) => String(request.headers[name] ?? "");
-  const id = header("webhook-id");
-  const received = { id, timestamp: header("webhook-timestamp"), signature: header("webhook-signature"), body };
-  const refusal = refuseWebhook(secrets, received, Date.now());
+  const id = String(request.headers["webhook-id"] ?? "");
+  const refusal = refuse(secrets, request, body);
   const marks = [
     ...(request.headers["webhook-test"] === "true" ? ["test"] : []),
     ...(refusal === null && seen.has(id) ? ["seen before"] : []),
@@ -68,6 +67,16 @@ async function answer(
   response.writeHead(code).end();
 }
 
+function refuse(secret: readonly string[], { headers }: IncomingMessage, body: Buffer): string | null {
+  try {
+    verifyWebhook({ secret, headers, body });
+    return null;
+  } catch (error) {
+    if (!(error instanceof WebhookError)) throw error;
+    return error.message;
+  }
+}
+
 // A terminal might execute control characters.
 const show = (text: string): string => text.replace(/\p{C}/gu, "?");
 
@@ -77,23 +86,20 @@ export const listen = defineCommand({
     "Receives webhooks on loopback: verifies each, prints it, and answers 204, or 401 if it is not genuine. Needs no " +
     "database. Start `work` with WEBHOOK_ALLOW=127.0.0.0/8. Ctrl-C stops it.",
   flags: {
-    secret: { type: "text", value: "whsec_…", about: "the secret of the webhook", isRequired: true },
-    "old-secret": { type: "text", value: "whsec_…", about: "the one before a rotation, accepted too" },
     port: { type: "count", value: "N", about: "the port", default: 3000 },
     status: { type: "count", value: "N", about: "answer wrong: with this status, 200 to 599", default: 204 },
     late: { type: "count", value: "SECONDS", about: "answer late: the service waits 15 s" },
     never: { type: "switch", about: "never answer" },
   },
-  examples: ["--secret whsec_…", "--secret whsec_… --port 3001 --status 500 --late 5"],
+  settings: ["WEBHOOK_SECRET"],
+  examples: ["WEBHOOK_SECRET=whsec_…", "--port 3001 --status 500 --late 5"],
   exitCodes: "0 stopped by a signal, 1 failed",
   refuse: ({ flags }) => {
-    const secrets = [flags.secret, flags["old-secret"] ?? flags.secret];
-    if (!secrets.every((one) => /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(one))) return "a secret looks like whsec_…";
     if (flags.port > 65_535) return "--port is at most 65535";
     return flags.status < 200 || flags.status > 599 ? "--status is from 200 to 599" : null;
   },
   async run({ flags }) {
-    const secrets = [flags.secret, ...(flags["old-secret"] === undefined ? [] : [flags["old-secret"]])];
+    const secrets = readWebhookSecrets();
     const print = (line: string) => console.log(line);
     const { port, status, late: lateSeconds = 0, never: isSilent } = flags;
     const listener = await startListener({ port, secrets, status, lateSeconds, isSilent, print });

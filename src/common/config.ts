@@ -74,6 +74,16 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   };
 }
 
+/** The secrets of a webhook, for `webhooks -- listen`: an argument would be visible to other users of the machine. */
+export function readWebhookSecrets(env: Record<string, string | undefined> = process.env): string[] {
+  const secrets = (env["WEBHOOK_SECRET"] ?? "").split(/\s+/).filter((part) => part !== "");
+  if (secrets.length === 0 || !secrets.every((secret) => /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret)))
+    throw new ConfigError(
+      "WEBHOOK_SECRET must hold the secret of the webhook (whsec_…), or several with spaces between",
+    );
+  return secrets;
+}
+
 /** The npm script that runs this program; null if no script does. A program that npm started passes this on. */
 export const readNpmScript = (): string | null => process.env["npm_lifecycle_event"] ?? null;
 

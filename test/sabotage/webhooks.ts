@@ -134,14 +134,9 @@ export const webhookGuards: Sabotage[] = [
     tests: ["test/db/api/webhook.test.ts"],
   },
   {
-    name: "tolerance of listen",
-    edits: [edit("src/crypto/webhook-signature.ts", "> toleranceSeconds)", "> Infinity)")],
-    tests: ["test/crypto/webhook-signature.test.ts", "test/commands/webhook-listener.test.ts"],
-  },
-  {
-    name: "signature that listen checks",
-    edits: [edit("src/crypto/webhook-signature.ts", "return isSigned ? null", "return true ? null")],
-    tests: ["test/crypto/webhook-signature.test.ts", "test/commands/webhook-listener.test.ts"],
+    name: "the verification of listen",
+    edits: [edit("src/commands/webhook-listener.ts", "    return error.message;", "    return null;")],
+    tests: ["test/commands/webhook-listener.test.ts"],
   },
   {
     name: "WEBHOOK_ALLOW without zones",

@@ -32,6 +32,10 @@ export function verifyWebhook({
   toleranceSeconds = 300,
   now = Date.now(),
 }: WebhookRequest): Webhook {
+  const missing = ["webhook-id", "webhook-timestamp", "webhook-signature"].find(
+    (name) => readHeader(headers, name) === "",
+  );
+  if (missing !== undefined) throw new WebhookError(`the webhook has no ${missing}`);
   const id = readHeader(headers, "webhook-id");
   const timestamp = readHeader(headers, "webhook-timestamp");
   const given = readHeader(headers, "webhook-signature").split(" ");
