@@ -77,7 +77,13 @@ async function install(t: Test): Promise<string> {
     mkdirSync(path.join(folder, "node_modules"), { recursive: true });
     symlinkSync(path.join(root, "node_modules", name), path.join(folder, "node_modules", name));
   }
-  const readme = readFileSync(path.join(root, "clients/typescript/README.md"), "utf8");
+  const readme = readFileSync(path.join(folder, "node_modules/coupon-client/README.md"), "utf8");
+  const links = [...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, address]) => address!);
+  t.strictSame(
+    links.filter((address) => !/^(https:|#)/.test(address)),
+    [],
+    "a package has no neighbours to link to",
+  );
   const examples = [...readme.matchAll(/```ts\n([^]*?)```/g)].map(([, code]) => code!).join("");
   t.ok(examples.includes("verifyWebhook"));
   writeFileSync(path.join(folder, "examples.ts"), declarations + examples);

@@ -12,7 +12,7 @@ import type { Credential } from "./signature.ts";
 type Operations = { A: OperationsA; B: OperationsB };
 type Downloads = { A: DownloadsA; B: DownloadsB };
 
-/** Of your tenant: docs/integrate.md, Variants. */
+/** The form of the interface that your tenant has. The operator tells you. */
 export type Variant = keyof Operations;
 export type OperationName<V extends Variant = Variant> = keyof Operations[V];
 export type Input<O extends OperationName<V>, V extends Variant = Variant> = Field<Operations[V][O], "input">;

@@ -8,7 +8,7 @@ import { exchange, type Reply } from "./transport.ts";
 export type CallOptions = {
   /** Ends the call with the signal's reason. A write may have taken effect. */
   signal?: AbortSignal;
-  /** A second name of a write, see docs/integrate.md. */
+  /** An alias for the `request_id` of a write: a repeat with the same alias gets the first answer again. */
   idempotencyKey?: string;
 };
 
