@@ -20,6 +20,7 @@ import json
 import os
 import random
 import re
+import selectors
 import socket
 import ssl
 import threading
@@ -28,6 +29,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any, BinaryIO, Callable, ClassVar, Literal, NamedTuple, Optional, Protocol, TypedDict, TypeVar
 from typing import Union, cast
@@ -652,6 +654,10 @@ def _no_answer(request: _Request) -> Iterator[None]:
         raise NoAnswer(f"no answer: {type(error).__name__}: {error}", request.request_id) from error
 
 
+# Without a file descriptor of its own. Windows has no poll.
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
+
 class _Connection:
     """A connection that is kept for further requests. It has one answer at a time."""
 
@@ -692,6 +698,12 @@ class _Connection:
         if left <= 0:
             raise socket.timeout("the answer is not complete in time")
         self._socket.settimeout(left)
+
+    def is_silent(self) -> bool:
+        """Says whether an idle connection has nothing to read: neither its end, nor an answer that nobody asked for."""
+        with _Selector() as selector:
+            selector.register(self._http.sock, selectors.EVENT_READ)
+            return not selector.select(0)
 
     def close(self) -> None:
         self._http.close()
@@ -740,7 +752,7 @@ class _Pool:
                     return None
                 connection = self._idle.pop()
             # A forked process must not write on the connections of its parent.
-            if connection.idle_since >= oldest and connection.process == os.getpid():
+            if connection.idle_since >= oldest and connection.process == os.getpid() and connection.is_silent():
                 return connection
             connection.close()
 
@@ -1075,19 +1087,20 @@ def _read_json(connection: _Connection) -> Any:
     if connection.answer.status != 200:
         raise _read_error(connection)
     try:
-        return json.loads(connection.read(), parse_float=Decimal)
-    except ValueError:
-        raise NoAnswer(
-            "no answer of the service: status 200, but not JSON", connection.request.request_id, 200
-        ) from None
+        body = json.loads(connection.read(), parse_float=Decimal)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise NoAnswer("no answer of the service: status 200, but no object", connection.request.request_id, 200)
+    return body
 
 
 def _read_error(connection: _Connection) -> Union[ServiceError, NoAnswer]:
     status, text = connection.answer.status, connection.read()
-    retry_after = _read_retry_after(connection.answer.headers.get("retry-after"))
+    retry_after = _read_retry_after(connection.answer.headers)
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict) or not isinstance(body.get("code"), str):
         reason = f"no answer of the service: status {status} without a code"
@@ -1097,14 +1110,19 @@ def _read_error(connection: _Connection) -> Union[ServiceError, NoAnswer]:
     return error(status, body["code"], message, request_id, details, retry_after)
 
 
-def _read_retry_after(text: Optional[str]) -> Optional[float]:
-    if text is None:
-        return None
-    if re.fullmatch("[0-9]{1,9}", text.strip()):
+def _read_retry_after(headers: Message) -> Optional[float]:
+    """The header is seconds, or a date by the clock of the sender, which the header `date` shows."""
+    text = headers.get("retry-after", "").strip()
+    if re.fullmatch("[0-9]+", text):
         return float(text)
+    at, now = _read_date(text), _read_date(headers.get("date", ""))
+    return None if at is None else max(0.0, at - (time.time() if now is None else now))
+
+
+def _read_date(text: str) -> Optional[float]:
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
+        return parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):
         return None
 
 
@@ -1123,8 +1141,8 @@ def _pause_after(error: Union[NoAnswer, ServiceError], attempt: int) -> Optional
     """Returns how many seconds to wait before the request is repeated; None: do not repeat it."""
     if isinstance(error.__cause__, ssl.SSLCertVerificationError):
         return None
-    # A status of 200 in an error: the answer is damaged.
-    is_temporary = error.status in (None, 200, 408, 429) or error.status >= 500
+    # A status of 200 in an error: the answer is damaged. Below 200: the answer was still to come.
+    is_temporary = error.status in (None, 200, 408, 429) or error.status >= 500 or error.status < 200
     if not is_temporary and not isinstance(error, _undecided):
         return None
     backoff = random.uniform(0.5, 1) * min(5.0, 0.1 * 2.0 ** min(attempt, 10))

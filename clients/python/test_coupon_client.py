@@ -179,11 +179,18 @@ class Repeats(TestCase):
             refusal(429, "RATE_LIMITED"),
             answer(502, b"<html>"),
             answer(200, b"<html>"),
+            answer(200, b"null"),
+            answer(200, b"[]"),
+            answer(200, b'"ok"'),
+            answer(200, b"[" * 100_000),
+            answer(503, b"[" * 100_000),
+            b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\r\n",
             refusal(409, "REQUEST_IN_PROGRESS"),
             refusal(401, "NONCE_REUSED"),
         ]
         with Script(*temporary, answer(200, {"ok": True})) as script:
-            self.assertEqual(self.client(script).redeem({"coupon": code, "merchant": "mch_1"}), {"ok": True})
+            client = self.client(script, total_timeout=100)
+            self.assertEqual(client.redeem({"coupon": code, "merchant": "mch_1"}), {"ok": True})
         self.assertEqual(len(script.requests), len(temporary) + 1)
         self.assertEqual(len(self.pauses), len(temporary))
         self.assertEqual(len({body for _, _, body in script.requests}), 1)
@@ -227,12 +234,23 @@ class Repeats(TestCase):
                 self.client(script).get_batch("bat_1")
         self.assertEqual(self.pauses, [7, 9])
 
+    def test_retry_after_and_clock(self) -> None:
+        """A Retry-After that is a date is read by the clock of its sender, which may be far from ours"""
+        dates = "retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\ndate: Sun, 06 Nov 1994 08:49:30 GMT\r\n"
+        malformed = [f"retry-after: Sun, 06 Nov {year} 08:49:37 GMT\r\n" for year in ("99999", "9" * 30)]
+        answers = [refusal(429, "RATE_LIMITED", headers) for headers in (dates, *malformed)]
+        with Script(*answers, answer(200, {})) as script:
+            self.client(script).get_batch("bat_1")
+        self.assertEqual(self.pauses[0], 7)
+        self.assertLess(sum(self.pauses[1:]), 1)
+
     def test_retry_after_that_is_too_long(self) -> None:
         """A Retry-After beyond the limit of the call is an error at once, which has it"""
-        with Script(refusal(503, "UNAVAILABLE", "retry-after: 31\r\n")) as script:
-            with self.assertRaises(ServiceError) as caught:
-                self.client(script).get_batch("bat_1")
-        self.assertEqual((caught.exception.retry_after, len(script.requests), self.pauses), (31, 1, []))
+        for seconds in (31, 10**20):
+            with Script(refusal(503, "UNAVAILABLE", f"retry-after: {seconds}\r\n")) as script:
+                with self.assertRaises(ServiceError) as caught:
+                    self.client(script).get_batch("bat_1")
+            self.assertEqual((caught.exception.retry_after, len(script.requests), self.pauses), (seconds, 1, []))
 
     def test_backoff(self) -> None:
         """Pauses grow from at most 0.1 s to at most 5 s, and differ"""
@@ -335,6 +353,19 @@ class Connections(TestCase):
             self.assertEqual(client.redeem({"coupon": code, "merchant": "mch_1"}), {"ok": True})
             self.assertEqual((len(script.connections), len(self.pauses)), (3, 1))
         self.assertEqual(len({body for _, _, body in script.requests[2:]}), 1)
+
+    def test_stray_answer(self) -> None:
+        """A connection that ended, or has an answer that nobody asked for, is not used again"""
+        for stray in (answer(200, {"ok": "stray"}), refusal(408, "INVALID_REQUEST"), None):
+            with Script(answer(200, {}), answer(200, {"ok": True})) as script:
+                client = self.client(script)
+                client.get_batch("bat_1")
+                if stray is None:
+                    script.connections[0].shutdown(socket.SHUT_RDWR)
+                else:
+                    script.connections[0].sendall(stray)
+                self.assertEqual(client.get_batch("bat_2"), {"ok": True})
+                self.assertEqual((len(script.connections), self.pauses), (2, []))
 
     def test_fork(self) -> None:
         """A forked process does not use the connections of its parent"""

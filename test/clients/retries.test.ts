@@ -32,6 +32,14 @@ async function fail(call: Promise<unknown>): Promise<Error> {
   );
 }
 
+const sends = (text: string): Script => {
+  return (response) => response.end(text);
+};
+const switches = (...headers: string[]): Script => {
+  const head = ["HTTP/1.1 101 Switching Protocols", "connection: upgrade", ...headers].join("\r\n");
+  return ({ socket }) => socket!.end(`${head}\r\n\r\n`);
+};
+
 t.test("A lost connection, 5xx, 429 and 408 are repeated: the same bytes, a new nonce and signature", async (t) => {
   const failures: [string, Script][] = [
     ["lost connection", cut],
@@ -41,6 +49,9 @@ t.test("A lost connection, 5xx, 429 and 408 are repeated: the same bytes, a new 
     ["408", refusal(408, "INVALID_REQUEST")],
     ["the first request still runs", refusal(409, "REQUEST_IN_PROGRESS")],
     ["a proxy sent the request twice", refusal(401, "NONCE_REUSED")],
+    ["another protocol", switches("upgrade: other")],
+    ["another protocol without a name", switches()],
+    ...["", "null", "[]", '"ok"', '{"ok":true'].map((text): [string, Script] => [`an answer of ${text}`, sends(text)]),
   ];
   const tryOne = async ([name, failure]: [string, Script]) => {
     const { client, received } = await start(t, [failure, answer(200, done)]);
@@ -102,6 +113,26 @@ t.test("Retry-After is waited out, unless it is longer than the caller allows", 
   const dated = await start(t, [refusal(503, "UNAVAILABLE", null, date)]);
   const error = await fail(dated.client.redeem(body));
   t.ok((error as RefusedError).retryAfterMs! > 90_000);
+  // A till with a wrong clock: the date counts by the clock of the answer.
+  const past = { date: "Sun, 06 Nov 1994 08:47:57 GMT", "retry-after": "Sun, 06 Nov 1994 08:49:37 GMT" };
+  const early = await start(t, [refusal(503, "UNAVAILABLE", null, past)]);
+  t.match(await fail(early.client.redeem(body)), { retryAfterMs: 100_000 });
+});
+
+t.test("A wait that is longer than a timer of Node does not end at once", async (t) => {
+  const month = refusal(503, "UNAVAILABLE", null, { "retry-after": "2592000" });
+  const enough = new AbortController();
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on("warning", onWarning);
+  t.teardown(() => process.off("warning", onWarning));
+  const { client, received } = await start(t, [month, answer(200, done)], {
+    longestWaitMs: Infinity,
+    onReply: () => setTimeout(() => enough.abort(new Error("enough")), 100),
+  });
+  t.match(await fail(client.redeem(body, { signal: enough.signal })), { message: "enough" });
+  t.equal(received.length, 1);
+  t.strictSame(warnings, []);
 });
 
 t.test("An answer that is not from the service is no answer", async (t) => {

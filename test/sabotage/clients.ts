@@ -54,7 +54,24 @@ export const clientGuards: Sabotage[] = [
   },
   {
     name: "the client's wait for Retry-After",
-    edits: [edit("clients/typescript/src/retry.ts", "sleep((retryAfterMs ?? 0) + backoffMs", "sleep(backoffMs")],
+    edits: [edit("clients/typescript/src/retry.ts", "Math.min((retryAfterMs ?? 0) + backoffMs", "Math.min(backoffMs")],
+    tests: [retries],
+  },
+  {
+    name: "a Retry-After by the clock of its sender",
+    edits: [edit("clients/typescript/src/retry.ts", 'Date.parse(date ?? "") || Date.now()', "Date.now()")],
+    tests: [retries],
+  },
+  {
+    name: "the end of a call without an answer and without an error",
+    edits: [edit("clients/typescript/src/transport.ts", "setImmediate(() => reject(", "setImmediate(() => void (")],
+    mayThrow: true,
+    tests: [retries],
+  },
+  {
+    name: "the client's wait for a time that no timer of Node can hold",
+    edits: [edit("clients/typescript/src/retry.ts", "sleep(waitMs", "sleep((retryAfterMs ?? 0) + backoffMs")],
+    mayThrow: true,
     tests: [retries],
   },
   {
@@ -134,7 +151,9 @@ export const clientGuards: Sabotage[] = [
   },
   {
     name: "the end of the client's timer with its call",
-    edits: [edit("clients/typescript/src/transport.ts", 'request.on("close", () => clearTimeout(timer));', "")],
+    edits: [
+      edit("clients/typescript/src/transport.ts", "      clearTimeout(timer);\n      // After", "      // After"),
+    ],
     tests: [connections],
   },
   {

@@ -37,6 +37,12 @@ const guards: [name: string, find: string, replace: string][] = [
     "idle connections too.\n            self._pool.clear()",
     "idle connections too.\n            pass",
   ],
+  ["a stray answer on a connection in Python", " and connection.is_silent():", ":"],
+  [
+    "a Retry-After in Python by the clock of its sender",
+    "at - (time.time() if now is None else now)",
+    "at - time.time()",
+  ],
   [
     "no time limit in Python for the output of a download",
     "            connection.until = time.monotonic() + self._timeout\n",

@@ -1,22 +1,27 @@
 // When a call is repeated. Every repeat of a write has the same request_id, so the service acts once.
+import type { IncomingHttpHeaders } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Refusal } from "./errors.ts";
 
 const longestBackoffMs = 5_000;
+// A longer timer of Node ends at once.
+const longestTimerMs = 2 ** 31 - 1;
 
 // Refusals that are no decision about the request.
 const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT_OF_WINDOW"]);
 
 export function isRepeatable(status: number, refusal: Refusal | null): boolean {
+  // Below 200: the answer was still to come.
+  if (status < 200) return true;
   return status >= 500 || status === 429 || status === 408 || (refusal !== null && undecided.has(refusal.code));
 }
 
-/** Null without the header, or if it is malformed. The value is seconds or a date. */
-export function readRetryAfter(header: string | undefined): number | null {
+/** Null without the header, or if it is malformed. The value is seconds, or a date by the clock of the sender. */
+export function readRetryAfter({ "retry-after": header, date }: IncomingHttpHeaders): number | null {
   if (header === undefined) return null;
   if (/^\d+$/.test(header)) return Number(header) * 1000;
   const at = Date.parse(header);
-  return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
+  return Number.isNaN(at) ? null : Math.max(0, at - (Date.parse(date ?? "") || Date.now()));
 }
 
 /**
@@ -25,6 +30,7 @@ export function readRetryAfter(header: string | undefined): number | null {
  */
 export async function waitBefore(next: number, retryAfterMs: number | null, signal?: AbortSignal): Promise<void> {
   const backoffMs = Math.random() * Math.min(longestBackoffMs, 100 * 2 ** (next - 1));
-  const isOver = sleep((retryAfterMs ?? 0) + backoffMs, undefined, signal === undefined ? {} : { signal });
+  const waitMs = Math.min((retryAfterMs ?? 0) + backoffMs, longestTimerMs);
+  const isOver = sleep(waitMs, undefined, signal === undefined ? {} : { signal });
   await isOver.catch(() => signal?.throwIfAborted());
 }

@@ -97,10 +97,12 @@ async function sendOnce(endpoint: Endpoint, options: SenderOptions, sent: Attemp
 
 function judge(operation: string, reply: Reply, onRefusal: (refusal: Refusal) => void): Decided | Failed {
   const { status, headers, text, stream } = reply;
-  const answer = stream === null ? parse(text) : null;
-  if (status === 200 && answer !== undefined) return { answer, stream };
+  const answer = stream === null ? parse(text) : {};
+  // Every answer is an object.
+  if (status === 200 && typeof answer === "object" && answer !== null && !Array.isArray(answer))
+    return { answer, stream };
   const refusal = status === 200 ? null : readRefusal(status, text);
-  const retryAfterMs = readRetryAfter(headers["retry-after"]);
+  const retryAfterMs = readRetryAfter(headers);
   // Proxies answer for the service with 5xx. Another answer that is not from the service will not get better, but a
   // broken one of status 200 will.
   if (refusal === null)

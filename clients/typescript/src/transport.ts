@@ -41,7 +41,11 @@ export function exchange(outgoing: Outgoing, isStreamed = false): Promise<Reply>
     const giveUp = () => request.destroy(new Error(`no answer within ${timeoutMs} ms`));
     const timer = timeoutMs === undefined ? undefined : setTimeout(giveUp, timeoutMs);
     request.on("error", reject);
-    request.on("close", () => clearTimeout(timer));
+    request.on("close", () => {
+      clearTimeout(timer);
+      // After 101 Switching Protocols, Node ends the connection without an error. Errors come first.
+      setImmediate(() => reject(new Error("the connection ended without an answer")));
+    });
     request.on("response", (response) => {
       const reply = { status: response.statusCode!, headers: response.headers, text: "", stream: null };
       if (isStreamed && reply.status === 200) {
