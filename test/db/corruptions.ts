@@ -1,5 +1,6 @@
 // Corruptions that report.invariants must find: by the invariant that is violated, what is done and how.
 import { insertCopy, together } from "./attempts/statements.ts";
+import { ledgerCorruptions } from "./ledger-corruptions.ts";
 import { change, event, remove, statementCorruptions } from "./statement-corruptions.ts";
 
 const ofItsFeed = "(p.tenant_id, p.party_id) = (f.tenant_id, f.party_id)";
@@ -49,6 +50,13 @@ const couponCorruptions: Record<string, Record<string, string>> = {
     "the event of an expired coupon is deleted": remove("event", event("coupon.expired")),
     "the event of a voided coupon is deleted": remove("event", event("coupon.voided")),
   },
+  "voided event has voided coupon": {
+    "an issued coupon gets a voided event": insertCopy("event", event("coupon.voided"), {
+      event_id: "gen_random_uuid()",
+      event_seq: "999999",
+      coupon_id: "(select c.coupon_id from core.coupon c where c.tenant_id = 1 and c.status = 'ISSUED' limit 1)",
+    }),
+  },
   "batch has the coupons it counts": {
     "a coupon is deleted": remove("coupon", "number = 1"),
     "a coupon gets another number": change("coupon", "number = 77", "number = 1"),
@@ -72,75 +80,6 @@ const couponCorruptions: Record<string, Record<string, string>> = {
       "status = 'COMPLETED', allocated_at = null",
       "batch_id = (select c.batch_id from core.coupon c where c.status = 'REDEEMED' limit 1)",
     ),
-  },
-};
-
-const ledgerCorruptions: typeof couponCorruptions = {
-  "redemption has its ledger entries": {
-    "an amount in the ledger is changed": change(
-      "ledger_entry",
-      "amount_minor = amount_minor - 1",
-      "entry_type = 'REDEMPTION'",
-    ),
-    "a ledger entry gets another currency": change("ledger_entry", "currency = 'CHF'"),
-    "a reversal gets a currency that sorts before its redemption's": change(
-      "ledger_entry",
-      "currency = 'CHF'",
-      "entry_type = 'REVERSAL'",
-    ),
-    "a reversal gets a currency that sorts after its redemption's": change(
-      "ledger_entry",
-      "currency = 'USD'",
-      "entry_type = 'REVERSAL'",
-    ),
-    "the ledger entry of a redemption is deleted": remove("ledger_entry", "entry_type = 'REDEMPTION'"),
-    "the ledger entry of a reversal is deleted": remove("ledger_entry", "entry_type = 'REVERSAL'"),
-    "a lock gets a ledger entry": insertCopy("ledger_entry", "entry_type = 'REDEMPTION'", {
-      event_seq: "999999",
-      entry_id: "(select r.redemption_id from core.redemption r where r.status = 'LOCKED')",
-    }),
-    "a reversal points to another redemption": change(
-      "reversal",
-      "redemption_id = (select r.redemption_id from core.redemption r where r.status = 'REDEEMED' limit 1)",
-    ),
-  },
-  "ledger entry has its redemption": {
-    "a redeemed redemption is deleted": remove("redemption", "status = 'REDEEMED'"),
-    "the entry of a redemption becomes a reversal": change(
-      "ledger_entry",
-      "entry_type = 'REVERSAL', amount_minor = -amount_minor",
-      "entry_type = 'REDEMPTION'",
-    ),
-    "a reversal is deleted": remove("reversal"),
-    "the entry of a redemption names another coupon of the batch": change(
-      "ledger_entry",
-      `coupon_id = (select o.coupon_id from core.coupon c join core.coupon o using (tenant_id, batch_id)
-                    where c.coupon_id = ledger_entry.coupon_id and o.coupon_id <> c.coupon_id limit 1)`,
-      `tenant_id = 1 and exists (
-         select from core.coupon c where c.coupon_id = ledger_entry.coupon_id and c.number = 2)`,
-    ),
-    "the entry of a redemption gets another time": change(
-      "ledger_entry",
-      "occurred_at = occurred_at + interval '1 second'",
-      "entry_type = 'REDEMPTION'",
-    ),
-    "the entry of a reversal gets the time of its redemption": change(
-      "ledger_entry",
-      `occurred_at = (select r.redeemed_at from core.redemption r where r.status = 'REVERSED')`,
-      "entry_type = 'REVERSAL'",
-    ),
-  },
-  "reversal has reversed redemption": {
-    "a reversed redemption is set to REDEEMED": change(
-      "redemption",
-      "status = 'REDEEMED', ended_at = null",
-      "status = 'REVERSED'",
-    ),
-  },
-  "recorded redemption exists": {
-    "a redemption that a lock began is deleted": remove("redemption", "lock_expires_at is not null"),
-    "a redemption gets another request_id": change("redemption", "lock_request_id = 'test-other'"),
-    "a redemption gets another caller": change("redemption", "caller_id = caller_id + 1"),
   },
 };
 

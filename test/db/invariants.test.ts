@@ -94,12 +94,12 @@ t.test("The service's own rows violate no invariant", async (t) => {
 const subjects: [RegExp, RegExp][] = [
   [/^batch /, /^bat_\w{26}$/],
   [/^(expired or voided |used |voided )?coupon /, /^cpn_\w{26}$/],
-  [/^redemption has /, /^red_\w{26}$/],
+  [/^redemption (has|follows) /, /^red_\w{26}$/],
   [/^reversal /, /^rvs_\w{26}$/],
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],
-  [/^((sequenced )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
+  [/^((sequenced |voided )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
   [/^feed (counts|positions) /, /^\d+$/],
-  [/^(days|open day|posting numbers|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
+  [/^(days|closed days|open day|posting numbers|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
   [/^recorded redemption /, /^test-/],
 ];
 

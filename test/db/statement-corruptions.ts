@@ -62,6 +62,13 @@ export const statementCorruptions: Record<string, Record<string, string>> = {
       "entry_count > 0 and distributor_id <> tenant_id",
     ),
   },
+  "closed days follow each other": {
+    "the open day moves ahead": change("ledger_book", "open_on = open_on + 1", "tenant_id <> party_id"),
+    "a day between two closed days has no statement": together(
+      insertCopy("statement", "true", { business_date: "(o.x).business_date + 2" }),
+      "update core.ledger_book set open_on = open_on + 2",
+    ),
+  },
   "open day and later days are not closed": {
     "a closed day is opened again": change("ledger_book", "open_on = open_on - 1", "tenant_id <> party_id"),
   },

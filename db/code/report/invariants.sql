@@ -8,6 +8,7 @@ from (
   table rules.coupon_status_matches_redemptions
   union all table rules.coupon_has_one_live_redemption
   union all table rules.redemption_has_coupon_and_merchant
+  union all table rules.redemption_follows_its_template
   union all table rules.event_is_in_one_table
   union all table rules.event_is_for_the_right_party
   union all table rules.voided_coupon_has_voiding
@@ -15,6 +16,7 @@ from (
   union all table rules.ledger_entry_has_its_redemption
   union all table rules.reversal_has_reversed_redemption
   union all table rules.expired_or_voided_coupon_has_its_event
+  union all table rules.voided_event_has_voided_coupon
   union all table rules.batch_has_the_coupons_it_counts
   union all table rules.batch_has_its_events
   union all table rules.used_coupon_is_released
@@ -30,6 +32,7 @@ from (
   union all table rules.statement_counts_its_postings
   union all table rules.summary_matches_the_ledger
   union all table rules.days_before_the_open_day_are_closed
+  union all table rules.closed_days_follow_each_other
   union all table rules.open_day_and_later_days_are_not_closed
   union all table rules.ready_statement_has_its_event
   union all table rules.recorded_redemption_exists

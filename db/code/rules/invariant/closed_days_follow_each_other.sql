@@ -1,0 +1,16 @@
+-- Days that do not exist in the time zone are left out (Apia had no 2011-12-30).
+create or replace view rules.closed_days_follow_each_other as
+select 'closed days follow each other' as law, d.tenant_id,
+       d.distributor_id || ' ' || d.business_date as subject
+from (
+  select s.tenant_id, s.distributor_id, s.business_date, p.time_zone,
+         lead(s.business_date, 1, b.open_on) over (
+           partition by s.tenant_id, s.distributor_id order by s.business_date) as next_date
+  from core.statement s
+  join core.ledger_book b on b.tenant_id = s.tenant_id and b.party_id = s.distributor_id
+  join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id) d
+where d.next_date > d.business_date + 1
+  and d.next_date <> (
+    (d.business_date + 1)::timestamp at time zone d.time_zone at time zone d.time_zone)::date;
+comment on view rules.closed_days_follow_each_other is
+  'Closed business days after which a day is neither closed nor open.';
