@@ -28,6 +28,9 @@ create domain core.order_id as text
 create domain core.place as text
   constraint store_or_terminal_is_at_most_64_characters CHECK ((length(VALUE) <= 64));
 
+create domain core.recorded_answer as text
+  constraint answer_is_a_json_object CHECK ((json_typeof((VALUE)::json) = 'object'::text));
+
 create type core.answer as (
   http_status integer,
   code text,
@@ -123,6 +126,7 @@ create table core.batch (
   constraint expired_through_is_within_total CHECK (((expired_through >= 0) AND (expired_through <= total_count))),
   constraint mint_lease_names_its_worker CHECK (((mint_holder IS NULL) = (mint_worker IS NULL))),
   constraint minted_count_is_within_total CHECK (((minted_count >= 0) AND (minted_count <= total_count))),
+  constraint only_released_coupons_expire CHECK (((expired_through = 0) OR (status = 'ALLOCATED'::text))),
   constraint salt_is_kept_until_codes_are_destroyed CHECK (((salt IS NULL) = (codes_destroyed_at IS NOT NULL))),
   constraint total_count_is_1_to_10_million CHECK (((total_count >= 1) AND (total_count <= 10000000)))
 );
@@ -131,6 +135,7 @@ CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE
 CREATE INDEX batch_of_template ON core.batch USING btree (template_id, tenant_id);
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
+CREATE TRIGGER expiry_passes_no_issued_coupon AFTER UPDATE OF expired_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_expiry();
 comment on table core.batch is 'Coupons that are minted together and released to their distributor as a whole.';
 comment on column core.batch.key_version is 'Version of the master key, and the first character of each code.';
 comment on column core.batch.salt is 'The batch key is derived from it and the master key. Null: destroyed, so the codes can never be derived again.';
@@ -188,6 +193,8 @@ create table core.coupon_extension (
   constraint coupon_extension_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
 );
 CREATE INDEX coupon_extension_by_end ON core.coupon_extension USING btree (valid_to);
+CREATE TRIGGER extended_coupon_expires AFTER INSERT OR DELETE OR UPDATE ON core.coupon_extension FOR EACH ROW EXECUTE FUNCTION core.check_extension();
+CREATE TRIGGER extension_is_kept BEFORE TRUNCATE ON core.coupon_extension FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.coupon_extension is 'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger maintains this table.';
 
 create table core.credential (
@@ -237,8 +244,9 @@ create table core.delivery (
 ) with (fillfactor=80);
 CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
 CREATE INDEX delivery_is_parked ON core.delivery USING btree (tenant_id, party_id) WHERE (parked_at IS NOT NULL);
+CREATE TRIGGER delivery_is_kept_until_accepted AFTER DELETE ON core.delivery REFERENCING OLD TABLE AS old_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_delivered();
 CREATE TRIGGER delivery_is_of_an_event AFTER INSERT ON core.delivery REFERENCING NEW TABLE AS new_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_deliveries();
-CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq OR TRUNCATE ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
 
 create table core.delivery_attempt (
@@ -280,6 +288,7 @@ END,
   constraint event_event_seq_key UNIQUE (event_seq),
   constraint event_is_of_its_type CHECK (core.event_is_of_its_type(event_type, coupon_id, batch_id, business_date))
 );
+CREATE UNIQUE INDEX coupon_is_voided_once ON core.event USING btree (coupon_id, tenant_id) WHERE (event_type = 'coupon.voided'::text);
 CREATE INDEX event_of_batch_or_day ON core.event USING btree (tenant_id, party_id, recorded_at) WHERE (coupon_id IS NULL);
 CREATE INDEX event_of_coupon ON core.event USING btree (coupon_id) WHERE (coupon_id IS NOT NULL);
 CREATE TRIGGER event_is_for_whom_it_concerns AFTER INSERT ON core.event REFERENCING NEW TABLE AS new_event FOR EACH STATEMENT EXECUTE FUNCTION core.check_events();
@@ -340,6 +349,7 @@ create table core.ledger_book (
   constraint ledger_book_pkey PRIMARY KEY (tenant_id, party_id),
   constraint ledger_book_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id)
 );
+CREATE CONSTRAINT TRIGGER day_is_closed_before_the_next_opens AFTER UPDATE OF open_on ON core.ledger_book DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_closing();
 CREATE TRIGGER ledger_book_is_kept BEFORE DELETE OR TRUNCATE ON core.ledger_book FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER open_day_goes_forward BEFORE INSERT OR UPDATE ON core.ledger_book FOR EACH ROW EXECUTE FUNCTION core.check_book_change();
 comment on table core.ledger_book is 'The business days of a distributor. Opened with the first allocation to it.';
@@ -528,7 +538,7 @@ create table core.request (
   request_id core.client_key not null,
   idempotency_key core.client_key,
   operation text not null,
-  response text not null,
+  response core.recorded_answer not null,
   constraint request_pkey PRIMARY KEY (request_id, caller_id, tenant_id)
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (idempotency_key, caller_id, tenant_id) WHERE (idempotency_key IS NOT NULL);

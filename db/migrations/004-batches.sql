@@ -124,7 +124,8 @@ create table core.batch (
     (salt is null) = (codes_destroyed_at is not null)),
   constraint batch_validity_is_forward check (valid_from < valid_to),
   constraint mint_lease_names_its_worker check ((mint_holder is null) = (mint_worker is null)),
-  constraint expired_through_is_within_total check (expired_through between 0 and total_count)
+  constraint expired_through_is_within_total check (expired_through between 0 and total_count),
+  constraint only_released_coupons_expire check (expired_through = 0 or status = 'ALLOCATED')
 );
 comment on table core.batch is
   'Coupons that are minted together and released to their distributor as a whole.';

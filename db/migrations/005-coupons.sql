@@ -156,3 +156,80 @@ comment on function core.record_extension() is
 create trigger extension_is_noted
 after update of valid_to on core.coupon
 for each row when (new.valid_to <> old.valid_to) execute function core.record_extension();
+
+-- Reads the coupons that the step has just written, by number. A LOCKED or REDEEMED coupon may be
+-- passed after the end of its batch: once it is free again, it is EXPIRED.
+create function core.check_expiry() returns trigger
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
+begin
+  if new.expired_through > old.expired_through and (
+    new.valid_to > clock_timestamp()
+    or exists (
+      select
+      from core.coupon c
+      where c.tenant_id = new.tenant_id
+        and c.batch_id = new.batch_id
+        and c.number > old.expired_through
+        and c.number <= new.expired_through
+        and c.status = 'ISSUED'
+        and not exists (
+          select
+          from core.coupon_extension x
+          where x.tenant_id = c.tenant_id and x.coupon_id = c.coupon_id)))
+  then
+    raise exception 'batch %: the expiry job cannot pass coupons that it has not handled',
+      new.external_id
+      using errcode = 'check_violation', constraint = 'expiry_passes_no_issued_coupon',
+            hint = 'Leave expired_through to the worker.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_expiry() is
+  'Trigger: the coupons that the expiry job has passed are not ISSUED, except extended ones.';
+
+create trigger expiry_passes_no_issued_coupon
+after update of expired_through on core.batch
+for each row execute function core.check_expiry();
+
+create function core.check_extension() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if tg_op = 'DELETE' then
+    if exists (
+      select
+      from core.coupon c
+      where c.tenant_id = old.tenant_id
+        and c.coupon_id = old.coupon_id
+        and (c.status = 'ISSUED' or c.valid_to > clock_timestamp()))
+    then
+      raise exception 'coupon % must be in core.coupon_extension until it has expired',
+        old.coupon_id
+        using errcode = 'check_violation', constraint = 'extended_coupon_expires';
+    end if;
+  elsif not exists (
+    select
+    from core.coupon c
+    where c.tenant_id = new.tenant_id
+      and c.coupon_id = new.coupon_id
+      and c.valid_to = new.valid_to)
+  then
+    raise exception 'the extension of coupon % has another valid_to than the coupon', new.coupon_id
+      using errcode = 'check_violation', constraint = 'extended_coupon_expires',
+            hint = 'Update the coupon: a trigger maintains its extension.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_extension() is
+  'Trigger: an extension has the valid_to of its coupon and is kept until the coupon has expired.';
+
+create trigger extended_coupon_expires
+after insert or update or delete on core.coupon_extension
+for each row execute function core.check_extension();
+
+create trigger extension_is_kept before truncate on core.coupon_extension
+for each statement execute function core.refuse_change();

@@ -11,7 +11,8 @@ returns boolean
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
   return case
-    when p_lock_expires_at - p_started_at > interval '7 days' then false
+    when p_lock_expires_at - p_started_at > interval '7 days'
+         or p_redeemed_at >= p_lock_expires_at then false
     when p_redeemed_at is not null
       then p_status = case when p_ended_at is null then 'REDEEMED' else 'REVERSED' end
     when p_lock_expires_at is null then false
@@ -22,7 +23,8 @@ end
 $$;
 comment on function core.status_agrees_with_times(
   text, timestamptz, timestamptz, timestamptz, timestamptz) is
-  'Check: the status of a redemption agrees with its times. A lock lasts at most 7 days.';
+  'Check: the status of a redemption agrees with its times. A lock lasts at most 7 days and is '
+  'redeemed before it expires.';
 
 -- Only upper limits: each comparison costs every redemption.
 create domain core.place as text

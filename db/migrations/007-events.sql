@@ -58,6 +58,10 @@ create index event_of_coupon on core.event (coupon_id) where coupon_id is not nu
 create index event_of_batch_or_day on core.event (tenant_id, party_id, recorded_at)
 where coupon_id is null;
 
+-- Also serves the invariant voided_event_has_voided_coupon.
+create unique index coupon_is_voided_once on core.event (coupon_id, tenant_id)
+where event_type = 'coupon.voided';
+
 alter sequence core.event_seq owned by core.event.event_seq;
 
 create function core.check_events() returns trigger
@@ -84,12 +88,15 @@ begin
       when n.business_date is not null then exists (
         select from core.party p where p.tenant_id = n.tenant_id and p.party_id = n.party_id)
       when n.batch_id is not null then n.party_id in (b.maker_id, b.distributor_id)
-      else n.party_id = b.distributor_id
+      else n.party_id = b.distributor_id and c.status = case n.event_type
+        when 'coupon.expired' then 'EXPIRED'
+        else 'VOIDED'
+      end
     end) is not true;
   if found then
     raise exception 'event % does not match its party or its coupon, or is in the future', v_wrong
       using errcode = 'foreign_key_violation', constraint = 'event_is_for_whom_it_concerns',
-            hint = 'Write the batch or day of the event first.';
+            hint = 'Write the coupon''s status, the batch or the day of the event first.';
   end if;
   select n.event_id into v_wrong
   from new_event n
@@ -107,8 +114,9 @@ begin
 end
 $$;
 comment on function core.check_events() is
-  'Trigger: the subject of an event exists, the event is for its maker or distributor and not in '
-  'the future, its number was drawn, and no ledger entry has its number or ID.';
+  'Trigger: the subject of an event exists and a coupon has the status of its event; the event is '
+  'for its maker or distributor and not in the future, its number was drawn, and no ledger entry '
+  'has its number or ID.';
 
 create trigger event_is_for_whom_it_concerns
 after insert on core.event

@@ -6,6 +6,11 @@ create domain core.final_status as smallint
 comment on domain core.final_status is
   'The HTTP status of a final answer: a success, or a refusal that a retry cannot change.';
 
+-- The cast refuses what is not JSON. (PostgreSQL 15 has no `is json`.)
+create domain core.recorded_answer as text
+  constraint answer_is_a_json_object check (json_typeof(value::json) = 'object');
+comment on domain core.recorded_answer is 'The body of a recorded answer: text, to keep its bytes.';
+
 create table core.request (
   tenant_id        int          not null,
   caller_id        int          not null,
@@ -15,7 +20,7 @@ create table core.request (
   request_id       core.client_key not null,
   idempotency_key  core.client_key,
   operation        text         not null,
-  response         text         not null,
+  response         core.recorded_answer not null,
   primary key (request_id, caller_id, tenant_id)
 );
 comment on table core.request is

@@ -152,12 +152,15 @@ begin
   then
     raise exception 'a feed loses its oldest pages first'
       using errcode = 'check_violation', constraint = 'feed_is_pruned_from_its_front';
+  elsif exists (select from old_page o where o.sequenced_at > now() - interval '1 day') then
+    raise exception 'a feed keeps the pages of the last day'
+      using errcode = 'check_violation', constraint = 'new_page_is_kept';
   end if;
   return null;
 end
 $$;
 comment on function core.check_feed_pruning() is
-  'Trigger: no page is deleted while an older one of its feed is kept.';
+  'Trigger: no page is deleted within a day, or while an older one of its feed is kept.';
 
 create trigger feed_is_pruned_from_its_front
 after delete on core.feed_page

@@ -63,8 +63,42 @@ after insert on core.delivery
 referencing new table as new_delivery
 for each statement execute function core.check_deliveries();
 
+create function core.check_delivered() returns trigger
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off
+set enable_mergejoin = off set enable_material = off as $$
+declare
+  v_lost  uuid;
+begin
+  select o.event_id into v_lost
+  from old_delivery o
+  where not exists (
+    select
+    from core.delivery_attempt a
+    where a.tenant_id = o.tenant_id
+      and a.party_id = o.party_id
+      and a.attempted_at >= now()  -- recorded by this transaction
+      and a.event_id = o.event_id
+      and a.http_status between 200 and 299);
+  if found then
+    raise exception 'delivery %: its subscriber has not accepted the event', v_lost
+      using errcode = 'check_violation', constraint = 'delivery_is_kept_until_accepted',
+            hint = 'Disable the webhook to stop its deliveries.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_delivered() is
+  'Trigger: a delivery is deleted by the transaction that records that its subscriber accepted it.';
+
+create trigger delivery_is_kept_until_accepted
+after delete on core.delivery
+referencing old table as old_delivery
+for each statement execute function core.check_delivered();
+
 create trigger delivery_keeps_its_event
-before update of tenant_id, party_id, event_id, event_seq on core.delivery
+before update of tenant_id, party_id, event_id, event_seq or truncate on core.delivery
 for each statement execute function core.refuse_change();
 
 create table core.test_delivery (

@@ -6,6 +6,7 @@ import { countReads, readCounts, stopAutovacuum } from "../support/count-reads.t
 import { openScratchDatabase } from "../support/database.ts";
 import { newRequestId } from "../support/service.ts";
 import { startOwners } from "../support/webhook-owners.ts";
+import { dropDeliveries } from "../support/drop-deliveries.ts";
 
 // Operation, arguments, and how many rows it may read.
 const calls: [string, object, number][] = [
@@ -65,7 +66,7 @@ t.test("get_webhook, replay_events, test_webhook and list_due_webhooks read few 
   t.equal((await worker.rows("select from jobs.list_due_webhooks(32)")).length, 0);
   const { "jobs.list_due_webhooks": due } = worker.takeRows();
   t.ok(due! < 20, `list_due_webhooks: ${due} rows, at most 20`);
-  await service.owner.rows("delete from core.delivery");
+  await dropDeliveries(service.address);
   for (const call of calls) {
     const [rows, most] = [await countRows(call), call[2]];
     t.ok(rows <= most, `${JSON.stringify(call)}: ${rows} rows, at most ${most}`);

@@ -14,6 +14,7 @@ import { pythonClientGuards } from "./python-client.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
 import { sequencerGuards } from "./sequencer.ts";
+import { tableGuards } from "./tables.ts";
 import { webhookGuards } from "./webhooks.ts";
 import { workerGuards } from "./worker.ts";
 
@@ -25,6 +26,7 @@ export const sabotages: Sabotage[] = [
   ...ownerGuards,
   ...workerGuards,
   ...sequencerGuards,
+  ...tableGuards,
   ...webhookGuards,
   ...longRunGuards,
   ...operationGuards,

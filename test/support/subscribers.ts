@@ -12,6 +12,7 @@ import { startService, type Running } from "./service.ts";
 import { createStubLog } from "./stub.ts";
 import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
 import { credential, party, template } from "./tenant-document.ts";
+import { dropDeliveries } from "./drop-deliveries.ts";
 
 export const tenant = "ten_w";
 export const loopbackOnly = ["127.0.0.0/8"];
@@ -71,7 +72,7 @@ export async function subscribe(t: Test, urls: string[], supply = 20): Promise<S
 
   await sequence();
   // These tests ignore the events of the batches.
-  await service.owner.rows("delete from core.delivery");
+  await dropDeliveries(service.address);
   const secrets = new Map(parties.map(({ id, secret }) => [id, secret]));
   return { service, worker, session, secrets, happen, sequence };
 }

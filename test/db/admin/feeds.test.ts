@@ -6,6 +6,7 @@ import { everyFunctionIsCalled, startPatches, type Patches } from "../../support
 import { tenants } from "../../support/provisioning.ts";
 import { untilBlocked } from "../../support/race.ts";
 import type { Running } from "../../support/service.ts";
+import { dropDeliveries } from "../../support/drop-deliveries.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
 tenantA.parties[0].webhook = {
@@ -81,7 +82,7 @@ t.test("disable_webhook parks all waiting deliveries, and the replays make them 
   );
   t.match(await readWebhook(), { parked: 0, deliveries });
 
-  await service.owner.rows("delete from core.delivery");
+  await dropDeliveries(service.address);
   const [event] = await service.owner.rows<{ id: string }>(
     `select rules.format_id('evt', event_id) as id from rules.event
      where event_type = 'coupon.redeemed' order by event_seq desc limit 1`,

@@ -1,6 +1,7 @@
 // Everything that a superuser in psql attempts against the tables, with the rule that must refuse it.
 import { batchAttempts, keyAttempts, templateAttempts } from "./batches.ts";
 import { couponAttempts } from "./coupons.ts";
+import { deliveryAttempts } from "./deliveries.ts";
 import { eventAttempts, feedAttempts, statementAttempts } from "./events.ts";
 import { credentialAttempts, identityAttempts, recordAttempts } from "./identities.ts";
 import { ledgerAttempts, redemptionAttempts } from "./redemptions.ts";
@@ -16,6 +17,7 @@ export const attempts: Attempt[] = [
   templateAttempts,
   eventAttempts,
   feedAttempts,
+  deliveryAttempts,
   statementAttempts,
   identityAttempts,
   credentialAttempts,

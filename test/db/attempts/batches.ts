@@ -1,5 +1,14 @@
 // Attempts on batches and templates.
-import { insertBatch, insertCopy, update, updateBatch, type Attempts } from "./statements.ts";
+import {
+  insertBatch,
+  insertCopy,
+  insertVoiding,
+  together,
+  update,
+  updateBatch,
+  updateCoupon,
+  type Attempts,
+} from "./statements.ts";
 
 const updateUnused = (change: string) => update("template", change, "external_id = 'tpl_unused'");
 const updateUsed = (change: string) => update("template", change, "external_id = 'tpl_fixed'");
@@ -86,6 +95,21 @@ export const batchAttempts: Attempts = {
   },
   expired_through_is_within_total: {
     "more coupons expired than the batch has": updateBatch("pending", "expired_through = 4"),
+  },
+  only_released_coupons_expire: {
+    "coupons expired before their release": updateBatch("completed", "expired_through = 1"),
+  },
+  expiry_passes_no_issued_coupon: {
+    "coupons passed before the end of their batch": together(
+      insertVoiding("issued", "null"),
+      updateCoupon("issued", "status = 'VOIDED'"),
+      updateBatch("allocated", "expired_through = 1"),
+    ),
+    "coupons passed that are still ISSUED": update(
+      "batch",
+      "expired_through = 1",
+      "batch_id = (select c.batch_id from core.coupon c where c.coupon_id = :past)",
+    ),
   },
   mint_lease_names_its_worker: {
     "a lease without a worker": updateBatch("pending", "mint_holder = gen_random_uuid(), mint_worker = null"),

@@ -1,9 +1,11 @@
 // Attempts on coupons, their voidings, and coupons against their redemptions.
 import {
+  insertCopy,
   insertCoupon,
   insertLive,
   insertVoiding,
   together,
+  update,
   updateCoupon,
   updateRedemption,
   type Attempts,
@@ -60,6 +62,19 @@ export const couponAttempts: Attempts = {
   number_is_unique_in_batch: {
     "the number of another coupon": insertCoupon({ batch_id: "(o.x).batch_id", number: "(o.x).number" }),
   },
+  extended_coupon_expires: {
+    "an extension deleted before its coupon is EXPIRED": together(
+      updateCoupon("extended", "valid_to = now() - interval '1 second'"),
+      "delete from core.coupon_extension",
+    ),
+    "an extension deleted before its end": together(
+      updateCoupon("extended", "status = 'EXPIRED'"),
+      "delete from core.coupon_extension",
+    ),
+    "an extension with another end": update("coupon_extension", "valid_to = valid_to + interval '1 day'"),
+    "an extension of a coupon that was not extended": insertCopy("coupon_extension", "true", { coupon_id: ":issued" }),
+  },
+  extension_is_kept: { "all extensions truncated": "truncate core.coupon_extension" },
   coupon_is_kept: {
     "a coupon deleted": "delete from core.coupon where coupon_id = :issued",
     "all coupons truncated": "truncate core.coupon cascade",

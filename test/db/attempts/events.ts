@@ -1,16 +1,15 @@
-// Attempts on events and feeds, and on the postings, statements and deliveries that the worker writes.
-import { insertCopy, insertEvent, redeemLock, together, update, type Attempts } from "./statements.ts";
+// Attempts on events and feeds, and on the postings and statements that the worker writes.
+import { insertCopy, insertEvent, redeemLock, together, update, updateCoupon, type Attempts } from "./statements.ts";
 
 const insertEventCopy = (where: string, changes: Record<string, string>) =>
   insertCopy("event", where, { event_id: "gen_random_uuid()", event_seq: "nextval('core.event_seq')", ...changes });
+// An event of a coupon that expires in the same transaction.
+const insertExpired = (changes: Record<string, string>) =>
+  together(updateCoupon("past", "status = 'EXPIRED'"), insertEvent("past", changes));
 // The first number that was not drawn.
 const nextNumber = "pg_sequence_last_value('core.event_seq') + 1";
 // The number of an event. It is not sequenced yet: the entry :unposted.
 const unposted = "(select event_seq from core.ledger_entry where entry_id = :unposted)";
-const insertOtherWebhook = together(
-  insertCopy("party", "party_id = :distributor", { party_id: "2147483647", external_id: "'pty_other'" }),
-  insertCopy("webhook", "true", { party_id: "2147483647" }),
-);
 // A step that takes the events up to the newest.
 const takeStep = `update core.sequencer
   set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from rules.event)`;
@@ -26,20 +25,25 @@ const insertPostings = (...pages: [distributor: string, day: string, number: num
 
 export const eventAttempts: Attempts = {
   event_is_for_whom_it_concerns: {
-    "an event for another party": insertEvent("issued", { party_id: "2147483647" }),
-    "an event recorded in two days": insertEvent("issued", { recorded_at: "now() + interval '2 days'" }),
-    "an event of an unknown coupon": insertEvent("issued", { coupon_id: "gen_random_uuid()" }),
+    "an event for another party": insertExpired({ party_id: "2147483647" }),
+    "an event recorded in two days": insertExpired({ recorded_at: "now() + interval '2 days'" }),
+    "an event of an unknown coupon": insertExpired({ coupon_id: "gen_random_uuid()" }),
+    "a voided event of a coupon that is ISSUED": insertEvent("issued", { event_type: "'coupon.voided'" }),
+    "an expired event of a coupon that is VOIDED": insertEvent("voided"),
     "an event of an unknown batch": insertEventCopy("batch_id is not null", { batch_id: "2147483647" }),
     "an event of a business day for an unknown party": insertEventCopy("business_date is not null", {
       party_id: "2147483647",
     }),
   },
   event_is_in_one_table: {
-    "an event with the number of a ledger entry": insertEvent("issued", { event_seq: unposted }),
-    "an event with the ID of a ledger entry": insertEvent("issued", { event_id: ":unposted::uuid" }),
+    "an event with the number of a ledger entry": insertExpired({ event_seq: unposted }),
+    "an event with the ID of a ledger entry": insertExpired({ event_id: ":unposted::uuid" }),
+  },
+  coupon_is_voided_once: {
+    "a second voided event of a coupon": insertEvent("voided", { event_type: "'coupon.voided'" }),
   },
   event_number_is_drawn: {
-    "an event with the next number": insertEvent("issued", { event_seq: nextNumber }),
+    "an event with the next number": insertExpired({ event_seq: nextNumber }),
     "a ledger entry with the next number": redeemLock("locked", { seq: nextNumber }),
   },
   event_event_seq_key: {
@@ -130,6 +134,7 @@ export const feedAttempts: Attempts = {
       `delete from core.feed_page where event_seqs = array[${unposted}]`,
     ),
   },
+  new_page_is_kept: { "the pages of today deleted": "delete from core.feed_page" },
   feed_page_is_immutable: { "a page changed": update("feed_page", "first_position = first_position + 9") },
   last_position_is_not_negative: {
     "a negative last position": insertCopy("feed", "true", {
@@ -139,27 +144,6 @@ export const feedAttempts: Attempts = {
     }),
   },
   sequencer_has_one_row: { "a second sequencer": "insert into core.sequencer (is_only) values (false)" },
-  delivery_is_of_an_event: {
-    "a delivery of an unknown event": insertCopy("delivery", "true", { event_id: "gen_random_uuid()" }),
-    "a delivery of a redemption with another number": insertCopy("delivery", "true", { event_id: ":unposted" }),
-    "a delivery of a business day with another number": insertCopy("delivery", "true", {
-      event_id: "(select e.event_id from core.event e where e.business_date is not null)",
-    }),
-    "a delivery of a redemption to another party": together(
-      insertOtherWebhook,
-      insertCopy("delivery", "event_id in (select entry_id from core.ledger_entry)", { party_id: "2147483647" }),
-    ),
-    "a delivery of a batch to another party": together(
-      insertOtherWebhook,
-      insertCopy("delivery", "event_id in (select e.event_id from core.event e)", { party_id: "2147483647" }),
-    ),
-  },
-  delivery_keeps_its_event: { "a delivery of another event": update("delivery", "event_seq = event_seq + 1") },
-  attempt_count_is_0_to_10: { "an eleventh attempt": update("delivery", "attempt_count = 11") },
-  test_delivery_tenant_id_party_id_fkey: {
-    "a test for a party without a webhook": insertCopy("test_delivery", "true", { party_id: "2147483647" }),
-  },
-  test_event_type_is_known: { "a test of a type that does not exist": update("test_delivery", "event_type = 'x'") },
 };
 
 export const statementAttempts: Attempts = {
@@ -208,6 +192,13 @@ export const statementAttempts: Attempts = {
     }),
   },
   ledger_book_is_kept: { "books deleted": "delete from core.ledger_book" },
+  day_is_closed_before_the_next_opens: {
+    "a day passed without a statement": update("ledger_book", "open_on = open_on + 1", "party_id = :distributor"),
+    "a day passed beside a closed one": together(
+      insertCopy("statement", "business_date = :day", { business_date: "(o.x).business_date + 1" }),
+      update("ledger_book", "open_on = open_on + 2", "party_id = :distributor"),
+    ),
+  },
   open_day_goes_forward: {
     "books given to another party": update("ledger_book", "party_id = 2147483647"),
     "a closed day opened again": update("ledger_book", "open_on = open_on - 1"),

@@ -115,6 +115,9 @@ export const recordAttempts: Attempts = {
   outcome_is_final: {
     "a recorded answer with status 503": insertRequest({ request_id: "'new'", http_status: "503" }),
   },
+  answer_is_a_json_object: {
+    "a recorded answer that is a list": insertRequest({ request_id: "'new'", response: "'[]'" }),
+  },
   client_key_is_1_to_128_characters: {
     "an empty request_id": insertRequest({ request_id: "''" }),
     "a key that is too long": insertRequest({ request_id: "'new'", idempotency_key: "repeat('x', 129)" }),

@@ -39,6 +39,15 @@ export const redemptionAttempts: Attempts = {
     "a redemption that was cancelled": insertRedemption("redeemed", { status: "'CANCELLED'", ended_at: "now()" }),
     "a lock that never expires": updateRedemption("locked", "lock_expires_at = null"),
     "a lock of more than 7 days": updateRedemption("locked", "lock_expires_at = started_at + interval '169 hours'"),
+    "a lock redeemed when it has expired": updateRedemption(
+      "locked",
+      "status = 'REDEEMED', redeemed_at = lock_expires_at",
+    ),
+    "a redeemed lock that expired before": insertRedemption("locked", {
+      status: "'REDEEMED'",
+      redeemed_at: "now()",
+      lock_expires_at: "now() - interval '1 second'",
+    }),
     "redeemed without a time": updateRedemption("locked", "status = 'REDEEMED'"),
     "a live lock with an end": updateRedemption("locked", "ended_at = now()"),
   },
