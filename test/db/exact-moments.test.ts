@@ -2,6 +2,7 @@
 // time of the transaction or of the statement can be asked like this; races/clock*.test.ts asks those by the clock.
 import t from "tap";
 import { fillEveryTable } from "../support/every-table.ts";
+import { openWorkerSession } from "../support/worker-session.ts";
 
 interface Ending {
   what: string;
@@ -70,9 +71,12 @@ const calls: Ending[] = [
   },
 ];
 
-const isOpen = "update core.webhook set lease_until = null, paused_until = null, disabled_at = null";
+const isOpen =
+  "update core.webhook set holder = null, worker = null, lease_until = null, paused_until = null, disabled_at = null";
+// The worker that joined last, which is alive, holds the lease.
+const isHeld = "holder = gen_random_uuid(), worker = (select last_value from core.worker_number)";
 const subscribers: Ending[] = [
-  ["the lease of a subscriber", "update core.webhook set lease_until = "],
+  ["the lease of a subscriber", `update core.webhook set ${isHeld}, lease_until = `],
   ["the pause of a subscriber", "update core.webhook set paused_until = "],
   [
     "the wait for an attempt",
@@ -122,7 +126,8 @@ const keys: Ending[] = [
 ];
 
 t.test("What ends now has ended, and what ends a microsecond later has not", async (t) => {
-  const { session } = await fillEveryTable(t);
+  const { session, address } = await fillEveryTable(t);
+  await openWorkerSession(t, address);
   // Triggers would refuse to change history.
   await session.run("set jit = off; set session_replication_role = replica");
   // One statement, so that both have the same time. Changes nothing in the end.
