@@ -1,18 +1,22 @@
-// The gate's connections to the database, divided into three lanes. Calls that wait for each other's locks, or for a
-// DBA's, can only fill the patient lane.
+// The gate's connections to the database, divided into four lanes. Calls that wait for each other's locks, or for a
+// DBA's, can only fill the patient lane, and calls that take long only the long one.
 //   quick: groups of calls. SQL never waits for a lock here.
+//   long: one call at a time that may take long or return much, such as a pull of events. SQL never waits for a lock
+//     here either.
 //   patient: one call at a time, which may wait for locks.
 //   bulk: pages of downloads. They take longer than calls, and calls must not queue behind them.
 import { isConnectionError, sqlState } from "../database/connect.ts";
 import type { Database } from "../database/types.ts";
-import { createLane, type Lane, type LaneLoad } from "./lane.ts";
+import { createLane, type Lane, type LaneLoad, type TenantId } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
 import { Unavailable } from "../common/unavailable.ts";
 
-export type LaneName = "quick" | "patient" | "bulk";
+export type LaneName = "quick" | "long" | "patient" | "bulk";
+/** The lane of a statement, and the tenant whose share it uses. */
+export type Place = { lane: LaneName; tenantId: TenantId };
 export type Connections = {
   /** Runs one statement. Rejects with Unavailable when trying again later may help. */
-  rows<T>(lane: LaneName, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
+  rows<T>(place: Place, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
   load(): Record<LaneName, LaneLoad>;
   /** Gives up all connections and what runs or waits on them. Later statements use new ones. */
   reconnect(): void;
@@ -20,8 +24,9 @@ export type Connections = {
 };
 export type ConnectionParts = { connect: () => Database; log: Logger; maxWaiting: number; hungAfterMs: number };
 
-const widths: Record<LaneName, number> = { quick: 12, patient: 6, bulk: 2 };
-export const connectionCount = widths.quick + widths.patient + widths.bulk;
+// A tenant gets at most two thirds of a lane.
+const widths: Record<LaneName, number> = { quick: 12, long: 3, patient: 6, bulk: 3 };
+export const connectionCount = widths.quick + widths.long + widths.patient + widths.bulk;
 
 type Pool = { database: Database; lanes: Record<LaneName, Lane>; abandoned: AbortController };
 
@@ -31,8 +36,14 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
   function openPool(): Pool {
     const abandoned = new AbortController();
     const limits = { maxWaiting, hungAfterMs, abandoned: abandoned.signal };
-    const openLane = (name: LaneName) => createLane({ width: widths[name], ...limits });
-    const lanes = { quick: openLane("quick"), patient: openLane("patient"), bulk: openLane("bulk") };
+    const openLane = (name: LaneName) =>
+      createLane({ width: widths[name], widthOfTenant: Math.floor((widths[name] * 2) / 3), ...limits });
+    const lanes = {
+      quick: openLane("quick"),
+      long: openLane("long"),
+      patient: openLane("patient"),
+      bulk: openLane("bulk"),
+    };
     return { database: connect(), lanes, abandoned };
   }
 
@@ -46,10 +57,11 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
   }
 
   return {
-    async rows<T>(lane: LaneName, deadline: number, text: string, parameters: unknown[]) {
+    async rows<T>({ lane, tenantId }: Place, deadline: number, text: string, parameters: unknown[]) {
       const current = pool;
       try {
         return await current.lanes[lane].run(
+          tenantId,
           deadline,
           () => current.database.rows<T>(text, parameters),
           () => replace(current),
@@ -60,6 +72,7 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
     },
     load: () => ({
       quick: pool.lanes.quick.load(),
+      long: pool.lanes.long.load(),
       patient: pool.lanes.patient.load(),
       bulk: pool.lanes.bulk.load(),
     }),

@@ -1,9 +1,10 @@
 // The gate to the database: each request is one SQL statement, and the body of its answer passes through unread.
 //
-// A call first runs in the quick lane, in a group with other calls of its tenant. SQL never waits for a lock there: a
-// call that would have to wait is handed back. It then runs again, alone, in the patient lane, where it may wait.
+// A call first runs in the quick lane, in a group with other calls of its tenant, or alone in the long lane. SQL never
+// waits for a lock there: a call that would have to wait is handed back. It then runs again, alone, in the patient
+// lane, where it may wait.
 import type { Database } from "../database/types.ts";
-import { isCausedByStatement, isDiskFull, openConnections, type Connections } from "./connections.ts";
+import { isCausedByStatement, isDiskFull, openConnections, type Connections, type LaneName } from "./connections.ts";
 import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
 import type { LaneLoad } from "./lane.ts";
@@ -55,7 +56,7 @@ export type StatementFile = {
 /** Every method rejects with Unavailable when the database does not answer by the deadline (see common/deadline.ts). */
 export type Gate = {
   findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
-  /** hasOwnTransaction: the call shares no transaction with other calls, so it joins no group. */
+  /** hasOwnTransaction: the call shares no transaction with others, so it joins no group and uses the long lane. */
   perform(tenantId: number, call: Call, deadline: number, options?: { hasOwnTransaction?: boolean }): Promise<Outcome>;
   /** Spends the nonce of a request that the HTTP layer refuses. Returns null if it was new, else its refusal. */
   spendNonce(
@@ -81,8 +82,10 @@ export type Upkeep = {
   reconnect(): void;
 };
 
+const forNoTenant = { lane: "quick", tenantId: null } as const;
 const largestGroup = 64;
-const maxWaiting = 1_000;
+// For groups and for each lane. A tenant may have half.
+const maxWaiting = 2_000;
 // Longer than the statement_timeout plus a slow network, so a connection that takes longer is dead. If all connections
 // went silent, the heartbeat notices it earlier (src/database/heartbeat.ts).
 const defaultHungAfterMs = 4_500;
@@ -105,17 +108,17 @@ export function createGate(parts: GateParts): Gate & Upkeep {
   const { connect, log, hungAfterMs = defaultHungAfterMs, onGroup } = parts;
   const connections = openConnections({ connect, log, maxWaiting, hungAfterMs });
   const disk = createDiskWatch({ isDiskFull, log });
-  const groups = createGroups({
-    send: sendGroup,
+  const groups = createGroups<Call, Result>({
+    send: (tenantId, calls, deadline) => sendGroup("quick", tenantId, calls, deadline),
     isCausedByCall: isCausedByStatement,
     largest: largestGroup,
     maxWaiting,
   });
 
-  async function send(lane: "quick" | "patient", tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
+  async function send(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
     const rows = await disk.observe(
       connections.rows<OutcomeRow>(
-        lane,
+        { lane, tenantId },
         deadline,
         "select ordinal, http_status, code, resource, body, is_replay from gate.perform($1, $2::text::jsonb, $3)",
         [tenantId, JSON.stringify(calls), lane === "patient"],
@@ -128,20 +131,20 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     return results;
   }
 
-  function sendGroup(tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
+  function sendGroup(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
     onGroup?.(calls.length);
-    return send("quick", tenantId, calls, deadline);
+    return send(lane, tenantId, calls, deadline);
   }
 
   return {
     async findCredential(accessKey, deadline) {
       const text = "select tenant_id, credential_id, variant, amount_unit, sealed_secret from gate.find_credential($1)";
-      const rows = await connections.rows<CredentialRow>("quick", deadline, text, [accessKey]);
+      const rows = await connections.rows<CredentialRow>(forNoTenant, deadline, text, [accessKey]);
       return rows[0] ?? null;
     },
     async perform(tenantId, call, deadline, { hasOwnTransaction = false } = {}) {
       const first = hasOwnTransaction
-        ? (await sendGroup(tenantId, [call], deadline))[0]!
+        ? (await sendGroup("long", tenantId, [call], deadline))[0]!
         : await groups.run(tenantId, call, deadline);
       if (first !== null) return first;
       const [second] = await send("patient", tenantId, [{ ...call, nonce: null }], deadline);
@@ -155,7 +158,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     },
     statementPage(file, after, limit, deadline) {
       return connections.rows<Line>(
-        "bulk",
+        { lane: "bulk", tenantId: file.tenant_id },
         deadline,
         "select number, to_json(fields) as fields from gate.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
         [file.tenant_id, file.distributor_id, file.business_date, file.kind, after, limit],
@@ -174,13 +177,13 @@ function createStateReader(connections: Connections): Pick<Gate, "readVersion" |
   return {
     async readVersion(deadline) {
       const text = "select migration, code from gate.read_version()";
-      const [row] = await connections.rows<Version>("quick", deadline, text, []);
+      const [row] = await connections.rows<Version>(forNoTenant, deadline, text, []);
       if (row === undefined) throw new Error("gate.read_version returned no row");
       return row;
     },
     registerKeys(fingerprints, deadline) {
       const text = "select version, problem from gate.register_keys($1::text::jsonb)";
-      return connections.rows<KeyProblem>("quick", deadline, text, [fingerprints]);
+      return connections.rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);
     },
   };
 }

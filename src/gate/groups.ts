@@ -8,7 +8,10 @@ import { watchDeadlines, type Deadlines } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 
 export type Groups<Call, Outcome> = {
-  /** Throws or rejects with Unavailable. A call that is still in the queue at its deadline is never sent. */
+  /**
+   * Throws or rejects with Unavailable. A call that is still in the queue at its deadline is never sent. A tenant may
+   * have half of `maxWaiting`, so that others can wait too.
+   */
   run(tenantId: number, call: Call, deadline: number): Promise<Outcome>;
   waiting(): number;
 };
@@ -99,8 +102,8 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
   return {
     waiting: () => waitingCount,
     run(tenantId, call, deadline) {
-      if (waitingCount >= maxWaiting) throw new Unavailable("too many requests wait");
       const tenant = tenants.get(tenantId) ?? { id: tenantId, queue: [], runningGroups: 0, isAboutToStart: false };
+      if (waitingCount >= maxWaiting || tenant.queue.length >= maxWaiting / 2) throw tooManyWait();
       tenants.set(tenantId, tenant);
       const { waiting, outcome } = createWaiting<Call, Outcome>(call, deadline, deadlines);
       tenant.queue.push(waiting);
@@ -111,6 +114,8 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
     },
   };
 }
+
+const tooManyWait = () => new Unavailable("too many requests wait");
 
 // A call, and the promise of its outcome, which fails at the deadline.
 function createWaiting<Call, Outcome>(call: Call, deadline: number, deadlines: Deadlines<Waiting<Call, Outcome>>) {

@@ -6,10 +6,10 @@ import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../common/config.ts";
 import { newId } from "../common/id.ts";
 import type { Logger } from "../common/log.ts";
-import { Unavailable } from "../common/unavailable.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { Observer } from "./metrics.ts";
+import { createOpenRequests, type AppLoad } from "./open-requests.ts";
 import { createOperator, type Exchange } from "./operation.ts";
 import type { Page } from "./page.ts";
 import { createProbes, probeNames, type Readiness } from "./probes.ts";
@@ -32,13 +32,11 @@ export type AppParts = {
   pages?: readonly Page[];
 };
 
-// The number of requests in progress, also shown as a metric.
-export type AppLoad = { openRequests: number };
-
 export function createApp(parts: AppParts): H3 {
   const { routes, gate, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
   const limiter = createLimiter(limits, observer?.refused);
-  const operate = createOperator({ gate, keys, log, limiter });
+  const open = createOpenRequests(limits.openRequests, load, () => observer?.refused("open_requests"));
+  const operate = createOperator({ gate, keys, log, limiter, open });
   const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
 
   async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
@@ -55,15 +53,11 @@ export function createApp(parts: AppParts): H3 {
     if (route.method === "POST" && !isJson(request)) throw new Problem("UNSUPPORTED_MEDIA_TYPE");
 
     // A request counts once it is fully received, so slow senders block no one.
-    if (load.openRequests >= limits.openRequests) {
-      observer?.refused("open_requests");
-      throw new Unavailable("too many requests at once");
-    }
-    load.openRequests += 1;
+    open.add();
     try {
       return await operate(request, exchange, { route, segments, query, body });
     } finally {
-      load.openRequests -= 1;
+      open.remove(exchange.caller?.credential.tenantId);
     }
   }
 

@@ -8,6 +8,7 @@ import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
 import { openDownload } from "./download.ts";
+import type { OpenRequests } from "./open-requests.ts";
 import { invalid, Problem, type Answer } from "./problem.ts";
 import type { Limiter } from "./rate-limiter.ts";
 import { parseInput, readCall, type Input, type Reading } from "./read-call.ts";
@@ -16,7 +17,7 @@ import type { Route } from "./route.ts";
 // Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
 const answerWithinMs = 3_500;
 
-export type OperationParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter };
+export type OperationParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter; open: OpenRequests };
 export type Received = { route: Route; segments: Record<string, string>; query: string; body: Buffer };
 // What is known about a request so far, for its log line and the headers of its answer, even after a failure.
 export type Exchange = {
@@ -27,7 +28,7 @@ export type Exchange = {
 };
 type Signed = Received & { caller: Caller; requestId: string; input: Input };
 
-export function createOperator({ gate, keys, log, limiter }: OperationParts) {
+export function createOperator({ gate, keys, log, limiter, open }: OperationParts) {
   const authenticate = createAuthenticator({ gate, keys });
 
   // Makes all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
@@ -68,6 +69,7 @@ export function createOperator({ gate, keys, log, limiter }: OperationParts) {
     const caller = await authenticate(signed, deadline);
     exchange.caller = caller;
     const { accessKey, tenantId, credentialId } = caller.credential;
+    open.assign(tenantId);
     const input = parseInput(body, keys);
     const requestId = (route.method === "POST" ? input.requestId : null) ?? newId("req");
     exchange.requestId = requestId;

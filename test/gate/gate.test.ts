@@ -124,6 +124,36 @@ t.test("Calls that wait for a lock do not block the quick lane", async (t) => {
   t.strictSame(new Set(await Promise.all(waiting)), new Set(["503"]));
 });
 
+t.test("A tenant's long calls take no connection from redemptions, nor all from another tenant's", async (t) => {
+  const pulls = Promise.withResolvers<Answered>();
+  const { gate, asked } = gateOver(({ request_id }) => (request_id === "slow" ? pulls.promise : Promise.resolve(done)));
+  const options = { hasOwnTransaction: true };
+  const pull = (tenantId: number, request_id: string) =>
+    gate.perform(tenantId, { ...call, operation: "pull_events", request_id }, soon(), options);
+  const slow = Array.from({ length: 50 }, () => pull(7, "slow"));
+  const others = [gate.perform(8, call, soon()), gate.perform(7, call, soon()), pull(8, "quick")];
+  for (const { status } of await waitFor("the others", Promise.all(others), { withinMs: 20_000 })) t.equal(status, 200);
+  t.strictSame(
+    asked.filter(({ calls }) => calls[0]!.request_id === "slow").length,
+    2,
+    "of three connections, a tenant gets two",
+  );
+  pulls.resolve(done);
+  t.ok((await Promise.all(slow)).every(({ status }) => status === 200));
+});
+
+t.test("A tenant's calls that wait for locks leave connections to another tenant's", async (t) => {
+  const { gate } = gateOver(async ({ request_id }, isAlone) =>
+    !isAlone ? handedBack : request_id === "held" ? never() : done,
+  );
+  const held = Array.from({ length: 50 }, () =>
+    gate.perform(7, { ...call, request_id: "held" }, soon(300)).catch(() => "503"),
+  );
+  const other = gate.perform(8, call, soon());
+  t.match(await waitFor("the other", other, { withinMs: 20_000 }), { status: 200 });
+  t.strictSame(new Set(await Promise.all(held)), new Set(["503"]));
+});
+
 t.test(
   "Calls of a tenant that arrive together, or during a group, form groups; other tenants do not wait for them",
   async (t) => {

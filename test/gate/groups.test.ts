@@ -117,6 +117,17 @@ t.test("a call over the limit of waiting calls is refused, whichever tenant they
   t.equal((await Promise.all(running)).length, 4);
 });
 
+t.test("a tenant may fill half of the waiting calls, so others can wait too", async (t) => {
+  const { groups, sent, run } = startGroups({ maxWaiting: 4 });
+  const running = [run("a"), run("b")];
+  t.throws(() => run("c"), new Unavailable("too many requests wait"));
+  running.push(run("d", { tenant: 2 }));
+  t.equal(groups.waiting(), 3);
+  await settle();
+  for (const { end } of sent) end();
+  t.equal((await Promise.all(running)).length, 3);
+});
+
 t.test("a call whose deadline passes is refused, and is not sent if it still waits", async (t) => {
   const clock = stopClock(t, { hasTimers: true });
   const { groups, sent, run } = startGroups();

@@ -9,7 +9,7 @@ import { waitUntil } from "../support/wait-until.ts";
 const soon = (ms = 60_000) => performance.now() + ms;
 
 t.test("A lane keeps its width, its order and its limit, and starts no call after its deadline", async (t) => {
-  const lane = createLane({ width: 2, maxWaiting: 3, hungAfterMs: 7_000 });
+  const lane = createLane({ width: 2, widthOfTenant: 2, maxWaiting: 3, hungAfterMs: 7_000 });
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const work = (number: number) => () =>
@@ -17,7 +17,7 @@ t.test("A lane keeps its width, its order and its limit, and starts no call afte
       begun.push(number);
       ends.push(() => resolve(number));
     });
-  const run = (number: number, ms?: number) => lane.run(soon(ms), work(number), () => {});
+  const run = (number: number, ms?: number) => lane.run(null, soon(ms), work(number), () => {});
   const [first, second, late, third, fourth] = [run(1), run(2), run(3, 20), run(4), run(5)];
   await t.rejects(run(6), Unavailable);
   await t.rejects(late, Unavailable);
@@ -33,6 +33,7 @@ t.test("A lane keeps its width, its order and its limit, and starts no call afte
   t.strictSame(await Promise.all([third, fourth]), [4, 5]);
   await t.rejects(
     lane.run(
+      null,
       soon(),
       () => Promise.reject(new Error("x")),
       () => {},
@@ -42,18 +43,56 @@ t.test("A lane keeps its width, its order and its limit, and starts no call afte
   t.equal(await beforeDeadline(Promise.resolve(1), soon()), 1);
 });
 
+t.test("A tenant gets its share of a lane and half of its queue; work for no tenant gets all", async (t) => {
+  const lane = createLane({ width: 3, widthOfTenant: 2, maxWaiting: 4, hungAfterMs: 60_000 });
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const run = (tenantId: number | null, name: string, ms?: number) => {
+    const work = () => {
+      begun.push(name);
+      return new Promise<void>((resolve) => ends.set(name, resolve));
+    };
+    return lane.run(tenantId, soon(ms), work, () => {});
+  };
+  const settle = () => new Promise(setImmediate);
+  const end = async (name: string) => {
+    ends.get(name)!();
+    await settle();
+  };
+  const all = [run(1, "a1"), run(1, "a2"), run(1, "a3"), run(1, "a4")];
+  await t.rejects(run(1, "a5"), new Unavailable("too many requests wait"));
+  t.strictSame([begun, lane.load()], [["a1", "a2"], { busy: 2, waiting: 2, width: 3 }], "one place stays free");
+  all.push(run(2, "b1"), run(2, "b2"));
+  await settle();
+  t.strictSame(begun.splice(0), ["a1", "a2", "b1"], "another tenant passes those that wait");
+  await end("b1");
+  t.strictSame(begun.splice(0), ["b2"], "the first in the queue whose tenant has room");
+  await end("a2");
+  t.strictSame(begun.splice(0), ["a3"]);
+  all.push(run(null, "c1"), run(null, "c2"), run(null, "c3"));
+  await t.rejects(run(2, "b3"), new Unavailable("too many requests wait"), "the queue is full for everyone");
+  for (const name of ["b2", "a1", "a3"]) await end(name);
+  t.strictSame(begun, ["c1", "a4", "c2"]);
+  await end("a4");
+  t.strictSame([begun.pop(), lane.load()], ["c3", { busy: 3, waiting: 0, width: 3 }], "more than a tenant's share");
+  for (const name of ["c1", "c2", "c3"]) await end(name);
+  await Promise.all(all);
+  t.strictSame(lane.load(), { busy: 0, waiting: 0, width: 3 });
+});
+
 // A lane of width 1, in which a task runs until `end`.
 function startBusyLane(t: Test, { hungAfterMs = 60_000, abandoned = new AbortController() } = {}) {
-  const lane = createLane({ width: 1, maxWaiting: 2, hungAfterMs, abandoned: abandoned.signal });
+  const lane = createLane({ width: 1, widthOfTenant: 1, maxWaiting: 2, hungAfterMs, abandoned: abandoned.signal });
   const { promise, resolve: end } = Promise.withResolvers<string>();
   t.teardown(() => end("first"));
   let hungCount = 0;
   const running = lane.run(
+    null,
     soon(60_000),
     () => promise,
     () => (hungCount += 1),
   );
-  const wait = (ms = 60_000, work = async () => "done") => lane.run(soon(ms), work, () => {});
+  const wait = (ms = 60_000, work = async () => "done") => lane.run(null, soon(ms), work, () => {});
   return { lane, running, end: () => end("first"), wait, abandoned, countHung: () => hungCount };
 }
 

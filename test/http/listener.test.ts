@@ -64,12 +64,12 @@ t.test("Requests beyond openRequests get 503 at once; a request counts once it i
     new Promise<Outcome>((resolve) =>
       finish.push(() => resolve({ status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false })),
     );
-  const { url, asA, log } = await startStub(t, { perform }, { openRequests: 2 });
+  const { url, asA, asB, log } = await startStub(t, { perform }, { openRequests: 2 });
   for (let count = 0; count < 4; count += 1)
     (await open(t, url)).write(
       `POST ${lockPath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{`,
     );
-  const two = [asA.post(lockPath, bodies[lockPath]), asA.get("/v1/batches/bat_1")];
+  const two = [asA.post(lockPath, bodies[lockPath]), asB.get("/v1/batches/bat_1")];
   await waitUntil("two calls", () => finish.length === 2);
   const third = await asA.post(lockPath, bodies[lockPath]);
   t.match(third, { status: 503, json: { code: "UNAVAILABLE" }, headers: { "retry-after": "1" } });
@@ -80,6 +80,30 @@ t.test("Requests beyond openRequests get 503 at once; a request counts once it i
   await waitUntil("the third call", () => finish.length === 3);
   finish[2]!();
   t.equal((await fourth).status, 200);
+});
+
+t.test("A tenant has at most half of the open requests; another tenant's still get answers", async (t) => {
+  const finish: (() => void)[] = [];
+  const perform = (tenantId: number) =>
+    new Promise<Outcome>((resolve) => {
+      const end = () => resolve({ status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false });
+      if (tenantId === 7 && finish.length < 2) finish.push(end);
+      else end();
+    });
+  const { asA, asB, log } = await startStub(t, { perform }, { openRequests: 3 });
+  const running = [asA.post(lockPath, bodies[lockPath]), asA.get("/v1/batches/bat_1")];
+  await waitUntil("two calls", () => finish.length === 2);
+  for (const what of ["the third", "a refused one gives its place back"]) {
+    t.match(await asA.post(lockPath, bodies[lockPath]), { status: 503, headers: { "retry-after": "1" } }, what);
+    t.match(log.at(-1), { reason: "too many requests of the tenant at once" });
+    t.equal((await asB.post(lockPath, bodies[lockPath])).status, 200, "of the other tenant");
+  }
+  finish.shift()!();
+  t.equal((await Promise.race(running)).status, 200);
+  running.push(asA.post(lockPath, bodies[lockPath]));
+  await waitUntil("one more call", () => finish.length === 2);
+  for (const end of finish) end();
+  for (const { status } of await Promise.all(running)) t.equal(status, 200);
 });
 
 t.test("The maximum sizes of body and head are settings", async (t) => {

@@ -154,4 +154,27 @@ export const requestGuards: Sabotage[] = [
     edits: [edit("src/crypto/coupon-code.ts", "return difference === 0;", "return true;")],
     tests: ["test/crypto/coupon-code.test.ts", "test/http/precedence.test.ts"],
   },
+  {
+    name: "long calls outside the quick lane",
+    edits: [edit("src/gate/gate.ts", 'sendGroup("long"', 'sendGroup("quick"')],
+    tests: ["test/gate/gate.test.ts"],
+  },
+  {
+    name: "a tenant's share of a lane",
+    edits: [edit("src/gate/lane.ts", "tenant.busy < widthOfTenant", "true")],
+    tests: ["test/gate/gate.test.ts", "test/gate/lane.test.ts"],
+  },
+  {
+    name: "a tenant's share of the queues",
+    edits: [
+      edit("src/gate/lane.ts", "tenant.waiting < maxWaiting / 2", "true"),
+      edit("src/gate/groups.ts", " || tenant.queue.length >= maxWaiting / 2", ""),
+    ],
+    tests: ["test/gate/lane.test.ts", "test/gate/groups.test.ts"],
+  },
+  {
+    name: "a tenant's share of the open requests",
+    edits: [edit("src/http/open-requests.ts", "Math.ceil(limit / 2)", "limit")],
+    tests: ["test/http/listener.test.ts"],
+  },
 ];

@@ -87,7 +87,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" |
       const variant = variants[accessKey];
       if (variant === undefined) return null;
       return {
-        tenant_id: 7,
+        tenant_id: variant === "A" ? 7 : 8,
         credential_id: variant === "A" ? 1 : 2,
         variant,
         amount_unit: "major",
