@@ -82,6 +82,9 @@ function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Re
   };
   server.on("request", handle);
   server.maxConnections = limits.connections;
+  // A client that ends its side after its requests gets their answers, and then the end of the connection. Node leaves
+  // the property out of its types and documents.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.timeout = stalledAfterMs;
   // A client that sends `Expect: 100-continue` before a body that is too large gets its 413 at once.
   server.on("checkContinue", (request, response) => {

@@ -105,6 +105,31 @@ t.test("An answer under way when the server stops is sent whole and is the last 
   await waitFor("the stop", stopping);
 });
 
+t.test(
+  "A client that has ended its side when the server stops gets its answer, and delays the stop no longer",
+  async (t) => {
+    const version = Promise.withResolvers<{ migration: string; code: string }>();
+    let isAsked = false;
+    const readVersion = () => {
+      isAsked = true;
+      return version.promise;
+    };
+    const { url, stop } = await startStub(t, { readVersion });
+    const { socket, received, events } = await open(t, url);
+    socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n");
+    await waitUntil("the call", () => isAsked);
+    const stopping = stop();
+    await waitUntil("a new connection to be refused", () => isRefused(url));
+    // Answers and ends of connections come without the clock, cuts do not.
+    stopClock(t, { hasTimers: true });
+    version.resolve({ migration: "1", code: "1" });
+    await waitUntil("the close", () => events.includes("close"));
+    t.match(received(), /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
+    t.strictSame(events, ["end", "close"]);
+    await waitFor("the stop", stopping);
+  },
+);
+
 t.test("A request behind the last answer of a connection is not handled", async (t) => {
   const { url, stop, log } = await startStub(t);
   const { socket, received, events } = await open(t, url);

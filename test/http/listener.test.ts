@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { defaultLimits } from "../../src/common/config.ts";
-import type { Outcome } from "../../src/gate/gate.ts";
+import type { Gate, Outcome } from "../../src/gate/gate.ts";
 import { listen } from "../../src/http/listener.ts";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
@@ -164,6 +164,37 @@ t.test("Unreadable bytes after a waiting request are not answered in place of th
   t.equal(answer, "", "the connection is cut, so the caller knows that the outcome is unknown");
   finish();
 });
+
+t.test(
+  "A client that ends its side after its requests gets its answers, and then the end of the connection",
+  async (t) => {
+    const asked: PromiseWithResolvers<Awaited<ReturnType<Gate["readVersion"]>>>[] = [];
+    const readVersion = () => {
+      asked.push(Promise.withResolvers());
+      return asked.at(-1)!.promise;
+    };
+    const { url } = await startStub(t, { readVersion });
+    const { hostname, port } = new URL(url);
+    // Each reads to the end of the connection.
+    const send = (bytes: string) => {
+      const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+      t.teardown(() => socket.destroy());
+      socket.end(bytes);
+      return waitFor("the end", text(socket));
+    };
+    const ready = "GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n";
+    const [one, two] = [send(ready), send(ready + ready)];
+    await waitUntil("three calls", () => asked.length === 3);
+    // The server has read their ends before it answers this.
+    for (let turn = 0; turn < 2; turn += 1) await sendPlain(url, "GET", "/healthz");
+    for (const { resolve } of asked) resolve({ migration: "1", code: "1" });
+    const count = (answers: string) => answers.match(/HTTP\/1.1 200 /g)?.length;
+    t.strictSame([count(await one), count(await two)], [1, 2]);
+    t.equal(count(await send(`${health}\r\n`)), 1, "an answer that was sent already");
+    t.equal(await send(""), "", "without a request");
+    t.match(await send("GET /hea"), /^HTTP\/1.1 400 /, "with a part of one");
+  },
+);
 
 t.test("A successful health check is logged at debug level, a failed one at info level", async (t) => {
   let isReady = true;

@@ -155,6 +155,11 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/crypto/coupon-code.test.ts", "test/http/precedence.test.ts"],
   },
   {
+    name: "answers for a client that has ended its side",
+    edits: [edit("src/http/listener.ts", "  Object.assign(server, { httpAllowHalfOpen: true });\n", "")],
+    tests: ["test/http/listener.test.ts", "test/http/drain.test.ts"],
+  },
+  {
     name: "long calls outside the quick lane",
     edits: [edit("src/gate/gate.ts", 'sendGroup("long"', 'sendGroup("quick"')],
     tests: ["test/gate/gate.test.ts"],
