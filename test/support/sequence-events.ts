@@ -12,3 +12,9 @@ export async function sequenceEvents(database: Pick<Database, "rows">): Promise<
   };
   await waitUntil("the sequencer to have nothing left", isOver, { everyMs: 0 });
 }
+
+/** Takes one step of the sequencer. Returns how many events it took. */
+export async function takeStep(database: Pick<Database, "rows">, limit = 100): Promise<number> {
+  const [step] = await database.rows<{ sequenced: number }>("select sequenced from jobs.sequence_events($1)", [limit]);
+  return step!.sequenced;
+}

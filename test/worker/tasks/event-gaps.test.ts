@@ -1,8 +1,9 @@
 // How the sequencer forgets missing numbers of events that were rolled back.
-import t, { type Test } from "tap";
-import { connect, openSession } from "../../../src/database/connect.ts";
-import type { Database } from "../../../src/database/types.ts";
+import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { startService, type Running } from "../../support/service.ts";
+import { openWorker } from "../../support/subscribers.ts";
+import { takeStep } from "../../support/sequence-events.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { makeStock, openTill } from "../../support/writers.ts";
 
@@ -11,23 +12,8 @@ t.before(async () => {
   service = await startService(t);
 });
 
-// Takes one step of the sequencer. Returns how many events got a position.
-async function step(database: Database, limit = 100) {
-  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>(
-    "select * from jobs.sequence_events($1)",
-    [limit],
-  );
-  return row!.sequenced;
-}
-
-function openWorker(t: Test): Database {
-  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
-  t.teardown(() => worker.end());
-  return worker;
-}
-
 t.test("gaps of rolled back transactions are forgotten once no running transaction can fill them", async (t) => {
-  const worker = openWorker(t);
+  const worker = openWorker(t, service);
   const till = await openTill(service);
   t.teardown(() => till.session.end());
   const { again } = await makeStock(service, { again: 2, once: 0 });
@@ -39,13 +25,13 @@ t.test("gaps of rolled back transactions are forgotten once no running transacti
   await till.use([again[0]!], true);
   await till.session.run("rollback");
   await till.use([again[1]!], true);
-  await step(worker);
-  await step(worker);
+  await takeStep(worker);
+  await takeStep(worker);
   t.ok((await countGaps()) > 0, "they are gaps while a transaction could still fill them");
   await other.run("commit");
   // When all transactions that wrote at the same time, anywhere on the server, have ended.
   const areForgotten = async () => {
-    await step(worker);
+    await takeStep(worker);
     return (await countGaps()) === 0;
   };
   await waitUntil("the gaps to be forgotten", areForgotten, { everyMs: 50 });
@@ -58,13 +44,13 @@ t.test("an idle step writes nothing, even while a gap waits for its transaction"
   const { again } = await makeStock(service, { again: 2, once: 0 });
   const other = await openTill(service);
   t.teardown(() => other.session.end());
-  await step(worker);
+  await takeStep(worker);
   await till.session.run("begin");
   await till.use([again[0]!], true);
   await other.use([again[1]!], true);
-  t.equal(await step(worker), 1);
+  t.equal(await takeStep(worker), 1);
   await worker.run("begin");
-  t.equal(await step(worker), 0);
+  t.equal(await takeStep(worker), 0);
   const [row] = await worker.rows<{ id: string | null }>("select pg_current_xact_id_if_assigned()::text as id");
   t.equal(row!.id, null);
   await worker.run("commit");
@@ -75,7 +61,7 @@ t.test("an idle step writes nothing, even while a gap waits for its transaction"
 t.test("a gap is forgotten if no transaction older than it runs, and not before", async (t) => {
   const session = openSession(service.address, { name: "psql", role: "coupon_owner" });
   t.teardown(() => session.end());
-  await step(openWorker(t));
+  await takeStep(openWorker(t, service));
   await session.run("begin; delete from core.event_gap");
   const [row] = await session.rows<{ id: number }>("select pg_current_xact_id()::text::float as id");
   const { id } = row!;

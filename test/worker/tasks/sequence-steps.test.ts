@@ -1,12 +1,14 @@
 // Single steps of the sequencer: late events, and business days. How gaps are forgotten is in event-gaps.test.ts, the
 // load tests are in sequence.test.ts.
 import t, { type Test } from "tap";
-import { connect, openSession } from "../../../src/database/connect.ts";
+import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { pullEvents } from "../../support/pull-events.ts";
 import { untilBlocked } from "../../support/race.ts";
+import { takeStep } from "../../support/sequence-events.ts";
+import { openWorker } from "../../support/subscribers.ts";
 import { makeStock, openTill, type Committed } from "../../support/writers.ts";
 
 let service: Running;
@@ -14,42 +16,27 @@ t.before(async () => {
   service = await startService(t);
 });
 
-// Takes one step of the sequencer. Returns how many events got a position.
-async function step(database: Database, limit = 100) {
-  const [row] = await database.rows<{ sequenced: number; is_drained: boolean }>(
-    "select * from jobs.sequence_events($1)",
-    [limit],
-  );
-  return row!.sequenced;
-}
-
-function openWorker(t: Test): Database {
-  const worker = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 1 });
-  t.teardown(() => worker.end());
-  return worker;
-}
-
 // Two tills with a coupon each, and nothing left to sequence.
 async function openPair(t: Test, worker: Database) {
   const [older, younger] = [await openTill(service), await openTill(service)];
   t.teardown(() => Promise.all([older.session.end(), younger.session.end()]));
   const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
   const committed: Committed = new Map();
-  await step(worker);
+  await takeStep(worker);
   return { older, younger, first: first!, second: second!, committed };
 }
 
 t.test("an event is waited for even if its number is the lowest and its transaction the youngest", async (t) => {
-  const worker = openWorker(t);
+  const worker = openWorker(t, service);
   const { older, younger, first, second, committed } = await openPair(t, worker);
   await older.session.run("begin; select pg_current_xact_id()");
   await younger.session.run("begin");
   const late = await younger.use([first], true);
   await older.end("commit", await older.use([second], true), committed);
   // From here on, every snapshot sees the younger transaction as the oldest running one.
-  t.strictSame([await step(worker), await step(worker), await step(worker)], [1, 0, 0]);
+  t.strictSame([await takeStep(worker), await takeStep(worker), await takeStep(worker)], [1, 0, 0]);
   await younger.end("commit", late, committed);
-  t.equal(await step(worker), 1);
+  t.equal(await takeStep(worker), 1);
   const rows = await service.owner.rows<{ name: string }>(
     "select rules.format_id('evt', event_id) as name from rules.feed_event order by position desc limit 2",
   );
@@ -57,16 +44,16 @@ t.test("an event is waited for even if its number is the lowest and its transact
 });
 
 t.test("late events beyond the limit of a step are taken by the next steps", async (t) => {
-  const worker = openWorker(t);
+  const worker = openWorker(t, service);
   const { older, younger, first, second, committed } = await openPair(t, worker);
   const { again } = await makeStock(service, { again: 2, once: 0 });
-  await step(worker);
+  await takeStep(worker);
   await younger.session.run("begin");
   const late = await younger.use([first, ...again], true);
   await older.use([second], true);
-  t.equal(await step(worker), 1);
+  t.equal(await takeStep(worker), 1);
   await younger.end("commit", late, committed);
-  t.strictSame([await step(worker, 2), await step(worker, 2), await step(worker, 2)], [2, 1, 0]);
+  t.strictSame([await takeStep(worker, 2), await takeStep(worker, 2), await takeStep(worker, 2)], [2, 1, 0]);
   const rows = await service.owner.rows<{ name: string; on_page: number }>(
     `select rules.format_id('evt', event_id) as name, (position - first_position)::int as on_page
      from rules.feed_event order by position desc limit 4`,
@@ -87,37 +74,37 @@ t.test("late events beyond the limit of a step are taken by the next steps", asy
 });
 
 t.test("a number that is missing in a step with a late event is waited for too", async (t) => {
-  const worker = openWorker(t);
+  const worker = openWorker(t, service);
   const { older, younger, first, second, committed } = await openPair(t, worker);
   const youngest = await openTill(service);
   t.teardown(() => youngest.session.end());
   const [third, fourth] = (await makeStock(service, { again: 2, once: 0 })).again;
-  await step(worker);
+  await takeStep(worker);
   for (const till of [younger, youngest]) await till.session.run("begin");
   const late = await younger.use([first], true);
   await older.use([second], true);
-  t.equal(await step(worker), 1);
+  t.equal(await takeStep(worker), 1);
   const later = await youngest.use([third!], true);
   await older.use([fourth!], true);
   await younger.end("commit", late, committed);
-  t.equal(await step(worker), 2, "the late event and a new one, with a missing number between");
+  t.equal(await takeStep(worker), 2, "the late event and a new one, with a missing number between");
   await youngest.end("commit", later, committed);
-  t.strictSame([await step(worker), await step(worker)], [1, 0]);
+  t.strictSame([await takeStep(worker), await takeStep(worker)], [1, 0]);
 });
 
 t.test(
   "after a restore into a server with lower transaction ids, late events are found and old gaps are forgotten",
   async (t) => {
-    const worker = openWorker(t);
+    const worker = openWorker(t, service);
     const { older, younger, first, second, committed } = await openPair(t, worker);
     await younger.session.run("begin");
     const late = await younger.use([first], true);
     await older.use([second], true);
-    t.equal(await step(worker), 1);
+    t.equal(await takeStep(worker), 1);
     await service.owner.rows("update core.sequencer set last_snapshot = '9000000000:9000000000:'");
     await service.owner.rows("insert into core.event_gap (event_seq, drawn_before) values (9000000000, '9000000000')");
     await younger.end("commit", late, committed);
-    t.equal(await step(worker), 1);
+    t.equal(await takeStep(worker), 1);
     t.equal((await service.owner.rows("select from core.event_gap where event_seq = 9000000000")).length, 0);
   },
 );
@@ -128,7 +115,7 @@ t.test("a number that another session is sequencing without the lock does not be
     openSession(service.address, { name: "psql" }),
   ];
   t.teardown(() => Promise.all([first.end(), second.end()]));
-  await step(openWorker(t));
+  await takeStep(openWorker(t, service));
   await first.run(
     `begin;
      update core.sequencer
@@ -143,9 +130,9 @@ t.test("a number that another session is sequencing without the lock does not be
 });
 
 t.test("a stopping sequencer takes no further step, although events are left", async (t) => {
-  const worker = openWorker(t);
+  const worker = openWorker(t, service);
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1_100);
-  await step(worker, 1_000);
+  await takeStep(worker, 1_000);
   await service.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
   t.equal(await createSequencer({ database: worker, stopping: AbortSignal.abort() }).sequence(), 1_000);
   t.equal(await createSequencer({ database: worker, stopping: new AbortController().signal }).sequence(), 100);
@@ -155,16 +142,16 @@ t.test("a step in a transaction that has written is refused: it could not tell w
   const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => session.end());
   await session.run("begin; select pg_current_xact_id()");
-  await t.rejects(step(session), { code: "25001" });
+  await t.rejects(takeStep(session), { code: "25001" });
 });
 
 t.test("a ledger entry recorded on an already closed day is posted to the first open day", async (t) => {
-  const worker = openWorker(t);
+  const worker = openWorker(t, service);
   const till = await openTill(service);
   t.teardown(() => till.session.end());
   const { again } = await makeStock(service, { again: 2, once: 0 });
   await till.use([again[0]!], true);
-  await step(worker);
+  await takeStep(worker);
   const days = () =>
     service.owner.rows<{ open_on: string }>(
       `select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on)
@@ -173,7 +160,7 @@ t.test("a ledger entry recorded on an already closed day is posted to the first 
   await days();
   await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
   await till.use([again[1]!], true);
-  await t.resolves(step(worker), "the sequencer goes on");
+  await t.resolves(takeStep(worker), "the sequencer goes on");
   const postings = await service.owner.rows<{ is_open: boolean }>(
     `select p.business_date = b.open_on as is_open
      from rules.posting p
