@@ -93,11 +93,13 @@ t.test("get_webhook counts to 10,000, and no further", async (t) => {
   t.strictSame(await counts(), [0, 9_999]);
 });
 
-// Events of one coupon, recorded so many seconds after the moment that ranges begin with, and a search for those that
-// were recorded up to a second, with a limit.
+// Events of one expired coupon, recorded so many seconds after the moment that ranges begin with, and a search for
+// those that were recorded up to a second, with a limit.
 async function makeFeed({ service, sequence }: Owners, party: string) {
   const from = "2026-01-01T00:00:00Z";
   const { couponIds } = await service.makeBatch(service.as("ak_a"), `tpl_${party.slice(4)}`, 1);
+  const expire = "update core.coupon set status = 'EXPIRED' where coupon_id = rules.parse_id('cpn', $1)";
+  await service.owner.rows(expire, [couponIds[0]!]);
   const tenant = "(select tenant_id from core.tenant where external_id = 'ten_a')";
   async function record(...seconds: number[]): Promise<void> {
     await service.owner.rows(
