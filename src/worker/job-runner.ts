@@ -29,6 +29,7 @@ type Current = { runner: Promise<Runner>; aliveAt: number; abandoned: AbortContr
 
 export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }: Parts): JobRunner {
   let current: Current | undefined;
+  let stopping: Current | undefined;
 
   const inTime = <T>(running: Promise<T>, { abandoned }: Current): Promise<T> =>
     beforeDeadline(running, performance.now() + limits.answerWithinMs, abandoned.signal);
@@ -49,6 +50,7 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
 
   // Kills it even if its start completes late. Its running jobs continue; running them again is safe.
   function giveUp(): void {
+    stopping?.abandoned.abort();
     current?.runner.then((runner) => runner.kill()).catch(() => {});
     current?.abandoned.abort();
     current = undefined;
@@ -87,9 +89,16 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
       await get();
     },
     reconnect: giveUp,
-    // runner.stop() fails when the runner is already stopping, for example after it lost the database.
     async stop() {
-      await current?.runner.then((runner) => runner.stop()).catch(() => {});
+      stopping = current;
+      if (stopping !== undefined) await stopRunner(stopping);
     },
   };
+}
+
+// runner.stop() fails when the runner is already stopping, for example after it lost the database. On silent
+// connections it hangs, until reconnect() gives them up.
+async function stopRunner({ runner, abandoned }: Current): Promise<void> {
+  const isAbandoned = new Promise((resolve) => abandoned.signal.addEventListener("abort", resolve));
+  await Promise.race([runner.then((one) => one.stop()).catch(() => {}), isAbandoned]);
 }

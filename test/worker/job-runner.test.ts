@@ -15,7 +15,12 @@ const clock = stopClock(t);
 type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean; isStopped: boolean };
 
 // Runners that do nothing. `answers` says whether adding a job returns.
-function keep({ start = async () => {}, answers = (): boolean => true, answerWithinMs = 20 } = {}) {
+function keep({
+  start = async () => {},
+  stop = async (_: Made): Promise<void> => {},
+  answers = (): boolean => true,
+  answerWithinMs = 20,
+} = {}) {
   const made: Made[] = [];
   const added: unknown[][] = [];
   const lines: string[] = [];
@@ -49,6 +54,7 @@ function keep({ start = async () => {}, answers = (): boolean => true, answerWit
         kill,
         async stop() {
           one.isStopped = true;
+          await stop(one);
           if (one.isKilled) throw new Error("it is stopping already");
         },
         addJob(...job: unknown[]) {
@@ -121,6 +127,21 @@ t.test("stop stops the runner that works, and does not fail if there is none or 
   t.strictSame([made[0]!.isStopped, made[0]!.isKilled], [true, false]);
   made[0]!.isKilled = true;
   await kept.stop();
+});
+
+t.test("reconnect() ends a stop that hangs on silent connections", async (t) => {
+  const stop = ({ events }: Made) => {
+    events.emit("pool:gracefulShutdown");
+    return new Promise<void>(() => {});
+  };
+  const { kept, made } = keep({ stop });
+  await kept.keepAlive();
+  let hasStopped = false;
+  const stopped = kept.stop().then(() => (hasStopped = true));
+  await sleep(0);
+  t.strictSame([made[0]!.isStopped, hasStopped], [true, false]);
+  kept.reconnect();
+  await waitFor("the stop", stopped, { withinMs: 20_000 });
 });
 
 t.test("a runner that goes silent is killed and replaced", async (t) => {
