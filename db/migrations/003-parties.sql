@@ -63,7 +63,8 @@ create table core.webhook (
   constraint url_is_at_most_2048_characters check (length(url) <= 2048),
   constraint previous_secret_has_its_time check (
     (sealed_previous_secret is null) or (rotated_at is not null)),
-  constraint lease_names_its_worker check ((holder is null) = (worker is null))
+  constraint lease_names_its_worker check ((holder is null) = (worker is null)),
+  constraint lease_has_an_end check (holder is null or lease_until is not null)
 );
 comment on table core.webhook is
   'Where a party receives its events. At most one webhook per party.';

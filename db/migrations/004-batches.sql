@@ -124,6 +124,7 @@ create table core.batch (
     (salt is null) = (codes_destroyed_at is not null)),
   constraint batch_validity_is_forward check (valid_from < valid_to),
   constraint mint_lease_names_its_worker check ((mint_holder is null) = (mint_worker is null)),
+  constraint mint_lease_has_an_end check ((mint_holder is null) = (mint_lease_until is null)),
   constraint expired_through_is_within_total check (expired_through between 0 and total_count),
   constraint only_released_coupons_expire check (expired_through = 0 or status = 'ALLOCATED')
 );

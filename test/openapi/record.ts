@@ -121,7 +121,7 @@ async function recordWebhooks(service: Running, { send, keepError }: Recorder): 
     );
     const replay = { request_id: "replay-1", event_id: newest!.event };
     await send(by, [variant, "replay_events"], "/v1/webhook/replay", replay);
-    await service.owner.rows("update core.webhook set holder = gen_random_uuid(), worker = 1");
+    await service.owner.rows("update core.webhook set holder = gen_random_uuid(), worker = 1, lease_until = now()");
     await service.owner.rows(
       `select jobs.record_deliveries(d.tenant_id, d.party_id, w.holder, jsonb_build_array(jsonb_build_object(
          'event_id', d.event_id, 'attempt', 1, 'http_status', 500, 'duration_ms', 12, 'is_taken', false)))

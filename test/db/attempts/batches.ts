@@ -112,8 +112,15 @@ export const batchAttempts: Attempts = {
     ),
   },
   mint_lease_names_its_worker: {
-    "a lease without a worker": updateBatch("pending", "mint_holder = gen_random_uuid(), mint_worker = null"),
+    "a lease without a worker": updateBatch(
+      "pending",
+      "mint_holder = gen_random_uuid(), mint_worker = null, mint_lease_until = now()",
+    ),
     "a worker without a lease": updateBatch("pending", "mint_holder = null, mint_worker = 1"),
+  },
+  mint_lease_has_an_end: {
+    "a lease for ever": updateBatch("pending", "mint_holder = gen_random_uuid(), mint_worker = 1"),
+    "the end of a lease that nobody has": updateBatch("pending", "mint_lease_until = now()"),
   },
   batch_external_id_key: {
     "the ID of another batch": insertBatch({ batch_id: "999", request_id: "'new'", idempotency_key: "'new'" }),

@@ -103,8 +103,11 @@ export const credentialAttempts: Attempts = {
     "a webhook with a long URL": update("webhook", "url = rpad('https://', 2049, 'x')"),
   },
   lease_names_its_worker: {
-    "a lease without a worker": update("webhook", "holder = gen_random_uuid(), worker = null"),
+    "a lease without a worker": update("webhook", "holder = gen_random_uuid(), worker = null, lease_until = now()"),
     "a worker without a lease": update("webhook", "holder = null, worker = 1"),
+  },
+  lease_has_an_end: {
+    "a lease for ever": update("webhook", "holder = gen_random_uuid(), worker = 1, lease_until = null"),
   },
   previous_secret_has_its_time: {
     "a previous secret without a time": update("webhook", "sealed_previous_secret = '\\x00', rotated_at = null"),
