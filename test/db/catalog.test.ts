@@ -40,7 +40,7 @@ t.test("Every primary key contains the tenant, and every reference stays within 
 // the nonce would cost every call, and its index takes no long text.
 const unlimited = `audit.action audit.client audit.login audit.target code_version.sha256 delivery.last_error
   delivery_attempt.error delivery_attempt.test_event_type ledger_entry.currency migration.name migration.sha256
-  nonce.nonce redemption.currency request.operation request.response test_delivery.body`.split(/\s+/);
+  nonce.nonce redemption.currency request.operation test_delivery.body`.split(/\s+/);
 
 t.test("Every text that a caller or a provisioning file brings has a limit in its table", async (t) => {
   t.strictSame(
