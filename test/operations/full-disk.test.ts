@@ -5,7 +5,6 @@ import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
-import type { Session } from "../../src/database/types.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { sendPlain } from "../support/client.ts";
@@ -85,31 +84,25 @@ async function untilServed(site: Site, tills: Tills): Promise<void> {
   await waitUntil("calls to be served", async () => served() > 50 && (await readyOf(site)) === 200, within);
 }
 
-// A replication slot, which ends with the session, keeps PostgreSQL from using old segments of its log again.
-async function openKeeper({ address }: Running): Promise<Session> {
-  const session = openSession(address, { name: "coupon test" });
-  try {
-    await session.rows("select pg_create_physical_replication_slot('kept', true, true)");
-    return session;
-  } catch (error) {
-    await session.end();
-    throw error;
-  }
-}
-
 // Fills the disk, and segment after segment of the write-ahead log until PostgreSQL ends because it cannot make another
 // one.
 async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): Promise<void> {
   const { log } = site.running;
   const ends = count(log(), ended);
-  let session = await openKeeper(service);
+  const open = () => openSession(service.address, { name: "coupon test" });
+  let session = open();
   try {
+    // A replication slot, which ends with the session, keeps PostgreSQL from using old segments of its log again.
+    await session.rows("select pg_create_physical_replication_slot('kept', true, true)");
     fillDisk(fillerOf(site));
     meanwhile();
     const hasEndedNow = async () => {
       try {
-        // PostgreSQL may find the space to start again once more.
-        if (session.lost.aborted) session = await openKeeper(service);
+        // PostgreSQL may find the space to start again once more. Then it has dropped the slot.
+        if (session.lost.aborted) {
+          fillDisk(fillerOf(site));
+          session = open();
+        }
         await session.rows("select pg_switch_wal() from pg_logical_emit_message(false, 'test', repeat('-', 100000))");
       } catch {
         // Refused, or the server ends: its log tells.

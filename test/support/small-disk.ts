@@ -29,9 +29,9 @@ export function canMount(): boolean {
   return isMounted;
 }
 
-// Writes until the disk has no room for another page.
+// Appends to the file until the disk has no room for another page.
 export function fillDisk(file: string): void {
-  const descriptor = openSync(file, "w");
+  const descriptor = openSync(file, "a");
   for (const size of [2 ** 20, 2 ** 12]) while (tryWrite(descriptor, size));
   closeSync(descriptor);
 }
