@@ -15,8 +15,8 @@ begin
       and new.open_on = (
         (old.open_on + 1)::timestamp at time zone p.time_zone at time zone p.time_zone)::date)
   then
-    raise exception 'a book moves from % to the next day, with a statement of %',
-      old.open_on, old.open_on
+    raise exception 'a book cannot move from % to %: it moves day by day, after a statement',
+      old.open_on, new.open_on
       using errcode = 'check_violation', constraint = 'day_is_closed_before_the_next_opens';
   end if;
   return null;

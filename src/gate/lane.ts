@@ -53,7 +53,7 @@ export function createLane({ width, widthOfTenant, maxWaiting, hungAfterMs, aban
     tenant.busy += 1;
   }
 
-  // A place that becomes free is room for one: the others that wait had none before, and get none by it.
+  // Begins at most one waiting task: a free place is room for one.
   function leave(tenant: Tenant): void {
     busy -= 1;
     tenant.busy -= 1;

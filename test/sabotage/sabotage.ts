@@ -8,3 +8,10 @@ import type { Edit } from "../support/copy.ts";
 export type Sabotage = { name: string; behind?: string; mayThrow?: boolean; edits: Edit[]; tests: string[] };
 
 export const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
+
+/** A guard of the tables. The attempts in psql must notice. */
+export const guard = (name: string, file: string, from: string, to: string): Sabotage => ({
+  name,
+  edits: [edit(file, from, to)],
+  tests: ["test/db/tables.test.ts"],
+});

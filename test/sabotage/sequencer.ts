@@ -1,5 +1,5 @@
 // Guards in the tables of the sequencer: one position for each event, and one business day for each ledger entry.
-import { edit, type Sabotage } from "./sabotage.ts";
+import { edit, guard, type Sabotage } from "./sabotage.ts";
 
 const events = "db/migrations/007-events.sql";
 const ledger = "db/migrations/008-ledger.sql";
@@ -7,12 +7,6 @@ const sequencer = "db/migrations/011-sequencer.sql";
 const feeds = "db/migrations/012-feeds.sql";
 const statements = "db/migrations/013-statements.sql";
 const deliveries = "db/migrations/014-deliveries.sql";
-
-const guard = (name: string, file: string, from: string, to: string): Sabotage => ({
-  name,
-  edits: [edit(file, from, to)],
-  tests: ["test/db/tables.test.ts"],
-});
 
 export const sequencerGuards: Sabotage[] = [
   guard("an event has no number of a ledger entry", events, "l.event_seq = n.event_seq)\n     or", "false)\n     or"),

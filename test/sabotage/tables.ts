@@ -1,5 +1,5 @@
 // Guards of the tables against writes with psql, beside those of the sequencer.
-import { edit, type Sabotage } from "./sabotage.ts";
+import { guard, type Sabotage } from "./sabotage.ts";
 
 const coupons = "db/migrations/005-coupons.sql";
 const redemptions = "db/migrations/006-redemptions.sql";
@@ -7,12 +7,6 @@ const events = "db/migrations/007-events.sql";
 const feeds = "db/migrations/012-feeds.sql";
 const deliveries = "db/migrations/014-deliveries.sql";
 const closing = "db/migrations/015-closing.sql";
-
-const guard = (name: string, file: string, from: string, to: string): Sabotage => ({
-  name,
-  edits: [edit(file, from, to)],
-  tests: ["test/db/tables.test.ts"],
-});
 
 export const tableGuards: Sabotage[] = [
   guard("a lock is redeemed before it expires", redemptions, "\n         or p_redeemed_at >= p_lock_expires_at", ""),

@@ -1,5 +1,5 @@
 -- One step: refreshes the statistics of one table that has doubled since its last analyze, or of
--- which as many rows have changed. Returns how many it analyzed; 0: none is left that is free.
+-- which as many rows have changed. Returns 1, or 0 if no such table is left that is not locked.
 --
 -- One table for each call, so an error undoes no other table's statistics. In random order, so a
 -- table that always fails is not always the first. A table that another session analyzes, vacuums
@@ -80,4 +80,4 @@ begin
 end
 $$;
 comment on function jobs.analyze_grown_tables() is
-  'Analyzes one of the tables that have doubled; returns how many, 0 at the end.';
+  'Analyzes one of the tables that have doubled. 1: done; 0: none is left.';

@@ -7,7 +7,7 @@
 --
 -- Events join in the order of their numbers, except late ones. So it reads until a part of the feed
 -- was recorded 5 s after p_to or later: a call of the service takes at most 3 s, so its events from
--- before p_to joined earlier. A transaction of psql can take longer, and its events can be missed.
+-- before p_to joined earlier. Expiry and psql can take longer, and their events can be missed.
 create or replace function rules.find_recorded_events(
   p_call core.call, p_party_id int, p_from timestamptz, p_to timestamptz, p_limit int)
 returns uuid[]
