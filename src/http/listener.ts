@@ -33,7 +33,8 @@ export type ListenConfig = Pick<Config, "host" | "port" | "limits">;
 // How often node checks for late headers and bodies. With its default of 30 s, headers could take four times their
 // limit.
 const checkLateEveryMs = 1_000;
-// A connection is cut if a request or an answer on it makes no progress for this long.
+// A connection is cut if a request or an answer on it makes no progress for this long, or for twice as long while bytes
+// wait to be sent.
 const stalledAfterMs = 60_000;
 // The start of `serve` takes less, so its restart costs no client an answer. Every answer is promised within 4 s.
 const waitForStartMs = 1_000;

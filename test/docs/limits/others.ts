@@ -33,7 +33,8 @@ export const otherNumbers: Record<string, string[]> = {
   ],
   "graphile-worker unlocks a job whose worker is gone": ["runs again after 4 hours"],
   "time-outs of connections and stops: node:http and timers, test/http/listener.test.ts and drain.test.ts": [
-    "stops for 60 seconds, and an idle one after 65 seconds",
+    "closes an idle connection after 65 seconds",
+    "closes the connection 60 to 120 seconds later",
     "a head has 10 seconds to arrive, a whole request 30",
     "(65 s)",
     "ends each program within 10 s",
