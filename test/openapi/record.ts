@@ -17,6 +17,9 @@ type Options = { on?: Existing };
 export async function recordExamples(t: Teardown, options: Options = {}): Promise<Examples> {
   const service = await startService(t, document, { mayBreakInvariants: true, ...options });
   const recorder = createRecorder();
+  // Noon for the whole run: recordRefusals lets the sequencer open books, too.
+  const offset = noonOffset();
+  await setDistributorZones(service, offset);
   for (const variant of ["A", "B"] as const) {
     const setup = await setUpVariant(service, variant, {
       usual: { discount: { type: "percent", percent: 10, max_amount: 8 } },
@@ -25,7 +28,7 @@ export async function recordExamples(t: Teardown, options: Options = {}): Promis
     await recordStates(service, setup, recorder);
   }
   await recordRefusals(t, service, recorder);
-  await recordStatements(t, service, recorder);
+  await recordStatements(t, service, offset, recorder);
   await recordWebhooks(service, recorder);
   return recorder.examples;
 }
@@ -77,12 +80,19 @@ async function recordStates(service: Running, setup: VariantSetup, { send }: Rec
   }
 }
 
-async function recordStatements(t: Teardown, service: Running, { send, keepEvent }: Recorder): Promise<void> {
-  const offset = noonOffset();
-  for (const party of ["pty_a", "pty_dist"]) await setZone(service, party, zoneOf(offset));
+async function setDistributorZones(service: Running, offsetSeconds: number): Promise<void> {
+  for (const party of ["pty_a", "pty_dist"]) await setZone(service, party, zoneOf(offsetSeconds));
+}
+
+async function recordStatements(
+  t: Teardown,
+  service: Running,
+  offsetSeconds: number,
+  { send, keepEvent }: Recorder,
+): Promise<void> {
   const books = await keepBusinessDays(t, service);
   await books.sequence();
-  for (const party of ["pty_a", "pty_dist"]) await setZone(service, party, zoneOf(offset + daySeconds));
+  await setDistributorZones(service, offsetSeconds + daySeconds);
   await books.close();
   const distributors: [Variant, string][] = [
     ["A", "ak_a"],
