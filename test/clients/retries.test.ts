@@ -65,6 +65,13 @@ t.test("A lost connection, 5xx, 429 and 408 are repeated: the same bytes, a new 
   await Promise.all(failures.map(tryOne));
 });
 
+t.test("A connection that switched protocols carries no other request", async (t) => {
+  const open: Script = ({ socket }) => socket!.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\r\n");
+  const { client, received } = await start(t, [open, answer(200, done)], { timeoutMs: 2_000, attempts: 2 });
+  t.strictSame(await client.redeem(body), done);
+  t.equal(received.length, 2);
+});
+
 t.test("A refusal is thrown at once, with the code and the details of its code", async (t) => {
   const details = { lock_expires_at: "2026-11-22T07:39:40.425Z" };
   const { client, received } = await start(t, [refusal(409, "COUPON_LOCKED", details)]);

@@ -11,8 +11,6 @@ const longestTimerMs = 2 ** 31 - 1;
 const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT_OF_WINDOW"]);
 
 export function isRepeatable(status: number, refusal: Refusal | null): boolean {
-  // Below 200: the answer was still to come.
-  if (status < 200) return true;
   return status >= 500 || status === 429 || status === 408 || (refusal !== null && undecided.has(refusal.code));
 }
 

@@ -47,6 +47,8 @@ export function exchange(outgoing: Outgoing, isStreamed = false): Promise<Reply>
       setImmediate(() => reject(new Error("the connection ended without an answer")));
     });
     request.on("response", (response) => {
+      // 101 Switching Protocols without a name: no other request may use this connection.
+      if (response.statusCode! < 200) return void request.destroy();
       const reply = { status: response.statusCode!, headers: response.headers, text: "", stream: null };
       if (isStreamed && reply.status === 200) {
         clearTimeout(timer);
