@@ -13,7 +13,7 @@ import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
 import { connectionCount } from "./gate/connections.ts";
 import { createGate, type Gate } from "./gate/gate.ts";
-import { fingerprintKeys, refuseWrongKeys } from "./crypto/key-fingerprint.ts";
+import { createKeyReview, fingerprintKeys } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
@@ -109,8 +109,8 @@ type KeyCheck = ReturnType<typeof createKeyCheck>;
 // Rejects with a ConfigError if the database was used with other keys.
 function createKeyCheck(gate: Gate, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
-  return async (deadline: number, options?: { mayLack: boolean }): Promise<void> =>
-    refuseWrongKeys(keys, await gate.registerKeys(fingerprints, deadline), options);
+  const review = createKeyReview(keys);
+  return async (deadline: number): Promise<void> => review(await gate.registerKeys(fingerprints, deadline));
 }
 
 // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
@@ -121,7 +121,7 @@ function createReadiness(gate: Gate, checkKeys: KeyCheck): Readiness {
   return async (deadline) => {
     const { migration, code } = await gate.readVersion(deadline);
     const isCurrent = migration >= expected.migration && code.split(" ").includes(expected.code);
-    if (isCurrent) await checkKeys(deadline, { mayLack: true });
+    if (isCurrent) await checkKeys(deadline);
     if (gate.isDiskFull()) throw new Unavailable("the disk of the database is full");
     return isCurrent;
   };

@@ -12,7 +12,7 @@ import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./common/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
 import { programSettings, workSettings } from "./common/settings.ts";
-import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
+import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl, openSession } from "./database/connect.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
@@ -89,7 +89,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   });
   const dueWork = startTicker({ name: "due work", everyMs: lookEveryMs, log, tick: () => addDueJobs(runner, tasks) });
   // A database may be restored or replaced while this program runs.
-  const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: () => checkKeys({ mayLack: true }) });
+  const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: checkKeys });
   const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, dueWork, log)];
 
   return {
@@ -123,9 +123,10 @@ const endAll = (databases: Databases) => Promise.all(Object.values(databases).ma
 
 function createKeyCheck({ jobs }: Databases, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
-  return async (options?: { mayLack: boolean }): Promise<void> => {
+  const review = createKeyReview(keys);
+  return async (): Promise<void> => {
     const text = "select version, problem from jobs.register_keys($1::text::jsonb)";
-    refuseWrongKeys(keys, await jobs.rows<KeyProblem>(text, [fingerprints]), options);
+    review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };
 }
 

@@ -21,9 +21,18 @@ export function fingerprintKeys({ versions }: MasterKeys): string {
 }
 
 /**
- * Throws a ConfigError that names the first wrong or missing version. `mayLack`: for a program that runs already, since
- * a rotation may have added a version after its start.
+ * Makes the check of a program that asks again while it runs. Once no version was missing, the check allows one to be
+ * missing: a rotation may have added it later.
  */
+export function createKeyReview(keys: MasterKeys): (problems: KeyProblem[]) => void {
+  let mayLack = false;
+  return (problems) => {
+    refuseWrongKeys(keys, problems, { mayLack });
+    mayLack = true;
+  };
+}
+
+/** Throws a ConfigError that names the first wrong or missing version. */
 export function refuseWrongKeys({ source }: MasterKeys, problems: KeyProblem[], { mayLack = false } = {}): void {
   const found = problems.find(({ problem }) => problem === "DIFFERS" || !mayLack);
   if (found === undefined) return;

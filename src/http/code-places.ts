@@ -58,6 +58,7 @@ const uuid = `0[1-3]${digit}{8}[ef]${digit}{2}[89abrstv]${digit}{12}`;
 const idOfService = new Map([
   ["batch", new RegExp(`^bat_${uuid}$`)],
   ["redemption", new RegExp(`^red_${uuid}$`)],
+  ["event_id", new RegExp(`^evt_${uuid}$`)],
 ]);
 
 function isIdOfService(path: string, text: string): boolean {

@@ -1,7 +1,7 @@
 // Master keys: the setting, and the sealing of secrets.
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import t from "tap";
-import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
+import { createKeyReview, fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../../src/crypto/seal.ts";
 
@@ -57,6 +57,17 @@ t.test("a fingerprint is the HMAC of the version under a key derived for this pu
   const derived = Buffer.from(hkdfSync("sha256", master, Buffer.alloc(0), "coupon/fingerprint", 32));
   const expected = createHmac("sha256", derived).update("1").digest("hex").slice(0, 32);
   t.equal(fingerprintKeys(parseMasterKeys(master.toString("base64"))), JSON.stringify({ 1: expected }));
+});
+
+t.test("a version may be missing only after none was, and never differ", async (t) => {
+  const review = createKeyReview(parseMasterKeys(randomBytes(32).toString("base64")));
+  const missing = { version: "2", problem: "MISSING" } as const;
+  const differs = { version: "1", problem: "DIFFERS" } as const;
+  const isMissing = { name: "ConfigError", message: /key 2 is missing/ };
+  for (let times = 0; times < 2; times += 1) t.throws(() => review([missing]), isMissing);
+  review([]);
+  for (let times = 0; times < 2; times += 1) review([missing]);
+  t.throws(() => review([missing, differs]), { name: "ConfigError", message: /key 1 is not the one/ });
 });
 
 t.test("a sealed secret opens for its purpose only, and every sealing looks different", async (t) => {
