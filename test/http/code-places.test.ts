@@ -158,7 +158,8 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
   t.equal((await asA.post("/v1/batches/allocate", { request_id: "r-1", batch })).status, 200);
   t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-2", redemption })).status, 200);
   t.equal((await asA.get(`/v1/batches/${batch}`)).status, 200);
-  t.equal(calls.length, 3);
+  t.equal((await asA.post("/v1/webhook/replay", { request_id: "r-3", event_id: `evt_${uuid}` })).status, 200);
+  t.equal(calls.length, 4);
   const body = { ...bodies["/v1/coupons/lock"], order_id: batch };
   t.match(
     await asA.post("/v1/coupons/lock", body, { idempotencyKey: batch }),
@@ -166,7 +167,7 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
     "a text that is stored is searched, even if it looks like an ID",
   );
   for (const field of [`bat_${uuid}`, uuid, `red_${uuid}x`, `red_7${uuid.slice(1)}`])
-    t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-3", redemption: field })).status, 400, field);
+    t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-4", redemption: field })).status, 400, field);
 });
 
 t.test("Names that every JavaScript object has are field names like any other", async (t) => {
