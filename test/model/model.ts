@@ -60,5 +60,9 @@ function findReplay({ records }: Model, call: Call): Expected | null {
   const isEqual = used.every(
     (record) => record.call.operation === call.operation && canonical(record.call.values) === canonical(call.values),
   );
-  return isEqual ? { status: used[0]!.status, replayOf: used[0]!.text } : refuse(422, "IDEMPOTENCY_KEY_REUSED");
+  if (!isEqual) return refuse(422, "IDEMPOTENCY_KEY_REUSED");
+  const { status, text } = used[0]!;
+  const isKnown = own.some((record) => record.call.requestId === call.requestId);
+  const learn = () => void records.push({ call: { ...call, key: null }, status, text });
+  return { status, replayOf: text, ...(!isKnown && { learn }) };
 }

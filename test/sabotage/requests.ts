@@ -143,6 +143,21 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/db/races/groups.test.ts"],
   },
   {
+    name: "the request_id of a retry by key names the request",
+    edits: [
+      edit("db/code/rules/request/claim_requests.sql", "    perform rules.record_retries(p_calls, outcomes);\n", ""),
+    ],
+    tests: ["test/db/api/idempotency-keys.test.ts"],
+  },
+  {
+    name: "a lock by the request_id of a retry: its caller",
+    edits: [
+      edit("db/code/rules/redemption/find_lock.sql", "      and q.caller_id = p_call.caller_id\n", ""),
+      edit("db/code/rules/redemption/find_lock.sql", "\n      and r.caller_id = p_call.caller_id;", ";"),
+    ],
+    tests: ["test/db/api/idempotency-keys.test.ts"],
+  },
+  {
     name: "group hand-back of a second call of a request_id",
     behind: "the record's primary key, which fails the group",
     edits: [edit("db/code/rules/request/claim_requests.sql", "where w.nth_of_id = 1", "where true")],

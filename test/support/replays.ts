@@ -9,26 +9,33 @@ export const isReplay = (reply: Reply) => reply.headers["idempotent-replayed"] =
 
 /** Fingerprints of all tables, recorded requests included. */
 export const readEverything = (service: Running) => readState(service.owner, { withRequests: true });
+const readAllButRequests = (service: Running) => readState(service.owner, { withRequests: false });
 
 export type ReplayChecks = {
   /** The retry gets the first answer, byte for byte, and changes nothing. */
   isReplayOf(t: Test, first: Reply, retry: Promise<Reply>, message?: string): Promise<void>;
+  /** The same for a retry with a new request_id and the idempotency-key. Only its request_id is recorded. */
+  isReplayByKey(t: Test, first: Reply, retry: Promise<Reply>, message?: string): Promise<void>;
   /** The attempt is refused because its request_id or idempotency-key was used for another request. */
   isReused(t: Test, attempt: Promise<Reply>, message?: string): Promise<void>;
 };
 
 export function createReplayChecks(service: Running): ReplayChecks {
-  return {
-    async isReplayOf(t, first, retry, message = "a replay") {
-      const before = await readEverything(service);
+  const checkReplay =
+    (read: typeof readEverything): ReplayChecks["isReplayOf"] =>
+    async (t, first, retry, message = "a replay") => {
+      const before = await read(service);
       const reply = await retry;
       t.strictSame(
         [reply.status, reply.text, reply.headers["idempotent-replayed"]],
         [first.status, first.text, "true"],
         message,
       );
-      t.strictSame(await readEverything(service), before, "a replay changes nothing");
-    },
+      t.strictSame(await read(service), before, "a replay changes nothing");
+    };
+  return {
+    isReplayOf: checkReplay(readEverything),
+    isReplayByKey: checkReplay(readAllButRequests),
     async isReused(t, attempt, message = "reused") {
       const before = await readEverything(service);
       const reply = await attempt;

@@ -1,5 +1,6 @@
--- The caller's own lock on a coupon, by the request_id that made it. Returns the latest lock if the
--- ID was used again after its record was pruned.
+-- The caller's own lock on a coupon, by the request_id that made it, or by that of a retry that was
+-- found by its idempotency-key. Returns the latest lock if the ID was used again after its record
+-- was pruned.
 create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid)
 returns core.redemption
 language plpgsql stable as $$
@@ -14,6 +15,21 @@ begin
     and r.lock_request_id = p_call.args ->> 'lock_request_id'
   order by r.started_at desc
   limit 1;
+  if v_found.redemption_id is null then
+    select r.* into v_found
+    from core.request q
+    join core.redemption r
+      on r.tenant_id = q.tenant_id
+         and r.redemption_id =
+             rules.parse_id('red', substring(q.response from '"redemption":"([^"]*)"'))
+    where q.tenant_id = p_call.tenant_id
+      and q.caller_id = p_call.caller_id
+      and q.request_id = p_call.args ->> 'lock_request_id'
+      and q.operation in ('lock', 'redeem')
+      and q.http_status = 200
+      and r.coupon_id = p_coupon_id
+      and r.caller_id = p_call.caller_id;
+  end if;
   return v_found;
 end
 $$;

@@ -46,6 +46,7 @@ begin
       select c.ordinal
       from unnest(claimed) c (ordinal)
       where c.ordinal <> all (array(select o.ordinal from unnest(outcomes) o)));
+    perform rules.record_retries(p_calls, outcomes);
   end if;
 end
 $$;
