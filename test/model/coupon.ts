@@ -5,7 +5,6 @@ import { kindOf, validFrom, validTo, type KindName } from "./kinds.ts";
 
 export type Redemption = {
   id: string;
-  scope: string;
   lockId: string;
   merchant: string;
   minor: number;

@@ -44,13 +44,12 @@ function checkState(coupon: Coupon, { by, requestId }: Call): Expected | null {
   return coupon.validFrom === validFrom.later ? refuse(409, "COUPON_NOT_YET_VALID") : null;
 }
 
-function grant(coupon: Coupon, { by, values, requestId, operation }: Call, minor: number, amount: number): Expected {
+function grant(coupon: Coupon, { values, requestId, operation }: Call, minor: number, amount: number): Expected {
   const isLock = operation === "lock";
   const fields = { redemption: uuidId("red"), discount_amount: amount, ...(isLock && { lock_expires_at: isoTime }) };
   return ok(fields, ({ json }) => {
     coupon.redemptions.push({
       id: json.redemption,
-      scope: by.scope,
       lockId: requestId,
       merchant: values["merchant"] as string,
       minor,

@@ -15,7 +15,7 @@ export function judgeConfirm(model: Model, call: Call): Expected {
   if (!mayActFor(call.by, merchant)) return notFound("merchant");
   const coupon = findCoupon(model, call);
   if (coupon === undefined) return notFound("coupon");
-  const lock = findLock(call, coupon);
+  const lock = findLock(model, call, coupon);
   if (lock === undefined || lock.merchant !== merchant)
     return isInScope(coupon, merchant) ? refuse(409, "LOCK_NOT_FOUND") : refuse(422, "MERCHANT_NOT_IN_SCOPE");
   return (
@@ -30,7 +30,7 @@ export function judgeConfirm(model: Model, call: Call): Expected {
 export function judgeCancel(model: Model, call: Call): Expected {
   const coupon = findCoupon(model, call);
   if (coupon === undefined) return notFound("coupon");
-  const lock = findLock(call, coupon);
+  const lock = findLock(model, call, coupon);
   if (lock === undefined) {
     const learn = () => void coupon.marks.add(lockMark(call.by.scope, call.values["lock_request_id"]));
     return { ...refuse(409, "LOCK_NOT_FOUND"), learn };

@@ -19,8 +19,13 @@ export function mayActFor({ merchants }: Caller, merchant: unknown): boolean {
 // Names a lock that was cancelled before it came.
 export const lockMark = (scope: string, lockId: unknown): string => JSON.stringify([scope, lockId]);
 
-export function findLock({ by, values }: Call, coupon: Coupon): Redemption | undefined {
-  return coupon.redemptions.find(({ scope, lockId }) => scope === by.scope && lockId === values["lock_request_id"]);
+// The lock or redeem that a request_id names: that of the first call, or of a retry found by its idempotency-key.
+export function findLock({ records }: Model, { by, values }: Call, coupon: Coupon): Redemption | undefined {
+  const named = records.find(({ call }) => call.by.scope === by.scope && call.requestId === values["lock_request_id"]);
+  if (named === undefined || !["lock", "redeem"].includes(named.call.operation) || named.status !== 200)
+    return undefined;
+  const { redemption } = JSON.parse(named.text);
+  return coupon.redemptions.find(({ id }) => id === redemption);
 }
 
 // The coupon of a void or query, or the refusal.

@@ -56,7 +56,7 @@ export async function search(
     found.shrinks += details.numShrinks;
     if (!details.failed) return;
     const { seed: failedSeed, counterexamplePath } = details;
-    const options = `--variant ${environment.setup.variant} --replay ${failedSeed}:${counterexamplePath}`;
+    const options = `--variant ${environment.setup.variant} --replay=${failedSeed}:${counterexamplePath}`;
     found.failures.push(
       `after ${details.numRuns} runs of the lane and ${details.numShrinks} shrinks\n` +
         `${messageOf(details.errorInstance)}\n  repeat with: npm run model -- ${options}`,
