@@ -538,6 +538,7 @@ create table core.request (
   body_hash bytea not null,
   request_id core.client_key not null,
   idempotency_key core.client_key,
+  first_request_id core.client_key,
   operation text not null,
   response core.recorded_answer not null,
   constraint request_pkey PRIMARY KEY (request_id, caller_id, tenant_id)
@@ -548,6 +549,7 @@ CREATE TRIGGER request_is_final BEFORE UPDATE OR TRUNCATE ON core.request FOR EA
 comment on table core.request is 'The final answer to each write, replayed byte for byte. Pruned after 90 days.';
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal retry from another request with the same id.';
+comment on column core.request.first_request_id is 'Of a retry that was found by its idempotency-key: the request_id of the first call.';
 
 create table core.reversal (
   tenant_id integer not null,

@@ -19,6 +19,7 @@ create table core.request (
   body_hash        bytea        not null,
   request_id       core.client_key not null,
   idempotency_key  core.client_key,
+  first_request_id core.client_key,
   operation        text         not null,
   response         core.recorded_answer not null,
   primary key (request_id, caller_id, tenant_id)
@@ -29,6 +30,9 @@ comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is
   '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal '
   'retry from another request with the same id.';
+
+comment on column core.request.first_request_id is
+  'Of a retry that was found by its idempotency-key: the request_id of the first call.';
 
 create unique index idempotency_key_is_used_once
 on core.request (idempotency_key, caller_id, tenant_id)

@@ -147,15 +147,32 @@ export const requestGuards: Sabotage[] = [
     edits: [
       edit("db/code/rules/request/claim_requests.sql", "    perform rules.record_retries(p_calls, outcomes);\n", ""),
     ],
-    tests: ["test/db/api/idempotency-keys.test.ts"],
+    tests: ["test/db/api/retries-by-key.test.ts"],
+  },
+  {
+    name: "a retry by key has the time of the first call",
+    edits: [edit("db/code/rules/request/record_retries.sql", "k.recorded_at\n", "clock_timestamp()\n")],
+    tests: ["test/db/api/retries-by-key.test.ts"],
+  },
+  {
+    name: "a retry of a batch create by key is kept",
+    edits: [edit("db/code/jobs/prune_requests.sql", "            and b.request_id = o.request_id", "")],
+    tests: ["test/db/api/retries-by-key.test.ts"],
   },
   {
     name: "a lock by the request_id of a retry: its caller",
-    edits: [
-      edit("db/code/rules/redemption/find_lock.sql", "      and q.caller_id = p_call.caller_id\n", ""),
-      edit("db/code/rules/redemption/find_lock.sql", "\n      and r.caller_id = p_call.caller_id;", ";"),
-    ],
-    tests: ["test/db/api/idempotency-keys.test.ts"],
+    edits: [edit("db/code/rules/redemption/find_lock.sql", "      and q.caller_id = p_call.caller_id\n", "")],
+    tests: ["test/db/api/retries-by-key.test.ts"],
+  },
+  {
+    name: "a lock by the request_id of a retry: the lock of that time",
+    edits: [edit("db/code/rules/redemption/find_lock.sql", "\n         and r.started_at = q.recorded_at", "")],
+    tests: ["test/db/api/retries-by-key.test.ts"],
+  },
+  {
+    name: "a lock by the request_id of a retry: the latest",
+    edits: [edit("db/code/rules/redemption/find_lock.sql", " or v_found.ended_at is not null then", " then")],
+    tests: ["test/db/api/retries-by-key.test.ts"],
   },
   {
     name: "group hand-back of a second call of a request_id",

@@ -112,6 +112,8 @@ export type Request = {
   caller: string | null;
   requestId: string;
   key: string | null;
+  // Of a retry that was found by its key.
+  firstRequestId: string | null;
   operation: string;
   status: number;
   response: string;

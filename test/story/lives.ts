@@ -158,10 +158,11 @@ async function passEnd({ psql }: Teller, redemption: Redemption, seconds: number
   redemption.expiresAt = shift(redemption.expiresAt!, -seconds);
 }
 
-// Refusals: two are recorded, one of them with a key; the others leave nothing behind.
+// Refusals: two are recorded, one of them with a key, and so is its retry; the others leave nothing behind.
 async function refuse(teller: Teller, tenant: Tenant, coupon: Coupon): Promise<void> {
   const { till } = keys[tenant.variant];
   const body = { coupon: coupon.code, merchant: "mch_kiosk" };
+  await send(teller, tenant, till, "redeem", body, `key-of-${tenant.id}`);
   await send(teller, tenant, till, "redeem", body, `key-of-${tenant.id}`);
   await send(teller, tenant, till, "reverse", { redemption: `red_${"0".repeat(26)}` });
   await send(teller, tenant, till, "lock", { ...body, merchant: 7 });

@@ -56,16 +56,18 @@ export async function send(
   const { status, text, json } = done.answer;
   const code = status === 200 ? "OK" : json.code;
   books.answers.push({ operation, status, code, seconds: (performance.now() - started) / 1_000 });
+  const first = books.requests.find(({ tenant: one, key }) => one === tenant && key !== null && key === idempotencyKey);
   if (!isRead && [200, 404, 409, 422].includes(status) && code !== "COUPON_CODE_INVALID")
     books.requests.push({
       tenant,
       caller: partyOf[accessKey]!,
       requestId,
-      key: idempotencyKey ?? null,
+      key: first === undefined ? (idempotencyKey ?? null) : null,
+      firstRequestId: first?.requestId ?? null,
       operation,
       status,
       response: text,
-      at: done.at,
+      at: first?.at ?? done.at,
     });
   return done;
 }

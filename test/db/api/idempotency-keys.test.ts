@@ -35,54 +35,6 @@ t.test("A retry is recognised by its request_id or by its idempotency-key", asyn
   await isReused(t, a.post(redeemPath, body, { idempotencyKey: `${key}-2`.replace("ü", "u") }));
 });
 
-t.test("The request_id of a retry by idempotency-key names the request from then on", async (t) => {
-  const newNames = () => ({ first: newRequestId(), retry: newRequestId(), idempotencyKey: newRequestId() });
-  const countBatches = () => service.owner.rows("select count(*)::int from core.batch");
-  const batch = newNames();
-  const order = { template: "tpl_fixed", total_count: 3 };
-  const made = await a.post("/v1/batches", { ...order, request_id: batch.first }, batch);
-  const retried = { ...order, request_id: batch.retry };
-  await isReplayByKey(t, made, a.post("/v1/batches", retried, batch));
-  const before = await countBatches();
-  await isReplayOf(t, made, a.post("/v1/batches", retried), "without the key");
-  await isReplayOf(t, made, a.post("/v1/batches", retried, batch), "again with the key");
-  await isReused(t, a.post("/v1/batches", { ...retried, total_count: 4 }));
-  t.strictSame(await countBatches(), before);
-  t.strictSame((await a.get(`/v1/requests/${batch.retry}`)).json.request.response, made.json);
-
-  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 3);
-  const [pos, shop] = [service.as("ak_pos"), service.as("ak_shop")];
-  const lock = async (coupon: string | undefined) => {
-    const names = newNames();
-    const body = { coupon, merchant: "mch_b" };
-    const { json } = await pos.post("/v1/coupons/lock", { ...body, request_id: names.first }, names);
-    await pos.post("/v1/coupons/lock", { ...body, request_id: names.retry }, names);
-    const end = (by: typeof pos, operation: "confirm" | "cancel", coupon: string | undefined) =>
-      by.post(`/v1/coupons/${operation}`, {
-        request_id: newRequestId(),
-        coupon,
-        lock_request_id: names.retry,
-        ...(operation === "confirm" && { merchant: "mch_b" }),
-      });
-    return { redemption: json.redemption, end };
-  };
-  const [one, other] = [await lock(codes[0]), await lock(codes[1])];
-  const notFound = { status: 409, json: { code: "LOCK_NOT_FOUND" } };
-  t.match(await one.end(pos, "confirm", codes[1]), notFound, "another coupon");
-  t.match(await one.end(shop, "confirm", codes[0]), notFound, "another caller");
-  t.match(await one.end(pos, "confirm", codes[0]), { status: 200, json: { redemption: one.redemption } });
-  t.match(await one.end(pos, "cancel", codes[0]), { status: 409, json: { code: "LOCK_CONFIRMED" } });
-  t.match(await other.end(pos, "cancel", codes[1]), { status: 200, json: { redemption: other.redemption } });
-
-  // A refused lock has no redemption.
-  const names = newNames();
-  const refused = { coupon: codes[0], merchant: "mch_b" };
-  const refusal = await pos.post("/v1/coupons/lock", { ...refused, request_id: names.first }, names);
-  t.equal(refusal.status, 409);
-  await isReplayByKey(t, refusal, pos.post("/v1/coupons/lock", { ...refused, request_id: names.retry }, names));
-  await isReplayOf(t, refusal, pos.post("/v1/coupons/lock", { ...refused, request_id: names.retry }));
-});
-
 t.test("IDs belong to the caller, not to the access key", async (t) => {
   const [code] = await makeCoupons(1);
   const body = { request_id: newRequestId(), coupon: code, merchant: "mch_a" };

@@ -1,5 +1,14 @@
 // Events, their deliveries, recorded answers, the audit, and no violated invariant.
-import { first, sameKey, uuidOf, type Delivery, type Row, type Webhook, type Expected } from "../books.ts";
+import {
+  first,
+  sameKey,
+  uuidOf,
+  type Delivery,
+  type Request,
+  type Row,
+  type Webhook,
+  type Expected,
+} from "../books.ts";
 import type { Story } from "../story.ts";
 
 const daySeconds = 86_400;
@@ -51,16 +60,7 @@ export function expectEvents({ books, eventIds, service }: Story): Expected {
       ...real,
     })),
     webhook_health: webhooks.map((webhook) => showHealth(books, webhook)),
-    request: books.requests.map((request) => ({
-      tenant: request.tenant.id,
-      caller: request.caller,
-      request_id: request.requestId,
-      idempotency_key: request.key,
-      operation: request.operation,
-      http_status: String(request.status),
-      response: request.response,
-      recorded_at: request.at,
-    })),
+    request: books.requests.map(showRequest),
     audit: books.audits.map(({ tenant, action, target, reason, details, at }, index) => ({
       audit_id: String(index + 1),
       recorded_at: at,
@@ -75,6 +75,18 @@ export function expectEvents({ books, eventIds, service }: Story): Expected {
     invariants: [],
   };
 }
+
+const showRequest = (request: Request): Row => ({
+  tenant: request.tenant.id,
+  caller: request.caller,
+  request_id: request.requestId,
+  idempotency_key: request.key,
+  first_request_id: request.firstRequestId,
+  operation: request.operation,
+  http_status: String(request.status),
+  response: request.response,
+  recorded_at: request.at,
+});
 
 function showHealth({ deliveries, attempts }: Story["books"], webhook: Webhook): Row {
   const now = Date.now() / 1000;

@@ -13,15 +13,8 @@ where q.operation in ('lock', 'redeem', 'confirm', 'reverse')
       and case q.operation
         when 'confirm' then r.lock_expires_at is not null and r.redeemed_at is not null
         when 'reverse' then r.status = 'REVERSED'
-        else r.caller_id = q.caller_id and (r.lock_request_id = q.request_id or exists (
-          -- a retry that was found by its idempotency-key
-          select from core.request f
-          where f.tenant_id = q.tenant_id
-            and f.caller_id = q.caller_id
-            and f.idempotency_key is not null
-            and (f.operation, f.body_hash) = (q.operation, q.body_hash)
-            and f.response = q.response
-            and f.request_id = r.lock_request_id))
+        else r.caller_id = q.caller_id
+             and r.lock_request_id = coalesce(q.first_request_id, q.request_id)
       end);
 comment on view rules.recorded_redemption_exists is
   'Recorded answers to lock, redeem, confirm or reverse whose redemption does not exist, or is not '

@@ -1,15 +1,22 @@
 -- Records the replays that were found by their idempotency-key alone: from now on each request_id
 -- names the request too, for a retry, for get_request, and as the lock_request_id of a confirm or
--- cancel. Their names are locked.
+-- cancel. Their names are locked. The copy has the time of the first record, so both are pruned at
+-- the same time.
 create or replace function rules.record_retries(p_calls core.call[], p_outcomes core.outcome[])
 returns void
 language plpgsql volatile as $$
 begin
   insert into core.request
-    (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at)
-  select (c.call).tenant_id, (c.call).caller_id, (c.call).request_id, (c.call).operation,
-         (c.call).body_hash, (o.answer).http_status, (o.answer).body, clock_timestamp()
-  from unnest(p_outcomes) o, lateral (select p_calls[o.ordinal] as call offset 0) c
+    (tenant_id, caller_id, request_id, first_request_id, operation, body_hash, http_status,
+     response, recorded_at)
+  select k.tenant_id, k.caller_id, (c.call).request_id, k.request_id, k.operation, k.body_hash,
+         k.http_status, k.response, k.recorded_at
+  from unnest(p_outcomes) o
+  cross join lateral (select p_calls[o.ordinal] as call offset 0) c
+  join core.request k
+    on k.tenant_id = (c.call).tenant_id
+       and k.caller_id = (c.call).caller_id
+       and k.idempotency_key = (c.call).idempotency_key
   where o.is_replay
     and not exists (
       select from core.request q
