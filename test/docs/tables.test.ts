@@ -51,6 +51,24 @@ t.test("docs/database.md lists every report view, and no other", async (t) => {
   t.strictSame(firstCells(between(read("docs/database.md"), "views")).sort(), views.map(({ name }) => name).sort());
 });
 
+t.test("docs/integrate.md lists the keys and templates of the demo tenants", async (t) => {
+  const { tenants } = JSON.parse(read("src/commands/demo-tenants.json"));
+  const text = read("docs/integrate.md");
+  const all = (kind: string) => tenants.flatMap((tenant: Record<string, object[]>) => tenant[kind]);
+  const rows = between(text, "demo-templates").split("\n");
+  const afterReversal: Record<string, string> = { consumed: "stays REDEEMED", reissued: "is ISSUED again" };
+  t.strictSame(
+    firstCells(between(text, "demo-keys")),
+    all("credentials").map((one: { access_key: string }) => one.access_key),
+  );
+  t.equal(firstCells(rows.join("\n")).length, all("templates").length);
+  for (const { id, name, after_reversal: after = "consumed" } of all("templates"))
+    t.ok(
+      rows.some((row) => row.includes(`| \`${id}\` | ${name} |`) && row.endsWith(`${afterReversal[after]} |`)),
+      id,
+    );
+});
+
 t.test("every test file that docs/security.md names exists", async (t) => {
   const files = [...read("docs/security.md").matchAll(/`(test\/[\w/.-]+)`/g)].map(([, name = ""]) => name);
   t.ok(files.length > 10);
