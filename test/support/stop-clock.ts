@@ -7,10 +7,21 @@ import type { Test } from "tap";
 export function stopClock(t: Pick<Test, "teardown">, { hasTimers = false } = {}): { pass(ms: number): void } {
   let now = Math.ceil(performance.now());
   const clock = mock.method(performance, "now", () => now);
-  if (hasTimers) mock.timers.enable({ apis: ["setTimeout"] });
+  const { clearTimeout } = globalThis;
+  if (hasTimers) {
+    mock.timers.enable({ apis: ["setTimeout"] });
+    // The mock's own clearTimeout leaves timers running that began before, such as those of a connection that opens.
+    const clearMocked = globalThis.clearTimeout;
+    globalThis.clearTimeout = ((timer: NodeJS.Timeout) => {
+      clearTimeout(timer);
+      clearMocked(timer);
+    }) as typeof clearTimeout;
+  }
   t.teardown(() => {
     clock.mock.restore();
-    if (hasTimers) mock.timers.reset();
+    if (!hasTimers) return;
+    mock.timers.reset();
+    globalThis.clearTimeout = clearTimeout;
   });
   return {
     pass(ms) {
