@@ -30,7 +30,6 @@ comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is
   '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal '
   'retry from another request with the same id.';
-
 comment on column core.request.first_request_id is
   'Of a retry that was found by its idempotency-key: the request_id of the first call.';
 

@@ -10,19 +10,19 @@ declare
 begin
   select r.* into v_found
   from core.redemption r
-  where r.coupon_id = p_coupon_id
-    and r.tenant_id = p_call.tenant_id
+  where r.tenant_id = p_call.tenant_id
+    and r.coupon_id = p_coupon_id
     and r.caller_id = p_call.caller_id
     and r.lock_request_id = p_call.args ->> 'lock_request_id'
   order by r.started_at desc
   limit 1;
-  -- a live lock is the latest one
+  -- one that has not ended is the latest of its coupon
   if v_found.redemption_id is null or v_found.ended_at is not null then
     select r.* into v_retried
     from core.request q
     join core.redemption r
-      on r.coupon_id = p_coupon_id
-         and r.tenant_id = q.tenant_id
+      on r.tenant_id = q.tenant_id
+         and r.coupon_id = p_coupon_id
          and r.caller_id = q.caller_id
          and r.lock_request_id = q.first_request_id
          and r.started_at = q.recorded_at
