@@ -54,6 +54,8 @@ class NoAnswer(CouponError):
     is not from the service, such as a proxy's.
     """
 
+    may_have_taken_effect = True
+
     def __init__(
         self,
         reason: str,
@@ -83,8 +85,11 @@ class ServiceError(CouponError):
     """An answer that is an error. Each code has a subclass below; an unknown code is a plain ServiceError.
 
     `message` is for people. `request_id` is the one of the request, or one that the service made and logged.
-    `retry_after` is how many seconds the service asks to wait.
+    `retry_after` is how many seconds the service asks to wait. `may_have_taken_effect`: an attempt of this call was not
+    answered or failed, and the refusal says nothing about it. Repeat a write with `request_id`, or ask for its outcome.
     """
+
+    may_have_taken_effect = False
 
     _by_code: ClassVar[dict[str, type[ServiceError]]] = {}
 
@@ -952,11 +957,14 @@ class _Client:
     def _call(self, request: _Request, read: Callable[[_Connection], T]) -> T:
         """Repeats the request until it is answered, or until the time is over."""
         until = time.monotonic() + self._total_timeout
-        attempt = 0
+        attempt, is_open = 0, False
         while True:
             try:
                 return self._attempt(request, read, until)
             except (NoAnswer, ServiceError) as error:
+                is_open = _is_open_after(error, is_open)
+                if isinstance(error, ServiceError):
+                    error.may_have_taken_effect = is_open
                 pause = _pause_after(error, attempt)
                 if pause is None or time.monotonic() + pause >= until:
                     raise
@@ -1106,7 +1114,9 @@ def _read_error(connection: _Connection) -> Union[ServiceError, NoAnswer]:
         reason = f"no answer of the service: status {status} without a code"
         return NoAnswer(reason, connection.request.request_id, status, retry_after)
     error = ServiceError._by_code.get(body["code"], ServiceError)
-    message, request_id, details = str(body.get("message")), body.get("request_id"), body.get("details")
+    message, details = str(body.get("message")), body.get("details")
+    # A service that could not read the request names another request_id.
+    request_id = connection.request.request_id or body.get("request_id")
     return error(status, body["code"], message, request_id, details, retry_after)
 
 
@@ -1135,6 +1145,18 @@ def _read_server_time(error: TimestampOutOfWindow) -> Optional[float]:
 
 # Refusals that are no decision about the request.
 _undecided = (RequestInProgress, NonceReused, TimestampOutOfWindow)
+
+
+# Refusals that the service does not record: they are about one attempt, and say nothing about an earlier one.
+_unrecorded_statuses = (400, 401, 405, 408, 413, 415, 429)
+_unrecorded = (RouteNotFound, CouponCodeInvalid, IdempotencyKeyReused, RequestInProgress)
+
+
+def _is_open_after(error: Union[NoAnswer, ServiceError], was_open: bool) -> bool:
+    """Says whether the call may have taken effect, or may still do so, after an attempt with this error."""
+    if isinstance(error, (NoAnswer, RequestInProgress)) or error.status >= 500:
+        return True
+    return was_open and (error.status in _unrecorded_statuses or isinstance(error, _unrecorded))
 
 
 def _pause_after(error: Union[NoAnswer, ServiceError], attempt: int) -> Optional[float]:

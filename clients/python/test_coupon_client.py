@@ -274,6 +274,34 @@ class Repeats(TestCase):
             self.client(script, total_timeout=0.5).redeem({"coupon": code, "merchant": "mch_1"})
         self.assertEqual({body["request_id"] for body in script.bodies()}, {caught.exception.request_id})
 
+    def test_may_have_taken_effect(self) -> None:
+        """An error says whether the write may have taken effect: a refusal that is not recorded leaves that open"""
+        lost, late = None, "retry-after: 99\r\n"
+        cases: list[tuple[list[bytes | None], bool]] = [
+            ([refusal(409, "COUPON_LOCKED")], False),
+            ([refusal(429, "RATE_LIMITED", late)], False),
+            ([refusal(401, "UNAUTHENTICATED")], False),
+            ([refusal(409, "REQUEST_IN_PROGRESS", late)], True),
+            ([refusal(503, "UNAVAILABLE", late)], True),
+            ([refusal(500, "INTERNAL_ERROR", late)], True),
+            ([answer(502, b"<html>", late)], True),
+            ([lost, refusal(409, "COUPON_LOCKED")], False),
+            ([lost, refusal(404, "NOT_FOUND")], False),
+            ([lost, refusal(404, "ROUTE_NOT_FOUND")], True),
+            ([lost, refusal(400, "INVALID_REQUEST")], True),
+            ([lost, refusal(401, "UNAUTHENTICATED")], True),
+            ([lost, refusal(422, "COUPON_CODE_INVALID")], True),
+            ([lost, refusal(422, "IDEMPOTENCY_KEY_REUSED")], True),
+            ([lost, refusal(429, "RATE_LIMITED", late)], True),
+            ([refusal(503, "UNAVAILABLE"), refusal(429, "RATE_LIMITED", late)], True),
+            ([refusal(429, "RATE_LIMITED"), refusal(401, "UNAUTHENTICATED")], False),
+        ]
+        for answers, expected in cases:
+            with Script(*answers) as script, self.assertRaises((NoAnswer, ServiceError)) as caught:
+                self.client(script).redeem({"coupon": code, "merchant": "mch_1"})
+            self.assertEqual(len(script.requests), len(answers), answers)
+            self.assertEqual(caught.exception.may_have_taken_effect, expected, answers)
+
     def test_refused_connection(self) -> None:
         """A refused connection is NoAnswer"""
         with Script() as script:
@@ -414,12 +442,21 @@ class Errors(TestCase):
         details = {"lock_expires_at": "2026-11-22T07:39:40.425Z"}
         with Script(refusal(409, "COUPON_LOCKED", details=details)) as script:
             with self.assertRaises(CouponLocked) as caught:
-                self.client(script).redeem({"coupon": code, "merchant": "mch_1"})
+                self.client(script).redeem({"coupon": code, "merchant": "mch_1", "request_id": "mine"})
         error = caught.exception
-        self.assertEqual((error.status, error.code, error.request_id), (409, "COUPON_LOCKED", "req_1"))
+        self.assertEqual((error.status, error.code, error.request_id), (409, "COUPON_LOCKED", "mine"))
         self.assertEqual((error.message, error.details), ("a message", details))
-        self.assertEqual(str(error), "409 COUPON_LOCKED: a message (request_id req_1)")
+        self.assertEqual(str(error), "409 COUPON_LOCKED: a message (request_id mine)")
         self.assertEqual(vars(pickle.loads(pickle.dumps(error))), vars(error))
+
+    def test_request_id(self) -> None:
+        """An error names the request_id that was sent, whatever the answer says; a read has that of the service"""
+        with Script(*[refusal(503, "UNAVAILABLE")] * 20) as script, self.assertRaises(ServiceError) as caught:
+            self.client(script, total_timeout=0.1).redeem({"coupon": code, "merchant": "mch_1"})
+        self.assertEqual({body["request_id"] for body in script.bodies()}, {caught.exception.request_id})
+        with Script(refusal(404, "NOT_FOUND")) as script, self.assertRaises(ServiceError) as caught:
+            self.client(script).get_batch("bat_1")
+        self.assertEqual(caught.exception.request_id, "req_1")
 
     def test_unknown(self) -> None:
         """An unknown code is a ServiceError with that code; what is not of the service is NoAnswer with its status"""

@@ -20,6 +20,11 @@ export class RefusedError<C extends ErrorCode = ErrorCode> extends CouponError {
   readonly requestId: string;
   /** How long the service asks to wait; null if it does not say. */
   readonly retryAfterMs: number | null;
+  /**
+   * An attempt of this call was not answered or failed, and the refusal says nothing about it. Repeat a write with the
+   * same `request_id`, or ask for its outcome.
+   */
+  mayHaveTakenEffect = false;
 
   constructor(operation: string, refusal: Refusal, retryAfterMs: number | null) {
     super(`${operation}: ${refusal.code} (${refusal.status}): ${refusal.message}`);
@@ -41,6 +46,7 @@ export class UnansweredError extends CouponError {
   readonly operation: string;
   /** Of an answer that is not from the service; else null. */
   readonly status: number | null;
+  readonly mayHaveTakenEffect = true;
 
   constructor(operation: string, status: number | null, cause?: unknown) {
     const reason = status === null ? "no answer" : `status ${status}, not from the service`;

@@ -1,7 +1,7 @@
 // When a call is repeated. Every repeat of a write has the same request_id, so the service acts once.
 import type { IncomingHttpHeaders } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Refusal } from "./errors.ts";
+import { UnansweredError, type CouponError, type RefusedError, type Refusal } from "./errors.ts";
 
 const longestBackoffMs = 5_000;
 // A longer timer of Node ends at once.
@@ -12,6 +12,23 @@ const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT
 
 export function isRepeatable(status: number, refusal: Refusal | null): boolean {
   return status >= 500 || status === 429 || status === 408 || (refusal !== null && undecided.has(refusal.code));
+}
+
+// Refusals that the service does not record: they are about one attempt, and say nothing about an earlier one.
+const unrecordedStatuses = new Set([400, 401, 405, 408, 413, 415, 429]);
+const unrecordedCodes = new Set([
+  "ROUTE_NOT_FOUND",
+  "COUPON_CODE_INVALID",
+  "IDEMPOTENCY_KEY_REUSED",
+  "REQUEST_IN_PROGRESS",
+]);
+
+/** Whether the call is open after an attempt with this error: it may have taken effect, or may still do so. */
+export function isOpenAfter(error: CouponError, wasOpen: boolean): boolean {
+  if (error instanceof UnansweredError) return true;
+  const { status, code } = error as RefusedError;
+  if (status >= 500 || code === "REQUEST_IN_PROGRESS") return true;
+  return wasOpen && (unrecordedStatuses.has(status) || unrecordedCodes.has(code));
 }
 
 /** Null without the header, or if it is malformed. The value is seconds, or a date by the clock of the sender. */

@@ -1,7 +1,7 @@
 // Sends a call until it is decided: signed anew each time, with the same request_id.
 import type { Agent, IncomingMessage } from "node:http";
 import { parse, readRefusal, RefusedError, UnansweredError, type CouponError, type Refusal } from "./errors.ts";
-import { isRepeatable, readRetryAfter, waitBefore } from "./retry.ts";
+import { isOpenAfter, isRepeatable, readRetryAfter, waitBefore } from "./retry.ts";
 import { newNonce, signedHeaders, type Credential } from "./signature.ts";
 import { exchange, type Reply } from "./transport.ts";
 
@@ -51,10 +51,13 @@ export function createSender({ endpoint, options }: { endpoint: Endpoint; option
   const clock = { offsetMs: 0 };
   return async function send(call) {
     const body = Buffer.from(call.body === undefined ? "" : JSON.stringify(call.body));
+    let isOpen = false;
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await sendOnce(endpoint, options, { ...call, body, attempt, clock });
       if (!("error" in outcome)) return outcome;
       const { error, isRepeatable, retryAfterMs } = outcome;
+      isOpen = isOpenAfter(error, isOpen);
+      if (error instanceof RefusedError) error.mayHaveTakenEffect = isOpen;
       if (!isRepeatable || attempt >= options.attempts || (retryAfterMs ?? 0) > options.longestWaitMs) throw error;
       await waitBefore(attempt + 1, retryAfterMs, call.signal);
     }
