@@ -470,7 +470,8 @@ create table core.party (
   constraint party_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint party_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
-  constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL))
+  constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL)),
+  constraint time_zone_is_no_abbreviation CHECK (((time_zone = 'UTC'::text) OR (time_zone !~ '^[[:alpha:]]+$'::text)))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
@@ -607,6 +608,7 @@ create table core.statement (
   constraint files_are_described_when_ready CHECK ((num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) = ANY (ARRAY[0, 6])))
 );
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
+CREATE TRIGGER open_day_has_no_statement AFTER INSERT ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_new_statement();
 CREATE TRIGGER ready_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();
 CREATE TRIGGER statement_is_kept BEFORE DELETE OR TRUNCATE ON core.statement FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.statement is 'A closed business day. Closing fixes its entries. ready_at: when its files were rendered and measured.';

@@ -32,7 +32,9 @@ create table core.party (
   unique (external_id, tenant_id),
   constraint party_name_is_1_to_200_characters check (length(name) between 1 and 200),
   constraint party_external_id_is_well_formed check (external_id ~ '^pty_[a-z0-9]{1,40}$'),
-  constraint time_zone_is_known check (now() at time zone time_zone is not null)
+  constraint time_zone_is_known check (now() at time zone time_zone is not null),
+  -- PostgreSQL takes CET for an offset without summer time, as if it were no name of a zone
+  constraint time_zone_is_no_abbreviation check (time_zone = 'UTC' or time_zone !~ '^[[:alpha:]]+$')
 );
 comment on table core.party is
   'A company inside a tenant: maker, distributor or merchant operator, or several of these.';

@@ -185,6 +185,15 @@ for each statement execute function core.refuse_change();
 create function core.check_book_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
+  if tg_op = 'INSERT' and new.open_on > (
+    -- in Variant A, after the days that another distributor has closed, perhaps far in the east
+    select (clock_timestamp() at time zone p.time_zone)::date + 2
+    from core.party p
+    where p.tenant_id = new.tenant_id and p.party_id = new.party_id)
+  then
+    raise exception 'a ledger book begins today, not on %', new.open_on
+      using errcode = 'check_violation', constraint = 'book_begins_today';
+  end if;
   if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id)
      or new.open_on < old.open_on
      or new.last_step < old.last_step
@@ -197,7 +206,7 @@ begin
 end
 $$;
 comment on function core.check_book_change() is
-  'Trigger: the open day and the last step of a distributor never move back.';
+  'Trigger: a book begins today. Its open day and its last step never move back.';
 
 create trigger open_day_goes_forward
 before insert or update on core.ledger_book

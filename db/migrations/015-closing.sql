@@ -29,3 +29,26 @@ create constraint trigger day_is_closed_before_the_next_opens
 after update of open_on on core.ledger_book
 deferrable initially deferred
 for each row execute function core.check_closing();
+
+create function core.check_new_statement() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.business_date >= (
+    select b.open_on
+    from core.ledger_book b
+    where b.tenant_id = new.tenant_id and b.party_id = new.distributor_id)
+  then
+    raise exception 'statement of %: the day is not over', new.business_date
+      using errcode = 'check_violation', constraint = 'open_day_has_no_statement',
+            hint = 'Closing a day moves its book first, in the same transaction.';
+  end if;
+  return null;
+end
+$$;
+comment on function core.check_new_statement() is
+  'Trigger: a day gets its statement when the book has left it. One that is written earlier would '
+  'stop the sequencer, which posts to the open day.';
+
+create trigger open_day_has_no_statement
+after insert on core.statement
+for each row execute function core.check_new_statement();

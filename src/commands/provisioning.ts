@@ -147,8 +147,8 @@ function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, fi
 }
 
 function isTimeZone(value: string): boolean {
-  // Intl accepts "+02:00", but that is an offset, not a zone: it has no daylight saving time.
-  if (!/^[A-Za-z]/.test(value)) return false;
+  // Intl accepts "+02:00" and PostgreSQL takes CET for one: an offset is no zone, it has no daylight saving time.
+  if (!/^[A-Za-z]/.test(value) || (/^[A-Za-z]+$/.test(value) && value !== "UTC")) return false;
   try {
     new Intl.DateTimeFormat(undefined, { timeZone: value });
     return true;

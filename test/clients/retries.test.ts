@@ -1,36 +1,32 @@
 // When the client repeats a call, and what it throws when it does not.
 import { inspect } from "node:util";
-import t, { type Test } from "tap";
+import t from "tap";
 import {
   createClient,
   isRefused,
   RefusedError,
   UnansweredError,
   type Client,
-  type ClientOptions,
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
 import { findFreePort } from "../support/listen.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { accessKey, answer, cut, hang, refusal, secret, startScripted, type Script } from "./scripted-service.ts";
+import {
+  accessKey,
+  answer,
+  cut,
+  fail,
+  hang,
+  refusal,
+  secret,
+  start,
+  startScripted,
+  type Script,
+} from "./scripted-service.ts";
 
 const coupon = "0123456789ABCDEF";
 const body = { request_id: "r-1", coupon, merchant: "mch_1" };
 const done = { ok: true, redemption: "red_1", discount_amount: 5 };
-
-async function start(t: Test, scripts: Script[], options: Partial<ClientOptions> = {}) {
-  const { url, received } = await startScripted(t, scripts);
-  const client = createClient<"A">({ url, accessKey, secret, ...options });
-  t.teardown(() => client.close());
-  return { client, received };
-}
-
-async function fail(call: Promise<unknown>): Promise<Error> {
-  return call.then(
-    () => Promise.reject(new Error("the call succeeded")),
-    (error: Error) => error,
-  );
-}
 
 const sends = (text: string): Script => {
   return (response) => response.end(text);
@@ -105,36 +101,6 @@ t.test("After the last attempt the error of that attempt is thrown", async (t) =
     cause: { code: "ECONNRESET" },
   });
   t.equal(lost.received.length, 2);
-});
-
-t.test("An error says whether the write may have taken effect: an unrecorded refusal leaves that open", async (t) => {
-  const late = { "retry-after": "99" };
-  const cases: [Script[], boolean][] = [
-    [[refusal(409, "COUPON_LOCKED")], false],
-    [[refusal(429, "RATE_LIMITED", null, late)], false],
-    [[refusal(401, "UNAUTHENTICATED")], false],
-    [[refusal(409, "REQUEST_IN_PROGRESS", null, late)], true],
-    [[refusal(503, "UNAVAILABLE", null, late)], true],
-    [[refusal(500, "INTERNAL_ERROR", null, late)], true],
-    [[answer(502, {}, late)], true],
-    [[cut, refusal(409, "COUPON_LOCKED")], false],
-    [[cut, refusal(404, "NOT_FOUND")], false],
-    [[cut, refusal(404, "ROUTE_NOT_FOUND")], true],
-    [[cut, refusal(400, "INVALID_REQUEST")], true],
-    [[cut, refusal(401, "UNAUTHENTICATED")], true],
-    [[cut, refusal(422, "COUPON_CODE_INVALID")], true],
-    [[cut, refusal(422, "IDEMPOTENCY_KEY_REUSED")], true],
-    [[cut, refusal(429, "RATE_LIMITED", null, late)], true],
-    [[refusal(503, "UNAVAILABLE"), refusal(429, "RATE_LIMITED", null, late)], true],
-    [[refusal(429, "RATE_LIMITED"), refusal(401, "UNAUTHENTICATED")], false],
-  ];
-  const tryOne = async ([scripts, expected]: [Script[], boolean], index: number) => {
-    const { client, received } = await start(t, scripts);
-    const error = await fail(client.redeem(body));
-    t.equal(received.length, scripts.length, `case ${index}`);
-    t.equal((error as RefusedError | UnansweredError).mayHaveTakenEffect, expected, `case ${index}`);
-  };
-  await Promise.all(cases.map(tryOne));
 });
 
 t.test("Retry-After is waited out, unless it is longer than the caller allows", async (t) => {

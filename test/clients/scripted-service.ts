@@ -3,6 +3,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Test } from "tap";
+import { createClient, type ClientOptions } from "../../clients/typescript/src/index.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 
 export type Received = { method: string; target: string; headers: IncomingHttpHeaders; body: string };
@@ -52,4 +53,20 @@ export async function startScripted(t: Test, scripts: Script[], { isRepeating = 
     server.close();
   });
   return { url: `http://127.0.0.1:${port}`, received, sockets };
+}
+
+/** A client of a scripted service. */
+export async function start(t: Test, scripts: Script[], options: Partial<ClientOptions> = {}) {
+  const { url, received } = await startScripted(t, scripts);
+  const client = createClient<"A">({ url, accessKey, secret, ...options });
+  t.teardown(() => client.close());
+  return { client, received };
+}
+
+/** Returns the error of a call that must fail. */
+export async function fail(call: Promise<unknown>): Promise<Error> {
+  return call.then(
+    () => Promise.reject(new Error("the call succeeded")),
+    (error: Error) => error,
+  );
 }

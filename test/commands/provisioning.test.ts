@@ -73,8 +73,9 @@ t.test("the URL of a webhook has http or https, and neither user name nor passwo
 });
 
 t.test("a time zone is a name that the system knows, and no offset", (t) => {
-  const right = ["Europe/Berlin", "UTC", "Etc/GMT+1", "America/Port-au-Prince", "america/new_york"];
-  const wrong = ["+02:00", "-02:00", "+02", "Europe/Berlin ", "Europe/Berlin;", "Mars/Base", "", "Z"];
+  const right = ["Europe/Berlin", "UTC", "Etc/GMT+1", "America/Port-au-Prince", "america/new_york", "EST5EDT"];
+  const offsets = ["+02:00", "-02:00", "+02", "Z", "CET", "EET", "MET", "WET", "IST", "utc"];
+  const wrong = [...offsets, "Europe/Berlin ", "Europe/Berlin;", "Mars/Base", ""];
   const parties = [...right, ...wrong].map((time_zone, index) => ({ id: `pty_${index}`, name: "M", time_zone }));
   checkList(t, { parties }, right.length, "time_zone", "must be an IANA time zone such as Europe/Berlin");
   t.end();

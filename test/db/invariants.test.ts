@@ -8,6 +8,7 @@ import { listCode } from "../../src/migration/db-files.ts";
 import { createLog } from "../../src/common/log.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
+import { closeOpenDays } from "../support/business-days.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { corruptions } from "./corruptions.ts";
@@ -59,8 +60,7 @@ async function workOneDay(): Promise<void> {
   await createExpirer({ database: worker, stopping: new AbortController().signal })();
   const sequence = () => worker.rows("select * from jobs.sequence_events(1000)");
   await sequence();
-  await owner.rows("select rules.close_day(b.tenant_id, b.party_id, b.open_on) from core.ledger_book b");
-  await owner.rows("update core.ledger_book set open_on = open_on + 1");
+  await owner.rows(closeOpenDays);
   await owner.rows("select jobs.summarize_statement(tenant_id, distributor_id, business_date) from core.statement");
   await owner.rows(
     `select jobs.finish_statement(tenant_id, distributor_id, business_date, entry_count, 1, 'sha', 1, 1, 'sha')

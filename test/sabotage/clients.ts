@@ -49,8 +49,13 @@ export const clientGuards: Sabotage[] = [
   },
   {
     name: "the client's repeat of a 5xx",
-    edits: [edit("clients/typescript/src/retry.ts", "status >= 500 || ", "")],
+    edits: [edit("clients/typescript/src/retry.ts", "status >= 500 || status === 429", "status === 429")],
     tests: [retries],
+  },
+  {
+    name: "an open write stays open in the client",
+    edits: [edit("clients/typescript/src/retry.ts", "return wasOpen && (", "return false && (")],
+    tests: ["test/clients/outcomes.test.ts"],
   },
   {
     name: "the client's wait for Retry-After",

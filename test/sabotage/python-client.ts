@@ -17,7 +17,9 @@ const guards: [name: string, find: string, replace: string][] = [
     "    if not is_temporary and not",
     "    if error.status is None or not is_temporary and not",
   ],
-  ["the Python client's repeat of 5xx", " or error.status >= 500", ""],
+  ["the Python client's repeat of 5xx", " or error.status >= 500 or error.status < 200", " or error.status < 200"],
+  ["an open write in Python stays open", "return was_open and (", "return False and ("],
+  ["the request_id of an error in Python", "connection.request.request_id or body.get", "body.get"],
   [
     "the Python client's repeat of refusals that decide nothing",
     "    if not is_temporary and not isinstance(error, _undecided):",

@@ -1,10 +1,12 @@
 // Guards of the tables against writes with psql, beside those of the sequencer.
 import { guard, type Sabotage } from "./sabotage.ts";
 
+const parties = "db/migrations/003-parties.sql";
 const coupons = "db/migrations/005-coupons.sql";
 const redemptions = "db/migrations/006-redemptions.sql";
 const events = "db/migrations/007-events.sql";
 const feeds = "db/migrations/012-feeds.sql";
+const statements = "db/migrations/013-statements.sql";
 const deliveries = "db/migrations/014-deliveries.sql";
 const closing = "db/migrations/015-closing.sql";
 
@@ -20,6 +22,9 @@ export const tableGuards: Sabotage[] = [
   guard("an extension has the end of its coupon", coupons, "\n      and c.valid_to = new.valid_to)", ")"),
   guard("a book leaves no day without a statement", closing, "\n      and s.business_date = old.open_on", ""),
   guard("a book moves to the next day", closing, "and new.open_on = (", "and new.open_on >= ("),
+  guard("the open day has no statement", closing, "new.business_date >= (", "new.business_date > ("),
+  guard("a book begins today", statements, "tg_op = 'INSERT' and new.open_on", "false and new.open_on"),
+  guard("an abbreviation is no time zone", parties, "time_zone !~ '^[[:alpha:]]+$'", "true"),
   guard("a feed keeps the pages of the last day", feeds, "o.sequenced_at > now() - interval '1 day'", "false"),
   guard("a delivery is deleted with its success", deliveries, "a.attempted_at >= now()", "true"),
   guard("a delivery is not deleted with a failure", deliveries, "\n      and a.http_status between 200 and 299", ""),

@@ -125,6 +125,8 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
     [ids["ten_a"]],
   );
   const day = [ids["ten_a"], ids["distributor"], closed];
+  await session.run("begin");
+  await session.rows("update core.ledger_book set open_on = $3::date + 1 where tenant_id = $1 and party_id = $2", day);
   await session.rows(
     `insert into core.statement
        (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
@@ -133,6 +135,7 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
      from generate_series(0, 1) n`,
     day,
   );
+  await session.run("commit");
   await session.rows(
     `insert into core.statement_line
        (tenant_id, distributor_id, business_date, number, merchant_id, template_id, currency,
@@ -142,7 +145,6 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
      from rules.summarize_day($1, $2, $3)`,
     day,
   );
-  await session.rows("update core.ledger_book set open_on = $3::date + 1 where tenant_id = $1 and party_id = $2", day);
   await session.rows(
     `update core.statement
      set ready_at = now(), detail_bytes = 1, detail_sha256 = '',

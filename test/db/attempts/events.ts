@@ -195,9 +195,20 @@ export const statementAttempts: Attempts = {
   day_is_closed_before_the_next_opens: {
     "a day passed without a statement": update("ledger_book", "open_on = open_on + 1", "party_id = :distributor"),
     "a day passed beside a closed one": together(
-      insertCopy("statement", "business_date = :day", { business_date: "(o.x).business_date + 1" }),
       update("ledger_book", "open_on = open_on + 2", "party_id = :distributor"),
+      insertCopy("statement", "business_date = :day", { business_date: "(o.x).business_date + 1" }),
     ),
+  },
+  open_day_has_no_statement: {
+    "a statement of the open day": insertCopy("statement", "business_date = :day", {
+      business_date: "(o.x).business_date + 1",
+    }),
+    "a statement of a later day": insertCopy("statement", "business_date = :day", {
+      business_date: "(o.x).business_date + 9",
+    }),
+  },
+  book_begins_today: {
+    "a book that begins in four days": insertCopy("ledger_book", "true", { open_on: "current_date + 4" }),
   },
   open_day_goes_forward: {
     "books given to another party": update("ledger_book", "party_id = 2147483647"),

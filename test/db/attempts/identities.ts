@@ -45,6 +45,10 @@ export const identityAttempts: Attempts = {
     "a party with an empty name": update("party", "name = ''"),
     "a party with a long name": update("party", "name = repeat('x', 201)"),
   },
+  time_zone_is_no_abbreviation: {
+    "an abbreviation of a time zone": update("party", "time_zone = 'CET'"),
+    "a time zone in lower case without a region": update("party", "time_zone = 'utc'"),
+  },
   party_is_kept: { "a party deleted": "delete from core.party" },
   merchant_external_id_is_well_formed: {
     "an ID that is only a prefix": insertCopy("merchant", "true", { merchant_id: "999", external_id: "'mch'" }),

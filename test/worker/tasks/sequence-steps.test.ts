@@ -4,6 +4,7 @@ import t, { type Test } from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
+import { closeOpenDays } from "../../support/business-days.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { pullEvents } from "../../support/pull-events.ts";
 import { untilBlocked } from "../../support/race.ts";
@@ -152,13 +153,7 @@ t.test("a ledger entry recorded on an already closed day is posted to the first 
   const { again } = await makeStock(service, { again: 2, once: 0 });
   await till.use([again[0]!], true);
   await takeStep(worker);
-  const days = () =>
-    service.owner.rows<{ open_on: string }>(
-      `select to_char(b.open_on, 'YYYY-MM-DD') as open_on, rules.close_day(b.tenant_id, b.party_id, b.open_on)
-       from core.ledger_book b`,
-    );
-  await days();
-  await service.owner.rows("update core.ledger_book set open_on = open_on + 1");
+  await service.owner.rows(closeOpenDays);
   await till.use([again[1]!], true);
   await t.resolves(takeStep(worker), "the sequencer goes on");
   const postings = await service.owner.rows<{ is_open: boolean }>(
