@@ -15,6 +15,7 @@ import { programSettings, workSettings } from "./common/settings.ts";
 import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl, openSession } from "./database/connect.ts";
+import { readTls } from "./database/tls.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
@@ -173,7 +174,7 @@ function startRunner(
     check,
   };
   return startGraphileRunner({
-    connectionString: formatRoleUrl(address, role),
+    connection: { connectionString: formatRoleUrl(address, role), ssl: readTls(address) },
     taskList,
     crontab,
     concurrency: otherJobsAtOnce + maxSubscribersAtOnce,

@@ -1,5 +1,6 @@
 // All settings of the service. Nothing else reads the environment. A wrong value is refused here, before anything
 // starts.
+import { readFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { type Address, parseUrl } from "./database-address.ts";
@@ -130,7 +131,29 @@ function readAddress(text: string | null, password: string | undefined): Address
     // The message does not repeat the value, which may hold a password.
     throw new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database");
   }
+  if (address !== null) checkTls(address);
   return address === null || !password ? address : { password, ...address };
+}
+
+const tlsModes = ["disable", "require", "verify-ca", "verify-full"];
+
+// The drivers do not know all that libpq knows, and one of them would send an unknown parameter to the server.
+function checkTls({ host, parameters = {} }: Address): void {
+  if (host.includes(",")) throw new ConfigError("DATABASE_URL must name one host");
+  const { sslmode, sslrootcert } = parameters;
+  const other = Object.keys(parameters).find((name) => name.startsWith("ssl") && !/^ssl(mode|rootcert)$/.test(name));
+  if (other !== undefined)
+    throw new ConfigError(`DATABASE_URL: sslmode and sslrootcert are the parameters for TLS; ${other} is none`);
+  if (sslmode !== undefined && !tlsModes.includes(sslmode))
+    throw new ConfigError(`DATABASE_URL: sslmode must be one of ${tlsModes.join(", ")}`);
+  if (sslrootcert === undefined) return;
+  if (!sslmode?.startsWith("verify-"))
+    throw new ConfigError("DATABASE_URL: sslrootcert needs sslmode=verify-ca or sslmode=verify-full");
+  try {
+    readFileSync(sslrootcert);
+  } catch {
+    throw new ConfigError("DATABASE_URL: the file sslrootcert cannot be read");
+  }
 }
 
 function readDataDir(text: string): string {

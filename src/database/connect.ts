@@ -11,6 +11,7 @@ import postgres from "postgres";
 import { type Address, formatUrl, isSocketFolder } from "../common/database-address.ts";
 import { beforeDeadline } from "../common/deadline.ts";
 import { createPool } from "./pool.ts";
+import { readTls, withoutTls } from "./tls.ts";
 import type { Database, Options, Session } from "./types.ts";
 
 const endDeadlineMs = 3_000;
@@ -52,10 +53,11 @@ export function openSession(address: Address, options: Options): Session {
   };
 }
 
-/** Returns the URL for graphile-worker, which brings its own driver. The connection acts as `role`. */
+/** Returns the URL for graphile-worker, which brings its own driver, without TLS. The connection acts as `role`. */
 export function formatRoleUrl(address: Address, role: string): string {
   const options = `-c role=${role} -c search_path=pg_catalog,pg_temp`;
-  return formatUrl({ ...address, parameters: { ...address.parameters, options, application_name: role } });
+  const { parameters } = withoutTls(address);
+  return formatUrl({ ...address, parameters: { ...parameters, options, application_name: role } });
 }
 
 /** Returns the five-character code of an error that the server reported, else null. */
@@ -116,6 +118,7 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     types: arrayTypes,
     // In seconds. By default the pause between attempts grows to 20 s, although the database may be back long before.
     backoff: (retries: number) => (retries === 0 ? 0 : 0.2),
+    ssl: readTls(address),
     onnotice: () => {},
     connection: {
       application_name: name,
@@ -134,14 +137,15 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     },
     ...more,
   };
-  // The driver takes sslmode and similar parameters only from a URL. It cannot read a URL with a socket or an IPv6
-  // address, and it does not decode the name of the database.
+  // The driver takes some parameters only from a URL. It cannot read a URL with a socket or an IPv6 address, and it
+  // does not decode the name of the database.
   const { host, port, database } = address;
+  const plain = withoutTls(address);
   if (!isSocketFolder(host) && !isIPv6(host))
-    return postgres(formatUrl(address), { ...all, database } as postgres.Options<{}>);
-  const url = formatUrl({ ...address, host: "localhost" });
+    return postgres(formatUrl(plain), { ...all, database } as postgres.Options<{}>);
+  const url = formatUrl({ ...plain, host: "localhost" });
   // The driver cuts a host at its first colon, but not a host in a list.
-  const place = isIPv6(host) ? { host: [host], port: [port] } : { host, port, ssl: false };
+  const place = isIPv6(host) ? { host: [host], port: [port] } : { host, port };
   return postgres(url, { ...all, ...place, database } as postgres.Options<{}>);
 }
 

@@ -15,7 +15,8 @@ import pg from "pg";
 import type { Logger } from "../common/log.ts";
 
 export type GraphileParts = {
-  connectionString: string;
+  /** Where it connects, and how: the parts of the pool's configuration. */
+  connection: { connectionString: string; ssl: pg.PoolConfig["ssl"] };
   taskList: TaskList;
   crontab: string;
   /** Jobs that this process runs at once. */
@@ -24,14 +25,14 @@ export type GraphileParts = {
 };
 
 export async function startGraphileRunner({
-  connectionString,
+  connection,
   taskList,
   crontab,
   concurrency,
   log,
 }: GraphileParts): Promise<Runner> {
   const lines = log.child({ from: "graphile-worker" });
-  const { pgPool, end } = openPool(connectionString, lines);
+  const { pgPool, end } = openPool(connection, lines);
   const shared: SharedOptions = {
     pgPool,
     logger: forwardTo(lines),
@@ -62,8 +63,8 @@ export async function startGraphileRunner({
 
 // Our jobs use its connections for a moment only, at their start and end: their work goes over connections of our own.
 // So 4 are enough, although one of them only listens for new jobs.
-function openPool(connectionString: string, log: Logger): { pgPool: pg.Pool; end: () => Promise<void> } {
-  const pgPool = new pg.Pool({ connectionString, max: 4 });
+function openPool(connection: pg.PoolConfig, log: Logger): { pgPool: pg.Pool; end: () => Promise<void> } {
+  const pgPool = new pg.Pool({ ...connection, max: 4 });
   const open = new Set<pg.PoolClient>();
   pgPool.on("error", (err) => log[pgPool.ending ? "debug" : "error"]({ err }, "a connection failed"));
   pgPool.on("connect", (client) => {

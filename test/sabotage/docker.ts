@@ -46,6 +46,11 @@ export const dockerGuards: Sabotage[] = [
     tests,
   },
   {
+    name: "the queue's driver verifies the database as the other one does",
+    edits: [edit("src/database/tls.ts", "{ rejectUnauthorized: false }", "{}")],
+    tests: ["test/database/tls.test.ts"],
+  },
+  {
     name: "PGPASSWORD fills a URL without a password",
     edits: [edit("src/common/config.ts", "{ password, ...address }", "address")],
     tests: ["test/common/database-address.test.ts"],

@@ -24,7 +24,10 @@ t.test("a runner that has stopped has no connection left, even if the server lea
     return (await session.rows<{ count: number }>(text, [role]))[0]!.count;
   };
   const runner = await startGraphileRunner({
-    connectionString: formatRoleUrl({ ...address, host: "127.0.0.1", port: proxy.port }, role),
+    connection: {
+      connectionString: formatRoleUrl({ ...address, host: "127.0.0.1", port: proxy.port }, role),
+      ssl: false,
+    },
     taskList: {},
     crontab: "",
     concurrency: 2,
