@@ -104,6 +104,7 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
     return {
       sealed_secret: seal(keys, purpose, secret).toString("hex"),
       secret_hash: hashSecret(keys, secret),
+      other_hashes: keys.others.map((version) => hashSecret(keys, secret, version)),
       is_generated: given === undefined,
     };
   };

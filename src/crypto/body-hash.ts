@@ -6,14 +6,12 @@ import { subKeysOf, type MasterKeys } from "./keys.ts";
 
 /**
  * Takes the validated body, with its code normalized, and ignores request_id. Returns 64 bits as hex digits; that is
- * enough, because a hash is compared only with the one hash recorded for the same request_id.
+ * enough, because a hash is compared only with the one hash recorded for the same request_id. A request that was
+ * recorded under another key of the list has the hash by that `version`.
  */
-export function hashBody(keys: MasterKeys, values: Record<string, unknown>): string {
+export function hashBody(keys: MasterKeys, values: Record<string, unknown>, version = keys.current): string {
   const { request_id: _, ...rest } = values;
-  return createHmac("sha256", subKeysOf(keys, keys.oldest).request)
-    .update(canonicalJson(rest))
-    .digest("hex")
-    .slice(0, 16);
+  return createHmac("sha256", subKeysOf(keys, version).request).update(canonicalJson(rest)).digest("hex").slice(0, 16);
 }
 
 /** Writes the fields of objects in order and without white space. */

@@ -24,11 +24,8 @@ export type MasterKeys = {
   /** Where the keys come from, for messages: the setting or a file. */
   source: string;
   current: string;
-  /**
-   * The version that hashes request bodies and secrets. It is the oldest, so that a retry has the same hash as the
-   * original request even if the current key has changed in between.
-   */
-  oldest: string;
+  /** The other versions. What they hashed and sealed still counts. */
+  others: string[];
   versions: ReadonlyMap<string, SubKeys>;
 };
 
@@ -45,8 +42,8 @@ export function parseMasterKeys(text: string, source = "COUPON_MASTER_KEY"): Mas
     if (versions.has(version)) throw new ConfigError(`${source}: version ${version} is listed twice`);
     versions.set(version, deriveSubKeys(decodeKey(entry.slice(colon + 1), source)));
   }
-  const names = [...versions.keys()];
-  return { source, current: names[0]!, oldest: names.at(-1)!, versions };
+  const [current, ...others] = versions.keys();
+  return { source, current: current!, others, versions };
 }
 
 export function subKeysOf(keys: MasterKeys, version: string): SubKeys {

@@ -1,7 +1,9 @@
 // Applying a changed file: which changes are allowed, which are refused, and what stays. First applies are in
 // apply.test.ts.
+import { randomBytes } from "node:crypto";
 import t from "tap";
-import { ApplyError } from "../../src/commands/apply.ts";
+import { apply, ApplyError } from "../../src/commands/apply.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { open, webhookPurpose } from "../../src/crypto/seal.ts";
 import { tenants } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -190,4 +192,20 @@ t.test("a new webhook secret is a rotation: the previous one is kept", async (t)
   t.match(await service.apply(withHook({})), { changed: 0 }, "an omitted secret stays unchanged");
   t.match(await service.apply(withHook({ url: "https://example.com/other" })), { changed: 1 });
   t.strictSame(await read(), [next, previous]);
+});
+
+t.test("after a rotation of the master key, a file with the same secrets changes nothing", async (t) => {
+  const secretOf = (byte: number) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`;
+  const withSecrets = (byte: number) =>
+    changedA((tenant) => {
+      tenant.parties[0].webhook = { url: "https://example.com/hook", secret: secretOf(byte) };
+      tenant.credentials = [{ ...tenant.credentials[0], secret: `${byte}`.repeat(32) }];
+    });
+  await service.apply(withSecrets(4));
+  const [former, next] = [`1:${service.masterKeyText}`, `2:${randomBytes(32).toString("base64")}`];
+  const keys = parseMasterKeys(`${next},${former}`);
+  t.match(await apply(service.admin, keys, withSecrets(4)), { changed: 0 });
+  t.match(await apply(service.admin, keys, withSecrets(5)), { changed: 2 });
+  t.match(await apply(service.admin, parseMasterKeys(next), withSecrets(5)), { changed: 0 }, "with the new key alone");
+  t.match(await service.apply(withSecrets(4)), { changed: 2 });
 });

@@ -21,6 +21,16 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/db/races/groups.test.ts", "test/db/races/request.test.ts"],
   },
   {
+    name: "a retry across a rotation of the master key",
+    edits: [edit("src/http/operation.ts", "of otherHashes)", "of [] as string[])")],
+    tests: ["test/operations/retries-across-keys.test.ts"],
+  },
+  {
+    name: "the current key hashes a body",
+    edits: [edit("src/crypto/body-hash.ts", "version = keys.current", "version = [...keys.versions.keys()].at(-1)!")],
+    tests: ["test/operations/retries-across-keys.test.ts"],
+  },
+  {
     name: "duplicate JSON keys",
     edits: [edit("src/http/strict-json.ts", "  if (wrong !== null) throw refuse(wrong);\n", "")],
     tests: ["test/fuzz/body.test.ts"],

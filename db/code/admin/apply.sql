@@ -4,7 +4,8 @@
 -- nothing.
 --
 -- p_document: the provisioning file, except that each secret comes as sealed_secret and secret_hash
---   (hex). is_generated: the file gave no secret, so this one is stored only if there is none yet.
+--   (hex). other_hashes: its hashes by other keys, by which it may have been stored. is_generated:
+--   the file gave no secret, so this one is stored only if there is none yet.
 -- Raises CP400, with [{path, message}] as the detail, if the document contradicts stored data.
 create or replace function admin.apply(p_document jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

@@ -45,7 +45,8 @@ begin
       problems := problems || rules.describe_problem(
         v_item.path || '.party', 'cannot change: create a new credential');
     elsif not (v_given ->> 'is_generated')::boolean
-      and v_stored.secret_hash <> decode(v_given ->> 'secret_hash', 'hex')
+      and encode(v_stored.secret_hash, 'hex') <> v_given ->> 'secret_hash'
+      and not coalesce(v_given -> 'other_hashes', '[]') ? encode(v_stored.secret_hash, 'hex')
     then
       update core.credential c
       set sealed_secret = decode(v_given ->> 'sealed_secret', 'hex'),

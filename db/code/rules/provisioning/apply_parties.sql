@@ -54,7 +54,8 @@ begin
     where w.tenant_id = p_tenant.tenant_id
       and w.party_id = v_id
       and not (v_hook ->> 'is_generated')::boolean
-      and w.secret_hash <> decode(v_hook ->> 'secret_hash', 'hex');
+      and encode(w.secret_hash, 'hex') <> v_hook ->> 'secret_hash'
+      and not coalesce(v_hook -> 'other_hashes', '[]') ? encode(w.secret_hash, 'hex');
     get diagnostics v_rows = row_count;
     changed := changed + v_rows;
   end loop;
