@@ -1,5 +1,6 @@
 // npm run demo: the whole life of a few coupons, over signed HTTP, against the service that `npm start` runs.
 // Prints each call and its answer, and fails when an answer is not the expected one. Codes are printed masked.
+import { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   createClient,
@@ -44,7 +45,9 @@ async function playAll(): Promise<void> {
   const secrets = await readDemoSecrets(config.dataDir);
   if (secrets === null)
     throw new Error(`${demoFile(config.dataDir)} does not exist: run npm start with this DATA_DIR first`);
-  const url = `http://${config.host === "0.0.0.0" ? "127.0.0.1" : config.host}:${config.port}`;
+  // A service that listens on all addresses is also on loopback.
+  const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[config.host] ?? config.host;
+  const url = `http://${isIPv6(host) ? `[${host}]` : host}:${config.port}`;
   const as = (accessKey: string): Actor => {
     const onReply = (reply: ReplyInfo) => (actor.reply = reply);
     const actor: Actor = {

@@ -85,16 +85,16 @@ export function checkLiteral(mayConnect: AddressRule, host: string): void {
   if (isIP(host) !== 0 && !mayConnect(host)) throw new RefusedAddress(host, host);
 }
 
-const resolver = new Resolver({ timeout: 3_000, tries: 2 });
-
 /**
  * Asks the hosts file, then the DNS. The system's resolver has only four threads, so a few dead name servers would
- * delay all deliveries. The price: search domains do not apply, so names must be fully qualified.
+ * delay all deliveries. The price: search domains do not apply, so names must be fully qualified. Each question reads
+ * the name servers of the machine anew, because a resolver keeps those that it was made with.
  */
 export const resolveHost: Resolve = async (hostname) => {
   const name = hostname.replace(/\.$/, "");
   const listed = findInHosts(await readFile("/etc/hosts", "utf8").catch(() => ""), name);
   if (listed.length > 0) return listed;
+  const resolver = new Resolver({ timeout: 3_000, tries: 2 });
   return joinAnswers(await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]));
 };
 

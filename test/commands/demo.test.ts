@@ -148,6 +148,10 @@ t.test("demo without a service, or without its secrets, says what to start", asy
       { DATA_DIR: dataDir, PORT: port, HOST: "0.0.0.0" },
       `no service at http://127.0.0.1:${port}: run npm start, or set HOST and PORT to its values`,
     ],
+    [
+      { DATA_DIR: dataDir, PORT: port, HOST: "::" },
+      `no service at http://[::1]:${port}: run npm start, or set HOST and PORT to its values`,
+    ],
   ] as const)
     t.strictSame(await runDemo(t, env), { code: 1, stdout: "", stderr: `${message}\n` });
   const damaged = t.testdir({ "demo.json": '{"ak_demo_a":' });

@@ -26,6 +26,11 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/operations/retries-across-keys.test.ts"],
   },
   {
+    name: "a key is in use while one of its codes is locked",
+    edits: [edit("db/code/rules/master_key/is_key_in_use.sql", "r.status = 'LOCKED'", "false")],
+    tests: ["test/db/admin/keys.test.ts"],
+  },
+  {
     name: "the current key hashes a body",
     edits: [edit("src/crypto/body-hash.ts", "version = keys.current", "version = [...keys.versions.keys()].at(-1)!")],
     tests: ["test/operations/retries-across-keys.test.ts"],
