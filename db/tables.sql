@@ -531,6 +531,17 @@ comment on column core.redemption.caller_id is 'The caller of the lock: the part
 comment on column core.redemption.lock_request_id is 'The request_id of the lock or redeem call.';
 comment on column core.redemption.status is 'The status as last written. A LOCKED row counts as LAPSED from lock_expires_at on.';
 
+create table core.replaced_secret (
+  tenant_id integer not null,
+  party_id integer not null,
+  replaced_at core.finite_time not null,
+  sealed_secret bytea not null,
+  constraint replaced_secret_pkey PRIMARY KEY (tenant_id, party_id, replaced_at),
+  constraint replaced_secret_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id)
+);
+comment on table core.replaced_secret is 'The earlier secrets of a webhook. Each signs for 24 hours beside its successors.';
+comment on column core.replaced_secret.sealed_secret is 'Like core.webhook.sealed_secret.';
+
 create table core.request (
   tenant_id integer not null,
   caller_id integer not null,
@@ -776,7 +787,6 @@ create table core.webhook (
   url text not null,
   sealed_secret bytea not null,
   secret_hash bytea not null,
-  sealed_previous_secret bytea,
   rotated_at timestamp with time zone,
   disabled_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
@@ -788,14 +798,13 @@ create table core.webhook (
   constraint webhook_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint lease_has_an_end CHECK (((holder IS NULL) OR (lease_until IS NOT NULL))),
   constraint lease_names_its_worker CHECK (((holder IS NULL) = (worker IS NULL))),
-  constraint previous_secret_has_its_time CHECK (((sealed_previous_secret IS NULL) OR (rotated_at IS NOT NULL))),
   constraint url_is_at_most_2048_characters CHECK ((length(url) <= 2048)),
   constraint url_is_http CHECK ((url ~ '^https?://'::text))
 );
+CREATE TRIGGER replaced_secret_is_kept BEFORE UPDATE OF sealed_secret ON core.webhook FOR EACH ROW WHEN ((new.sealed_secret <> old.sealed_secret)) EXECUTE FUNCTION core.keep_replaced_secret();
 comment on table core.webhook is 'Where a party receives its events. At most one webhook per party.';
 comment on column core.webhook.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
 comment on column core.webhook.secret_hash is 'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
-comment on column core.webhook.sealed_previous_secret is 'The previous secret. Until 24 hours after rotated_at, both secrets sign.';
 comment on column core.webhook.holder is 'The job that holds the lease: a random id, new for each slice.';
 comment on column core.webhook.worker is 'The number of the worker session behind the holder.';
 comment on column core.webhook.lease_until is 'Until then, and while its worker session lasts, only the holder delivers to this subscriber. After that, any worker may continue.';

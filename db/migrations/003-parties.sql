@@ -46,25 +46,22 @@ comment on sequence core.worker_number is
   'Numbers of worker sessions. A number is used once: a session that is lost never gets it back.';
 
 create table core.webhook (
-  tenant_id               int          not null,
-  party_id                int          not null,
-  url                     text         not null,
-  sealed_secret           bytea        not null,
-  secret_hash             bytea        not null,
-  sealed_previous_secret  bytea,
-  rotated_at              timestamptz,
-  disabled_at             timestamptz,
-  created_at              timestamptz  not null default now(),
-  holder                  uuid,
-  worker                  int,
-  lease_until             timestamptz,
-  paused_until            timestamptz,
+  tenant_id      int          not null,
+  party_id       int          not null,
+  url            text         not null,
+  sealed_secret  bytea        not null,
+  secret_hash    bytea        not null,
+  rotated_at     timestamptz,
+  disabled_at    timestamptz,
+  created_at     timestamptz  not null default now(),
+  holder         uuid,
+  worker         int,
+  lease_until    timestamptz,
+  paused_until   timestamptz,
   primary key (tenant_id, party_id),
   foreign key (tenant_id, party_id) references core.party,
   constraint url_is_http check (url ~ '^https?://'),
   constraint url_is_at_most_2048_characters check (length(url) <= 2048),
-  constraint previous_secret_has_its_time check (
-    (sealed_previous_secret is null) or (rotated_at is not null)),
   constraint lease_names_its_worker check ((holder is null) = (worker is null)),
   constraint lease_has_an_end check (holder is null or lease_until is not null)
 );
@@ -74,8 +71,6 @@ comment on column core.webhook.sealed_secret is
   'Encrypted with AES-256-GCM under the master key. Only the worker opens it.';
 comment on column core.webhook.secret_hash is
   'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
-comment on column core.webhook.sealed_previous_secret is
-  'The previous secret. Until 24 hours after rotated_at, both secrets sign.';
 comment on column core.webhook.holder is
   'The job that holds the lease: a random id, new for each slice.';
 comment on column core.webhook.worker is

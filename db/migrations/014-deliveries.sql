@@ -1,5 +1,5 @@
 -- Webhook deliveries: a row for each event that a subscriber has not accepted yet, the test events
--- that wait, and a log of all attempts.
+-- that wait, a log of all attempts, and the replaced secrets that still sign.
 
 create table core.delivery (
   tenant_id        int          not null,
@@ -142,3 +142,39 @@ on core.delivery_attempt (tenant_id, party_id, attempted_at, attempt_id);
 create index delivery_attempt_by_age on core.delivery_attempt using brin (attempted_at);
 create index failed_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at)
 where http_status is null or http_status not between 200 and 299;
+
+create table core.replaced_secret (
+  tenant_id      int               not null,
+  party_id       int               not null,
+  replaced_at    core.finite_time  not null,
+  sealed_secret  bytea             not null,
+  primary key (tenant_id, party_id, replaced_at),
+  foreign key (tenant_id, party_id) references core.webhook
+);
+comment on table core.replaced_secret is
+  'The earlier secrets of a webhook. Each signs for 24 hours beside its successors.';
+
+comment on column core.replaced_secret.sealed_secret is 'Like core.webhook.sealed_secret.';
+
+create function core.keep_replaced_secret() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+  v_now  timestamptz := clock_timestamp();
+begin
+  delete from core.replaced_secret s
+  where s.tenant_id = old.tenant_id
+    and s.party_id = old.party_id
+    and s.replaced_at <= v_now - interval '24 hours';
+  insert into core.replaced_secret (tenant_id, party_id, replaced_at, sealed_secret)
+  values (old.tenant_id, old.party_id, v_now, old.sealed_secret);
+  new.rotated_at := v_now;
+  return new;
+end
+$$;
+comment on function core.keep_replaced_secret() is
+  'Trigger: a secret that is replaced signs for 24 hours more, however often that happens.';
+
+create trigger replaced_secret_is_kept
+before update of sealed_secret on core.webhook
+for each row when (new.sealed_secret <> old.sealed_secret)
+execute function core.keep_replaced_secret();

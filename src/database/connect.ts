@@ -149,12 +149,21 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
   return postgres(url, { ...all, ...place, database } as postgres.Options<{}>);
 }
 
-/** By type OID: int2[] and int4[] as numbers; int8[], numeric[], text[], varchar[], name[] and uuid[] as strings. */
+/**
+ * By type OID: int2[] and int4[] as numbers; int8[], numeric[], text[], varchar[], name[] and uuid[] as strings;
+ * bytea[] as buffers, which are only read.
+ */
 const arrayTypes = {
   integers: {
     to: 1007,
     from: [1005, 1007],
     parse: (text: string) => parseArray(text).map((item) => item && Number(item)),
+    serialize: String,
+  },
+  bytes: {
+    to: 1001,
+    from: [1001],
+    parse: (text: string) => parseArray(text).map((item) => item && Buffer.from(item.slice(2), "hex")),
     serialize: String,
   },
   texts: { to: 1009, from: [1016, 1231, 1009, 1015, 1003, 2951], parse: parseArray, serialize: String },

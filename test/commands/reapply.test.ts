@@ -183,7 +183,9 @@ t.test("a new webhook secret is a rotation: the previous one is kept", async (t)
   t.match(await service.apply(withHook({ secret: next })), { changed: 1, generated_secrets: { webhooks: [] } });
   const read = async () => {
     const [row] = await service.owner.rows<Record<string, Uint8Array>>(
-      "select sealed_secret, sealed_previous_secret from core.webhook",
+      `select w.sealed_secret, s.sealed_secret as replaced
+       from core.webhook w
+       left join core.replaced_secret s using (tenant_id, party_id)`,
     );
     return Object.values(row!).map((sealed) => open(service.keys, webhookPurpose("ten_a", "pty_a"), sealed));
   };

@@ -126,9 +126,8 @@ const keys: Ending[] = [
   },
   ofKey(
     "the day after a rotation, in which the key of the old secret is in use",
-    (shift) => `update core.webhook
-                set sealed_previous_secret = '9'::bytea || sealed_secret,
-                    rotated_at = now() - interval '24 hours' ${shift}`,
+    (shift) => `insert into core.replaced_secret (tenant_id, party_id, replaced_at, sealed_secret)
+                select tenant_id, party_id, now() - interval '24 hours' ${shift}, '9' from core.webhook`,
   ),
 ];
 

@@ -22,6 +22,28 @@ export const webhookGuards: Sabotage[] = [
     tests: scope,
   },
   {
+    name: "a replaced secret signs for 24 h",
+    edits: [
+      edit(
+        "db/code/jobs/claim_deliveries.sql",
+        "\n      and s.replaced_at > clock_timestamp() - interval '24 hours'",
+        "",
+      ),
+    ],
+    tests: ["test/worker/tasks/deliver.test.ts"],
+  },
+  {
+    name: "a replaced secret is kept when the next one is replaced too",
+    edits: [
+      edit(
+        "db/migrations/014-deliveries.sql",
+        "    and s.replaced_at <= v_now - interval '24 hours';",
+        "    and true;",
+      ),
+    ],
+    tests: ["test/worker/tasks/deliver.test.ts"],
+  },
+  {
     name: "party of an event that is replayed",
     edits: [edit("db/code/api/replay_events.sql", "        and e.party_id = v_parties[1]\n", "")],
     tests: scope,

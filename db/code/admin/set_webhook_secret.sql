@@ -1,5 +1,5 @@
--- Stores a new webhook secret, sealed by npm run webhooks -- rotate. For 24 h, deliveries are
--- signed with both the new and the previous secret.
+-- Stores a new webhook secret, sealed by npm run webhooks -- rotate. The former one signs for 24 h
+-- more (core.replaced_secret).
 create or replace function admin.set_webhook_secret(
   p_tenant text, p_party text, p_sealed_secret bytea, p_secret_hash bytea, p_reason text)
 returns void
@@ -9,11 +9,10 @@ declare
   v_webhook  core.webhook := rules.hold_webhook_for_patch(p_tenant, p_party);
 begin
   update core.webhook w
-  set sealed_previous_secret = w.sealed_secret, rotated_at = clock_timestamp(),
-      sealed_secret = p_sealed_secret, secret_hash = p_secret_hash
+  set sealed_secret = p_sealed_secret, secret_hash = p_secret_hash
   where w.tenant_id = v_webhook.tenant_id and w.party_id = v_webhook.party_id;
   perform rules.write_audit(v_webhook.tenant_id, 'set_webhook_secret', p_party, v_reason);
 end
 $$;
 comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is
-  'Rotates the secret of a webhook; the previous one stays in use for 24 h.';
+  'Rotates the secret of a webhook; the former one signs for 24 h more.';

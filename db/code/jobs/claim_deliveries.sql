@@ -6,18 +6,20 @@
 -- Ordered by due time, then by event: an index has this order, however many deliveries wait. Test
 -- events come first, because somebody is waiting for them. They have a test_body and a
 -- test_event_type; a real event has its fields (rules.describe_event).
+--
+-- sealed_secrets: those that sign, the current one first.
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out event text, out test_body text, out attempt int,
-  out url text, out sealed_secret bytea, out sealed_previous_secret bytea, out tenant text,
-  out party text, out test_event_type text)
+  out url text, out sealed_secrets bytea[], out tenant text, out party text,
+  out test_event_type text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_now       timestamptz := clock_timestamp();
-  v_webhook   core.webhook;
-  v_previous  bytea;
-  v_tests     int;
+  v_now      timestamptz := clock_timestamp();
+  v_webhook  core.webhook;
+  v_secrets  bytea[];
+  v_tests    int;
 begin
   update core.webhook w
   set holder = p_holder, worker = p_worker,
@@ -33,13 +35,16 @@ begin
   if not found then
     return;
   end if;
-  if v_webhook.rotated_at > clock_timestamp() - interval '24 hours' then
-    v_previous := v_webhook.sealed_previous_secret;
-  end if;
+  v_secrets := v_webhook.sealed_secret || array(
+    select s.sealed_secret
+    from core.replaced_secret s
+    where s.tenant_id = p_tenant_id
+      and s.party_id = p_party_id
+      and s.replaced_at > clock_timestamp() - interval '24 hours'
+    order by s.replaced_at desc);
   return query
   select x.event_id, rules.format_id('evt', x.event_id), null::text, x.body, 1,
-         v_webhook.url, v_webhook.sealed_secret, v_previous, t.external_id, p.external_id,
-         x.event_type
+         v_webhook.url, v_secrets, t.external_id, p.external_id, x.event_type
   from core.test_delivery x
   join core.tenant t on t.tenant_id = x.tenant_id
   join core.party p on p.tenant_id = x.tenant_id and p.party_id = x.party_id
@@ -57,8 +62,7 @@ begin
     order by d.next_attempt_at, d.event_seq
     limit p_limit - v_tests)
   select d.event_id, rules.format_id('evt', d.event_id), rules.describe_event(e), null::text,
-         d.attempt_count + 1, v_webhook.url, v_webhook.sealed_secret, v_previous, t.external_id,
-         p.external_id, null::text
+         d.attempt_count + 1, v_webhook.url, v_secrets, t.external_id, p.external_id, null::text
   from due d
   join rules.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id

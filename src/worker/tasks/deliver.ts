@@ -39,8 +39,8 @@ type Delivery = {
   test_body: string | null;
   attempt: number;
   url: string;
-  sealed_secret: Uint8Array;
-  sealed_previous_secret: Uint8Array | null;
+  /** Those that sign, the current one first. */
+  sealed_secrets: Uint8Array[];
   // External IDs of tenant and party. The secrets are sealed for this pair.
   tenant: string;
   party: string;
@@ -144,7 +144,7 @@ function claimDeliveries(
   { tenant_id, party_id, worker, holder }: Lease,
 ): Promise<Delivery[]> {
   return database.rows<Delivery>(
-    `select event_id, external_id, event, test_body, attempt, url, sealed_secret, sealed_previous_secret, tenant,
+    `select event_id, external_id, event, test_body, attempt, url, sealed_secrets, tenant,
             party, test_event_type
      from jobs.claim_deliveries($1, $2, $3, $4, $5)`,
     [tenant_id, party_id, worker, holder, roundSize],
@@ -163,9 +163,8 @@ async function recordDeliveries(
   return rows.map(({ outcome }) => outcome);
 }
 
-function openSecrets(keys: MasterKeys, { tenant, party, sealed_secret, sealed_previous_secret }: Delivery): string[] {
-  const sealed = sealed_previous_secret === null ? [sealed_secret] : [sealed_secret, sealed_previous_secret];
-  return sealed.map((one) => open(keys, webhookPurpose(tenant, party), one));
+function openSecrets(keys: MasterKeys, { tenant, party, sealed_secrets }: Delivery): string[] {
+  return sealed_secrets.map((one) => open(keys, webhookPurpose(tenant, party), one));
 }
 
 function toResult(

@@ -28,13 +28,14 @@ const redeem = async () =>
 
 type Webhook = {
   sealed_secret: Uint8Array;
-  sealed_previous_secret: Uint8Array | null;
+  replaced: Uint8Array | null;
   parked: number;
   deliveries: number;
 };
 async function readWebhook(): Promise<Webhook> {
   const [row] = await service.owner.rows<Webhook>(
-    `select w.sealed_secret, w.sealed_previous_secret, w.secret_hash, w.rotated_at is not null as is_rotated,
+    `select w.sealed_secret, (select s.sealed_secret from core.replaced_secret s) as replaced, w.secret_hash,
+       w.rotated_at is not null as is_rotated,
        w.disabled_at is not null as is_disabled,
        count(d.event_id)::int as deliveries, count(d.parked_at)::int as parked
      from core.webhook w left join core.delivery d using (tenant_id, party_id) group by w.tenant_id, w.party_id`,
@@ -53,7 +54,7 @@ t.test("set_webhook_secret keeps the old secret beside the new one", async (t) =
   await isAudited(t, { action: "set_webhook_secret", target: "pty_a", reason: "rotation", tenant: "ten_a" });
   t.match(await readWebhook(), {
     sealed_secret: sealed,
-    sealed_previous_secret: first.sealed_secret,
+    replaced: first.sealed_secret,
     secret_hash: hash,
     is_rotated: true,
   });

@@ -83,6 +83,8 @@ t.test("a version that nothing needs may be missing; a version is in use through
     update core.redemption set lock_expires_at = now();
     update core.credential set revoked_at = now();
     update core.webhook set sealed_secret = overlay(sealed_secret placing '2'::bytea from 1)`;
+  const replaced = (age: string) =>
+    `insert into core.replaced_secret select tenant_id, party_id, now() - interval '${age}', '1' from core.webhook`;
   const isInUse = async (session: Session) =>
     (await session.rows<{ is_in_use: boolean }>("select is_in_use from report.master_key where version = '1'"))[0]!
       .is_in_use;
@@ -112,11 +114,11 @@ t.test("a version that nothing needs may be missing; a version is in use through
       problems: missing,
     },
     "the previous secret of a webhook": {
-      change: `update core.webhook set sealed_previous_secret = '1'::bytea, rotated_at = now() - interval '23:59'`,
+      change: replaced("23:59"),
       problems: missing,
     },
     "a previous secret after 24 hours": {
-      change: `update core.webhook set sealed_previous_secret = '1'::bytea, rotated_at = now() - interval '24 hours'`,
+      change: replaced("24 hours"),
       problems: [],
     },
   };

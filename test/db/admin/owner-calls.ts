@@ -153,7 +153,7 @@ export const calls: Call[] = [
   {
     name: "admin.set_webhook_secret",
     args: ({ tenant, distributorParty }) => [tenant, distributorParty, "\\x01", "\\x02", "why"],
-    changes: { webhook: one, audit },
+    changes: { webhook: one, replaced_secret: "-0 +1", audit },
   },
   {
     name: "admin.add_delegate",

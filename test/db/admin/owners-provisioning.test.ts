@@ -41,12 +41,12 @@ t.test("Provisioning changes rows of the declared merchant and party only", asyn
     const webhook = { url: "http://127.0.0.1:7", secret: `whsec_${btoa("a new secret of a webhook of 32 bytes")}` };
     t.strictSame(
       await changesOf(apply({ parties: [{ id: "pty_d1", name: "pty_d1", webhook }] })),
-      nameTables(tenant, { audit, webhook: "-1 +1" }),
+      nameTables(tenant, { audit, webhook: "-1 +1", replaced_secret: "-0 +1" }),
     );
     const renewed = { ...webhook, secret: `whsec_${btoa("one more secret of a webhook of 32 bytes")}` };
     t.strictSame(
       await changesOf(apply({ parties: [{ id: "pty_d1", name: "pty_d1", webhook: renewed }] })),
-      nameTables(tenant, { audit, webhook: "-1 +1" }),
+      nameTables(tenant, { audit, webhook: "-1 +1", replaced_secret: "-0 +1" }),
     );
   }
 });
@@ -69,6 +69,7 @@ t.test("Provisioning changes rows of the declared tenant only", async (t) => {
       tenant: "-1 +1",
       terminal: "-3 +2",
       webhook: "-2 +2",
+      replaced_secret: "-0 +1",
       // A twin has secrets of its tenant, and templates for the other merchant.
       ...(tenant.endsWith("2") && { credential: variant === "A" ? "-2 +2" : "-7 +7", template_merchant: "-2 +2" }),
     };

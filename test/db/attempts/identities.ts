@@ -113,9 +113,6 @@ export const credentialAttempts: Attempts = {
   lease_has_an_end: {
     "a lease for ever": update("webhook", "holder = gen_random_uuid(), worker = 1, lease_until = null"),
   },
-  previous_secret_has_its_time: {
-    "a previous secret without a time": update("webhook", "sealed_previous_secret = '\\x00', rotated_at = null"),
-  },
 };
 
 export const recordAttempts: Attempts = {

@@ -178,20 +178,23 @@ t.test(
     const { tenant_id, party_id } = await findSubscriber(subscribed, "pty_s1");
     const gone = await openWorkerSession(t, subscribed.service.address);
     // The pause that the subscriber asked for ends meanwhile, too, and the old secret of a rotation is over.
-    const change = `update core.webhook set worker = ${gone.number}, holder = gen_random_uuid(),
-    lease_until = clock_timestamp(), paused_until = clock_timestamp(),
-    sealed_previous_secret = sealed_secret, rotated_at = clock_timestamp() - interval '24 hours'
+    const change = `with replaced as (
+      insert into core.replaced_secret (tenant_id, party_id, replaced_at, sealed_secret)
+      select tenant_id, party_id, clock_timestamp() - interval '24 hours', sealed_secret
+      from core.webhook where party_id = $1)
+    update core.webhook set worker = ${gone.number}, holder = gen_random_uuid(),
+    lease_until = clock_timestamp(), paused_until = clock_timestamp()
     where party_id = $1`;
     const hold = { hold: "select from core.webhook where party_id = $1 for update", change };
     const { answer, moment } = await passWhileWaiting(subscribed.service, hold, party_id, () =>
-      subscribed.worker.rows<{ external_id: string; sealed_previous_secret: Uint8Array | null }>(
-        "select external_id, sealed_previous_secret from jobs.claim_deliveries($1, $2, $3, $4, 10)",
+      subscribed.worker.rows<{ external_id: string; secrets: number }>(
+        "select external_id, cardinality(sealed_secrets) as secrets from jobs.claim_deliveries($1, $2, $3, $4, 10)",
         [tenant_id, party_id, subscribed.session.number, randomUUID()],
       ),
     );
     t.strictSame(
       answer.map((row) => ({ ...row })),
-      [{ external_id: delivery, sealed_previous_secret: null }],
+      [{ external_id: delivery, secrets: 1 }],
     );
     const lease = "(select lease_until from core.webhook where party_id = $1)";
     const seconds = await readLease(subscribed, moment, lease, party_id);

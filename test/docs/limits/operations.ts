@@ -90,7 +90,7 @@ export const operationLimits: Limit[] = [
     places: [at("db/code/jobs/claim_deliveries.sql", "interval '", "24", " hours'")],
     test: pins(
       "test/worker/tasks/deliver.test.ts",
-      "both secrets sign for 24 h after a rotation, then only the new one",
+      "a replaced secret signs for 24 h beside its successors, however often that happens",
     ),
     said: ["the old and the new one for 24 hours", "keeps signing for 24 hours"],
   },

@@ -159,35 +159,47 @@ t.test("Retry-After pauses all deliveries to the subscriber", async (t) => {
   t.strictSame(await listDeliveries(fixture), []);
 });
 
-t.test("both secrets sign for 24 h after a rotation, then only the new one", async (t) => {
+t.test("a replaced secret signs for 24 h beside its successors, however often that happens", async (t) => {
   const receiver = await startReceiver(t);
   const fixture = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(fixture, fixture.worker);
   const before = fixture.secrets.get("pty_s1")!;
-  const after = `whsec_${Buffer.alloc(32, 9).toString("base64")}`;
-  const file = {
-    tenants: [
-      {
-        id: tenant,
-        name: "W",
-        variant: "B",
-        parties: [{ id: "pty_s1", name: "pty_s1", webhook: { url: receiver.url, secret: after } }],
-      },
-    ],
+  const [second, third] = [8, 9].map((byte) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`) as [
+    string,
+    string,
+  ];
+  const rotate = (secret: string) => {
+    const webhook = { url: receiver.url, secret };
+    const parties = [{ id: "pty_s1", name: "pty_s1", webhook }];
+    return fixture.service.apply({ tenants: [{ id: tenant, name: "W", variant: "B", parties }] });
   };
-  await fixture.service.apply(file);
+  const { owner } = fixture.service;
+  // As if the first rotation had been that long ago.
+  const age = (interval: string) =>
+    owner.rows(
+      `update core.replaced_secret s
+       set replaced_at = clock_timestamp() - $1::text::interval
+       where s.replaced_at = (select min(r.replaced_at) from core.replaced_secret r)`,
+      [interval],
+    );
   const next = async () => {
     await fixture.happen("pty_s1", 1);
     await deliverer.drain();
     return receiver.received.at(-1)!;
   };
+  await rotate(second);
   const both = await next();
-  verify(before, both);
-  verify(after, both);
-  await fixture.service.owner.rows("update core.webhook set rotated_at = clock_timestamp() - interval '23:59'");
+  for (const secret of [before, second]) verify(secret, both);
+  await rotate(third);
+  const all = await next();
+  for (const secret of [before, second, third]) verify(secret, all);
+  await age("23:59");
   verify(before, await next());
-  await fixture.service.owner.rows("update core.webhook set rotated_at = clock_timestamp() - interval '24 hours'");
-  const alone = await next();
-  verify(after, alone);
-  t.throws(() => verify(before, alone));
+  await age("24 hours");
+  const later = await next();
+  for (const secret of [second, third]) verify(secret, later);
+  t.throws(() => verify(before, later));
+  await rotate(before);
+  const [kept] = await owner.rows<{ count: number }>("select count(*)::int as count from core.replaced_secret");
+  t.equal(kept!.count, 2, "a secret that has ended is deleted with the next rotation");
 });

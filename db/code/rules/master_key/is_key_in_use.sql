@@ -30,10 +30,11 @@ begin atomic
         and substring(c.sealed_secret from 1 for 1) = convert_to(p_version, 'UTF8'))
     or exists (
       select from core.webhook w
-      where convert_to(p_version, 'UTF8') in (
-        substring(w.sealed_secret from 1 for 1),
-        case when w.rotated_at > now() - interval '24 hours'
-          then substring(w.sealed_previous_secret from 1 for 1) end));
+      where substring(w.sealed_secret from 1 for 1) = convert_to(p_version, 'UTF8'))
+    or exists (
+      select from core.replaced_secret s
+      where s.replaced_at > now() - interval '24 hours'
+        and substring(s.sealed_secret from 1 for 1) = convert_to(p_version, 'UTF8'));
 end;
 comment on function rules.is_key_in_use(text) is
   'Whether codes or secrets made with this version of the master key still count.';

@@ -1,6 +1,6 @@
 -- Creates and updates parties and their webhooks. Without a time zone in the file, a party keeps
--- its own; a new party gets UTC. When a webhook secret changes, deliveries are signed with both the
--- old and the new one for 24 h. A changed URL enables the webhook again and ends the lease and the
+-- its own; a new party gets UTC. A webhook secret that is replaced signs for 24 h more
+-- (core.replaced_secret). A changed URL enables the webhook again and ends the lease and the
 -- pause, which belong to the old receiver: what it still answers concerns nobody.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
@@ -47,9 +47,7 @@ begin
     get diagnostics v_rows = row_count;
     changed := changed + v_rows;
     update core.webhook w
-    set sealed_previous_secret = w.sealed_secret,
-        rotated_at = clock_timestamp(),
-        sealed_secret = decode(v_hook ->> 'sealed_secret', 'hex'),
+    set sealed_secret = decode(v_hook ->> 'sealed_secret', 'hex'),
         secret_hash = decode(v_hook ->> 'secret_hash', 'hex')
     where w.tenant_id = p_tenant.tenant_id
       and w.party_id = v_id
