@@ -90,7 +90,7 @@ export const command = defineCommand({
     "Writes the codes of a batch as CSV (coupon_id,code) to standard output. The batch is released, or with " +
     "--unreleased finished. The audit log records each export. --destroy deletes the batch's salt instead: from then " +
     "on nobody can derive its codes again, and printed codes keep working.",
-  forms: ["BATCH [--unreleased]", "BATCH --destroy --reason WHY"],
+  forms: ["BATCH [--unreleased]", "BATCH --destroy [--reason WHY]"],
   words: { batch: { about: "the batch, bat_…" } },
   flags: {
     unreleased: { type: "switch", about: "exports a batch that is not released yet" },
@@ -101,7 +101,7 @@ export const command = defineCommand({
   examples: ["bat_… > codes.csv", 'bat_… --destroy --reason "printed"'],
   refuse({ flags }) {
     if (flags.destroy && flags.unreleased) return "--destroy and --unreleased exclude each other";
-    return flags.destroy === (flags.reason !== undefined) ? null : "--destroy and --reason WHY belong together";
+    return flags.reason !== undefined && !flags.destroy ? "--reason is for --destroy alone" : null;
   },
   async run({ words: { batch }, flags }) {
     const config = readConfig();
@@ -110,7 +110,7 @@ export const command = defineCommand({
     await withAdminDatabase(address, "coupon codes", async (database) => {
       await checkKeys(database, keys);
       if (flags.destroy) {
-        await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason]);
+        await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason ?? "no reason given"]);
         console.error(`${batch}: salt deleted; its codes cannot be derived again`);
       } else {
         await withProgress((progress) => {

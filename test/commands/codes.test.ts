@@ -63,7 +63,11 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   const service = await startService(t);
   const a = service.as("ak_a");
   const { id, codes } = await service.makeBatch(a, "tpl_fixed", 1);
-  for (const args of [["--destroy"], ["--reason", "printed"], ["--destroy", "--reason"]])
+  for (const args of [
+    ["--reason", "printed"],
+    ["--destroy", "--reason"],
+    ["--destroy", "--unreleased"],
+  ])
     t.match(await runProgram(service, "codes", [id, ...args]), { code: 2, stdout: "", stderr: /\nusage: / });
   t.match(await runProgram(service, "codes", [id, "--destroy", "--reason", " "]), {
     code: 1,
@@ -78,6 +82,11 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   t.match(await runProgram(service, "codes", [id]), { code: 1, stdout: "", stderr: /destroyed/ });
   const [batch] = await service.owner.rows("select salt from core.batch where external_id = $1", [id]);
   t.match(batch, { salt: null });
+  const other = await service.makeBatch(a, "tpl_fixed", 1);
+  t.match(await runProgram(service, "codes", [other.id, "--destroy"]), { code: 0, stdout: "" });
+  t.match(await service.owner.rows("select target, reason from core.audit order by audit_id desc limit 1"), [
+    { target: other.id, reason: "no reason given" },
+  ]);
   const redeemed = await a.post("/v1/coupons/redeem", {
     request_id: newRequestId(),
     coupon: codes[0],
