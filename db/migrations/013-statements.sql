@@ -186,13 +186,14 @@ create function core.check_book_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'INSERT' and new.open_on > (
-    -- in Variant A, after the days that another distributor has closed, perhaps far in the east
-    select (clock_timestamp() at time zone p.time_zone)::date + 2
+    -- usually today; in Variant A after the days that another distributor has closed, which may be
+    -- in the east. More than any time zone needs, because a refusal stops the sequencer.
+    select (clock_timestamp() at time zone p.time_zone)::date + 7
     from core.party p
     where p.tenant_id = new.tenant_id and p.party_id = new.party_id)
   then
-    raise exception 'a ledger book begins today, not on %', new.open_on
-      using errcode = 'check_violation', constraint = 'book_begins_today';
+    raise exception 'a ledger book begins within a week, not on %', new.open_on
+      using errcode = 'check_violation', constraint = 'book_begins_within_a_week';
   end if;
   if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id)
      or new.open_on < old.open_on
@@ -206,7 +207,7 @@ begin
 end
 $$;
 comment on function core.check_book_change() is
-  'Trigger: a book begins today. Its open day and its last step never move back.';
+  'Trigger: a book begins within a week. Its open day and its last step never move back.';
 
 create trigger open_day_goes_forward
 before insert or update on core.ledger_book

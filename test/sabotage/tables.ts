@@ -23,7 +23,7 @@ export const tableGuards: Sabotage[] = [
   guard("a book leaves no day without a statement", closing, "\n      and s.business_date = old.open_on", ""),
   guard("a book moves to the next day", closing, "and new.open_on = (", "and new.open_on >= ("),
   guard("the open day has no statement", closing, "new.business_date >= (", "new.business_date > ("),
-  guard("a book begins today", statements, "tg_op = 'INSERT' and new.open_on", "false and new.open_on"),
+  guard("a book begins within a week", statements, "tg_op = 'INSERT' and new.open_on", "false and new.open_on"),
   guard("an abbreviation is no time zone", parties, "time_zone !~ '^[[:alpha:]]+$'", "true"),
   guard("a feed keeps the pages of the last day", feeds, "o.sequenced_at > now() - interval '1 day'", "false"),
   guard("a delivery is deleted with its success", deliveries, "a.attempted_at >= now()", "true"),

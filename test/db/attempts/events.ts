@@ -207,8 +207,8 @@ export const statementAttempts: Attempts = {
       business_date: "(o.x).business_date + 9",
     }),
   },
-  book_begins_today: {
-    "a book that begins in four days": insertCopy("ledger_book", "true", { open_on: "current_date + 4" }),
+  book_begins_within_a_week: {
+    "a book that begins in nine days": insertCopy("ledger_book", "true", { open_on: "current_date + 9" }),
   },
   open_day_goes_forward: {
     "books given to another party": update("ledger_book", "party_id = 2147483647"),
