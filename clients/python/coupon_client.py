@@ -87,6 +87,7 @@ class ServiceError(CouponError):
     `message` is for people. `request_id` is the one of the request, or one that the service made and logged.
     `retry_after` is how many seconds the service asks to wait. `may_have_taken_effect`: an attempt of this call was not
     answered or failed, and the refusal says nothing about it. Repeat a write with `request_id`, or ask for its outcome.
+    It knows this call alone, not an earlier one with the same `request_id`.
     """
 
     may_have_taken_effect = False
@@ -1147,16 +1148,19 @@ def _read_server_time(error: TimestampOutOfWindow) -> Optional[float]:
 _undecided = (RequestInProgress, NonceReused, TimestampOutOfWindow)
 
 
-# Refusals that the service does not record: they are about one attempt, and say nothing about an earlier one.
-_unrecorded_statuses = (400, 401, 405, 408, 413, 415, 429)
-_unrecorded = (RouteNotFound, CouponCodeInvalid, IdempotencyKeyReused, RequestInProgress)
+# The service records refusals of these statuses, except those codes. Others are about one attempt, and say nothing
+# about an earlier one.
+_recorded_statuses = (404, 409, 422)
+_unrecorded = (RouteNotFound, CouponCodeInvalid, IdempotencyKeyReused)
+# Another copy of the attempt has arrived, and its outcome is not known.
+_copies = (RequestInProgress, NonceReused)
 
 
 def _is_open_after(error: Union[NoAnswer, ServiceError], was_open: bool) -> bool:
     """Says whether the call may have taken effect, or may still do so, after an attempt with this error."""
-    if isinstance(error, (NoAnswer, RequestInProgress)) or error.status >= 500:
+    if isinstance(error, (NoAnswer, *_copies)) or error.status >= 500:
         return True
-    return was_open and (error.status in _unrecorded_statuses or isinstance(error, _unrecorded))
+    return was_open and (error.status not in _recorded_statuses or isinstance(error, _unrecorded))
 
 
 def _pause_after(error: Union[NoAnswer, ServiceError], attempt: int) -> Optional[float]:

@@ -295,6 +295,9 @@ class Repeats(TestCase):
             ([lost, refusal(429, "RATE_LIMITED", late)], True),
             ([refusal(503, "UNAVAILABLE"), refusal(429, "RATE_LIMITED", late)], True),
             ([refusal(429, "RATE_LIMITED"), refusal(401, "UNAUTHENTICATED")], False),
+            ([refusal(401, "NONCE_REUSED"), refusal(429, "RATE_LIMITED", late)], True),
+            ([refusal(401, "NONCE_REUSED"), refusal(409, "COUPON_LOCKED")], False),
+            ([lost, refusal(403, "OF_A_GATEWAY")], True),
         ]
         for answers, expected in cases:
             with Script(*answers) as script, self.assertRaises((NoAnswer, ServiceError)) as caught:

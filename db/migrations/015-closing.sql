@@ -38,7 +38,7 @@ begin
     from core.ledger_book b
     where b.tenant_id = new.tenant_id and b.party_id = new.distributor_id)
   then
-    raise exception 'statement of %: the day is not over', new.business_date
+    raise exception 'statement of %: the day is still open', new.business_date
       using errcode = 'check_violation', constraint = 'open_day_has_no_statement',
             hint = 'Closing a day moves its book first, in the same transaction.';
   end if;

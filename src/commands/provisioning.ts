@@ -15,7 +15,7 @@ const percent = z
   .max(100)
   .refine((value) => /^\d{1,3}(\.\d{1,4})?$/.test(String(value)), "must have at most 4 decimals");
 
-const timeZone = z.string().refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
+const timeZone = z.string().refine(isTimeZone, "must be UTC or an IANA time zone with a region, such as Europe/Berlin");
 
 const webhookUrl = z.string().max(2048).refine(isWebhookUrl, "must be an http or https URL without a user name");
 

@@ -141,18 +141,25 @@ const tlsModes = ["disable", "require", "verify-ca", "verify-full"];
 function checkTls({ host, parameters = {} }: Address): void {
   if (host.includes(",")) throw new ConfigError("DATABASE_URL must name one host");
   const { sslmode, sslrootcert } = parameters;
-  const other = Object.keys(parameters).find((name) => name.startsWith("ssl") && !/^ssl(mode|rootcert)$/.test(name));
+  const isTls = (name: string) => /^(ssl|channel_binding)/.test(name);
+  const other = Object.keys(parameters).find((name) => isTls(name) && !/^ssl(mode|rootcert)$/.test(name));
   if (other !== undefined)
-    throw new ConfigError(`DATABASE_URL: sslmode and sslrootcert are the parameters for TLS; ${other} is none`);
+    throw new ConfigError(`DATABASE_URL: ${other} is not supported; for TLS there are sslmode and sslrootcert`);
   if (sslmode !== undefined && !tlsModes.includes(sslmode))
     throw new ConfigError(`DATABASE_URL: sslmode must be one of ${tlsModes.join(", ")}`);
   if (sslrootcert === undefined) return;
   if (!sslmode?.startsWith("verify-"))
     throw new ConfigError("DATABASE_URL: sslrootcert needs sslmode=verify-ca or sslmode=verify-full");
+  // Node takes an empty text for no text, and would trust every public authority.
+  if (!readText(sslrootcert).includes("-----BEGIN CERTIFICATE-----"))
+    throw new ConfigError("DATABASE_URL: the file sslrootcert cannot be read or has no certificate");
+}
+
+function readText(file: string): string {
   try {
-    readFileSync(sslrootcert);
+    return readFileSync(file, "utf8");
   } catch {
-    throw new ConfigError("DATABASE_URL: the file sslrootcert cannot be read");
+    return "";
   }
 }
 

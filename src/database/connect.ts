@@ -53,7 +53,10 @@ export function openSession(address: Address, options: Options): Session {
   };
 }
 
-/** Returns the URL for graphile-worker, which brings its own driver, without TLS. The connection acts as `role`. */
+/**
+ * Returns the URL for graphile-worker, which brings its own driver. It has no parameters for TLS: that driver gets
+ * them by readTls. The connection acts as `role`.
+ */
 export function formatRoleUrl(address: Address, role: string): string {
   const options = `-c role=${role} -c search_path=pg_catalog,pg_temp`;
   const { parameters } = withoutTls(address);

@@ -25,6 +25,9 @@ t.test("An error says whether the write may have taken effect: an unrecorded ref
     [[cut, refusal(429, "RATE_LIMITED", null, late)], true],
     [[refusal(503, "UNAVAILABLE"), refusal(429, "RATE_LIMITED", null, late)], true],
     [[refusal(429, "RATE_LIMITED"), refusal(401, "UNAUTHENTICATED")], false],
+    [[refusal(401, "NONCE_REUSED"), refusal(429, "RATE_LIMITED", null, late)], true],
+    [[refusal(401, "NONCE_REUSED"), refusal(409, "COUPON_LOCKED")], false],
+    [[cut, refusal(403, "OF_A_GATEWAY")], true],
   ];
   const tryOne = async ([scripts, expected]: [Script[], boolean], index: number) => {
     const { client, received } = await start(t, scripts);

@@ -27,12 +27,12 @@ t.test("every wrong field is reported with its path, and nothing is stored", asy
     [
       "an unknown zone",
       { parties: [{ id: "pty_maker", name: "M", time_zone: "Mars/Base" }] },
-      ["tenants.0.parties.0.time_zone: must be an IANA time zone such as Europe/Berlin"],
+      ["tenants.0.parties.0.time_zone: must be UTC or an IANA time zone with a region, such as Europe/Berlin"],
     ],
     [
       "an offset instead of a zone",
       { parties: [{ id: "pty_maker", name: "M", time_zone: "+02:00" }] },
-      ["tenants.0.parties.0.time_zone: must be an IANA time zone such as Europe/Berlin"],
+      ["tenants.0.parties.0.time_zone: must be UTC or an IANA time zone with a region, such as Europe/Berlin"],
     ],
     [
       "a malformed webhook secret",

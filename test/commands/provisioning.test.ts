@@ -77,6 +77,12 @@ t.test("a time zone is a name that the system knows, and no offset", (t) => {
   const offsets = ["+02:00", "-02:00", "+02", "Z", "CET", "EET", "MET", "WET", "IST", "utc"];
   const wrong = [...offsets, "Europe/Berlin ", "Europe/Berlin;", "Mars/Base", ""];
   const parties = [...right, ...wrong].map((time_zone, index) => ({ id: `pty_${index}`, name: "M", time_zone }));
-  checkList(t, { parties }, right.length, "time_zone", "must be an IANA time zone such as Europe/Berlin");
+  checkList(
+    t,
+    { parties },
+    right.length,
+    "time_zone",
+    "must be UTC or an IANA time zone with a region, such as Europe/Berlin",
+  );
   t.end();
 });

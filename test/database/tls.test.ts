@@ -92,17 +92,20 @@ t.test("Both drivers encrypt and verify as sslmode says", async (t) => {
 });
 
 t.test("Parameters for TLS that a driver would read otherwise are refused", async (t) => {
-  const file = `${t.testdir({ "ca.pem": "" })}/ca.pem`;
+  const folder = t.testdir({ "ca.pem": "-----BEGIN CERTIFICATE-----", "empty.pem": "" });
+  const file = `${folder}/ca.pem`;
   const refused: [string, RegExp][] = [
     ["sslmode=prefer", /sslmode must be one of disable, require, verify-ca, verify-full/],
     ["sslmode=allow", /sslmode must be one of/],
     ["sslmode=", /sslmode must be one of/],
-    ["ssl=true", /ssl is none/],
-    ["sslmode=require&sslcert=/c.pem", /sslcert is none/],
-    ["sslmode=require&sslnegotiation=direct", /sslnegotiation is none/],
+    ["ssl=true", /ssl is not supported/],
+    ["sslmode=require&sslcert=/c.pem", /sslcert is not supported/],
+    ["sslmode=require&sslnegotiation=direct", /sslnegotiation is not supported/],
     [`sslrootcert=${file}`, /sslrootcert needs sslmode=verify-ca or sslmode=verify-full/],
     [`sslmode=require&sslrootcert=${file}`, /sslrootcert needs/],
+    ["channel_binding=require", /channel_binding is not supported/],
     [`sslmode=verify-full&sslrootcert=${file}.none`, /the file sslrootcert cannot be read/],
+    [`sslmode=verify-ca&sslrootcert=${folder}/empty.pem`, /has no certificate/],
   ];
   for (const [parameters, message] of refused) {
     const read = () => readConfig({ DATABASE_URL: `postgres://coupon:secret@db/coupon?${parameters}` });

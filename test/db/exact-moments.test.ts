@@ -110,16 +110,9 @@ const keys: Ending[] = [
   ofKey(
     "the week after a batch, in which its key is in use",
     (shift) => `delete from core.coupon_extension;
-                update core.redemption set lock_expires_at = now() where status = 'LOCKED';
                 update core.batch set key_version = '9', valid_to = now() - interval '7 days' ${shift}`,
   ),
   ofKey("the week after an extended coupon, in which its key is in use", (shift) => extend("=", shift)),
-  ofKey(
-    "the end of a lock, in which its key is in use",
-    (shift) => `delete from core.coupon_extension;
-                update core.redemption set lock_expires_at = now() ${shift} where status = 'LOCKED';
-                update core.batch set key_version = '9', valid_to = '2020-01-02'`,
-  ),
   {
     ...ofKey("the week after an extended coupon, in which other keys are not in use", (shift) => extend("<>", shift)),
     answers: ["false", "false", "false"],

@@ -51,6 +51,13 @@ export const dockerGuards: Sabotage[] = [
     tests: ["test/database/tls.test.ts"],
   },
   {
+    name: "the database's certificate is checked against its authority",
+    edits: [
+      edit("src/database/tls.ts", "    ...(sslrootcert !== undefined && { ca: readAuthority(sslrootcert) }),\n", ""),
+    ],
+    tests: ["test/database/tls.test.ts"],
+  },
+  {
     name: "PGPASSWORD fills a URL without a password",
     edits: [edit("src/common/config.ts", "{ password, ...address }", "address")],
     tests: ["test/common/database-address.test.ts"],

@@ -27,8 +27,18 @@ export const requestGuards: Sabotage[] = [
   },
   {
     name: "a key is in use while one of its codes is locked",
-    edits: [edit("db/code/rules/master_key/is_key_in_use.sql", "r.status = 'LOCKED'", "false")],
-    tests: ["test/db/admin/keys.test.ts"],
+    edits: [edit("db/code/rules/coupon/expire_extended.sql", "\n      and c.status <> 'LOCKED'", "")],
+    tests: ["test/worker/tasks/expire-extended.test.ts"],
+  },
+  {
+    name: "the second attempt with another hash spends no nonce",
+    edits: [edit("src/http/operation.ts", "{ ...call, nonce: null, body_hash }", "{ ...call, body_hash }")],
+    tests: ["test/operations/retries-across-keys.test.ts"],
+  },
+  {
+    name: "the hash of a webhook's secret by another key",
+    edits: [edit("db/code/rules/provisioning/apply_parties.sql", "(v_hook -> 'other_hashes', '[]')", "('[]', '[]')")],
+    tests: ["test/commands/reapply.test.ts"],
   },
   {
     name: "the current key hashes a body",

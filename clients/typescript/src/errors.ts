@@ -22,7 +22,7 @@ export class RefusedError<C extends ErrorCode = ErrorCode> extends CouponError {
   readonly retryAfterMs: number | null;
   /**
    * An attempt of this call was not answered or failed, and the refusal says nothing about it. Repeat a write with the
-   * same `request_id`, or ask for its outcome.
+   * same `request_id`, or ask for its outcome. It knows this call alone, not an earlier one with that `request_id`.
    */
   mayHaveTakenEffect = false;
 

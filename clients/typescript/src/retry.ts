@@ -14,21 +14,19 @@ export function isRepeatable(status: number, refusal: Refusal | null): boolean {
   return status >= 500 || status === 429 || status === 408 || (refusal !== null && undecided.has(refusal.code));
 }
 
-// Refusals that the service does not record: they are about one attempt, and say nothing about an earlier one.
-const unrecordedStatuses = new Set([400, 401, 405, 408, 413, 415, 429]);
-const unrecordedCodes = new Set([
-  "ROUTE_NOT_FOUND",
-  "COUPON_CODE_INVALID",
-  "IDEMPOTENCY_KEY_REUSED",
-  "REQUEST_IN_PROGRESS",
-]);
+// The service records refusals of these statuses, except those codes. Others are about one attempt, and say nothing
+// about an earlier one.
+const recordedStatuses = new Set([404, 409, 422]);
+const unrecordedCodes = new Set(["ROUTE_NOT_FOUND", "COUPON_CODE_INVALID", "IDEMPOTENCY_KEY_REUSED"]);
+// Another copy of the attempt has arrived, and its outcome is not known.
+const copyCodes = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED"]);
 
 /** Whether the call is open after an attempt with this error: it may have taken effect, or may still do so. */
 export function isOpenAfter(error: CouponError, wasOpen: boolean): boolean {
   if (error instanceof UnansweredError) return true;
   const { status, code } = error as RefusedError;
-  if (status >= 500 || code === "REQUEST_IN_PROGRESS") return true;
-  return wasOpen && (unrecordedStatuses.has(status) || unrecordedCodes.has(code));
+  if (status >= 500 || copyCodes.has(code)) return true;
+  return wasOpen && (!recordedStatuses.has(status) || unrecordedCodes.has(code));
 }
 
 /** Null without the header, or if it is malformed. The value is seconds, or a date by the clock of the sender. */

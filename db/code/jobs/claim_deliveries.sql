@@ -7,7 +7,8 @@
 -- events come first, because somebody is waiting for them. They have a test_body and a
 -- test_event_type; a real event has its fields (rules.describe_event).
 --
--- sealed_secrets: those that sign, the current one first.
+-- sealed_secrets: those that sign, the current one first. At most ten, because receivers limit the
+-- length of a header.
 create or replace function jobs.claim_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out event text, out test_body text, out attempt int,
@@ -41,7 +42,8 @@ begin
     where s.tenant_id = p_tenant_id
       and s.party_id = p_party_id
       and s.replaced_at > clock_timestamp() - interval '24 hours'
-    order by s.replaced_at desc);
+    order by s.replaced_at desc
+    limit 9);
   return query
   select x.event_id, rules.format_id('evt', x.event_id), null::text, x.body, 1,
          v_webhook.url, v_secrets, t.external_id, p.external_id, x.event_type

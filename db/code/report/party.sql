@@ -15,7 +15,7 @@ comment on column report.party.time_zone is
   'IANA name. Its midnight ends the business days of a distributor.';
 comment on column report.party.webhook_url is 'Null: no webhook, the party can only pull.';
 comment on column report.party.webhook_secret_rotated_at is
-  'Both secrets sign for 24 hours from then on. Null: never rotated.';
+  'The former one signs for 24 hours more. Null: never rotated.';
 comment on column report.party.webhook_disabled_at is
   'No deliveries since then. Null: enabled, or no webhook.';
 comment on column report.party.created_at is 'When apply first declared it.';

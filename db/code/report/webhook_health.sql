@@ -58,7 +58,7 @@ comment on column report.webhook_health.disabled_at is 'No deliveries since then
 comment on column report.webhook_health.paused_until is
   'No deliveries before, as its Retry-After asked. Null: never asked.';
 comment on column report.webhook_health.rotated_at is
-  'Both secrets sign for 24 hours from then on. Null: never rotated.';
+  'The former one signs for 24 hours more. Null: never rotated.';
 comment on column report.webhook_health.attempts_24h is
   'Attempts of the last 24 hours, those of test events too.';
 comment on column report.webhook_health.failures_24h is

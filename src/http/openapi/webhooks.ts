@@ -21,9 +21,9 @@ const parameters: Json[] = [
   text(
     "webhook-signature",
     "`v1,` and the base64 of the HMAC-SHA256 of `webhook-id.webhook-timestamp.body`, keyed with the base64-decoded " +
-      "part of the secret after `whsec_`. For 24 hours after a rotation: two signatures, separated by a space. " +
-      "Accept the event if one of them is right.",
-    "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$",
+      "part of the secret after `whsec_`. A replaced secret signs for 24 hours more: then there are several " +
+      "signatures, separated by spaces. Accept the event if one of them is right.",
+    "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
   ),
   {
     name: "webhook-test",

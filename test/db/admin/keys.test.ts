@@ -7,7 +7,7 @@ import type { Session } from "../../../src/database/types.ts";
 import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { untilBlocked } from "../../support/race.ts";
-import { newRequestId, type Running } from "../../support/service.ts";
+import type { Running } from "../../support/service.ts";
 
 let patches: Patches;
 let service: Running;
@@ -74,13 +74,10 @@ async function pretend(t: Test, change: string, act: (session: Session) => Promi
 }
 
 t.test("a version that nothing needs may be missing; a version is in use through a batch or a secret", async (t) => {
-  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 2);
-  const lock = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
-  t.equal((await service.as("ak_a").post("/v1/coupons/lock", lock)).status, 200);
+  await service.makeBatch(service.as("ak_a"), "tpl_fixed", 2);
   const missing = [{ version: "1", problem: "MISSING" }];
   const unused = `
     update core.batch set valid_to = now() - interval '7 days', valid_from = '2020-01-01';
-    update core.redemption set lock_expires_at = now();
     update core.credential set revoked_at = now();
     update core.webhook set sealed_secret = overlay(sealed_secret placing '2'::bytea from 1)`;
   const replaced = (age: string) =>
@@ -98,15 +95,6 @@ t.test("a version that nothing needs may be missing; a version is in use through
       change: `insert into core.coupon_extension
         select tenant_id, coupon_id, now() + interval '1 day' from core.coupon limit 1`,
       problems: missing,
-    },
-    "a lock that may still be confirmed, although its coupon and the extension of it have ended": {
-      change: "update core.redemption set lock_expires_at = now() + interval '1 second'",
-      problems: missing,
-    },
-    "a confirmed lock": {
-      change: `update core.redemption
-        set status = 'REDEEMED', redeemed_at = now(), lock_expires_at = now() + interval '1 second'`,
-      problems: [],
     },
     "a credential": { change: "update core.credential set revoked_at = null", problems: missing },
     "a webhook": {

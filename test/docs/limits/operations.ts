@@ -87,12 +87,23 @@ export const operationLimits: Limit[] = [
   {
     name: "an old webhook secret signs",
     value: "for 24 hours",
-    places: [at("db/code/jobs/claim_deliveries.sql", "interval '", "24", " hours'")],
+    places: [
+      at("db/code/jobs/claim_deliveries.sql", "interval '", "24", " hours'"),
+      at("db/code/rules/master_key/is_key_in_use.sql", "interval '", "24", " hours'"),
+      at("db/migrations/014-deliveries.sql", "v_now - interval '", "24", " hours'"),
+    ],
     test: pins(
       "test/worker/tasks/deliver.test.ts",
       "a replaced secret signs for 24 h beside its successors, however often that happens",
     ),
     said: ["the old and the new one for 24 hours", "keeps signing for 24 hours"],
+  },
+  {
+    name: "secrets of a webhook that sign",
+    value: "10",
+    places: [at("db/code/jobs/claim_deliveries.sql", "limit ", "9", ");")],
+    test: pins("test/worker/tasks/deliver.test.ts", "so many secrets sign at most"),
+    said: [],
   },
   {
     name: "a master key is in use after the end of a batch",

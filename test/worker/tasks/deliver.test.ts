@@ -1,7 +1,10 @@
 // Deliveries to webhooks: order, retries, pauses, and both secrets after a rotation.
 // Parked deliveries and replays are in deliver-parked.test.ts.
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import t from "tap";
+import { root } from "../../support/copy.ts";
 import { findUndescribedEvent } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { hang, startReceiver, status, take, verify } from "../../support/receiver.ts";
@@ -202,4 +205,10 @@ t.test("a replaced secret signs for 24 h beside its successors, however often th
   await rotate(before);
   const [kept] = await owner.rows<{ count: number }>("select count(*)::int as count from core.replaced_secret");
   t.equal(kept!.count, 2, "a secret that has ended is deleted with the next rotation");
+  for (let byte = 20; byte < 32; byte += 1) await rotate(`whsec_${Buffer.alloc(32, byte).toString("base64")}`);
+  const signatures = String((await next()).headers["webhook-signature"]);
+  const [hook] = Object.values<any>(JSON.parse(readFileSync(path.join(root, "docs/openapi/b.json"), "utf8")).webhooks);
+  const described = hook.post.parameters.find(({ name }: { name: string }) => name === "webhook-signature");
+  t.match(signatures, new RegExp(described.schema.pattern), "as the API description says");
+  t.equal(signatures.split(" ").length, 10, "so many secrets sign at most");
 });

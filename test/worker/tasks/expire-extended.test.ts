@@ -24,6 +24,8 @@ t.test("coupons with a patched end expire at that end", async (t) => {
     { "EXPIRED 1": 1, "ISSUED 0": 2, "LOCKED 0": 1, "REDEEMED 0": 1 },
     "the batch is valid, one of its coupons is not",
   );
+  const listed = () => psql.rows("select from core.coupon_extension x where x.valid_to < now()");
+  t.equal((await listed()).length, 2, "the locked one and that of the other batch stay in the list");
   await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
   await end(batch, "case when c.number = 2 then c.valid_to else clock_timestamp() end");
   await psql.rows("update core.batch set valid_to = clock_timestamp() where external_id = $1", [batch.id]);
@@ -33,6 +35,7 @@ t.test("coupons with a patched end expire at that end", async (t) => {
     { "EXPIRED 1": 3, "ISSUED 0": 1, "REDEEMED 0": 1 },
     "the batch has ended, one of its coupons is still valid",
   );
+  t.equal((await listed()).length, 1, "a lock has ended");
   t.equal(await statusOf(longer), "ISSUED");
   await extend(longer, "2021-01-01T00:00:00Z");
   await expire();

@@ -1,6 +1,6 @@
 -- One step of expiry for coupons whose valid_to was patched. A coupon leaves the list when it
--- expires or no longer can. A locked one leaves it too: it expires when its lock ends. A coupon of
--- an unreleased batch stays.
+-- expires or no longer can. A locked one stays until its lock has ended, because the list shows
+-- that its master key is in use. A coupon of an unreleased batch stays too.
 create or replace function rules.expire_extended(p_limit int) returns int
 language plpgsql volatile as $$
 declare
@@ -15,6 +15,7 @@ begin
     join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
     where x.valid_to <= v_due
       and c.valid_to <= v_due  -- checked again once locked: it may have been extended
+      and c.status <> 'LOCKED'
       and b.status = 'ALLOCATED'
     order by x.valid_to
     limit p_limit

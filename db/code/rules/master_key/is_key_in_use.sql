@@ -1,6 +1,5 @@
 -- Whether a program needs this version of the master key: a secret is sealed with it, or a coupon
--- with one of its codes can still be confirmed. A lock may end 7 days after the coupon's validity;
--- the extension of a coupon is gone by then, so locks count themselves.
+-- with one of its codes can still be confirmed. A lock may end 7 days after the coupon's validity.
 create or replace function rules.is_key_in_use(p_version text) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic
@@ -13,17 +12,6 @@ begin atomic
       join core.coupon c on c.tenant_id = x.tenant_id and c.coupon_id = x.coupon_id
       join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
       where b.key_version = p_version and x.valid_to > now() - interval '7 days')
-    or exists (
-      select
-      from core.redemption r
-      where r.status = 'LOCKED'
-        and r.lock_expires_at > now()
-        -- for each lock, so that the planner cannot read all coupons
-        and p_version = (
-          select b.key_version
-          from core.coupon c
-          join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
-          where c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id))
     or exists (
       select from core.credential c
       where c.revoked_at is null
