@@ -4,6 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
+import { beforeDeadline } from "../../src/common/deadline.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
@@ -91,21 +92,27 @@ async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): P
   const ends = count(log(), ended);
   const open = () => openSession(service.address, { name: "coupon test" });
   let session = open();
+  // Bounded, because the driver connects again and again to a server that is about to end.
+  const run = (text: string) => beforeDeadline(session.rows(text), performance.now() + 5_000);
+  // A replication slot, which ends with the session, keeps PostgreSQL from using old segments of its log again. It may
+  // be there already, or there may be no space for it.
+  const keepSegments = () => run("select pg_create_physical_replication_slot('kept', true, true)").catch(() => {});
   try {
-    // A replication slot, which ends with the session, keeps PostgreSQL from using old segments of its log again.
-    await session.rows("select pg_create_physical_replication_slot('kept', true, true)");
+    await keepSegments();
     fillDisk(fillerOf(site));
     meanwhile();
     const hasEndedNow = async () => {
       try {
         // PostgreSQL may find the space to start again once more. Then it has dropped the slot.
         if (session.lost.aborted) {
-          fillDisk(fillerOf(site));
+          await session.end();
           session = open();
         }
-        await session.rows("select pg_switch_wal() from pg_logical_emit_message(false, 'test', repeat('-', 100000))");
+        await keepSegments();
+        fillDisk(fillerOf(site));
+        await run("select pg_switch_wal() from pg_logical_emit_message(false, 'test', repeat('-', 100000))");
       } catch {
-        // Refused, or the server ends: its log tells.
+        // Refused, late, or the server ends: its log tells.
       }
       return count(log(), ended) > ends;
     };
