@@ -539,7 +539,7 @@ create table core.replaced_secret (
   constraint replaced_secret_pkey PRIMARY KEY (tenant_id, party_id, replaced_at),
   constraint replaced_secret_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id)
 );
-comment on table core.replaced_secret is 'The earlier secrets of a webhook. Each signs for 24 hours beside its successors.';
+comment on table core.replaced_secret is 'The earlier secrets of a webhook. Each signs for 24 hours beside its successors. Ended ones go when the next one is replaced.';
 comment on column core.replaced_secret.sealed_secret is 'Like core.webhook.sealed_secret.';
 
 create table core.request (

@@ -152,8 +152,8 @@ create table core.replaced_secret (
   foreign key (tenant_id, party_id) references core.webhook
 );
 comment on table core.replaced_secret is
-  'The earlier secrets of a webhook. Each signs for 24 hours beside its successors.';
-
+  'The earlier secrets of a webhook. Each signs for 24 hours beside its successors. '
+  'Ended ones go when the next one is replaced.';
 comment on column core.replaced_secret.sealed_secret is 'Like core.webhook.sealed_secret.';
 
 create function core.keep_replaced_secret() returns trigger
