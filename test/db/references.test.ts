@@ -59,6 +59,7 @@ async function dangling(table: string, columns: string[]): Promise<Record<string
     uuid: () => "'11111111-1111-7111-8111-111111111111'",
     text: (column) => (column === "currency" ? "'QQQ'" : `(o.x).${column} || 'z'`),
     date: () => "'2020-01-01'",
+    "core.finite_time": () => "'2020-01-01'",
   };
   return Object.fromEntries(
     changed.map(({ column, type }) => [column, (unknown[type] ?? (() => "2147483647"))(column)]),

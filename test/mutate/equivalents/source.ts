@@ -19,8 +19,8 @@ export const inSource: Equivalent[] = [
   },
   {
     file: "src/commands/provisioning.ts",
-    before: "if (!/^[A-Za-z]/.test(value)) return false;",
-    after: "if (!/[A-Za-z]/.test(value)) return false;",
+    before: 'if (!/^[A-Za-z]/.test(value) || (/^[A-Za-z]+$/.test(value) && value !== "UTC")) return false;',
+    after: 'if (!/[A-Za-z]/.test(value) || (/^[A-Za-z]+$/.test(value) && value !== "UTC")) return false;',
     reason: "An offset has no letter, and Intl refuses everything else that does not begin with one.",
   },
   {
