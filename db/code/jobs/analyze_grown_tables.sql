@@ -43,6 +43,7 @@ begin
       when 'template_merchant' then analyze (skip_locked) core.template_merchant;
       when 'credential' then analyze (skip_locked) core.credential;
       when 'webhook' then analyze (skip_locked) core.webhook;
+      when 'replaced_secret' then analyze (skip_locked) core.replaced_secret;
       when 'batch' then analyze (skip_locked) core.batch;
       when 'coupon' then analyze (skip_locked) core.coupon;
       when 'coupon_extension' then analyze (skip_locked) core.coupon_extension;
