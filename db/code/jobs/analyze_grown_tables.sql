@@ -9,6 +9,9 @@
 -- made for an empty table may use any index for it; on a busy day such a plan would read whole
 -- tables for that minute. In a small table, such a plan reads all rows of a tenant to find one. New
 -- statistics make every session plan again.
+--
+-- reltuples is -1 before the first analyze. Only growth counts for small tables: a batch that is
+-- being minted is updated ten times a second.
 create or replace function jobs.analyze_grown_tables() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -20,8 +23,6 @@ begin
     from pg_class c
     where c.relnamespace = 'core'::regnamespace
       and c.relkind = 'r'
-      -- reltuples: -1 before the first analyze. Only growth counts for small tables: a batch that
-      -- is being minted is updated ten times a second.
       and (pg_stat_get_live_tuples(c.oid) > 2 * greatest(c.reltuples, 0)
            or pg_stat_get_mod_since_analyze(c.oid) > greatest(c.reltuples, 500))
     order by random()
