@@ -76,14 +76,14 @@ export function createOperator({ gate, keys, log, limiter, open }: OperationPart
 
     const judged = await read(request, { ...received, caller, requestId, input }, deadline);
     if ("nonceRefusal" in judged) return toAnswer(judged.nonceRefusal);
-    const { otherHashes, ...reading } = judged.reading;
+    const { hashBy, ...reading } = judged.reading;
     const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId, ...reading };
     let outcome = await gate.perform(tenantId, call, deadline, route);
     // An equal request may have been recorded while another master key was the current one. This refusal is not
     // recorded, so the call can be made again.
-    for (const body_hash of otherHashes) {
+    for (const version of keys.others) {
       if (outcome.code !== "IDEMPOTENCY_KEY_REUSED") break;
-      outcome = await gate.perform(tenantId, { ...call, nonce: null, body_hash }, deadline, route);
+      outcome = await gate.perform(tenantId, { ...call, nonce: null, body_hash: hashBy(version) }, deadline, route);
     }
     limiter.review(accessKey, route.reveals, judged.isOverBudget, outcome);
     if (outcome.status !== 200) return toAnswer(outcome);

@@ -22,8 +22,10 @@ export type Request = {
   body: Uint8Array;
   input: Input;
 };
-// otherHashes: the hashes of the body by the other master keys of the list.
-export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args"> & { otherHashes: string[] };
+// hashBy: the hash of the body by another master key of the list.
+export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args"> & {
+  hashBy: (version: string) => string;
+};
 
 export function readCall(route: Route, variant: Variant, request: Request, keys: MasterKeys): Reading {
   const given = [...new URLSearchParams(request.query)];
@@ -43,7 +45,7 @@ export function readCall(route: Route, variant: Variant, request: Request, keys:
     operation: route.operation,
     idempotency_key: idempotencyKey,
     body_hash: route.isWrite ? hashBody(keys, values) : null,
-    otherHashes: route.isWrite ? keys.others.map((version) => hashBody(keys, values, version)) : [],
+    hashBy: (version) => hashBody(keys, values, version),
     args: readArgs(route, values, keys),
   };
 }

@@ -22,7 +22,7 @@ export const requestGuards: Sabotage[] = [
   },
   {
     name: "a retry across a rotation of the master key",
-    edits: [edit("src/http/operation.ts", "of otherHashes)", "of [] as string[])")],
+    edits: [edit("src/http/operation.ts", "of keys.others)", "of [] as string[])")],
     tests: ["test/operations/retries-across-keys.test.ts"],
   },
   {
@@ -32,7 +32,7 @@ export const requestGuards: Sabotage[] = [
   },
   {
     name: "the second attempt with another hash spends no nonce",
-    edits: [edit("src/http/operation.ts", "{ ...call, nonce: null, body_hash }", "{ ...call, body_hash }")],
+    edits: [edit("src/http/operation.ts", "{ ...call, nonce: null, body_hash", "{ ...call, body_hash")],
     tests: ["test/operations/retries-across-keys.test.ts"],
   },
   {

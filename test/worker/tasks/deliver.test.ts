@@ -1,4 +1,4 @@
-// Deliveries to webhooks: order, retries, pauses, and both secrets after a rotation.
+// Deliveries to webhooks: order, retries, pauses, and the secrets that sign after a rotation.
 // Parked deliveries and replays are in deliver-parked.test.ts.
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
