@@ -1,5 +1,4 @@
 // `npm run serve`: the HTTP side. Several processes may run at once, because none holds state that must survive.
-import { toNodeHandler } from "h3";
 import { createApp } from "./http/app.ts";
 import { createReference } from "./http/openapi/reference.ts";
 import { events } from "./http/routes/event.ts";
@@ -23,7 +22,7 @@ import { stopOnSignal } from "./common/program.ts";
 import { programSettings, serveSettings } from "./common/settings.ts";
 import { Unavailable } from "./common/unavailable.ts";
 import type { Readiness } from "./http/probes.ts";
-import { listen, type Handler, type Listening } from "./http/listener.ts";
+import { listen, type Listening } from "./http/listener.ts";
 
 const askWithinMs = 2_000;
 const role = "coupon_api";
@@ -77,7 +76,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
     log.warn({ err: error }, "the database cannot be asked for its master keys yet; /readyz asks again");
   }
   const load = { openRequests: 0 };
-  const app = createApp({
+  const handler = createApp({
     routes,
     gate,
     keys,
@@ -89,7 +88,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
     ...(observer !== undefined && { observer }),
   });
   listening.serve({
-    handler: toNodeHandler(app) as Handler,
+    handler,
     onRefused: ({ status, code }) => observer?.answered(null, status, code, 0),
     onDropped: () => observer?.refused("connections"),
   });

@@ -1,6 +1,6 @@
 // Handles every request, in this order: route, size, content type, operation. h3 carries requests and answers; the raw
 // target and the raw bytes come from node.
-import { H3, HTTPResponse } from "h3";
+import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
 import type { IncomingMessage } from "node:http";
 import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../common/config.ts";
@@ -8,12 +8,13 @@ import { newId } from "../common/id.ts";
 import type { Logger } from "../common/log.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate } from "../gate/gate.ts";
+import type { Handler } from "./listener.ts";
 import type { Observer } from "./metrics.ts";
 import { createOpenRequests, type AppLoad } from "./open-requests.ts";
 import { createOperator, type Exchange } from "./operation.ts";
 import type { Page } from "./page.ts";
 import { createProbes, probeNames, type Readiness } from "./probes.ts";
-import { invalid, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
+import { invalid, jsonHeaders, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
 import { createLimiter } from "./rate-limiter.ts";
 import { parseInput } from "./read-call.ts";
 import type { Route } from "./route.ts";
@@ -32,7 +33,7 @@ export type AppParts = {
   pages?: readonly Page[];
 };
 
-export function createApp(parts: AppParts): H3 {
+export function createApp(parts: AppParts): Handler {
   const { routes, gate, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
   const limiter = createLimiter(limits, observer?.refused);
   const open = createOpenRequests(limits.openRequests, load, () => observer?.refused("open_requests"));
@@ -86,7 +87,7 @@ export function createApp(parts: AppParts): H3 {
     return new HTTPResponse(found.body, {
       status: found.status,
       headers: {
-        ...baseHeaders,
+        ...jsonHeaders,
         ...(request.method === "HEAD" && lengthOf(found.body)),
         "x-request-id": toHeader(exchange.requestId),
         ...limitFields,
@@ -95,12 +96,13 @@ export function createApp(parts: AppParts): H3 {
     });
   }
 
-  // Malformed escapes get our 404 instead of h3's 400: routes are matched against the raw path.
-  const app = new H3({ silent: true, allowMalformedURL: true });
-  return app.use((event) => respond(event.runtime!.node!.req as IncomingMessage));
+  const app = new H3({ silent: true }).use((event) => respond(event.runtime!.node!.req as IncomingMessage));
+  // h3 makes a URL of each target and its Host, and throws where they make none, outside its handling of errors. Routes
+  // are matched against the raw target, so h3 gets a URL that always works.
+  const fetch = app.fetch.bind(app);
+  app.fetch = (request) => fetch(requestWithURL(request, "http://localhost/"));
+  return toNodeHandler(app) as Handler;
 }
-
-const baseHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
 
 // The request_id of an answer that comes before the body is parsed.
 function nameRequest(body: Uint8Array | null, keys: MasterKeys): string {

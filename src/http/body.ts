@@ -32,11 +32,12 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
+// No two runs of blanks touch: they could be divided between them in many ways, and all would be tried in a long header.
+const jsonType = /^application\/json\s*(;\s*(charset\s*=\s*("utf-8"|utf-8)\s*(;\s*)?)?)?$/i;
+
 // Whether the body is application/json, uncompressed, and in UTF-8 if a charset is named.
 export function isJson(request: IncomingMessage): boolean {
   const type = request.headers["content-type"] ?? "";
   const encoding = request.headers["content-encoding"] ?? "identity";
-  return (
-    /^application\/json\s*(;\s*charset\s*=\s*("utf-8"|utf-8)\s*)?;?\s*$/i.test(type) && /^identity$/i.test(encoding)
-  );
+  return jsonType.test(type) && /^identity$/i.test(encoding);
 }

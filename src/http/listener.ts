@@ -15,7 +15,7 @@ import type { Logger } from "../common/log.ts";
 import { openPort } from "../common/open-port.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import { createDrain, type Drain } from "./drain.ts";
-import { toAnswer, invalid, Problem, toProblem } from "./problem.ts";
+import { invalid, jsonHeaders, Problem, toAnswer, toProblem } from "./problem.ts";
 import { splitTarget } from "./router.ts";
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -46,10 +46,17 @@ export async function listen({ host, port, limits }: ListenConfig, log: Logger):
   };
   let service: Service | null = null;
   const started = Promise.withResolvers<Service>();
-  const handle: Handler = (request, response) =>
-    service === null
-      ? answerWhileStarting(request, response, { started: started.promise, refuse })
-      : service.handler(request, response);
+  const handle: Handler = async (request, response) => {
+    try {
+      if (service === null) await answerWhileStarting(request, response, { started: started.promise, refuse });
+      else await service.handler(request, response);
+    } catch (error) {
+      // The handler answers its own errors. One that it missed costs this request, not the program.
+      log.error({ err: error }, "request failed");
+      if (response.headersSent) response.destroy();
+      else refuse(answerProblem(request, response, toProblem(error)));
+    }
+  };
   const { server, drain } = createHttpServer(handle, limits, refuse);
   server.on("drop", () => service?.onDropped?.());
   const url = await openPort(server, { host, port, settings: { host: "HOST", port: "PORT" } });
@@ -114,19 +121,22 @@ async function answerWhileStarting(
   response: ServerResponse,
   { started, refuse }: Starting,
 ): Promise<void> {
-  const headers = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
-  const requestId = newId("req");
   if (splitTarget(request.url!).path === "/healthz")
-    return void response.writeHead(200, { ...headers, "x-request-id": requestId }).end('{"ok":true}');
+    return void response.writeHead(200, { ...jsonHeaders, "x-request-id": newId("req") }).end('{"ok":true}');
   const service = await beforeDeadline(started, performance.now() + waitForStartMs).catch(() => null);
   // The client may be gone.
   if (response.destroyed) return;
-  if (service !== null) return void service.handler(request, response);
-  const answer = toAnswer(toProblem(new Unavailable("starting")), requestId);
-  refuse({ request_id: requestId, status: answer.status, code: answer.code! });
-  response.writeHead(answer.status, { ...headers, "x-request-id": requestId, ...answer.headers }).end(answer.body);
+  if (service !== null) await service.handler(request, response);
+  else refuse(answerProblem(request, response, toProblem(new Unavailable("starting"))));
+}
+
+function answerProblem(request: IncomingMessage, response: ServerResponse, problem: Problem): Refused {
+  const requestId = newId("req");
+  const { status, headers, body } = toAnswer(problem, requestId);
+  response.writeHead(status, { ...jsonHeaders, "x-request-id": requestId, ...headers }).end(body);
   // Node discards what still arrives of the body.
   request.resume();
+  return { request_id: requestId, status, code: problem.code };
 }
 
 // Whether unreadable input may be answered now. Not while a complete request is unanswered: the client would take this

@@ -13,6 +13,12 @@ const readyWithinMs = 1_500;
 
 export function createProbes(readiness: Readiness): Page[] {
   const succeed = (): Answer => ({ status: 200, code: null, body: '{"ok":true}' });
+  // Probes that come during a check get its result. They are unsigned, and each would take a place in the tills' queue.
+  let checking: Promise<void> | null = null;
+  const check = () =>
+    (checking ??= checkReadiness(readiness).finally(() => {
+      checking = null;
+    }));
   return [
     { operation: "healthz", method: "GET", path: "/healthz", respond: succeed },
     {
@@ -20,7 +26,7 @@ export function createProbes(readiness: Readiness): Page[] {
       method: "GET",
       path: "/readyz",
       async respond() {
-        await checkReadiness(readiness);
+        await check();
         return succeed();
       },
     },

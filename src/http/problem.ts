@@ -61,6 +61,8 @@ export function toProblem(error: unknown): Problem {
   return new Problem("INTERNAL_ERROR");
 }
 
+export const jsonHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
+
 const retryLater: ReadonlySet<ProblemCode> = new Set(["RATE_LIMITED", "UNAVAILABLE"]);
 
 export function toAnswer({ code, message, details, headers }: Problem, requestId: string): Answer & { body: string } {

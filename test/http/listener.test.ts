@@ -24,6 +24,18 @@ async function open(t: Test, url: string): Promise<Socket> {
   await waitFor("a connection", once(socket, "connect"));
   return socket;
 }
+// Well-formed, with a signature that is wrong.
+function signedGet(accessKey: string): string {
+  const lines = [
+    "GET /v1/batches/bat_1 HTTP/1.1",
+    "host: x",
+    `x-svc-access-key: ${accessKey}`,
+    `x-svc-timestamp: ${Math.floor(Date.now() / 1000)}`,
+    "x-svc-nonce: 0123456789abcdef",
+    `x-svc-signature: ${"0".repeat(64)}`,
+  ];
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
 const closed = (socket: Socket) =>
   new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once("close", () => resolve())));
 
@@ -153,13 +165,7 @@ t.test("Unreadable bytes after a waiting request are not answered in place of th
     });
   const { url } = await startStub(t, { findCredential });
   const socket = await open(t, url);
-  const signed = [
-    "x-svc-access-key: ak_a",
-    `x-svc-timestamp: ${Math.floor(Date.now() / 1000)}`,
-    "x-svc-nonce: 0123456789abcdef",
-    `x-svc-signature: ${"0".repeat(64)}`,
-  ].join("\r\n");
-  socket.write(`GET /v1/batches/bat_1 HTTP/1.1\r\nhost: x\r\n${signed}\r\n\r\nnonsense\r\n\r\n`);
+  socket.write(`${signedGet("ak_a")}nonsense\r\n\r\n`);
   const answer = await text(socket).catch(() => "");
   t.equal(answer, "", "the connection is cut, so the caller knows that the outcome is unknown");
   finish();
@@ -168,12 +174,9 @@ t.test("Unreadable bytes after a waiting request are not answered in place of th
 t.test(
   "A client that ends its side after its requests gets its answers, and then the end of the connection",
   async (t) => {
-    const asked: PromiseWithResolvers<Awaited<ReturnType<Gate["readVersion"]>>>[] = [];
-    const readVersion = () => {
-      asked.push(Promise.withResolvers());
-      return asked.at(-1)!.promise;
-    };
-    const { url } = await startStub(t, { readVersion });
+    const asked: ((credential: null) => void)[] = [];
+    const findCredential = () => new Promise<null>((resolve) => asked.push(resolve));
+    const { url } = await startStub(t, { findCredential });
     const { hostname, port } = new URL(url);
     // Each reads to the end of the connection.
     const send = (bytes: string) => {
@@ -182,13 +185,12 @@ t.test(
       socket.end(bytes);
       return waitFor("the end", text(socket));
     };
-    const ready = "GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n";
-    const [one, two] = [send(ready), send(ready + ready)];
+    const [one, two] = [send(signedGet("ak_1")), send(signedGet("ak_2") + signedGet("ak_3"))];
     await waitUntil("three calls", () => asked.length === 3);
     // The server has read their ends before it answers this.
     for (let turn = 0; turn < 2; turn += 1) await sendPlain(url, "GET", "/healthz");
-    for (const { resolve } of asked) resolve({ migration: "1", code: "1" });
-    const count = (answers: string) => answers.match(/HTTP\/1.1 200 /g)?.length;
+    for (const resolve of asked) resolve(null);
+    const count = (answers: string) => answers.match(/HTTP\/1.1 (200|401) /g)?.length;
     t.strictSame([count(await one), count(await two)], [1, 2]);
     t.equal(count(await send(`${health}\r\n`)), 1, "an answer that was sent already");
     t.equal(await send(""), "", "without a request");
@@ -227,4 +229,52 @@ t.test("While the program starts, /healthz is 200, and any other request waits a
   });
   t.equal((await waiting).status, 204, "a request that waits is served");
   t.equal((await send("GET", "/healthz")).status, 204);
+});
+
+t.test("An error that the handler misses costs one answer, not the program", async (t) => {
+  const { logger, log } = createStubLog();
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, logger);
+  t.teardown(() => listening.stop());
+  listening.serve({
+    handler(request, response) {
+      allowMadeUp(response, request.url === "/" ? 204 : 500);
+      if (request.url === "/throw") throw new Error("thrown");
+      if (request.url === "/reject") return Promise.reject(new Error("rejected"));
+      if (request.url === "/late") return Promise.reject(response.writeHead(200).write("a part"));
+      return response.writeHead(204).end();
+    },
+  });
+  for (const [target, message] of [
+    ["/throw", "thrown"],
+    ["/reject", "rejected"],
+  ] as const) {
+    const { status, headers, json } = await sendPlain(listening.url, "GET", target);
+    t.strictSame([status, json.code, json.request_id], [500, "INTERNAL_ERROR", headers["x-request-id"]]);
+    t.match(log.find(({ level }) => level === 50)!["err"], { message });
+    t.match(log.pop(), { request_id: json.request_id, status: 500 });
+    log.length = 0;
+  }
+  await t.rejects(sendPlain(listening.url, "GET", "/late"), "a half-sent answer is cut");
+  t.equal((await sendPlain(listening.url, "GET", "/")).status, 204);
+});
+
+t.test("Probes that come together ask the database once", async (t) => {
+  const asked: (() => void)[] = [];
+  const readVersion = () =>
+    new Promise<Awaited<ReturnType<Gate["readVersion"]>>>((resolve) =>
+      asked.push(() => resolve({ migration: "1", code: "1" })),
+    );
+  const { url } = await startStub(t, { readVersion });
+  const socket = await open(t, url);
+  socket.write("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(99));
+  socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+  await waitUntil("a question", () => asked.length > 0);
+  for (let turn = 0; turn < 2; turn += 1) await sendPlain(url, "GET", "/healthz");
+  t.equal(asked.length, 1);
+  asked.pop()!();
+  t.equal((await text(socket)).match(/HTTP\/1.1 200 /g)?.length, 100);
+  const next = sendPlain(url, "GET", "/readyz");
+  await waitUntil("a second question", () => asked.length > 0);
+  asked.pop()!();
+  t.equal((await next).status, 200, "a result is not kept");
 });

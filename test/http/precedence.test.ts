@@ -1,6 +1,8 @@
 // The checks before the database is asked, and their order.
 import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
+import { isJson } from "../../src/http/body.ts";
 import { sendBytes, sendChunked, sendPlain } from "../support/client.ts";
 import { bodies, code, secret, startStub } from "../support/stub.ts";
 import { sign } from "../../clients/typescript/src/signature.ts";
@@ -58,6 +60,8 @@ t.test("A content type other than JSON in UTF-8 is 415, before the signature is 
     "application/json; charset=latin1",
     "application/json, text/plain",
     "application/json; charset=utf-8; x=y",
+    "application/json;;",
+    "application/json utf-8",
   ];
   for (const type of types)
     is(
@@ -80,9 +84,20 @@ t.test("A content type other than JSON in UTF-8 is 415, before the signature is 
     "Application/JSON",
     "application/json;charset=UTF-8",
     'application/json; charset="utf-8"',
+    "application/json ; charset = utf-8 ; ",
+    "application/json;",
   ]) {
     t.equal((await asA.post(lockPath, lockBody, { headers: { "content-type": type } })).status, 200, type);
   }
+});
+
+t.test("A long content type is read once", (t) => {
+  const startedAt = process.cpuUsage();
+  for (const head of ["application/json", "application/json;", "application/json;charset=utf-8"])
+    t.notOk(isJson({ headers: { "content-type": `${head}${" ".repeat(100_000)}x` } } as IncomingMessage));
+  // Less than a millisecond. With two ways to read each blank, ten seconds.
+  t.ok(process.cpuUsage(startedAt).user < 1_000_000);
+  t.end();
 });
 
 t.test("Missing or malformed headers, an unknown key and a wrong signature get the same answer", async (t) => {

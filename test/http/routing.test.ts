@@ -72,6 +72,21 @@ t.test("A wrong method is 405, and the answer names the right one", async (t) =>
   }
 });
 
+t.test("Any Host will do, also one that makes no URL with the target", async (t) => {
+  const { url } = await startStub(t);
+  for (const host of ["a:99999", "1.2.3.999", "1.2.3.4.5", "[::::]", ""])
+    for (const [target, status] of [
+      ["/..", 404],
+      ["/%41", 404],
+      ["/v1/requests/a%3Ab", 401],
+      ['/healthz?"', 200],
+      ["http://a:99999/..", 404],
+    ] as const) {
+      const answer = await sendBytes(url, `GET ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+      t.match(answer, new RegExp(`^HTTP/1.1 ${status} `), `${target} at ${host}`);
+    }
+});
+
 t.test("A target in absolute form is served as its path and query, and signed as it is sent", async (t) => {
   const { url, asA, calls } = await startStub(t);
   for (const host of ["http://any.example", "HTTPS://any.example:8443", "http://[::1]:80"]) {

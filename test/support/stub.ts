@@ -1,6 +1,5 @@
 // The app on a port with a gate that needs no database, to test what is decided before the database.
 import { Writable } from "node:stream";
-import { toNodeHandler } from "h3";
 import type { Test } from "tap";
 import { createApp } from "../../src/http/app.ts";
 import { routes } from "../../src/http/routes/table.ts";
@@ -10,7 +9,7 @@ import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
-import { listen, type Handler } from "../../src/http/listener.ts";
+import { listen } from "../../src/http/listener.ts";
 import { splitTarget } from "../../src/http/router.ts";
 import { closeIdleConnections } from "./client.ts";
 import { createClient, type Client } from "./signing-client.ts";
@@ -52,9 +51,8 @@ export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited:
   const { logger, log } = createStubLog();
   const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
   const limits = { ...defaultLimits, ...limited };
-  const app = createApp({ routes, gate, keys, log: logger, limits, readiness });
+  const handler = createApp({ routes, gate, keys, log: logger, limits, readiness });
   const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
-  const handler = toNodeHandler(app) as Handler;
   listening.serve({
     handler(request, response) {
       // The stub's gate decides nothing.
