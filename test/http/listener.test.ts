@@ -249,9 +249,9 @@ t.test("An error that the handler misses costs one answer, not the program", asy
     ["/reject", "rejected"],
   ] as const) {
     const { status, headers, json } = await sendPlain(listening.url, "GET", target);
-    t.strictSame([status, json.code, json.request_id], [500, "INTERNAL_ERROR", headers["x-request-id"]]);
+    t.match({ status, json }, { status: 500, json: { code: "INTERNAL_ERROR", request_id: headers["x-request-id"] } });
     t.match(log.find(({ level }) => level === 50)!["err"], { message });
-    t.match(log.pop(), { request_id: json.request_id, status: 500 });
+    t.match(log.pop(), { request_id: headers["x-request-id"], status: 500 });
     log.length = 0;
   }
   await t.rejects(sendPlain(listening.url, "GET", "/late"), "a half-sent answer is cut");

@@ -110,12 +110,12 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/http/routing.test.ts"],
   },
   {
-    name: "an error that the handler misses",
+    name: "the answer to an error that the handler misses",
     edits: [
       edit(
         "src/http/listener.ts",
-        "else await service.handler(request, response);",
-        "else void service.handler(request, response);",
+        "else refuse(answerProblem(request, response, toProblem(error)));",
+        "else response.writeHead(500).end();",
       ),
     ],
     tests: ["test/http/listener.test.ts"],
