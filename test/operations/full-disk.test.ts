@@ -85,6 +85,12 @@ async function untilServed(site: Site, tills: Tills): Promise<void> {
   await waitUntil("calls to be served", async () => served() > 50 && (await readyOf(site)) === 200, within);
 }
 
+// A replication slot keeps PostgreSQL from using old segments of its log again. It is not temporary: any error in its
+// session would drop it, and so would a restart of the server.
+const keepSegments = `
+  select pg_create_physical_replication_slot('kept', true)
+  where not exists (select from pg_replication_slots where slot_name = 'kept')`;
+
 // Fills the disk, and segment after segment of the write-ahead log until PostgreSQL ends because it cannot make another
 // one.
 async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): Promise<void> {
@@ -94,21 +100,17 @@ async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): P
   let session = open();
   // Bounded, because the driver connects again and again to a server that is about to end.
   const run = (text: string) => beforeDeadline(session.rows(text), performance.now() + 5_000);
-  // A replication slot, which ends with the session, keeps PostgreSQL from using old segments of its log again. It may
-  // be there already, or there may be no space for it.
-  const keepSegments = () => run("select pg_create_physical_replication_slot('kept', true, true)").catch(() => {});
   try {
-    await keepSegments();
+    await run(keepSegments);
     fillDisk(fillerOf(site));
     meanwhile();
     const hasEndedNow = async () => {
       try {
-        // PostgreSQL may find the space to start again once more. Then it has dropped the slot.
+        // PostgreSQL may find the space to start again once more.
         if (session.lost.aborted) {
           await session.end();
           session = open();
         }
-        await keepSegments();
         fillDisk(fillerOf(site));
         await run("select pg_switch_wal() from pg_logical_emit_message(false, 'test', repeat('-', 100000))");
       } catch {
