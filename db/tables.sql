@@ -263,7 +263,6 @@ create table core.delivery_attempt (
   test_event_type text,
   constraint delivery_attempt_pkey PRIMARY KEY (attempt_id)
 );
-CREATE INDEX delivery_attempt_by_age ON core.delivery_attempt USING brin (attempted_at);
 CREATE INDEX delivery_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at, attempt_id);
 CREATE INDEX failed_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at) WHERE ((http_status IS NULL) OR ((http_status < 200) OR (http_status > 299)));
 comment on table core.delivery_attempt is 'Log of delivery attempts of the last 30 days.';

@@ -139,7 +139,6 @@ comment on column core.delivery_attempt.test_event_type is
 -- With attempt_id, because a plan for the newest attempts otherwise sorts all of them.
 create index delivery_attempt_of_party
 on core.delivery_attempt (tenant_id, party_id, attempted_at, attempt_id);
-create index delivery_attempt_by_age on core.delivery_attempt using brin (attempted_at);
 create index failed_attempt_of_party on core.delivery_attempt (tenant_id, party_id, attempted_at)
 where http_status is null or http_status not between 200 and 299;
 

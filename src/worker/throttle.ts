@@ -6,11 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 const shortestPauseMs = 5;
 const pausePerStep = 6;
 
-/** Repeats the step until it returns 0 or the program stops. */
-export async function repeatThrottled(step: () => Promise<number>, stopping: AbortSignal): Promise<void> {
+/** Repeats the step until it returns 0 or null, or the program stops. */
+export async function repeatThrottled(step: () => Promise<number | null>, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     const startedAt = performance.now();
-    if ((await step()) === 0) break;
+    if (!(await step())) break;
     await sleep(Math.max((performance.now() - startedAt) * pausePerStep, shortestPauseMs));
   }
 }

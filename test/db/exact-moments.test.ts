@@ -14,9 +14,9 @@ interface Ending {
 }
 
 const retentions: Ending[] = [
-  ["request", "recorded_at", "90 days", "jobs.prune_requests(90, 1000)"],
-  ["lock_cancellation", "recorded_at", "90 days", "jobs.prune_cancellations(90, 1000)"],
-  ["delivery_attempt", "attempted_at", "30 days", "jobs.prune_attempts(30, 1000)"],
+  ["request", "recorded_at", "90 days", "jobs.prune_requests(90, 1000, 0, 1000)"],
+  ["lock_cancellation", "recorded_at", "90 days", "jobs.prune_cancellations(90, 1000, 0, 1000)"],
+  ["delivery_attempt", "attempted_at", "30 days", "jobs.prune_attempts(30, 1000, 0, 1000)"],
   ["feed_page", "sequenced_at", "400 days", "jobs.prune_feed(400, 1000)"],
   ["nonce", "seen_at", "11 minutes", "jobs.prune_nonces(1000)"],
 ].map(([table, column, age, prune]) => ({

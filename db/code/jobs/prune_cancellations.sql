@@ -1,8 +1,11 @@
--- Deletes rows of core.lock_cancellation older than p_days, at most p_limit. Returns how many.
--- jobs.prune_attempts explains now() and the missing sequential scan.
-create or replace function jobs.prune_cancellations(p_days int, p_limit int) returns int
+-- Deletes rows of core.lock_cancellation older than p_days from the blocks p_from to p_to - 1 of
+-- the table, at most p_limit. Returns how many, or null if the table ends before p_from.
+-- jobs.prune_attempts explains the blocks and now().
+create or replace function jobs.prune_cancellations(
+  p_days int, p_limit int, p_from bigint, p_to bigint
+) returns int
 language sql volatile security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
 begin atomic
   select rules.check_retention(p_days);
   with removed as (
@@ -10,11 +13,14 @@ begin atomic
     where r.ctid = any (array(
       select o.ctid
       from core.lock_cancellation o
-      where o.recorded_at < now() - make_interval(days => p_days)
+      where o.ctid >= rules.start_of_block(p_from)
+        and o.ctid < rules.start_of_block(p_to)
+        and o.recorded_at < now() - make_interval(days => p_days)
       limit p_limit
       for update skip locked))
     returning 1)
-  select count(*)::int from removed;
+  select case when rules.has_block('core.lock_cancellation', p_from) then count(*)::int end
+  from removed;
 end;
-comment on function jobs.prune_cancellations(int, int) is
-  'Deletes old rows of core.lock_cancellation; returns how many.';
+comment on function jobs.prune_cancellations(int, int, bigint, bigint) is
+  'Deletes old rows from some blocks of core.lock_cancellation; returns how many.';

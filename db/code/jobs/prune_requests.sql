@@ -1,9 +1,11 @@
--- Deletes rows of core.request older than p_days, at most p_limit. Returns how many. Keeps retries
--- of a batch create whose request_id is not in core.batch: nothing else prevents a second mint.
--- jobs.prune_attempts explains now() and the missing sequential scan.
-create or replace function jobs.prune_requests(p_days int, p_limit int) returns int
+-- Deletes rows of core.request older than p_days from the blocks p_from to p_to - 1 of the table,
+-- at most p_limit. Returns how many, or null if the table ends before p_from. Keeps retries of a
+-- batch create whose request_id is not in core.batch: nothing else prevents a second mint.
+-- jobs.prune_attempts explains the blocks and now().
+create or replace function jobs.prune_requests(p_days int, p_limit int, p_from bigint, p_to bigint)
+returns int
 language sql volatile security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
 begin atomic
   select rules.check_retention(p_days);
   with removed as (
@@ -11,7 +13,9 @@ begin atomic
     where r.ctid = any (array(
       select o.ctid
       from core.request o
-      where o.recorded_at < now() - make_interval(days => p_days)
+      where o.ctid >= rules.start_of_block(p_from)
+        and o.ctid < rules.start_of_block(p_to)
+        and o.recorded_at < now() - make_interval(days => p_days)
         and (o.operation <> 'create_batch' or o.http_status <> 200 or exists (
           select from core.batch b
           where b.tenant_id = o.tenant_id
@@ -20,7 +24,7 @@ begin atomic
       limit p_limit
       for update skip locked))
     returning 1)
-  select count(*)::int from removed;
+  select case when rules.has_block('core.request', p_from) then count(*)::int end from removed;
 end;
-comment on function jobs.prune_requests(int, int) is
-  'Deletes old rows of core.request; returns how many.';
+comment on function jobs.prune_requests(int, int, bigint, bigint) is
+  'Deletes old rows from some blocks of core.request; returns how many.';

@@ -1,32 +1,53 @@
-// Deletes old rows in steps: each minute the nonces that can no longer be replayed, each hour the rows that are older
+// Deletes old rows in steps: each minute the nonces that can no longer be replayed, each day the rows that are older
 // than their retention.
 import type { Config } from "../../common/config.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
 
 const stepSize = 5_000;
+// 4 MB, so a step is short on any disk.
+const blocksPerStep = 512;
 
 export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
 type Parts = { database: ReconnectingDatabase; stopping: AbortSignal };
 
 export function createNoncePruner({ database, stopping }: Parts) {
+  const nonces = () => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]);
   return async function pruneNonces(): Promise<void> {
-    await repeatThrottled(() => count(database, "select jobs.prune_nonces($1) as removed", [stepSize]), stopping);
+    await repeatThrottled(nonces, stopping);
   };
 }
 
 export function createOldRowPruner({ database, stopping, retention }: Parts & { retention: Retention }) {
+  // Reads a whole table, in parts.
+  async function pruneTable(prune: string, days: number): Promise<void> {
+    let from = 0;
+    await repeatThrottled(async () => {
+      const params = [days, stepSize, from, from + blocksPerStep];
+      const removed = await count(database, `select ${prune}($1, $2, $3, $4) as removed`, params);
+      // After a full step, these blocks may hold more.
+      if (removed !== null && removed < stepSize) from += blocksPerStep;
+      return removed === null ? 0 : 1;
+    }, stopping);
+  }
+
+  const { requestRetentionDays, deliveryLogRetentionDays, feedRetentionDays } = retention;
+  const feeds = () => count(database, "select jobs.prune_feed($1, $2) as removed", [feedRetentionDays, stepSize]);
+  const tasks = [
+    () => pruneTable("jobs.prune_requests", requestRetentionDays),
+    () => pruneTable("jobs.prune_cancellations", requestRetentionDays),
+    () => pruneTable("jobs.prune_attempts", deliveryLogRetentionDays),
+    () => repeatThrottled(feeds, stopping),
+  ];
   return async function pruneOldRows(): Promise<void> {
-    const remove = (text: string, days: number) =>
-      repeatThrottled(() => count(database, text, [days, stepSize]), stopping);
-    await remove("select jobs.prune_requests($1, $2) as removed", retention.requestRetentionDays);
-    await remove("select jobs.prune_cancellations($1, $2) as removed", retention.requestRetentionDays);
-    await remove("select jobs.prune_attempts($1, $2) as removed", retention.deliveryLogRetentionDays);
-    await remove("select jobs.prune_feed($1, $2) as removed", retention.feedRetentionDays);
+    const errors: unknown[] = [];
+    // One that fails keeps no other from its work.
+    for (const prune of tasks) await prune().catch((error: unknown) => errors.push(error));
+    if (errors.length > 0) throw errors[0];
   };
 }
 
-async function count(database: ReconnectingDatabase, text: string, params: unknown[]): Promise<number> {
-  const [row] = await database.rows<{ removed: number }>(text, params);
+async function count(database: ReconnectingDatabase, text: string, params: unknown[]): Promise<number | null> {
+  const [row] = await database.rows<{ removed: number | null }>(text, params);
   return row!.removed;
 }

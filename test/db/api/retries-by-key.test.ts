@@ -13,7 +13,7 @@ t.teardown(() => psql.end());
 async function age(requestIds: string[]): Promise<void> {
   const older = "update core.request set recorded_at = recorded_at - interval '91 days' where request_id = any ($1)";
   await psql.rows(older, [requestIds]);
-  await service.owner.rows("select jobs.prune_requests(90, 1000)");
+  await service.owner.rows("select jobs.prune_requests(90, 1000, 0, 1000)");
 }
 
 t.test("The request_id of a retry by idempotency-key names the request from then on", async (t) => {

@@ -122,15 +122,18 @@ t.test("the prune functions refuse less than one day, and then delete nothing", 
     prune_feed: "feed_page",
   };
   for (const [name, table] of Object.entries(functions)) {
+    const blocks = name === "prune_feed" ? "" : ", 0, 1000";
     const count = async () => (await list(service, `select count(*)::text as it from core.${table}`))[0]!;
     const before = Number(await count());
     t.ok(before > 0, `${before} rows of ${table}`);
     for (const days of [0, -1, null]) {
-      const error = await worker.rows(`select jobs.${name}($1, 100)`, [days]).catch((reason: unknown) => reason);
+      const error = await worker
+        .rows(`select jobs.${name}($1, 100${blocks})`, [days])
+        .catch((reason: unknown) => reason);
       t.match(error, { code: "CP400", message: `a retention is at least 1 day, not ${days}` }, `${name} ${days}`);
     }
     t.equal(Number(await count()), before);
-    const [row] = await worker.rows<{ removed: number }>(`select jobs.${name}(1, 100) as removed`);
+    const [row] = await worker.rows<{ removed: number }>(`select jobs.${name}(1, 100${blocks}) as removed`);
     t.equal(row!.removed, before, "one day is accepted");
   }
 });
@@ -139,9 +142,9 @@ t.test("a row that another session holds is left for the next time, and delays n
   const { service, worker, psql } = await open(t);
   await fillOldRows(service, psql);
   for (const [table, call] of [
-    ["request", "jobs.prune_requests(1, 100)"],
-    ["lock_cancellation", "jobs.prune_cancellations(1, 100)"],
-    ["delivery_attempt", "jobs.prune_attempts(1, 100)"],
+    ["request", "jobs.prune_requests(1, 100, 0, 1000)"],
+    ["lock_cancellation", "jobs.prune_cancellations(1, 100, 0, 1000)"],
+    ["delivery_attempt", "jobs.prune_attempts(1, 100, 0, 1000)"],
     ["nonce", "jobs.prune_nonces(100)"],
   ] as const) {
     const prune = async () => (await worker.rows<{ removed: number }>(`select ${call} as removed`))[0]!.removed;
@@ -151,4 +154,68 @@ t.test("a row that another session holds is left for the next time, and delays n
     await psql.run("rollback");
     t.equal(await prune(), 1, table);
   }
+});
+
+// Rows of 1,000 bytes fill a block with eight or fewer.
+const bulky = "left(repeat(md5(random()::text), 32), 1000)";
+
+t.test("Each step reads its own blocks, and together they read the table once", async (t) => {
+  const { service, psql, worker, pruneOldRows } = await open(t);
+  await psql.rows(
+    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, error, duration_ms, attempted_at)
+     select 1, 1, gen_random_uuid(), 1, ${bulky}, 1, now() - case n % 2 when 0 then interval '31 days' else '29 days' end
+     from generate_series(1, 12000) n`,
+  );
+  // As after a year: every range of the index has held an old row.
+  await psql.rows("vacuum core.delivery_attempt");
+  const place = "(ctid::text::point)[0]";
+  const blocks = async (condition: string) =>
+    service.owner.rows<{ first: number; last: number; rows: number }>(
+      `select min(${place})::int as first, max(${place})::int as last, count(*)::int as rows
+       from core.delivery_attempt where attempted_at ${condition} now() - interval '30 days'`,
+    );
+  const [before] = await blocks("<");
+  t.ok(before!.last > 1_200, `${before!.last} blocks`);
+  const prune = async (limit: number, from: number, to: number) => {
+    const text = "select jobs.prune_attempts(30, $1, $2, $3) as removed";
+    return (await worker.rows<{ removed: number | null }>(text, [limit, from, to]))[0]!.removed;
+  };
+  t.equal(await prune(3, 600, 700), 3);
+  const removed = await prune(5_000, 600, 700);
+  t.ok(removed! > 300 && removed! < 500, `${removed} rows of 100 blocks`);
+  t.equal(await prune(5_000, 600, 700), 0);
+  t.match((await blocks("<"))[0], { first: before!.first, last: before!.last, rows: before!.rows - 3 - removed! });
+  const [explained] = await service.owner.rows<{ "QUERY PLAN": [{ Plan: Record<string, number> }] }>(
+    "explain (analyze, buffers, format json) select jobs.prune_attempts(30, 5000, 600, 700)",
+  );
+  const { Plan: plan } = explained!["QUERY PLAN"][0];
+  const read = plan["Shared Hit Blocks"]! + plan["Shared Read Blocks"]!;
+  // Of the table, and of the catalogues for the plan.
+  t.ok(read >= 100 && read < 400, `${read} blocks are read`);
+  t.equal(await prune(5_000, before!.last + 1, before!.last + 2), null, "beyond the end");
+  await pruneOldRows();
+  t.match(await blocks("<"), [{ rows: 0 }]);
+  t.match(await blocks(">"), [{ rows: 6_000 }]);
+  // More than a step deletes, in blocks of one step.
+  await psql.rows(
+    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at)
+     select 1, 1, gen_random_uuid(), 1, 1, now() - interval '31 days' from generate_series(1, 11000)`,
+  );
+  await pruneOldRows();
+  t.match(await blocks("<"), [{ rows: 0 }]);
+});
+
+t.test("A table that cannot be pruned keeps no other from it, and fails the job", async (t) => {
+  const { service, psql, pruneOldRows } = await open(t);
+  await fillOldRows(service, psql);
+  await psql.run(`
+    update core.request set recorded_at = now() - interval '91 days';
+    update core.lock_cancellation set recorded_at = now() - interval '91 days';
+    update core.delivery_attempt set attempted_at = now() - interval '31 days';
+    update core.feed_page set sequenced_at = now() - interval '401 days';
+    revoke execute on function jobs.prune_requests from coupon_worker`);
+  await t.rejects(pruneOldRows(), { code: "42501" });
+  for (const table of ["lock_cancellation", "delivery_attempt", "feed_page"])
+    t.strictSame(await list(service, `select count(*)::text as it from core.${table}`), ["0"], table);
+  t.not((await list(service, "select count(*)::text as it from core.request"))[0], "0");
 });
