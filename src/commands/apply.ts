@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
+import { writeOutput } from "../common/output.ts";
 import { messageOf } from "../common/program.ts";
 import { withProgress } from "../common/progress.ts";
 import { keySettings } from "../common/settings.ts";
@@ -165,6 +166,6 @@ export const command = defineCommand({
         return apply(database, keys, document);
       });
     });
-    process.stdout.write(`${JSON.stringify(applied, null, 2)}\n`);
+    await writeOutput(`${JSON.stringify(applied, null, 2)}\n`);
   },
 });

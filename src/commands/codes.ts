@@ -2,10 +2,10 @@
 // database has no codes: this program derives them again from the master key, the batch's salt and the coupons'
 // numbers. Before the first line is written, the database records who exports the batch. --destroy deletes the salt
 // instead: after that, no one can derive the codes again.
-import { once } from "node:events";
 import { stringify } from "csv-stringify/sync";
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
+import { writeOutput } from "../common/output.ts";
 import { type Progress, withProgress } from "../common/progress.ts";
 import { keySettings } from "../common/settings.ts";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
@@ -60,18 +60,9 @@ export async function* exportCodes(
 async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
   let header = "coupon_id,code\n";
   for await (const page of pages) {
-    await write(header + stringify(page, { columns: ["coupon_id", "code"] }));
+    await writeOutput(header + stringify(page, { columns: ["coupon_id", "code"] }));
     header = "";
   }
-}
-
-// A reader that stops early (head, or a full disk downstream) must not look like a bug in this program.
-function endOnClosedOutput(progress: Progress): void {
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    progress.clear();
-    console.error(error.code === "EPIPE" ? "standard output was closed before the last code" : error.message);
-    process.exit(1);
-  });
 }
 
 // On a terminal, the codes themselves show how far the export is.
@@ -79,10 +70,6 @@ const showPages = (progress: Progress) => (done: number, total: number) => {
   if (process.stdout.isTTY) return;
   progress.show(`${done.toLocaleString("en")} of ${total.toLocaleString("en")} codes`);
 };
-
-async function write(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, "drain");
-}
 
 export const command = defineCommand({
   name: "codes",
@@ -113,10 +100,9 @@ export const command = defineCommand({
         await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason ?? "no reason given"]);
         console.error(`${batch}: salt deleted; its codes cannot be derived again`);
       } else {
-        await withProgress((progress) => {
-          endOnClosedOutput(progress);
-          return writeCsv(exportCodes(database, keys, batch, flags.unreleased, showPages(progress)));
-        });
+        await withProgress((progress) =>
+          writeCsv(exportCodes(database, keys, batch, flags.unreleased, showPages(progress))),
+        );
       }
     });
   },

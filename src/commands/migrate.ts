@@ -2,6 +2,7 @@
 // src/migration/migrate.ts says how.
 import { defineCommand } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
+import { writeOutput } from "../common/output.ts";
 import { withProgress } from "../common/progress.ts";
 import { databaseSettings } from "../common/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
@@ -62,7 +63,7 @@ export const command = defineCommand({
     const address = findAddress(readConfig());
     if (flags.status) {
       const status = await readStatus(address);
-      return console.log(flags.json ? formatJson(describeStatus(status)) : formatStatus(status));
+      return writeOutput(`${flags.json ? formatJson(describeStatus(status)) : formatStatus(status)}\n`);
     }
     const wasOutdated = await withProgress((progress) => {
       const log = (line: string): void => {

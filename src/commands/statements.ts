@@ -3,6 +3,7 @@
 // each summary with the sum of its details. It prints the differences.
 import { defineCommand, groupCommands } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
+import { writeOutput } from "../common/output.ts";
 import { databaseSettings } from "../common/settings.ts";
 import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
 import type { Database } from "../database/types.ts";
@@ -145,7 +146,7 @@ const list = defineCommand({
         [words.tenant ?? null, words.distributor ?? null, flags.limit],
       ),
     );
-    console.log(formatRows(rows, flags));
+    await writeOutput(`${formatRows(rows, flags)}\n`);
   },
 });
 
@@ -166,11 +167,12 @@ const verifyCommand = defineCommand({
         checked += 1;
         if (verdict.differences.length > 0) wrong.push(verdict);
         if (!flags.json)
-          for (const difference of verdict.differences) console.log(`${verdict.statement}: ${difference}`);
+          for (const difference of verdict.differences) await writeOutput(`${verdict.statement}: ${difference}\n`);
       }
     });
     const found = wrong.length === 0 ? "no differences" : `${wrong.length} differ`;
-    console.log(flags.json ? formatJson({ checked, wrong }) : `${checked} statements checked, ${found}`);
+    const result = flags.json ? formatJson({ checked, wrong }) : `${checked} statements checked, ${found}`;
+    await writeOutput(`${result}\n`);
     if (wrong.length > 0) process.exitCode = 1;
   },
 });

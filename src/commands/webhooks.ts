@@ -4,6 +4,7 @@ import { defineCommand, groupCommands, provideContext } from "../common/command.
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
+import { writeOutput } from "../common/output.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { keySettings } from "../common/settings.ts";
@@ -192,7 +193,7 @@ const withDatabase = provideContext(webhooks, async (run) => {
     await checkKeys(database, keys);
     return run({ database, keys });
   });
-  console.log(output);
+  await writeOutput(`${output}\n`);
 });
 
 export const command = { ...withDatabase, commands: [...withDatabase.commands, listen] };

@@ -116,7 +116,7 @@ t.test("a reader that stops early ends the export without a stack", async (t) =>
   program.stderr.on("data", (chunk) => (stderr += chunk));
   program.stdout.once("data", () => program.stdout.destroy());
   t.equal(await exitCodeOf(program), 1);
-  t.equal(stderr, "standard output was closed before the last code\n");
+  t.equal(stderr, "standard output does not have everything: it was closed\n");
 });
 
 t.test("apply reads standard input and prints JSON; for a wrong file it prints the fields", async (t) => {

@@ -117,6 +117,17 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/worker/tasks/prune.test.ts"],
   },
   {
+    name: "a file that takes only a part of an output",
+    edits: [
+      edit(
+        "src/common/output.ts",
+        "for (let written = 0; written < bytes.length; ) written += writeSync(1, bytes, written);",
+        "writeSync(1, bytes);",
+      ),
+    ],
+    tests: ["test/common/output.test.ts"],
+  },
+  {
     name: "a table that cannot be pruned keeps no other from it",
     edits: [
       edit(

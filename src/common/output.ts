@@ -1,0 +1,31 @@
+// Standard output of the commands. `console.log` ignores an error, and node ignores that a file on a nearly full disk
+// takes only a part. A secret or a list of codes would be cut, and the exit code would say that all is well.
+import { fstatSync, writeSync } from "node:fs";
+
+/** Writes all of the text, or rejects: the reader has left, or the disk is full. */
+export async function writeOutput(text: string): Promise<void> {
+  try {
+    if (fstatSync(1).isFile()) writeWhole(Buffer.from(text));
+    else await writeToStream(text);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "EPIPE" ? "it was closed" : message;
+    throw new Error(`standard output does not have everything: ${reason}`, { cause: error });
+  }
+}
+
+// The disk takes a part, and an error comes with the next one.
+function writeWhole(bytes: Buffer): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(1, bytes, written);
+}
+
+function writeToStream(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.once("error", reject);
+    process.stdout.write(text, (error) => {
+      if (error) return reject(error);
+      process.stdout.off("error", reject);
+      resolve();
+    });
+  });
+}
