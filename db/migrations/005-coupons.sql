@@ -83,11 +83,27 @@ begin
       old.coupon_id, old.status, new.status
       using errcode = 'check_violation', constraint = 'coupon_transition_is_legal';
   end if;
+  -- A changed valid_to makes an extension after this.
+  if new.status = 'ISSUED' and new.valid_to = old.valid_to and exists (
+    select
+    from core.batch b
+    where b.tenant_id = old.tenant_id
+      and b.batch_id = old.batch_id
+      and b.expired_through >= old.number)
+    and not exists (
+      select
+      from core.coupon_extension x
+      where x.tenant_id = old.tenant_id and x.coupon_id = old.coupon_id)
+  then
+    raise exception 'coupon %: the expiry job has passed it, so it cannot be ISSUED', old.coupon_id
+      using errcode = 'check_violation', constraint = 'issued_coupon_will_expire',
+            hint = 'Make it EXPIRED and write its event, or change valid_to first.';
+  end if;
   return new;
 end
 $$;
 comment on function core.check_coupon_change() is
-  'Trigger: a coupon''s status changes only in legal ways.';
+  'Trigger: a coupon''s status changes only in legal ways, and no coupon misses its expiry.';
 
 create trigger coupon_transition_is_legal
 before update of status on core.coupon

@@ -17,6 +17,12 @@ begin
       select
       from core.redemption r
       where r.coupon_id = p_coupon_id and r.tenant_id = p_tenant_id and r.status = 'REVERSED')
+      and (
+        select t.after_reversal
+        from core.coupon c
+        join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+        join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+        where c.tenant_id = p_tenant_id and c.coupon_id = p_coupon_id) = 'consumed'
     when 'VOIDED' then exists (
       select from core.voiding v where v.tenant_id = p_tenant_id and v.coupon_id = p_coupon_id)
     else false
@@ -24,8 +30,8 @@ begin
 end
 $$;
 comment on function core.may_be_without_live_redemption(int, uuid, text) is
-  'Whether a coupon without a live redemption may be REDEEMED (it was reversed) or VOIDED (it '
-  'has a voiding).';
+  'Whether a coupon without a live redemption may be REDEEMED (it was reversed, and its template '
+  'does not reissue it) or VOIDED (it has a voiding).';
 
 create function core.check_coupons() returns trigger
 language plpgsql volatile

@@ -50,6 +50,13 @@ const couponCorruptions: Record<string, Record<string, string>> = {
     "the event of an expired coupon is deleted": remove("event", event("coupon.expired")),
     "the event of a voided coupon is deleted": remove("event", event("coupon.voided")),
   },
+  "issued coupon will expire": {
+    "an expired coupon is set to ISSUED": together(
+      change("batch", "expired_through = total_count", "status = 'ALLOCATED'"),
+      change("coupon", "status = 'ISSUED'", "status = 'EXPIRED'"),
+      remove("coupon_extension"),
+    ),
+  },
   "voided event has voided coupon": {
     "an issued coupon gets a voided event": insertCopy("event", event("coupon.voided"), {
       event_id: "gen_random_uuid()",

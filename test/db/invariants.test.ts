@@ -93,7 +93,7 @@ t.test("The service's own rows violate no invariant", async (t) => {
 // How the subject of an invariant is named in its violations.
 const subjects: [RegExp, RegExp][] = [
   [/^batch /, /^bat_\w{26}$/],
-  [/^(expired or voided |used |voided )?coupon /, /^cpn_\w{26}$/],
+  [/^(expired or voided |issued |used |voided )?coupon /, /^cpn_\w{26}$/],
   [/^redemption (has|follows) /, /^red_\w{26}$/],
   [/^reversal /, /^rvs_\w{26}$/],
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],

@@ -20,6 +20,28 @@ const uniqueIndex = [
 
 export const couponGuards: Sabotage[] = [
   {
+    name: "a coupon that the expiry job has passed is not ISSUED again",
+    edits: [
+      edit(
+        "db/migrations/005-coupons.sql",
+        "if new.status = 'ISSUED' and new.valid_to = old.valid_to and exists (",
+        "if false and exists (",
+      ),
+    ],
+    tests: ["test/db/tables.test.ts"],
+  },
+  {
+    name: "only a consumed coupon stays REDEEMED after a reversal",
+    edits: [
+      edit(
+        "db/migrations/009-consistency.sql",
+        "c.coupon_id = p_coupon_id) = 'consumed'",
+        "c.coupon_id = p_coupon_id) is not null",
+      ),
+    ],
+    tests: ["test/db/races/psql.test.ts"],
+  },
+  {
     name: "row lock of lock and redeem",
     behind: "the unique index and the triggers, as a 500",
     edits: rowLock,

@@ -16,6 +16,7 @@ from (
   union all table rules.ledger_entry_has_its_redemption
   union all table rules.reversal_has_reversed_redemption
   union all table rules.expired_or_voided_coupon_has_its_event
+  union all table rules.issued_coupon_will_expire
   union all table rules.voided_event_has_voided_coupon
   union all table rules.batch_has_the_coupons_it_counts
   union all table rules.batch_has_its_events

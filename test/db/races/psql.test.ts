@@ -160,6 +160,25 @@ t.test("A redemption inserted in psql locks its coupon, even if the coupon is RE
   await allAgree(t, fixture);
 });
 
+t.test("A coupon that its template reissues is not REDEEMED without a redemption", async (t) => {
+  await fixture.provision("tpl_again", { after_reversal: "reissued" });
+  const { code, id } = await fixture.makeCoupon("tpl_again");
+  const redeemed = await fixture.redeem(code);
+  await fixture.reverse(redeemed.json.redemption);
+  const psql = openPsql("coupon_owner");
+  const use = `update core.coupon set status = 'REDEEMED' where coupon_id = rules.parse_id('cpn', '${id}')`;
+  const refused = await psql.run(use).catch((error: unknown) => error);
+  t.match(refused, { constraint_name: "coupon_agrees_with_its_redemptions" });
+  const superuser = openSession(fixture.service.address, { name: "coupon test" });
+  await superuser.run(`begin; set local session_replication_role = replica; ${use}`);
+  t.strictSame(
+    [...(await superuser.rows("select law, subject from report.invariants"))],
+    [{ law: "coupon status matches redemptions", subject: id }],
+  );
+  await superuser.run("rollback");
+  await Promise.all([psql.end(), superuser.end()]);
+});
+
 t.test("A change of terms that are fixed in use waits for a first use in progress", async (t) => {
   await fixture.provision("tpl_new", {});
   await fixture.service.apply({ tenants: [{ id: "ten_new", name: "new", variant: "A" }] });
