@@ -617,6 +617,7 @@ create table core.statement (
   constraint statement_tenant_id_distributor_id_fkey FOREIGN KEY (tenant_id, distributor_id) REFERENCES core.ledger_book(tenant_id, party_id),
   constraint files_are_described_when_ready CHECK ((num_nulls(ready_at, detail_bytes, detail_sha256, summary_rows, summary_bytes, summary_sha256) = ANY (ARRAY[0, 6])))
 );
+CREATE INDEX statement_by_date ON core.statement USING btree (tenant_id, business_date);
 CREATE INDEX statement_is_not_ready ON core.statement USING btree (tenant_id, distributor_id, business_date) WHERE (ready_at IS NULL);
 CREATE TRIGGER open_day_has_no_statement AFTER INSERT ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_new_statement();
 CREATE TRIGGER ready_statement_never_changes BEFORE UPDATE ON core.statement FOR EACH ROW EXECUTE FUNCTION core.check_statement_change();

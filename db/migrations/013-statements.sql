@@ -39,6 +39,7 @@ comment on table core.statement is
 comment on column core.statement.is_one_of_several is
   'Whether several parties of the tenant had a ledger book when the day was closed. In Variant A, '
   'a download then names its distributor. Never changes, so that no address changes its meaning.';
+create index statement_by_date on core.statement (tenant_id, business_date);
 create index statement_is_not_ready on core.statement (tenant_id, distributor_id, business_date)
 where ready_at is null;
 

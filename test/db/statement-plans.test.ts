@@ -4,7 +4,7 @@ import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { verify } from "../../src/commands/statements.ts";
 import { daySeconds, keepBusinessDays, listStatements, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
-import { countReads, stopAutovacuum } from "../support/count-reads.ts";
+import { countReads, readCounts, stopAutovacuum } from "../support/count-reads.ts";
 import { redeemWhole } from "../support/ledger.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { startService } from "../support/service.ts";
@@ -36,6 +36,56 @@ for (const known of ["nothing", "that they were empty", "the first entries"] as 
     }
   });
 }
+
+t.test("A page of the list reads few statements besides its own, whatever the planner knows", async (t) => {
+  const service = await startService(t, undefined, { mayBreakInvariants: true });
+  const dba = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => dba.end());
+  await stopAutovacuum(dba);
+  // Two tenants with 100 distributors each, which have closed every day of a year.
+  await dba.run(`
+    set session_replication_role = replica;
+    insert into core.party overriding system value
+    select y.*
+    from (select distinct on (z.tenant_id) z as x from core.party z) o, generate_series(1001, 1100) n,
+         jsonb_populate_record(o.x, jsonb_build_object('party_id', n, 'external_id', 'pty_' || n)) y;
+    insert into core.ledger_book (tenant_id, party_id, open_on)
+    select tenant_id, party_id, '2026-01-01' from core.party where party_id > 1000;
+    insert into core.statement
+    select p.tenant_id, p.party_id, '2025-01-01'::date + day, 1, true, now(), now(), 1, 'sha', 1, 1, 'sha'
+    from core.party p, generate_series(0, 364) day where p.party_id > 1000`);
+  const list = async (variant: "A" | "B", args: object) => {
+    const [tenant] = await dba.rows<{ id: number }>("select tenant_id as id from core.tenant where variant = $1", [
+      variant,
+    ]);
+    const call = { tenant_id: tenant!.id, variant, caller_id: variant === "A" ? 0 : 1_050, args };
+    await dba.run("begin");
+    const before = await readCounts(dba);
+    const [answer] = await dba.rows<{ dates: string[]; next: string }>(
+      `select array(select json_array_elements(a.body::json -> 'reconciliations') ->> 'business_date') as dates,
+              a.body::json ->> 'next_cursor' as next
+       from api.list_reconciliations(jsonb_populate_record(null::core.call, $1::text::jsonb)) a`,
+      [JSON.stringify(call)],
+    );
+    const { rows } = await readCounts(dba);
+    await dba.run("rollback");
+    return { ...answer!, rows: rows - before.rows };
+  };
+  for (const known of ["nothing", "everything"]) {
+    if (known === "everything") await dba.run("analyze");
+    for (const cursor of [undefined, "2025-06-30"]) {
+      const first = cursor === undefined ? "2025-01-01" : "2025-07-01";
+      const a = await list("A", { limit: 1, cursor });
+      t.strictSame([a.next, a.dates], [first, Array.from({ length: 100 }, () => first)]);
+      // The 100 statements, their parties, and the 101 books.
+      t.ok(a.rows < 1_000, `${a.rows} rows are read in Variant A, knowing ${known}`);
+      const b = await list("B", { limit: 2, cursor });
+      const second = first.replace(/01$/, "02");
+      t.strictSame([b.next, b.dates], [second, [first, second]]);
+      t.ok(b.rows < 20, `${b.rows} rows are read in Variant B, knowing ${known}`);
+    }
+  }
+});
 
 async function open(t: Test) {
   const service = await startService(t);

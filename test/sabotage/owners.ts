@@ -13,11 +13,7 @@ export const ownerGuards: Sabotage[] = [
   {
     name: "tenant in the list of statements",
     edits: [
-      edit(
-        "db/code/rules/statement/list_visible_statements.sql",
-        "where s.tenant_id = p_call.tenant_id\n    and s.ready_at",
-        "where s.ready_at",
-      ),
+      edit("db/code/rules/statement/list_visible_statements.sql", "'A'\n    and s.tenant_id = p_call.tenant_id", "'A'"),
     ],
     tests: reads,
   },
@@ -113,11 +109,7 @@ export const ownerGuards: Sabotage[] = [
   {
     name: "tenant of the books that a list of statements waits for",
     edits: [
-      edit(
-        "db/code/rules/statement/list_visible_statements.sql",
-        "where b.tenant_id = p_call.tenant_id));",
-        "where true));",
-      ),
+      edit("db/code/rules/statement/find_first_unlisted_date.sql", "where b.tenant_id = p_tenant_id;", "where true;"),
     ],
     tests: books,
   },

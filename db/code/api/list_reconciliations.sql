@@ -9,18 +9,11 @@ declare
   v_limit  int := coalesce((p_call.args ->> 'limit')::int, 100);
   v_page   record;
 begin
-  with visible as (
+  with page as (
     select s.*, p.external_id as distributor,
-           p_call.variant = 'A' and s.is_one_of_several as must_name,
-           row_number() over (order by s.business_date, p.external_id) as row_in_list
-    from rules.list_visible_statements(p_call) s
-    join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id
-    where s.business_date > v_after),
-  page as (
-    select v.*
-    from visible v
-    where v.business_date <= (
-      select max(x.business_date) from visible x where x.row_in_list <= v_limit))
+           p_call.variant = 'A' and s.is_one_of_several as must_name
+    from rules.list_visible_statements(p_call, v_after, v_limit) s
+    join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.distributor_id)
   select '[' || coalesce(string_agg(
            rules.render_statement(g.distributor, g.business_date, g.closed_at, array[
              rules.render_file(
@@ -29,7 +22,7 @@ begin
              rules.render_file(
                g.business_date, 'summary', g.distributor, g.must_name,
                g.summary_rows, g.summary_bytes, g.summary_sha256)]),
-           ',' order by g.row_in_list), '') || ']' as entries,
+           ',' order by g.business_date, g.distributor), '') || ']' as entries,
          max(g.business_date) as last
     into v_page
   from page g;
