@@ -137,7 +137,17 @@ export const accessGuards: Sabotage[] = [
   {
     name: "a batch waits for a worker with its key",
     behind: "jobs.claim_batch, which gives no batch to a worker with another key",
-    edits: [edit("db/code/jobs/list_due_batches.sql", "    and rules.has_key(p_keys, b.key_version)\n", "")],
+    edits: [edit("db/code/jobs/list_due_batches.sql", " and rules.has_key(p_keys, b.key_version)", "")],
+    tests: ["test/worker/tasks/mint.test.ts"],
+  },
+  {
+    name: "a tenant leaves a place to mint to another tenant",
+    edits: [edit("db/code/jobs/list_due_batches.sql", "order by d.turn, d.missing,", "order by d.missing,")],
+    tests: ["test/worker/tasks/mint.test.ts"],
+  },
+  {
+    name: "batches that are minted count",
+    edits: [edit("db/code/jobs/list_due_batches.sql", "filter (where not p.is_due)", "filter (where false)")],
     tests: ["test/worker/tasks/mint.test.ts"],
   },
   {

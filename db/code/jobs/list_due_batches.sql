@@ -1,20 +1,28 @@
 -- Batches that no worker is minting: new ones, those whose lease has expired, and those whose
--- worker is gone. Those with the fewest missing coupons come first, so that a batch of ten does not
--- wait for one of a million. A worker mints only with the registered key: with another key nobody
--- could ever export the codes.
+-- worker is gone. First comes a batch of the tenant that has the fewest in work, so that no tenant
+-- waits until another has no more orders. Among those, the one with the fewest missing coupons, so
+-- that a batch of ten does not wait for one of a million. A worker mints only with the registered
+-- key: with another key nobody could ever export the codes.
 create or replace function jobs.list_due_batches(
   p_limit int, p_keys jsonb, out tenant_id int, out batch_id int)
 returns setof record
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
-  select b.tenant_id, b.batch_id
-  from core.batch b
-  where b.status = 'PENDING'
-    and (b.mint_lease_until is null
-         or b.mint_lease_until <= clock_timestamp()
-         or rules.is_worker_gone(b.mint_worker))
-    and rules.has_key(p_keys, b.key_version)
-  order by b.total_count - b.minted_count, b.tenant_id, b.batch_id
+  select d.tenant_id, d.batch_id
+  from (
+    select p.*,
+           count(*) filter (where not p.is_due) over (partition by p.tenant_id)
+           + row_number() over (
+             partition by p.tenant_id, p.is_due order by p.missing, p.batch_id) as turn
+    from (
+      select b.tenant_id, b.batch_id, b.total_count - b.minted_count as missing,
+             b.mint_lease_until is null
+             or b.mint_lease_until <= clock_timestamp()
+             or rules.is_worker_gone(b.mint_worker) as is_due
+      from core.batch b
+      where b.status = 'PENDING' and rules.has_key(p_keys, b.key_version)) p) d
+  where d.is_due
+  order by d.turn, d.missing, d.tenant_id, d.batch_id
   limit p_limit;
 end;
 comment on function jobs.list_due_batches(int, jsonb) is

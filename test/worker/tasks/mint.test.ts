@@ -14,7 +14,7 @@ import {
   startMinter,
   submit,
 } from "../../support/minting.ts";
-import { startService, type Running } from "../../support/service.ts";
+import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { openWorkerSession } from "../../support/worker-session.ts";
 
@@ -201,6 +201,26 @@ t.test("small batches come before large ones", async (t) => {
   const list = "select batch_id from jobs.list_due_batches(1, $1::text::jsonb)";
   const [first] = await openWorker(t, service).rows(list, [fingerprintKeys(service.keys)]);
   t.match(first, { batch_id: small.batch_id });
+});
+
+t.test("a tenant with many batches leaves a place to another tenant", async (t) => {
+  const service = await startService(t);
+  const worker = openWorker(t, service);
+  const [first, second] = [
+    await find(service, await submit(service, 10)),
+    await find(service, await submit(service, 20)),
+  ];
+  const body = { request_id: newRequestId(), template: "tpl_b", total_count: 1_000 };
+  const created = await service.as("ak_maker").post("/v1/batches", body);
+  const other = await find(service, created.json.batch.external_id as string);
+  const list = async () => {
+    const text = "select batch_id from jobs.list_due_batches(10, $1::text::jsonb)";
+    const rows = await worker.rows<{ batch_id: number }>(text, [fingerprintKeys(service.keys)]);
+    return rows.map(({ batch_id }) => batch_id);
+  };
+  t.strictSame(await list(), [first.batch_id, other.batch_id, second.batch_id]);
+  await claimBatch(service, worker, await openWorkerSession(t, service.address), first);
+  t.strictSame(await list(), [other.batch_id, second.batch_id]);
 });
 
 t.test("a worker mints two batches at once, and asks for as many as it has free places", async (t) => {
