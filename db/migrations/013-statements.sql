@@ -187,8 +187,8 @@ create function core.check_book_change() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'INSERT' and new.open_on > (
-    -- usually today; in Variant A after the days that other distributors have closed, in the east or
-    -- with a clock that was ahead. A refusal stops the sequencer.
+    -- usually today; in Variant A after the days that other distributors have closed, in the east
+    -- or with a clock that was ahead. A refusal stops the sequencer.
     select greatest(
       (clock_timestamp() at time zone p.time_zone)::date + 7,
       (select max(s.business_date) + 1 from core.statement s where s.tenant_id = p.tenant_id))

@@ -16,7 +16,8 @@ export async function writeOutput(text: string): Promise<void> {
 
 // The disk takes a part, and an error comes with the next one.
 function writeWhole(bytes: Buffer): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(1, bytes, written);
+  let written = 0;
+  while (written < bytes.length) written += writeSync(1, bytes, written);
 }
 
 function writeToStream(text: string): Promise<void> {

@@ -32,7 +32,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-// No two runs of blanks touch: they could be divided between them in many ways, and all would be tried in a long header.
+// No two runs of blanks touch: a long run could be divided between them in many ways, and all would be tried.
 const jsonType = /^application\/json\s*(;\s*(charset\s*=\s*("utf-8"|utf-8)\s*(;\s*)?)?)?$/i;
 
 // Whether the body is application/json, uncompressed, and in UTF-8 if a charset is named.

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { defaultLimits } from "../../src/common/config.ts";
-import type { Gate, Outcome } from "../../src/gate/gate.ts";
+import type { Outcome } from "../../src/gate/gate.ts";
 import { listen } from "../../src/http/listener.ts";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
@@ -198,16 +198,6 @@ t.test(
   },
 );
 
-t.test("A successful health check is logged at debug level, a failed one at info level", async (t) => {
-  let isReady = true;
-  const { url, log } = await startStub(t, { readVersion: async () => ({ migration: isReady ? "1" : "0", code: "1" }) });
-  const level = async (path: string) => [(await sendPlain(url, "GET", path)).status, log.at(-1)!["level"]];
-  t.strictSame(await level("/healthz"), [200, 20]);
-  t.strictSame(await level("/readyz"), [200, 20]);
-  isReady = false;
-  t.strictSame(await level("/readyz"), [503, 30]);
-});
-
 t.test("While the program starts, /healthz is 200, and any other request waits a second for its 503", async (t) => {
   const { logger, log } = createStubLog();
   const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, logger);
@@ -256,25 +246,4 @@ t.test("An error that the handler misses costs one answer, not the program", asy
   }
   await t.rejects(sendPlain(listening.url, "GET", "/late"), "a half-sent answer is cut");
   t.equal((await sendPlain(listening.url, "GET", "/")).status, 204);
-});
-
-t.test("Probes that come together ask the database once", async (t) => {
-  const asked: (() => void)[] = [];
-  const readVersion = () =>
-    new Promise<Awaited<ReturnType<Gate["readVersion"]>>>((resolve) =>
-      asked.push(() => resolve({ migration: "1", code: "1" })),
-    );
-  const { url } = await startStub(t, { readVersion });
-  const socket = await open(t, url);
-  socket.write("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(99));
-  socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-  await waitUntil("a question", () => asked.length > 0);
-  for (let turn = 0; turn < 2; turn += 1) await sendPlain(url, "GET", "/healthz");
-  t.equal(asked.length, 1);
-  asked.pop()!();
-  t.equal((await text(socket)).match(/HTTP\/1.1 200 /g)?.length, 100);
-  const next = sendPlain(url, "GET", "/readyz");
-  await waitUntil("a second question", () => asked.length > 0);
-  asked.pop()!();
-  t.equal((await next).status, 200, "a result is not kept");
 });

@@ -89,4 +89,31 @@ export const longRunGuards: Sabotage[] = [
     edits: [edit("db/code/api/create_batch.sql", "  order by b.body_hash = p_call.body_hash\n", "")],
     tests: ["test/db/api/idempotency-keys.test.ts"],
   },
+  {
+    name: "a file that takes only a part of an output",
+    edits: [
+      edit(
+        "src/common/output.ts",
+        "while (written < bytes.length) written += writeSync(1, bytes, written);",
+        "writeSync(1, bytes);",
+      ),
+    ],
+    tests: ["test/common/output.test.ts"],
+  },
+  {
+    name: "a table that cannot be pruned keeps no other from it",
+    edits: [
+      edit(
+        "src/worker/tasks/prune.ts",
+        "await prune().catch((error: unknown) => errors.push(error));",
+        "await prune();",
+      ),
+    ],
+    tests: ["test/worker/tasks/prune.test.ts"],
+  },
+  {
+    name: "more old rows in the same blocks",
+    edits: [edit("src/worker/tasks/prune.ts", "removed !== null && removed < stepSize", "removed !== null")],
+    tests: ["test/worker/tasks/prune.test.ts"],
+  },
 ];

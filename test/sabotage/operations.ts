@@ -117,33 +117,6 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/worker/tasks/prune.test.ts"],
   },
   {
-    name: "a file that takes only a part of an output",
-    edits: [
-      edit(
-        "src/common/output.ts",
-        "for (let written = 0; written < bytes.length; ) written += writeSync(1, bytes, written);",
-        "writeSync(1, bytes);",
-      ),
-    ],
-    tests: ["test/common/output.test.ts"],
-  },
-  {
-    name: "a table that cannot be pruned keeps no other from it",
-    edits: [
-      edit(
-        "src/worker/tasks/prune.ts",
-        "await prune().catch((error: unknown) => errors.push(error));",
-        "await prune();",
-      ),
-    ],
-    tests: ["test/worker/tasks/prune.test.ts"],
-  },
-  {
-    name: "more old rows in the same blocks",
-    edits: [edit("src/worker/tasks/prune.ts", "removed !== null && removed < stepSize", "removed !== null")],
-    tests: ["test/worker/tasks/prune.test.ts"],
-  },
-  {
     name: "an extension ends after it begins",
     behind: "coupon_validity_is_forward, which shows the row",
     edits: [edit("db/code/admin/extend_coupon.sql", "p_valid_to <= v_coupon.valid_from then", "false then")],

@@ -105,32 +105,6 @@ export const requestGuards: Sabotage[] = [
     tests: ["test/commands/apply-codes.test.ts"],
   },
   {
-    name: "a Host that makes no URL",
-    edits: [edit("src/http/app.ts", 'fetch(requestWithURL(request, "http://localhost/"))', "fetch(request)")],
-    tests: ["test/http/routing.test.ts"],
-  },
-  {
-    name: "the answer to an error that the handler misses",
-    edits: [
-      edit(
-        "src/http/listener.ts",
-        "else refuse(answerProblem(request, response, toProblem(error)));",
-        "else response.writeHead(500).end();",
-      ),
-    ],
-    tests: ["test/http/listener.test.ts"],
-  },
-  {
-    name: "one check for all probes",
-    edits: [edit("src/http/probes.ts", "(checking ??=", "(checking =")],
-    tests: ["test/http/listener.test.ts"],
-  },
-  {
-    name: "time to read a content type",
-    edits: [edit("src/http/body.ts", "(charset", "\\s*(charset")],
-    tests: ["test/http/precedence.test.ts"],
-  },
-  {
     name: "depth of a body",
     edits: [edit("src/http/strict-json.ts", "const maxDepth = 32", "const maxDepth = 32_000")],
     tests: ["test/http/strict-json.test.ts"],

@@ -5,6 +5,7 @@ import { clockGuards } from "./clock.ts";
 import { couponGuards } from "./coupons.ts";
 import { descriptionGuards } from "./description.ts";
 import { dockerGuards } from "./docker.ts";
+import { frontGuards } from "./front.ts";
 import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
@@ -21,6 +22,7 @@ import { workerGuards } from "./worker.ts";
 export const sabotages: Sabotage[] = [
   ...couponGuards,
   ...clockGuards,
+  ...frontGuards,
   ...requestGuards,
   ...accessGuards,
   ...ownerGuards,

@@ -18,8 +18,8 @@ begin atomic
     where r.ctid = any (array(
       select o.ctid
       from core.delivery_attempt o
-      where o.ctid >= rules.start_of_block(p_from)
-        and o.ctid < rules.start_of_block(p_to)
+      where o.ctid >= rules.find_start_of_block(p_from)
+        and o.ctid < rules.find_start_of_block(p_to)
         and o.attempted_at < now() - make_interval(days => p_days)
       limit p_limit
       for update skip locked))

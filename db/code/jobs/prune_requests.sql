@@ -13,8 +13,8 @@ begin atomic
     where r.ctid = any (array(
       select o.ctid
       from core.request o
-      where o.ctid >= rules.start_of_block(p_from)
-        and o.ctid < rules.start_of_block(p_to)
+      where o.ctid >= rules.find_start_of_block(p_from)
+        and o.ctid < rules.find_start_of_block(p_to)
         and o.recorded_at < now() - make_interval(days => p_days)
         and (o.operation <> 'create_batch' or o.http_status <> 200 or exists (
           select from core.batch b

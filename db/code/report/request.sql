@@ -7,7 +7,8 @@ left join core.tenant t using (tenant_id)
 left join core.party p on p.tenant_id = q.tenant_id and p.party_id = q.caller_id;
 comment on view report.request is '@foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,caller) references report.party (tenant,party)
-Recorded answers of writes. Fast: a request_id; an idempotency_key; recorded_at after a recent time.';
+Recorded answers of writes. Fast: a request_id; an idempotency_key; recorded_at after a recent
+time.';
 comment on column report.request.tenant is 'External ID, ten_….';
 comment on column report.request.caller is
   'External ID of the calling party, pty_…. Null: Variant A, the tenant called.';

@@ -234,8 +234,8 @@ t.test("a new book begins after days that were closed while the clock was ahead"
   t.strictSame(
     [
       ...(await service.owner.rows(
-        `select p.external_id as party, b.open_on::text from core.ledger_book b join core.party p using (tenant_id, party_id)
-         order by 1`,
+        `select p.external_id as party, b.open_on::text
+         from core.ledger_book b join core.party p using (tenant_id, party_id) order by 1`,
       )),
     ],
     [

@@ -163,7 +163,8 @@ t.test("Each step reads its own blocks, and together they read the table once", 
   const { service, psql, worker, pruneOldRows } = await open(t);
   await psql.rows(
     `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, error, duration_ms, attempted_at)
-     select 1, 1, gen_random_uuid(), 1, ${bulky}, 1, now() - case n % 2 when 0 then interval '31 days' else '29 days' end
+     select 1, 1, gen_random_uuid(), 1, ${bulky}, 1,
+            now() - case n % 2 when 0 then interval '31 days' else '29 days' end
      from generate_series(1, 12000) n`,
   );
   // As after a year: every range of the index has held an old row.

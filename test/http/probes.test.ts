@@ -1,0 +1,41 @@
+// The health checks: how they are logged, and what they ask of the database.
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import t from "tap";
+import type { Gate } from "../../src/gate/gate.ts";
+import { sendPlain } from "../support/client.ts";
+import { startStub } from "../support/stub.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+t.test("A successful health check is logged at debug level, a failed one at info level", async (t) => {
+  let isReady = true;
+  const { url, log } = await startStub(t, { readVersion: async () => ({ migration: isReady ? "1" : "0", code: "1" }) });
+  const level = async (path: string) => [(await sendPlain(url, "GET", path)).status, log.at(-1)!["level"]];
+  t.strictSame(await level("/healthz"), [200, 20]);
+  t.strictSame(await level("/readyz"), [200, 20]);
+  isReady = false;
+  t.strictSame(await level("/readyz"), [503, 30]);
+});
+
+t.test("Probes that come together ask the database once", async (t) => {
+  const asked: (() => void)[] = [];
+  const readVersion = () =>
+    new Promise<Awaited<ReturnType<Gate["readVersion"]>>>((resolve) =>
+      asked.push(() => resolve({ migration: "1", code: "1" })),
+    );
+  const { url } = await startStub(t, { readVersion });
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  t.teardown(() => socket.destroy());
+  socket.write("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(99));
+  socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+  await waitUntil("a question", () => asked.length > 0);
+  for (let turn = 0; turn < 2; turn += 1) await sendPlain(url, "GET", "/healthz");
+  t.equal(asked.length, 1);
+  asked.pop()!();
+  t.equal((await text(socket)).match(/HTTP\/1.1 200 /g)?.length, 100);
+  const next = sendPlain(url, "GET", "/readyz");
+  await waitUntil("a second question", () => asked.length > 0);
+  asked.pop()!();
+  t.equal((await next).status, 200, "a result is not kept");
+});
