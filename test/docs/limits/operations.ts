@@ -164,14 +164,14 @@ export const operationLimits: Limit[] = [
     said: ["A range has at most 10,000 events", "a replay has at most 10,000 events"],
   },
   {
-    name: "coupon events of other parties in the time of a replay (Variant A)",
-    value: "ten times as many",
+    name: "coupon events of the tenant in the time of a replay (Variant A)",
+    value: "ten times as many: 100,000",
     places: [at("db/code/rules/feed/find_recorded_events.sql", "for i in 1..", "10", " loop")],
     test: pins(
       "test/db/api/replay-range.test.ts",
       "a range reads at most ten times as many events of the feed as it may have",
     ),
-    said: ["other parties have ten times as many"],
+    said: ["the whole tenant has more than 100,000 coupon events"],
   },
   {
     name: "waiting or parked events that a subscriber sees counted",
