@@ -82,21 +82,16 @@ begin
       old.coupon_id, old.status, new.status
       using errcode = 'check_violation', constraint = 'coupon_transition_is_legal';
   end if;
-  -- A changed valid_to makes an extension after this.
-  if new.status = 'ISSUED' and new.valid_to = old.valid_to and exists (
-    select
+  -- The expiry job may have passed the coupon: psql frees it after its end, or the clock was ahead.
+  -- Then it expires alone. A changed valid_to makes an extension by itself.
+  if new.status = 'ISSUED' and new.valid_to = old.valid_to then
+    insert into core.coupon_extension (tenant_id, coupon_id, valid_to)
+    select old.tenant_id, old.coupon_id, old.valid_to
     from core.batch b
     where b.tenant_id = old.tenant_id
       and b.batch_id = old.batch_id
-      and b.expired_through >= old.number)
-    and not exists (
-      select
-      from core.coupon_extension x
-      where x.tenant_id = old.tenant_id and x.coupon_id = old.coupon_id)
-  then
-    raise exception 'coupon %: the expiry job has passed it, so it cannot be ISSUED', old.coupon_id
-      using errcode = 'check_violation', constraint = 'issued_coupon_will_expire',
-            hint = 'Make it EXPIRED and write its event, or change valid_to first.';
+      and b.expired_through >= old.number
+    on conflict (tenant_id, coupon_id) do nothing;
   end if;
   return new;
 end

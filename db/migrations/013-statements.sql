@@ -195,7 +195,7 @@ begin
     from core.party p
     where p.tenant_id = new.tenant_id and p.party_id = new.party_id)
   then
-    raise exception 'a ledger book begins within a week, not on %', new.open_on
+    raise exception 'a ledger book begins within a week or after closed days, not on %', new.open_on
       using errcode = 'check_violation', constraint = 'book_begins_within_a_week';
   end if;
   if (new.tenant_id, new.party_id) <> (old.tenant_id, old.party_id)

@@ -39,7 +39,8 @@ t.test("A file that cannot take all of it is an error", { skip }, async (t) => {
     closeSync(output);
     const stderr = text(program.stderr!);
     t.equal(await exitCodeOf(program), code);
-    t.match(await stderr, said);
+    if (said === "") t.equal(await stderr, "");
+    else t.match(await stderr, said);
     if (code === 0) t.equal(readFileSync(file, "utf8"), `${"x".repeat(length)}\n`);
   }
 });

@@ -20,15 +20,15 @@ const uniqueIndex = [
 
 export const couponGuards: Sabotage[] = [
   {
-    name: "a coupon that the expiry job has passed is not ISSUED again",
+    name: "a coupon that is freed too late gets an extension",
     edits: [
       edit(
         "db/migrations/005-coupons.sql",
-        "if new.status = 'ISSUED' and new.valid_to = old.valid_to and exists (",
-        "if false and exists (",
+        "if new.status = 'ISSUED' and new.valid_to = old.valid_to then",
+        "if false then",
       ),
     ],
-    tests: ["test/db/tables.test.ts"],
+    tests: ["test/worker/tasks/expire-extended.test.ts"],
   },
   {
     name: "only a consumed coupon stays REDEEMED after a reversal",

@@ -46,7 +46,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
   let running = 0;
   const fingerprints = fingerprintKeys(keys);
 
-  /** Due batches, those with the fewest missing coupons first, as many as this process has free places. */
+  /** Due batches in the order of jobs.list_due_batches, as many as this process has free places. */
   async function listDue(): Promise<DueBatch[]> {
     if (running >= maxBatchesAtOnce || getSession() === null) return [];
     return database.rows<DueBatch>("select tenant_id, batch_id from jobs.list_due_batches($1, $2::text::jsonb)", [

@@ -39,11 +39,18 @@ export function createOldRowPruner({ database, stopping, retention }: Parts & { 
     () => pruneTable("jobs.prune_attempts", deliveryLogRetentionDays),
     () => repeatThrottled(feeds, stopping),
   ];
+  let isRunning = false;
   return async function pruneOldRows(): Promise<void> {
+    // graphile-worker starts a job again that takes longer than four hours.
+    if (isRunning) return;
+    isRunning = true;
     const errors: unknown[] = [];
     // One that fails keeps no other from its work.
     for (const prune of tasks) await prune().catch((error: unknown) => errors.push(error));
+    isRunning = false;
     if (errors.length > 0) throw errors[0];
+    // Then another worker does it again soon, not the next day.
+    stopping.throwIfAborted();
   };
 }
 

@@ -3,7 +3,6 @@ import {
   insertCopy,
   insertCoupon,
   insertLive,
-  insertRedemption,
   insertVoiding,
   together,
   update,
@@ -41,19 +40,6 @@ export const couponAttempts: Attempts = {
     "a redeemed coupon locked": updateCoupon("redeemed", "status = 'LOCKED'"),
     "an expired coupon issued again past its valid_to": together(
       updateCoupon("past", "status = 'EXPIRED'"),
-      updateCoupon("past", "status = 'ISSUED'"),
-    ),
-  },
-  issued_coupon_will_expire: {
-    "a coupon issued again after its lock, when the expiry job has passed it": together(
-      `with locked as (${insertRedemption("locked", { coupon_id: ":past" })})
-       ${updateCoupon("past", "status = 'LOCKED'")}`,
-      update(
-        "batch",
-        "expired_through = 1",
-        "batch_id = (select c.batch_id from core.coupon c where c.coupon_id = :past)",
-      ),
-      update("redemption", "status = 'CANCELLED', ended_at = now()", "coupon_id = :past"),
       updateCoupon("past", "status = 'ISSUED'"),
     ),
   },

@@ -6,12 +6,6 @@ const untilEnded = "while ((await listRunning()).some((id) => before.has(id)) &&
 
 export const inSource: Equivalent[] = [
   {
-    file: "src/commands/codes.ts",
-    before: 'await write(header + stringify(page, { columns: ["coupon_id", "code"] }));',
-    after: 'write(header + stringify(page, { columns: ["coupon_id", "code"] }));',
-    reason: "Waiting for the reader bounds the memory of a large export. The bytes are the same.",
-  },
-  {
     file: "src/commands/demo.ts",
     before: "const mintedWithinMs = 60_000;",
     after: "const mintedWithinMs = 600000;",

@@ -6,10 +6,8 @@ import {
   daySeconds,
   keepBusinessDays,
   listStatements,
-  manyDistributors,
   midnightOffset,
   noonOffset,
-  openBooks,
   posixOffset,
   setZone,
   zoneOf,
@@ -213,34 +211,4 @@ t.test("a session that closes a day while another posts to it waits, and counts 
   t.match(await closed, [{ closed: 1 }]);
   await closer.run("commit");
   t.match(await listStatements(service), [{ entries: 1 }]);
-});
-
-t.test("a new book begins after days that were closed while the clock was ahead", beside, async (t) => {
-  const { tenant, parties } = manyDistributors(2);
-  const [first, second] = parties as [string, string];
-  const service = await startService(t, { tenants: [tenant] }, { mayBreakInvariants: true });
-  const books = await keepBusinessDays(t, service);
-  await openBooks(service, [first], 1);
-  await books.sequence();
-  const psql = openSession(service.address, { name: "psql" });
-  t.teardown(() => psql.end());
-  await psql.run(`
-    set session_replication_role = replica;
-    insert into core.statement (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
-    select tenant_id, party_id, '2097-12-31', 0, false, now() from core.ledger_book;
-    update core.ledger_book set open_on = '2098-01-01'`);
-  await openBooks(service, [second], 1);
-  await books.sequence();
-  t.strictSame(
-    [
-      ...(await service.owner.rows(
-        `select p.external_id as party, b.open_on::text
-         from core.ledger_book b join core.party p using (tenant_id, party_id) order by 1`,
-      )),
-    ],
-    [
-      { party: first, open_on: "2098-01-01" },
-      { party: second, open_on: "2098-01-01" },
-    ],
-  );
 });

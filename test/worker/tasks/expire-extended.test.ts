@@ -1,5 +1,6 @@
 // Coupons whose valid_to an administrator has patched expire at that end, whatever the end of their batch.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { startExpiryFixture, type ExpiryFixture } from "../../support/expiry-fixture.ts";
 import { holdCoupon } from "../../support/sessions.ts";
 
@@ -45,6 +46,36 @@ t.test("coupons with a patched end expire at that end", async (t) => {
   await must("/v1/batches/allocate", { batch: unreleased.id });
   await expire();
   t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 1 });
+});
+
+t.test("a coupon that is freed after the expiry job has passed it expires alone", async (t) => {
+  const { service, psql, expire, make, must, lock, end, countCoupons } = fixture;
+  const batch = await make("tpl_again", 2);
+  const { redemption } = await must("/v1/coupons/redeem", { coupon: batch.codes[0], merchant });
+  await lock(batch.codes[1]!);
+  await end(batch);
+  await expire();
+  t.strictSame(await countCoupons(batch), { "REDEEMED 0": 1, "LOCKED 0": 1 });
+  // A reversal after the clock was set back.
+  const id = (index: number) => `rules.parse_id('cpn', '${batch.couponIds[index]}')`;
+  await psql.run(`update core.coupon set valid_to = '2099-01-01' where coupon_id = ${id(0)}`);
+  await must("/v1/redemptions/reverse", { redemption });
+  // psql gives up a lock.
+  const owner = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
+  t.teardown(() => owner.end());
+  await owner.run(`
+    begin;
+    update core.redemption set status = 'CANCELLED', ended_at = now() where status = 'LOCKED' and coupon_id = ${id(1)};
+    update core.coupon set status = 'ISSUED' where coupon_id = ${id(1)};
+    commit`);
+  t.strictSame(await countCoupons(batch), { "ISSUED 0": 2 });
+  await expire();
+  t.strictSame(await countCoupons(batch), { "ISSUED 0": 1, "EXPIRED 1": 1 });
+  await psql.run(`
+    update core.coupon set valid_to = now() where coupon_id = ${id(0)};
+    update core.coupon_extension set valid_to = now() where coupon_id = ${id(0)}`);
+  await expire();
+  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 2 });
 });
 
 t.test("a step takes those that ended first, at most its limit, and leaves out one that is held", async (t) => {

@@ -220,3 +220,24 @@ t.test("A table that cannot be pruned keeps no other from it, and fails the job"
     t.strictSame(await list(service, `select count(*)::text as it from core.${table}`), ["0"], table);
   t.not((await list(service, "select count(*)::text as it from core.request"))[0], "0");
 });
+
+t.test("A walk that a stop ends fails its job, and no second one starts beside it", async (t) => {
+  const { service, worker, psql } = await open(t);
+  await fillOldRows(service, psql);
+  await psql.run("update core.delivery_attempt set attempted_at = now() - interval '31 days'");
+  const stopping = new AbortController();
+  const steps: string[] = [];
+  const watched = {
+    ...worker,
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      steps.push(text);
+      await pruneOldRows();
+      stopping.abort(new Error("stopping"));
+      return worker.rows<T>(text, params);
+    },
+  };
+  const pruneOldRows = createOldRowPruner({ database: watched, stopping: stopping.signal, retention });
+  await t.rejects(pruneOldRows(), { message: "stopping" });
+  t.equal(steps.length, 1, "the second call of it does nothing");
+  t.strictSame(await list(service, "select count(*)::text as it from core.delivery_attempt"), ["1"]);
+});

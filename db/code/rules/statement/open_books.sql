@@ -8,7 +8,7 @@ begin
   insert into core.ledger_book (tenant_id, party_id, open_on)
   select e.tenant_id, e.party_id,
          greatest(
-           rules.compute_local_date(e.first_at, p.time_zone),
+           rules.compute_local_date(least(e.first_at, clock_timestamp()), p.time_zone),
            (select max(s.business_date) + 1
             from core.statement s
             join core.tenant t on t.tenant_id = s.tenant_id and t.variant = 'A'
