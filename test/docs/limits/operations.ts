@@ -207,28 +207,4 @@ export const operationLimits: Limit[] = [
     test: pins("test/db/races/clock-times.test.ts", "The lease of a subscriber lasts 60 s from the end of the wait"),
     said: ["that subscriber for at most 60 s", "resume after up to 60 s"],
   },
-  {
-    name: "a secret of a credential",
-    value: "at least 32 characters",
-    places: [at("src/commands/provisioning.ts", "printable(256, ", "32", ")")],
-    test: pins("test/commands/limits.test.ts", "An id has 1 to 40 characters after its prefix, a secret at least 32"),
-    said: ["of at least 32 characters"],
-  },
-  {
-    name: "an id in a provisioning file",
-    value: "1 to 40 characters after the prefix",
-    places: [at("src/commands/provisioning.ts", "[a-z0-9]{1,", "40", "}$`)")],
-    test: pins("test/commands/limits.test.ts", "An id has 1 to 40 characters after its prefix, a secret at least 32"),
-    said: ["1 to 40 of `a-z0-9`"],
-  },
-  {
-    name: "`percent` of a discount",
-    value: "above 0, at most 100, with up to four decimals",
-    places: [
-      at("src/commands/provisioning.ts", ".max(", "100", ")\n"),
-      at("src/commands/provisioning.ts", "1,", "4", "})?$/"),
-    ],
-    test: pins("test/commands/provisioning.test.ts", "a percentage has at most four decimals"),
-    said: ["with up to four decimals"],
-  },
 ];

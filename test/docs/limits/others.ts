@@ -4,7 +4,6 @@ export const otherNumbers: Record<string, string[]> = {
   "odds and sizes that follow from the form of a code": [
     "16 letters and digits in a row",
     "id of 32 hexadecimal digits",
-    "an id without 16 letters and digits between two",
     "64 KiB of English",
     "about 4,500",
     "over the first 12 characters",
@@ -14,7 +13,7 @@ export const otherNumbers: Record<string, string[]> = {
   "a property of IEEE doubles": ["up to three decimals exactly"],
   "advice to a till": ["if no answer came within 5 seconds, and after 408, 429, 500, 503"],
   "advice to a receiver": ["more than 5 minutes off"],
-  "the length of a day": ["It lasts 24 hours, or 23 or 25", "longer than 24 hours"],
+  "the length of a day": ["It lasts 24 hours, or 23 or 25", "can cover more than 24 hours"],
   "other software, and advice on it": [
     "by default for two hours",
     "A read time-out of 10 s between two packets",
