@@ -3,12 +3,14 @@
 // the redemptions as rows.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createHttp } from "./contenders.ts";
+import type { CouponPool } from "./coupon-pool.ts";
 import { median, type Report } from "./results.ts";
 import { fillRedemptions } from "./fill.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
 import { openEnvironment, settle, untilCaughtUp, type Environment } from "./environment.ts";
 
+const largestBatch = 10_000_000;
 const noClock = { begin: async () => {}, end: async () => {} };
 
 export async function benchScale(
@@ -18,7 +20,7 @@ export async function benchScale(
   const [small, large] = [await openEnvironment(server), await openEnvironment(server)];
   const sides = [
     { count: scaleSmall, environment: small, pool: await small.makePool(scaleSmall), rates: [] as number[] },
-    { count: scaleLarge, environment: large, pool: await large.makePool(scaleLarge), rates: [] as number[] },
+    { count: scaleLarge, environment: large, pool: await makeMany(large, scaleLarge), rates: [] as number[] },
   ];
   const filled = await fillRedemptions(large, Math.max(1, Math.floor(scaleLarge / redemptionCount)));
   // For a warm-up round, the measured rounds, and a remainder.
@@ -60,6 +62,12 @@ export async function benchScale(
     ],
     details: { few: sides[0]!.rates, many: sides[1]!.rates },
   };
+}
+
+// The pool is of the last batch; a batch has at most ten million coupons.
+async function makeMany(environment: Environment, count: number): Promise<CouponPool> {
+  for (; count > largestBatch; count -= largestBatch) await environment.makePool(largestBatch);
+  return environment.makePool(count);
 }
 
 // Counts scans of the tables that grow. Sessions report their reads within a second of their last transaction.
