@@ -1,7 +1,8 @@
 -- Coupons: their fixed columns, their legal transitions, and their patched valid_to.
 --
 -- Here and in the tables below, an index on an ID begins with the ID, not with the tenant. Reports
--- then find a row by its ID alone, and a plan made without statistics cannot mistake the index.
+-- then find a row by its ID alone, and a plan made without statistics cannot take an index for
+-- another one that begins with the tenant too.
 
 create domain core.coupon_status as text
   constraint coupon_status_is_known check (

@@ -210,7 +210,8 @@ begin
 end
 $$;
 comment on function core.check_book_change() is
-  'Trigger: a book begins within a week. Its open day and its last step never move back.';
+  'Trigger: a book begins within a week, or after the days that the tenant has closed. Its open '
+  'day and its last step never move back.';
 
 create trigger open_day_goes_forward
 before insert or update on core.ledger_book

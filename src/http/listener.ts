@@ -157,10 +157,13 @@ function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): Refu
 function answerOn(socket: Socket, status: string, problem: Problem): Refused {
   const requestId = newId("req");
   const { body } = toAnswer(problem, requestId);
-  socket.end(
-    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `cache-control: no-store\r\nx-request-id: ${requestId}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  const headers = {
+    connection: "close",
+    ...jsonHeaders,
+    "x-request-id": requestId,
+    "content-length": Buffer.byteLength(body),
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join("")}\r\n${body}`);
   return { request_id: requestId, status: parseInt(status, 10), code: problem.code };
 }

@@ -4,7 +4,7 @@
 -- The whole table is read once a day, in parts of a fixed size, because no index finds old rows at
 -- a cost that stays the same: new rows take the space of deleted ones, so after one retention each
 -- range of a BRIN index has held an old row, and a btree begins with the entries of rows that are
--- deleted but not yet vacuumed. The settings leave the planner only a scan of these blocks.
+-- deleted but not yet vacuumed. The settings make the planner choose a scan of these blocks.
 --
 -- Uses now(), because a volatile clock_timestamp() would be asked for each row.
 create or replace function jobs.prune_attempts(p_days int, p_limit int, p_from bigint, p_to bigint)

@@ -167,8 +167,6 @@ t.test("Each step reads its own blocks, and together they read the table once", 
             now() - case n % 2 when 0 then interval '31 days' else '29 days' end
      from generate_series(1, 12000) n`,
   );
-  // As after a year: every range of the index has held an old row.
-  await psql.rows("vacuum core.delivery_attempt");
   const place = "(ctid::text::point)[0]";
   const blocks = async (condition: string) =>
     service.owner.rows<{ first: number; last: number; rows: number }>(
