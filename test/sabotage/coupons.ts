@@ -157,4 +157,9 @@ export const couponGuards: Sabotage[] = [
     edits: [edit("db/code/api/create_batch.sql", "if v_template.valid_to <= clock_timestamp() then", "if false then")],
     tests: ["test/db/api/expired-template.test.ts"],
   },
+  {
+    name: "query shows the live redemption first",
+    edits: [edit("db/code/api/query.sql", "order by r.ended_at is null desc, r.started_at", "order by r.started_at")],
+    tests: ["test/db/api/variants-query.test.ts"],
+  },
 ];

@@ -30,7 +30,7 @@ begin
     and r.coupon_id = v_coupon.coupon_id
     and (r.status in ('REDEEMED', 'REVERSED')
          or (r.status = 'LOCKED' and r.lock_expires_at > v_now))
-  order by r.started_at desc
+  order by r.ended_at is null desc, r.started_at desc
   limit 1;
   v_status := rules.derive_status(
     v_coupon.status, v_coupon.valid_to,

@@ -1,5 +1,6 @@
 // Where the two variants differ in what a query shows.
 import t from "tap";
+import { openSession } from "../../../src/database/connect.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
@@ -113,6 +114,36 @@ t.test("A query in Variant A shows the newest of several redemptions", async (t)
     const shown = await a.post("/v1/coupons/query", place);
     t.match(shown.json.coupon, { status: "ISSUED", redemption: { status: "REVERSED", discount_amount: amount } });
   }
+});
+
+t.test("A query shows the live redemption, also after the clock was set back", async (t) => {
+  const psql = openSession(service.address, { name: "psql" });
+  t.teardown(() => psql.end());
+  await psql.run("set session_replication_role = replica");
+  const again = template("tpl_late", "pty_a", { after_reversal: "reissued" });
+  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates: [again] }] });
+  const a = service.as("ak_a");
+  const { codes } = await service.makeBatch(a, "tpl_late", 1);
+  const place = { coupon: codes[0], merchant: "mch_a" };
+  const body = (amount: number) => ({ request_id: newRequestId(), ...place, order_amount: amount });
+  const { json: first } = await a.post("/v1/coupons/redeem", body(1));
+  await a.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption: first.redemption });
+  // As if the first redemption had been made while the clock was an hour ahead.
+  const move = (by: string) =>
+    psql.run(
+      `update core.redemption set started_at = started_at + '${by}', redeemed_at = redeemed_at + '${by}',
+         ended_at = ended_at + '${by}'
+       where rules.format_id('red', redemption_id) = '${first.redemption}'`,
+    );
+  await move("1 hour");
+  const shown = async () => (await a.post("/v1/coupons/query", place)).json.coupon;
+  t.match(await shown(), { status: "ISSUED", redemption: { status: "REVERSED", discount_amount: 1 } });
+  const lock = body(2);
+  await a.post("/v1/coupons/lock", lock);
+  t.match(await shown(), { status: "LOCKED", redemption: { status: "LOCKED", discount_amount: 2 } });
+  await a.post("/v1/coupons/confirm", { request_id: newRequestId(), ...place, lock_request_id: lock.request_id });
+  t.match(await shown(), { status: "REDEEMED", redemption: { status: "REDEEMED", discount_amount: 2 } });
+  await move("-1 hour");
 });
 
 t.test("Past valid_to a coupon shows as EXPIRED in both variants, released or not", async (t) => {
