@@ -31,10 +31,13 @@ export function createAuthenticator({
   gate,
   keys,
   now = Date.now,
+  uptime = () => performance.now(),
 }: {
   gate: Pick<Gate, "findCredential">;
   keys: MasterKeys;
   now?: () => number;
+  /** In ms. Runs on when somebody sets the clock. */
+  uptime?: () => number;
 }) {
   const nobody = randomBytes(32).toString("base64url");
   const remembered = new Map<string, { credential: Credential; until: number }>();
@@ -61,13 +64,13 @@ export function createAuthenticator({
     };
     // Drops the oldest entry: a map keeps its entries in the order of insertion.
     if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!);
-    remembered.set(accessKey, { credential, until: now() + rememberMs });
+    remembered.set(accessKey, { credential, until: uptime() + rememberMs });
     return credential;
   }
 
   function recall(accessKey: string): Credential | null {
     const entry = remembered.get(accessKey);
-    return entry !== undefined && entry.until > now() ? entry.credential : null;
+    return entry !== undefined && entry.until > uptime() ? entry.credential : null;
   }
 
   return async function authenticate(received: Received, deadline: number): Promise<Caller> {

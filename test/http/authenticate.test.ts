@@ -14,7 +14,7 @@ const unauthenticated = { name: "Problem", code: "UNAUTHENTICATED" };
 
 // `secrets`: the credentials in the database. `asked`: the access keys that it was asked for.
 function start(secrets: Record<string, string>) {
-  const clock = { now: startedAt };
+  const clock = { now: startedAt, uptime: 0 };
   const asked: string[] = [];
   const gate = {
     async findCredential(accessKey: string): Promise<CredentialRow | null> {
@@ -26,7 +26,7 @@ function start(secrets: Record<string, string>) {
       return { tenant_id: 7, credential_id: 8, variant: "B", amount_unit: "minor", sealed_secret };
     },
   };
-  const authenticate = createAuthenticator({ gate, keys, now: () => clock.now });
+  const authenticate = createAuthenticator({ gate, keys, now: () => clock.now, uptime: () => clock.uptime });
   const send = (accessKey: string, secret: string, { secondsOff = 0, method = "POST" } = {}) => {
     const timestamp = String(Math.floor(clock.now / 1_000) + secondsOff);
     const signed = {
@@ -52,12 +52,16 @@ t.test("a signed request has its credential, which is looked up once and then re
   const { credential, nonce } = await send("ak_a", "secret one");
   t.strictSame(credential, { accessKey: "ak_a", tenantId: 7, credentialId: 8, variant: "B", secret: "secret one" });
   t.match(nonce, /^[0-9a-f]{24}$/);
-  clock.now += 2_999;
+  clock.uptime += 2_999;
   await send("ak_a", "secret one");
   t.equal(asked.length, 1);
-  clock.now += 1;
+  clock.uptime += 1;
   await send("ak_a", "secret one");
   t.equal(asked.length, 2);
+  clock.uptime += 3_000;
+  clock.now -= 600_000;
+  await send("ak_a", "secret one");
+  t.equal(asked.length, 3, "also while the clock of the machine is set back");
 });
 
 t.test("requests at the same time share one lookup, whether the key is known or not", async (t) => {
