@@ -99,17 +99,17 @@ export function groupCommands<C, R>(group: Texts & { commands: readonly Command<
   return { forms: ["COMMAND"], ...group, words: {}, flags: {}, read };
 }
 
-/** `around` makes the context that the commands need, and runs the chosen one with it. */
+/** `around` makes the context that the commands need, and runs the chosen one with it. It gets the arguments too. */
 export function provideContext<C, R>(
   command: Command<C, R>,
-  around: (run: (context: C) => Promise<R>) => Promise<unknown>,
+  around: (run: (context: C) => Promise<R>, args: readonly string[]) => Promise<unknown>,
 ): Command {
   return {
     ...command,
     commands: command.commands.map((each) => provideContext(each, around)),
     read(args) {
       const run = command.read(args);
-      return () => around(run);
+      return () => around(run, args);
     },
   };
 }

@@ -61,6 +61,9 @@ const idOfService = new Map([
   ["event_id", new RegExp(`^evt_${uuid}$`)],
 ]);
 
+/** Whether a text has the form of an ID of a batch, redemption or event that the service made. */
+export const isMadeId = (text: string): boolean => [...idOfService.values()].some((pattern) => pattern.test(text));
+
 function isIdOfService(path: string, text: string): boolean {
   return idOfService.get(path)?.test(text) ?? false;
 }

@@ -73,6 +73,9 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
     code: 1,
     stderr: "a patch needs a reason\n",
   });
+  const aboutCode = "an argument contains a coupon code: name a coupon by its ID, cpn_…\n";
+  for (const args of [[codes[0]!], [id, "--destroy", "--reason", `sheet with ${codes[0]} is lost`]])
+    t.match(await runProgram(service, "codes", args), { code: 1, stdout: "", stderr: aboutCode });
   t.match(await service.owner.rows("select salt is null as is_destroyed from core.batch"), [{ is_destroyed: false }]);
   const why = ["--destroy", "--reason", "codes are printed"];
   t.match(await runProgram(service, "codes", [id, ...why]), { code: 0, stdout: "" });

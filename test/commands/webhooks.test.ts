@@ -1,7 +1,9 @@
 // npm run webhooks: the commands of an operator.
+import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
 import { chooseCommand } from "../../src/common/command.ts";
 import { webhooks } from "../../src/commands/webhooks.ts";
+import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { runProgram } from "../support/program.ts";
 import { startReceiver, status, take, verify } from "../support/receiver.ts";
 import {
@@ -182,6 +184,12 @@ t.test("a wrong command is refused with a sentence, and changes nothing", async 
     await runProgram(fixture.service, "webhooks", ["rotate", tenant, "pty_s1", "--reason", " "]),
     { code: 1, stdout: "", stderr: "a patch needs a reason\n" },
     "as a program",
+  );
+  const code = makeCode(fixture.service.keys, "1", batchKey(fixture.service.keys, "1", randomBytes(16)), 1);
+  t.match(
+    await runProgram(fixture.service, "webhooks", ["disable", tenant, "pty_s1", `--reason=lost ${code}`]),
+    { code: 1, stdout: "", stderr: "an argument contains a coupon code: name a coupon by its ID, cpn_…\n" },
+    "a code",
   );
   t.equal(
     (await fixture.service.owner.rows("select from report.audit where action like any (array['%webhook%', 'replay%'])"))

@@ -1,4 +1,4 @@
-// Guards of the HTTP front before a request is read.
+// Guards of the HTTP front before a request is read, and of command lines.
 import { edit, type Sabotage } from "./sabotage.ts";
 
 export const frontGuards: Sabotage[] = [
@@ -27,5 +27,30 @@ export const frontGuards: Sabotage[] = [
     name: "time to read a content type",
     edits: [edit("src/http/body.ts", "(charset", "\\s*(charset")],
     tests: ["test/http/precedence.test.ts"],
+  },
+  {
+    name: "the memory of a credential after the clock was set back",
+    edits: [
+      edit("src/http/authenticate.ts", "until: uptime() + rememberMs", "until: now() + rememberMs"),
+      edit("src/http/authenticate.ts", "entry.until > uptime()", "entry.until > now()"),
+    ],
+    tests: ["test/http/authenticate.test.ts"],
+  },
+  {
+    name: "search for codes in the arguments of codes",
+    edits: [edit("src/commands/codes.ts", '    refuseCodes(keys, [batch, flags.reason ?? ""]);\n', "")],
+    tests: ["test/commands/codes.test.ts"],
+  },
+  {
+    name: "search for codes in the reason of codes --destroy",
+    edits: [
+      edit("src/commands/codes.ts", 'refuseCodes(keys, [batch, flags.reason ?? ""])', "refuseCodes(keys, [batch])"),
+    ],
+    tests: ["test/commands/codes.test.ts"],
+  },
+  {
+    name: "search for codes in the arguments of webhooks",
+    edits: [edit("src/commands/webhooks.ts", "  refuseCodes(keys, args);\n", "")],
+    tests: ["test/commands/webhooks.test.ts"],
   },
 ];
