@@ -54,7 +54,7 @@ export function openSession(address: Address, options: Options): Session {
 }
 
 /**
- * Returns the URL for graphile-worker, which brings its own driver. It has no parameters for TLS: that driver gets
+ * Returns the URL for graphile-worker, which uses another driver (pg). It has no parameters for TLS: that driver gets
  * them by readTls. The connection acts as `role`.
  */
 export function formatRoleUrl(address: Address, role: string): string {

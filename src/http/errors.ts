@@ -102,7 +102,10 @@ export const errors = {
     details: z.object({ lock_expires_at: timeOfAnswer }),
   },
   COUPON_NOT_RELEASED: { status: 409, meaning: "The maker has not released the batch. Refuse the coupon." },
-  COUPON_NOT_YET_VALID: { status: 409, meaning: "Refuse the coupon until its `valid_from`." },
+  COUPON_NOT_YET_VALID: {
+    status: 409,
+    meaning: "Refuse the coupon until its `valid_from`, which query shows in Variant A.",
+  },
   TEMPLATE_EXPIRED: {
     status: 409,
     meaning:

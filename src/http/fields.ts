@@ -17,7 +17,7 @@ export const text = (max: number) =>
     .refine((value) => [...value].length <= max, `must be at most ${max} characters`)
     .meta({ maxLength: max });
 
-// Store and terminal in Variant A: recorded unchanged, only their length is checked. Blank counts as absent. NFC makes
+// Store and terminal in Variant A: trimmed, in NFC, and limited in length. Blank counts as absent. NFC makes
 // one character of at most four, which have at most 8 units. Longer texts are refused before: thousands of accents take
 // it a second.
 export const label = z

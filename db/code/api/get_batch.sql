@@ -9,4 +9,4 @@ begin
   return rules.render_batch(v_batch.tenant_id, v_batch.batch_id);
 end
 $$;
-comment on function api.get_batch(core.call) is 'GET /v1/batches/{batchId}';
+comment on function api.get_batch(core.call) is 'GET /v1/batches/{batch}';

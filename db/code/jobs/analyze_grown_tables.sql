@@ -1,4 +1,4 @@
--- One step: refreshes the statistics of one table that has doubled since its last analyze, or of
+-- One step: refreshes the statistics of one table that has doubled since its last analyze, or in
 -- which as many rows have changed. Returns 1, or 0 if no such table is left that is not locked.
 --
 -- One table for each call, so an error undoes no other table's statistics. In random order, so a

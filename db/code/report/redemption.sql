@@ -42,7 +42,7 @@ comment on column report.redemption.merchant is 'External ID, mch_….';
 comment on column report.redemption.caller is
   'External ID of the calling party, pty_…. Null: Variant A, the tenant called.';
 comment on column report.redemption.lock_request_id is
-  'request_id of the lock or one-stage redeem. confirm and cancel name it.';
+  'request_id of the lock or one-step redeem. confirm and cancel name it.';
 comment on column report.redemption.discount_amount is
   'Granted, in major units. Never negative, also once reversed.';
 comment on column report.redemption.order_amount is
@@ -56,9 +56,9 @@ comment on column report.redemption.terminal is
 comment on column report.redemption.order_id is
   'As the till sent it; neither checked nor unique. Null: not sent.';
 comment on column report.redemption.started_at is
-  'When the coupon was locked, or redeemed in one stage.';
+  'When the coupon was locked, or redeemed in one step.';
 comment on column report.redemption.lock_expires_at is
-  'End of the lock. Null: redeemed in one stage.';
+  'End of the lock. Null: redeemed in one step.';
 comment on column report.redemption.redeemed_at is 'Null: never redeemed.';
 comment on column report.redemption.ended_at is
   'When it became REVERSED, CANCELLED or was marked LAPSED. Null: it is live.';

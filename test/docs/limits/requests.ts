@@ -77,11 +77,11 @@ export const requestLimits: Limit[] = [
     said: [],
   },
   {
-    name: "ids",
+    name: "IDs",
     value: "1 to 64 characters",
     places: [at("src/http/fields.ts", "externalId = printable(", "64", ")")],
     test: lengths,
-    said: ['"id" means text of 1 to 64 characters', "ids, `store`, `terminal` | 64 characters"],
+    said: ['"id" means text of 1 to 64 characters', "IDs, `store`, `terminal` | 64 characters"],
   },
   {
     name: "`store`, `terminal`",
@@ -180,7 +180,7 @@ export const requestLimits: Limit[] = [
     said: ["at most 8,000 places"],
   },
   {
-    name: "wrong codes of one credential",
+    name: "unknown codes of one credential",
     value: "60 in a minute",
     places: [at("src/common/config.ts", 'count("UNKNOWN_CODE_LIMIT", ', "60", ",")],
     test: pins("test/http/limits.test.ts", "The 61st wrong code of a minute is refused"),

@@ -97,7 +97,7 @@ export interface Errors {
   COUPON_NOT_RELEASED: null;
   /** Only an unused coupon can be voided. */
   COUPON_NOT_VOIDABLE: null;
-  /** Refuse the coupon until its `valid_from`. */
+  /** Refuse the coupon until its `valid_from`, which query shows in Variant A. */
   COUPON_NOT_YET_VALID: null;
   /** Refuse the coupon. */
   COUPON_REDEEMED: null;
