@@ -67,7 +67,8 @@ t.test("Both drivers encrypt and verify as sslmode says", async (t) => {
   const folder = t.testdir({ named: {}, numbered: {} });
   const named = makeCertificate(`${folder}/named`, "DNS:localhost");
   const numbered = makeCertificate(`${folder}/numbered`, "IP:127.0.0.1");
-  if (named === null || numbered === null) return void t.pass("no openssl on this machine to make a certificate");
+  const isMade = named !== null && numbered !== null;
+  if (!isMade) return void t.pass("not tried", { skip: "no openssl to make a certificate" });
   const { address, drop } = await createDatabase();
   t.teardown(drop);
   const ports = { named: await startTlsProxy(t, address, named), numbered: await startTlsProxy(t, address, numbered) };

@@ -126,7 +126,7 @@ async function playHttpFile(service: DocsService, expected: string[]): Promise<s
   // A reader sends some of the GET requests again until the answer is there.
   async function sendUntil(request: HttpRequest, line: string): Promise<string[]> {
     let logged = await player.send(request);
-    for (let attempt = 1; attempt <= 40 && request.method === "GET"; attempt += 1) {
+    for (let attempt = 1; attempt <= 400 && request.method === "GET"; attempt += 1) {
       if (linesOf(logged[0]!)[0] === line) break;
       await sleep(250);
       logged = await player.send(request);

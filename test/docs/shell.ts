@@ -10,7 +10,7 @@ export type Ran = { code: number; stdout: string; stderr: string };
 export type Shell = { run(text: string): Promise<Ran>; close(): void };
 
 // A block that takes longer belongs in not-run.ts.
-const blockMs = 30_000;
+const blockMs = 120_000;
 
 export function openShell(cwd: string, env: Record<string, string | undefined>, scratch: string): Shell {
   // A process group, so that what runs in the background ends with it.

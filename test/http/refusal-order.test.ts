@@ -1,6 +1,5 @@
 // The order of refusals before an operation decides: each route gets requests that deserve two refusals, and answers
 // with the one that comes first in the table of docs/integrate.md.
-import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import t from "tap";
 import { newNonce } from "../../clients/typescript/src/signature.ts";
@@ -10,7 +9,7 @@ import type { Route } from "../../src/http/route.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { sendPlain } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";
-import { startService, type Running } from "../support/service.ts";
+import { newRequestId, startService, type Running } from "../support/service.ts";
 import { bodies } from "../support/stub.ts";
 
 type Draft = {
@@ -101,7 +100,7 @@ async function send(route: Route, chosen: Fault[]): Promise<string> {
     timestamp: Math.floor(Date.now() / 1000),
     nonce: newNonce(),
   };
-  if (draft.body !== null && "request_id" in draft.body) draft.body["request_id"] = `u${randomUUID()}`;
+  if (draft.body !== null && "request_id" in draft.body) draft.body["request_id"] = newRequestId();
   for (const { add } of chosen) add(draft);
   const body = Buffer.from((draft.body === null ? "" : JSON.stringify(draft.body)) + " ".repeat(draft.padding));
   const { method, target, nonce } = draft;

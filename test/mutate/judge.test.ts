@@ -25,7 +25,7 @@ function makeMutant(file: string, find: string, replacement: string) {
 async function judgeEdit(file: string, find: string, replacement: string, ...tests: string[]) {
   const mutant = makeMutant(file, find, replacement);
   const text = readFileSync(path.join(bench.place.folder, file), "utf8");
-  const trials = tests.map((test) => ({ test, longestMs: 120_000 }));
+  const trials = tests.map((test) => ({ test, longestMs: 240_000 }));
   const { status, by, passed } = await judge(bench, mutant, trials);
   t.equal(readFileSync(path.join(bench.place.folder, file), "utf8"), text, "the copy is as before");
   return { status, by, passed };

@@ -23,18 +23,20 @@ import { waitUntil } from "../support/wait-until.ts";
 import { isLong } from "./size.ts";
 
 const merchant = "mch_a";
-const stock = isLong ? 20_000 : 2_000;
+const stock = isLong ? 20_000 : 4_000;
 const redeem = (by: Client, coupon: string, request_id = newRequestId()) =>
   by.post("/v1/coupons/redeem", { request_id, coupon, merchant });
 
-// Runs `act` while tills call the service, so that a backup contains running calls.
-async function underTills<T>(service: Running, codes: string[], act: () => Promise<T>): Promise<T> {
+// Runs `act` while tills call the service, so that a backup contains running calls. `answered`: how many meanwhile.
+async function underTills<T>(service: Running, codes: string[], act: () => Promise<T>) {
   const tills = startTills({ accessKey: "ak_a", merchant, codes, servers: [service.url], count: 4 });
   await tills.until(40);
+  const before = tills.calls.length;
   const result = await act();
+  const answered = tills.calls.length - before;
   await tills.until(tills.calls.length + 20);
   await tills.stop();
-  return result;
+  return { result, answered };
 }
 
 // Returns every event after the cursor, and the last cursor.
@@ -80,7 +82,8 @@ t.test(
     await sequenceEvents(service.owner);
     const before = await pull(a);
     const file = path.join(folder, "from/dump");
-    await underTills(service, codes, async () => from.run("pg_dump", "--format=custom", `--file=${file}`));
+    const dump = await underTills(service, codes, () => from.start("pg_dump", "--format=custom", `--file=${file}`));
+    t.ok(dump.answered > 0, "calls were answered meanwhile");
 
     const to = await startSystemServer(t, tools!, path.join(folder, "to"));
     // As text, because the server's user may not be able to read the project's folder.
@@ -118,7 +121,8 @@ t.test("a server is restored to a point before a mistake", async (t) => {
   const a = service.as("ak_a");
   const { codes } = await service.makeBatch(a, "tpl_fixed", stock);
   const [kept, lost, unused] = [codes.pop()!, codes.pop()!, codes.pop()!];
-  const base = await underTills(service, codes, () => copyServer(server, folder));
+  const { result: base, answered } = await underTills(service, codes, () => copyServer(server, folder));
+  t.ok(answered > 0, "calls were answered meanwhile");
   const request = newRequestId();
   const first = await redeem(a, kept, request);
   await sequenceEvents(service.owner);

@@ -28,9 +28,14 @@ export function posixOffset(offsetSeconds: number): string {
   return `${offsetSeconds > 0 ? "-" : "+"}${hours}:${minutes}:${seconds}`;
 }
 
-// The offset where it is noon now, so that no midnight comes during a test.
+let noon = { at: -Infinity, offset: 0 };
+
+// The offset where it is noon, so that no midnight comes during a test. It stays the same for an hour: two calls mean
+// the same day.
 export function noonOffset(): number {
-  return daySeconds / 2 - (Math.floor(Date.now() / 1000) % daySeconds);
+  const at = Math.floor(Date.now() / 1000);
+  if (at >= noon.at + 3_600) noon = { at, offset: daySeconds / 2 - (at % daySeconds) };
+  return noon.offset;
 }
 
 // The offset for which the moment (Unix seconds) is local midnight.

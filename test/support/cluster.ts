@@ -1,8 +1,10 @@
 // Database servers for rehearsals: one that archives its log and is restored to a point in time, and one of the
 // system's own PostgreSQL, for the tools that the embedded server lacks.
-import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { execFile, execFileSync } from "node:child_process";
+import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { copyFile, readdir } from "node:fs/promises";
 import path from "node:path";
+import { promisify } from "node:util";
 import type { Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { formatUrl, type Address } from "../../src/common/database-address.ts";
@@ -47,16 +49,28 @@ export async function copyServer(server: Embedded, folder: string): Promise<stri
   const from = path.join(server.folder, "data");
   const to = path.join(folder, "base");
   const left = ["postmaster.pid", "postmaster.opts", "pg_wal"].map((name) => path.join(from, name));
-  cpSync(from, to, {
-    recursive: true,
-    filter: (file) => existsSync(file) && !left.includes(path.dirname(file)) && !left.slice(0, 2).includes(file),
-  });
+  await copyFiles(from, to, (file) => !left.includes(path.dirname(file)) && !left.slice(0, 2).includes(file));
   const [label] = await session.rows<{ labelfile: string; spcmapfile: string }>(
     "select labelfile, spcmapfile from pg_backup_stop(true)",
   );
   await session.end();
   writeFileSync(path.join(to, "backup_label"), label!.labelfile);
   return to;
+}
+
+// A file that PostgreSQL removes meanwhile is left out.
+async function copyFiles(from: string, to: string, isWanted: (file: string) => boolean): Promise<void> {
+  mkdirSync(to);
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
+    if (!isWanted(source)) continue;
+    if (entry.isDirectory()) await copyFiles(source, target, isWanted);
+    else await copyFile(source, target).catch(ignoreAbsent);
+  }
+}
+
+function ignoreAbsent(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ENOENT") throw error;
 }
 
 // Starts a new server from the copy and the archive, restored to the named point.
@@ -96,7 +110,12 @@ export function findTools(): string | null {
   return findToolFolders("pg_dump", "pg_restore", "psql", "initdb", "pg_ctl", "postgres")[0] ?? null;
 }
 
-export type Tools = { server: Address; run(name: string, ...args: string[]): string };
+/** `run` waits for the tool; `start` lets calls of this process go on meanwhile. */
+export type Tools = {
+  server: Address;
+  run(name: string, ...args: string[]): string;
+  start(name: string, ...args: string[]): Promise<unknown>;
+};
 
 // Starts an empty server of the system's own PostgreSQL. `run` runs one of its tools as its user, on the database
 // coupon.
@@ -106,14 +125,9 @@ export async function startSystemServer(t: Test, bin: string, folder: string): P
   const user = isRoot ? { uid: idOf("-u"), gid: idOf("-g") } : {};
   mkdirSync(folder, { mode: 0o700 });
   if ("uid" in user) chownSync(folder, user.uid!, user.gid!);
+  const options = { ...user, cwd: folder, env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } };
   const call = (name: string, ...args: string[]) =>
-    execFileSync(path.join(bin, name), args, {
-      ...user,
-      cwd: folder,
-      encoding: "utf8",
-      env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    execFileSync(path.join(bin, name), args, { ...options, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   const data = path.join(folder, "data");
   call("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync");
   const settings = { listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "100" };
@@ -135,5 +149,9 @@ export async function startSystemServer(t: Test, bin: string, folder: string): P
   const session = openSession({ ...server, database: "postgres" }, { name: "rehearsal" });
   await session.rows("create database coupon template template0");
   await session.end();
-  return { server, run: (name, ...args) => call(name, "-d", formatUrl(server), ...args) };
+  return {
+    server,
+    run: (name, ...args) => call(name, "-d", formatUrl(server), ...args),
+    start: (name, ...args) => promisify(execFile)(path.join(bin, name), ["-d", formatUrl(server), ...args], options),
+  };
 }

@@ -1,16 +1,14 @@
 // Copies the checkout to a temporary folder, and changes the copy.
-import { chmodSync, cpSync, mkdtempSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { makeTemporaryFolder } from "./temporary-folder.ts";
 
 export type Edit = { file: string; find: string; replace: string };
 
 export const root = path.resolve(import.meta.dirname, "../..");
 
 export function copyCheckout(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), "coupon-copy-"));
-  // The user of an embedded server must be able to pass through.
-  chmodSync(folder, 0o711);
+  const folder = makeTemporaryFolder("coupon-copy-");
   const omitted = new Set([".git", ".data", ".tap", "node_modules"].map((name) => path.join(root, name)));
   cpSync(root, folder, { recursive: true, filter: (from) => !omitted.has(from) });
   symlinkSync(realpathSync(path.join(root, "node_modules")), path.join(folder, "node_modules"));

@@ -1,4 +1,5 @@
 // Ports on the loopback address.
+import { randomInt } from "node:crypto";
 import { createServer, type AddressInfo, type Server } from "node:net";
 
 // Returns the port that the system chose.
@@ -7,9 +8,17 @@ export async function listenOnLoopback(server: Server, host = "127.0.0.1"): Prom
   return (server.address() as AddressInfo).port;
 }
 
+/** A port for a program that starts later. The system gives none of these to a socket that asks for any port. */
 export async function findFreePort(): Promise<number> {
-  const server = createServer();
-  const port = await listenOnLoopback(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+  throw new Error("no free port from 20000 to 31999");
 }

@@ -1,7 +1,6 @@
 // Starts a signed download and leaves the body to the test.
-import { randomBytes } from "node:crypto";
 import { request as send, type IncomingMessage } from "node:http";
-import { sign } from "../../clients/typescript/src/signature.ts";
+import { newNonce, sign } from "../../clients/typescript/src/signature.ts";
 
 type Target = { url: string; path: string; accessKey: string; secret: string };
 
@@ -11,7 +10,7 @@ export function openDownload({ url, path, accessKey, secret }: Target): Promise<
     target: path,
     body: Buffer.alloc(0),
     timestamp: String(Math.floor(Date.now() / 1000)),
-    nonce: randomBytes(16).toString("hex"),
+    nonce: newNonce(),
   };
   const { hostname, port } = new URL(url);
   const headers = {

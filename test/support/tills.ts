@@ -102,10 +102,13 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
   }
 }
 
-// How long the service was unavailable: from the first failed call to the end of the last one.
+// How long the service was unavailable at most: from a failed call to the end of the last one before a call succeeds.
 export function awayMs(calls: Call[]): number {
-  const failed = calls.filter(({ status }) => status !== 200);
-  return failed.length === 0
-    ? 0
-    : Math.max(...failed.map(({ at, ms }) => at + ms)) - Math.min(...failed.map(({ at }) => at));
+  let longestMs = 0;
+  let since: number | null = null;
+  for (const { status, at, ms } of calls.toSorted((one, other) => one.at + one.ms - other.at - other.ms)) {
+    since = status === 200 ? null : Math.min(since ?? at, at);
+    if (since !== null) longestMs = Math.max(longestMs, at + ms - since);
+  }
+  return longestMs;
 }

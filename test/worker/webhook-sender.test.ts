@@ -106,7 +106,7 @@ t.test("https: only a receiver with a trusted certificate gets the event", async
     "-out",
     certificate,
   ]);
-  if (made.status !== 0) return void t.pass("no openssl on this machine to make a certificate");
+  if (made.status !== 0) return void t.pass("not tried", { skip: "no openssl to make a certificate" });
   const ids: unknown[] = [];
   const server = createSecureServer(
     { key: readFileSync(key), cert: readFileSync(certificate) },

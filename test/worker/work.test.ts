@@ -119,7 +119,8 @@ t.test("a batch submitted over HTTP is minted, and no job is left behind", async
   await worker.stop();
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => login.end());
-  t.equal((await login.rows("select from graphile_worker.jobs")).length, 0);
+  // Those of each minute may have come meanwhile.
+  t.equal((await login.rows("select from graphile_worker.jobs where task_identifier = 'mint'")).length, 0);
 });
 
 t.test("a new batch does not wait for the worker's next look", async (t) => {

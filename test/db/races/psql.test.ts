@@ -5,7 +5,7 @@ import { openSession } from "../../../src/database/connect.ts";
 import { untilLocksExpire } from "../../support/arrange.ts";
 import type { Reply } from "../../support/client.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { passWhileWaiting, untilBlocked } from "../../support/race.ts";
+import { passWhileWaiting, sendPatiently, untilBlocked } from "../../support/race.ts";
 import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { newRequestId } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
@@ -41,7 +41,7 @@ t.test("A call waits for a patch of the same coupon, and sees its effect", async
     const lockId = newRequestId();
     if (act === confirm) await fixture.lock(coupon.code, lockId);
     const commit = await patch(call, coupon.id);
-    const answer = act(coupon.code, lockId);
+    const answer = sendPatiently(() => act(coupon.code, lockId));
     await untilBlocked(fixture.service, 1).finally(commit);
     t.match(await answer, { status: 409, json: { code } });
     t.match(await readCouponHistory(fixture.service.owner, coupon.id), { redemptions, amounts: [] });

@@ -31,7 +31,7 @@ t.test("a hanging subscriber of ten delays none of the other nine", async (t) =>
   await startWork(t, fixture);
   await fixture.happen("pty_s1", 1);
   await waitUntil("the hanging request", () => hanging.received.length === 1);
-  const rounds = 10;
+  const rounds = 3;
   for (let round = 0; round < rounds; round += 1) {
     await fixture.happen(parties, 1);
     const arrived = () => nine.every(({ received }) => received.length === round + 1);
