@@ -1,5 +1,5 @@
 // Midnights that come during a test, and redeems around them.
-import { untilPast } from "./race.ts";
+import { sendPatiently, untilPast } from "./race.ts";
 import { newRequestId, type Running } from "./service.ts";
 
 export const nowSeconds = () => Math.ceil(Date.now() / 1000);
@@ -15,9 +15,8 @@ export const untilMoment = (service: Running, moment: number) =>
 
 /** Returns the redemption. */
 export async function redeem(service: Running, accessKey: string, coupon: string, merchant: string): Promise<string> {
-  const { json, text } = await service
-    .as(accessKey)
-    .post("/v1/coupons/redeem", { request_id: newRequestId(), coupon, merchant });
+  const body = { request_id: newRequestId(), coupon, merchant };
+  const { json, text } = await sendPatiently(() => service.as(accessKey).post("/v1/coupons/redeem", body));
   if (json.redemption === undefined) throw new Error(text);
   return json.redemption;
 }

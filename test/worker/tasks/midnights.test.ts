@@ -20,7 +20,7 @@ import {
 import { readCsv } from "../../support/csv.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { dateOf, redeem, secondAfter, untilMoment } from "../../support/midnights.ts";
-import { arrangeBefore } from "../../support/race.ts";
+import { arrangeBefore, sendPatiently } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
 import { waitUntil } from "../../support/wait-until.ts";
@@ -70,8 +70,8 @@ function startRedeeming({ service, parties, codes }: MidnightFixture) {
     for (let coupon = pool.pop(); coupon !== undefined && !isOver; coupon = pool.pop()) {
       const redemption = await redeem(service, "ak_many", coupon, till % 2 === 0 ? "mch_many" : "mch_other");
       made += 1;
-      if (made % 10 === 0)
-        await service.as("ak_many").post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption });
+      const reversal = { request_id: newRequestId(), redemption };
+      if (made % 10 === 0) await sendPatiently(() => service.as("ak_many").post("/v1/redemptions/reverse", reversal));
       await sleep(Math.max(0, (made / rate) * 1000 - (performance.now() - startedAt)));
     }
   });
