@@ -14,7 +14,7 @@ import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import { refuseCodes } from "./refuse-codes.ts";
+import { refuseCodesInArguments } from "./refuse-codes.ts";
 
 const pageSize = 5_000;
 
@@ -95,7 +95,7 @@ export const command = defineCommand({
     const config = readConfig();
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
-    refuseCodes(keys, [batch, flags.reason ?? ""]);
+    refuseCodesInArguments(keys, [batch, flags.reason ?? ""]);
     await withAdminDatabase(address, "coupon codes", async (database) => {
       await checkKeys(database, keys);
       if (flags.destroy) {

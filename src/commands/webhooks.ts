@@ -5,7 +5,7 @@ import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
 import { writeOutput } from "../common/output.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import { refuseCodes } from "./refuse-codes.ts";
+import { refuseCodesInArguments } from "./refuse-codes.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { keySettings } from "../common/settings.ts";
@@ -190,7 +190,7 @@ const withDatabase = provideContext(webhooks, async (run, args) => {
   const config = readConfig();
   const address = findAddress(config);
   const keys = loadMasterKeys(config);
-  refuseCodes(keys, args);
+  refuseCodesInArguments(keys, args);
   const output = await withAdminDatabase(address, "coupon webhooks", async (database) => {
     await checkKeys(database, keys);
     return run({ database, keys });

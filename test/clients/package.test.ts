@@ -66,7 +66,8 @@ async function install(t: Test): Promise<string> {
   const folder = useTemporaryFolder(t, "coupon-package-");
   await run("npm", ["pack", "--silent", "--pack-destination", folder], path.join(root, "clients/typescript"));
   const [packed] = readdirSync(folder);
-  t.equal(packed, "coupon-client-0.1.0.tgz");
+  const { version } = JSON.parse(readFileSync(path.join(root, "clients/typescript/package.json"), "utf8"));
+  t.equal(packed, `coupon-client-${version}.tgz`);
   writeFileSync(path.join(folder, "package.json"), '{ "type": "module" }');
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", `./${packed}`], folder);
   t.strictSame(

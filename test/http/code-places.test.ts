@@ -1,6 +1,7 @@
 // A code may be sent in the field `coupon` only. In any other text of any operation it is 400, and it is repeated
 // nowhere: not in a header, a body or the log, and nothing reaches the database.
 import t, { type Test } from "tap";
+import { refuseCodesInArguments } from "../../src/commands/refuse-codes.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { containsCode } from "../../src/crypto/find-code.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
@@ -168,6 +169,8 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
   );
   for (const field of [`bat_${uuid}`, uuid, `red_${uuid}x`, `red_7${uuid.slice(1)}`])
     t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-4", redemption: field })).status, 400, field);
+  refuseCodesInArguments(keys, [batch, `evt_${uuid}`]);
+  t.throws(() => refuseCodesInArguments(keys, [batch, uuid]), { message: /^an argument contains a coupon code/ });
 });
 
 t.test("Names that every JavaScript object has are field names like any other", async (t) => {

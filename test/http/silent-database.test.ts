@@ -63,7 +63,8 @@ t.test(
     const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
     const call = async () => (await till.get("/v1/batches/bat_none")).status;
     const reasons: unknown[] = [];
-    for (let times = 0; times < 3; times += 1) {
+    const countGivenUp = () => reasons.filter((reason) => reason === "the connection was given up").length;
+    for (let times = 0; times < 3 || (times < 8 && countGivenUp() < 2); times += 1) {
       t.equal(await call(), 404);
       proxy.loseAll();
       log.length = 0;
@@ -73,6 +74,6 @@ t.test(
       reasons.push(log.find(({ status }) => status === 503)!["reason"]);
     }
     // heartbeat.test.ts adds up the limits that promise the 5 s. If the machine stalls, the deadline may come first.
-    t.ok(reasons.includes("the connection was given up"), String(reasons));
+    t.ok(countGivenUp() >= 2, String(reasons));
   },
 );

@@ -4,7 +4,7 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createInterface } from "node:readline";
 import t from "tap";
-import { connect } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
 import { sendPlain } from "../support/client.ts";
 import { createClient, type Client, type Reply } from "../support/signing-client.ts";
@@ -48,6 +48,10 @@ export async function releaseCanaries(): Promise<Canaries> {
   const service = await startService(t);
   const login = connect(service.address, { name: "coupon test", max: 1 });
   t.teardown(() => login.end());
+  // A replication slot keeps the log until it is searched. It is gone with its session.
+  const keeper = openSession(service.address, { name: "coupon test" });
+  t.teardown(() => keeper.end());
+  await keeper.rows("select pg_create_physical_replication_slot($1, true, true)", [`canary_${process.pid}`]);
   const [wal] = await login.rows<{ file: string }>("select pg_walfile_name(pg_current_wal_lsn()) as file");
   const answers: Reply[] = [];
   const output: Canaries["output"] = new Map();

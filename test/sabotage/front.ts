@@ -38,19 +38,28 @@ export const frontGuards: Sabotage[] = [
   },
   {
     name: "search for codes in the arguments of codes",
-    edits: [edit("src/commands/codes.ts", '    refuseCodes(keys, [batch, flags.reason ?? ""]);\n', "")],
+    edits: [edit("src/commands/codes.ts", '    refuseCodesInArguments(keys, [batch, flags.reason ?? ""]);\n', "")],
     tests: ["test/commands/codes.test.ts"],
   },
   {
     name: "search for codes in the reason of codes --destroy",
     edits: [
-      edit("src/commands/codes.ts", 'refuseCodes(keys, [batch, flags.reason ?? ""])', "refuseCodes(keys, [batch])"),
+      edit(
+        "src/commands/codes.ts",
+        'refuseCodesInArguments(keys, [batch, flags.reason ?? ""])',
+        "refuseCodesInArguments(keys, [batch])",
+      ),
     ],
     tests: ["test/commands/codes.test.ts"],
   },
   {
     name: "search for codes in the arguments of webhooks",
-    edits: [edit("src/commands/webhooks.ts", "  refuseCodes(keys, args);\n", "")],
+    edits: [edit("src/commands/webhooks.ts", "  refuseCodesInArguments(keys, args);\n", "")],
     tests: ["test/commands/webhooks.test.ts"],
+  },
+  {
+    name: "an ID in an argument that looks like a code",
+    edits: [edit("src/commands/refuse-codes.ts", " && !isMadeId(text)", "")],
+    tests: ["test/http/code-places.test.ts"],
   },
 ];

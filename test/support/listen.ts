@@ -8,16 +8,20 @@ export async function listenOnLoopback(server: Server, host = "127.0.0.1"): Prom
   return (server.address() as AddressInfo).port;
 }
 
+const given = new Set<number>();
+
 /** A port for a program that starts later. The system gives none of these to a socket that asks for any port. */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < 1_000; tries += 1) {
     const port = randomInt(20_000, 32_000);
+    if (given.has(port)) continue;
     const server = createServer();
     const isFree = await new Promise<boolean>((resolve) => {
       server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
     });
     if (!isFree) continue;
     await new Promise((resolve) => server.close(resolve));
+    given.add(port);
     return port;
   }
   throw new Error("no free port from 20000 to 31999");

@@ -120,7 +120,9 @@ t.test("a batch submitted over HTTP is minted, and no job is left behind", async
   const login = connect(service.address, { name: "coupon test", role: "coupon_worker", max: 1 });
   t.teardown(() => login.end());
   // Those of each minute may have come meanwhile.
-  t.equal((await login.rows("select from graphile_worker.jobs where task_identifier = 'mint'")).length, 0);
+  const byTime = ["prune_nonces", "prune_old_rows", "check"];
+  const left = "select from graphile_worker.jobs where task_identifier <> all ($1)";
+  t.equal((await login.rows(left, [byTime])).length, 0);
 });
 
 t.test("a new batch does not wait for the worker's next look", async (t) => {

@@ -3,7 +3,7 @@ export const otherNumbers: Record<string, string[]> = {
   "the form of an id, shown by test/common/id.test.ts": ["26 lower-case letters and digits"],
   "odds and sizes that follow from the form of a code": [
     "16 letters and digits in a row",
-    "id of 32 hexadecimal digits",
+    "ID of 32 hexadecimal digits",
     "64 KiB of English",
     "about 4,500",
     "over the first 12 characters",

@@ -79,7 +79,7 @@ export const provisioningLimits: Limit[] = [
     said: ["`url`, at most 2048 characters"],
   },
   {
-    name: "an id in a provisioning file",
+    name: "an ID in a provisioning file",
     value: "1 to 40 characters after the prefix",
     places: [at("src/commands/provisioning.ts", "[a-z0-9]{1,", "40", "}$`)")],
     test: pins("test/commands/limits.test.ts", "An id has 1 to 40 characters after its prefix, a secret at least 32"),

@@ -81,7 +81,7 @@ export const requestLimits: Limit[] = [
     value: "1 to 64 characters",
     places: [at("src/http/fields.ts", "externalId = printable(", "64", ")")],
     test: lengths,
-    said: ['"id" means text of 1 to 64 characters', "IDs, `store`, `terminal` | 64 characters"],
+    said: ['"ID" means text of 1 to 64 characters', "IDs, `store`, `terminal` | 64 characters"],
   },
   {
     name: "`store`, `terminal`",
