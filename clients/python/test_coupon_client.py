@@ -271,7 +271,7 @@ class Repeats(TestCase):
     def test_lost_connection(self) -> None:
         """When nobody answers, the error has the request_id"""
         with Script(*[None] * 50) as script, self.assertRaises(NoAnswer) as caught:
-            self.client(script, total_timeout=0.5).redeem({"coupon": code, "merchant": "mch_1"})
+            self.client(script, total_timeout=2).redeem({"coupon": code, "merchant": "mch_1"})
         self.assertEqual({body["request_id"] for body in script.bodies()}, {caught.exception.request_id})
 
     def test_may_have_taken_effect(self) -> None:
@@ -310,7 +310,7 @@ class Repeats(TestCase):
         with Script() as script:
             url = script.url
         with self.assertRaisesRegex(NoAnswer, "ConnectionRefusedError"):
-            ClientB(url, "ak_1", secret, total_timeout=0.2).get_batch("bat_1")
+            ClientB(url, "ak_1", secret, total_timeout=1).get_batch("bat_1")
 
     def test_silent_service(self) -> None:
         """The time for an answer is for the whole of it, however slowly its bytes come"""
@@ -454,12 +454,14 @@ class Errors(TestCase):
 
     def test_request_id(self) -> None:
         """An error names the request_id that was sent, whatever the answer says; a read has that of the service"""
-        with Script(*[refusal(503, "UNAVAILABLE")] * 20) as script, self.assertRaises(ServiceError) as caught:
-            self.client(script, total_timeout=0.1).redeem({"coupon": code, "merchant": "mch_1"})
+        # The time may end within an attempt.
+        with Script(*[refusal(503, "UNAVAILABLE")] * 50) as script:
+            with self.assertRaises((NoAnswer, ServiceError)) as caught:
+                self.client(script, total_timeout=1).redeem({"coupon": code, "merchant": "mch_1"})
         self.assertEqual({body["request_id"] for body in script.bodies()}, {caught.exception.request_id})
-        with Script(refusal(404, "NOT_FOUND")) as script, self.assertRaises(ServiceError) as caught:
+        with Script(refusal(404, "NOT_FOUND")) as script, self.assertRaises(ServiceError) as refused:
             self.client(script).get_batch("bat_1")
-        self.assertEqual(caught.exception.request_id, "req_1")
+        self.assertEqual(refused.exception.request_id, "req_1")
 
     def test_unknown(self) -> None:
         """An unknown code is a ServiceError with that code; what is not of the service is NoAnswer with its status"""

@@ -18,7 +18,10 @@ export function createLog(level: string, destination?: DestinationStream): Logge
 const describeLoss = () =>
   `\n{"level":40,"time":"${new Date().toISOString()}","msg":"lines of the log are missing here: its disk was full"}\n`;
 
-// The log may be a file on the disk that is full. Losing lines is better than ending the program.
+// The log may be a file on a disk that is full, or one that has reached a quota or the largest size of a file. Losing
+// lines is better than ending the program.
+const isFull = ({ code }: NodeJS.ErrnoException) => code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG";
+
 function openOutput(): DestinationStream {
   let lines = "";
   let hasLost = false;
@@ -30,7 +33,7 @@ function openOutput(): DestinationStream {
     process.stdout.write(written);
   };
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOSPC") throw error;
+    if (!isFull(error)) throw error;
     hasLost = true;
   });
   setInterval(flush, flushEveryMs).unref();

@@ -88,6 +88,9 @@ export function makeEnterable(home: Home, dataDir: string): Home {
   const parent = ["/var/lib/coupon-service", "/var/tmp/coupon-service"].find((candidate) => {
     try {
       mkdirSync(candidate, { recursive: true });
+      // In /var/tmp, another user may have made it before.
+      const found = lstatSync(candidate);
+      if (!found.isDirectory() || found.uid !== 0) return false;
       chmodSync(candidate, 0o711);
       return canEnter(home, candidate);
     } catch {

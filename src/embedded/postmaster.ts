@@ -73,7 +73,9 @@ function isTaken(pid: number): boolean {
 function isServerOf(pid: number, dataFolder: string): boolean {
   const args = inspectProcess(pid)?.args;
   if (args === undefined) return false;
-  // ps joins the arguments with spaces, so search the whole line for a folder that contains a space.
-  const [program = ""] = args;
-  return path.basename(program) === "postgres" && args.join(" ").includes(` -D ${dataFolder} `);
+  // ps joins the arguments with spaces, so search the whole line: the program and the folder may contain a space.
+  const line = args.join(" ");
+  const isPostgres =
+    process.platform === "linux" ? path.basename(args[0] ?? "") === "postgres" : /(^|\/)postgres -/.test(line);
+  return isPostgres && line.includes(` -D ${dataFolder} `);
 }

@@ -5,7 +5,7 @@
 // process group reaches. It reads from a pipe that we hold open. When we end, the pipe closes and the script shuts the
 // server down in order.
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, closeSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { closeSync, constants, fchmodSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { totalmem } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -41,13 +41,14 @@ const settledAfterMs = 10_000;
 /** The shell's name in the process list, by which a later start recognizes it. */
 const supervisorName = "coupon-postgres";
 
-// A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3.
-const supervisor = `
+// A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
+// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended.
+export const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &
   server=$!
   echo $server
-  (while read -r line; do :; done; kill -INT $server) <&3 >/dev/null 2>&1 &
+    (while read -r line; do :; done; while kill -INT $server; do sleep 1; done) <&3 >/dev/null 2>&1 &
   watcher=$!
   wait $server
   status=$?
@@ -238,8 +239,10 @@ function openLog(home: Home): number {
   const file = logFile(home);
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size > 10_000_000) renameSync(file, `${file}.1`);
-  const log = openSync(file, "a", 0o600);
-  chmodSync(file, 0o600);
+  // The folder belongs to the user of the server, so root must not follow a link in it.
+  const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
+  const log = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  fchmodSync(log, 0o600);
   return log;
 }
 

@@ -50,11 +50,14 @@ export async function runMigrations(
         } else if (!isDryRun) {
           await session.run("commit; set role coupon_owner; set search_path = ''");
           await up(client);
+          await refuseInvalidIndexes(session, name);
           await session.run(`reset role; reset search_path; ${begin}`);
         }
         // Only the first migration finds this table missing, because that migration creates the schema.
         await session.run(migrationTable);
         await session.rows("insert into core.migration (name, sha256) values ($1, $2)", [name, hashMigration(name)]);
+        // Whatever fails later, an online migration stays.
+        if (isOnline && !isDryRun) await session.run(`commit; ${begin}`);
         done.push({ name, isOnline });
       }
     },
@@ -62,6 +65,23 @@ export async function runMigrations(
   };
   await ley.up({ cwd: databaseFolder, dir: "migrations", config: {}, driver: driver as never });
   return done;
+}
+
+// A build that fails leaves an index that is invalid. `if not exists` finds its name, and would leave it so for ever.
+async function refuseInvalidIndexes(session: Session, migration: string): Promise<void> {
+  const [found] = await session.rows<{ index: string }>(
+    `select c.oid::regclass::text as index
+     from pg_index i
+     join pg_class c on c.oid = i.indexrelid
+     join pg_namespace n on n.oid = c.relnamespace
+     where not i.indisvalid and n.nspname = 'core'
+     limit 1`,
+  );
+  if (found === undefined) return;
+  throw new Error(
+    `${migration}: the index ${found.index} is invalid, as after a build that failed: ` +
+      `"drop index concurrently ${found.index}", then migrate again`,
+  );
 }
 
 const migrationTable = `

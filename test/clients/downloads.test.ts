@@ -92,7 +92,7 @@ t.test("A download fails at its end if a byte is missing, too many or wrong", as
       (response) => void response.writeHead(200, { ...length, ...etag }).write("a"),
       /broke off after 1/,
       undefined,
-      300,
+      1_000,
     ],
   ];
   for (const [name, script, message, listed, timeoutMs] of broken) {

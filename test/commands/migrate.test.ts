@@ -171,6 +171,40 @@ t.test("a database that recorded no text is refused too", async (t) => {
   for (const args of [[], ["--status"]]) t.match(await run(args, { env: reach(address) }), refusal);
 });
 
+t.test("an online migration is applied once its index is valid, and stays applied whatever fails later", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const next = makeNextVersion();
+  t.teardown(next.remove);
+  const [first, online, last] = next.migrations;
+  // As after a build that failed.
+  const superuser = openSession(address, { name: "coupon test" });
+  await superuser.run(`
+    create index redemption_by_channel on core.redemption (started_at);
+    update pg_index set indisvalid = false where indexrelid = 'core.redemption_by_channel'::regclass`);
+  const options = { folder: next.folder, env: reach(address) };
+  const listNew = async () => {
+    const text = "select name from core.migration where name = any ($1) order by position";
+    return (await asOwner<{ name: string }>(address, text, [next.migrations])).map(({ name }) => name);
+  };
+  for (let times = 0; times < 2; times += 1) {
+    t.match(await run([], options), {
+      code: 1,
+      stderr: /^102-channel-index: the index core.redemption_by_channel is invalid, .*"drop index concurrently core.re/,
+    });
+    t.strictSame(await listNew(), [first], "what came before it stays");
+  }
+  await superuser.run("drop index concurrently core.redemption_by_channel");
+  await superuser.end();
+  await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
+  await asOwner(address, "create view core.theirs as select rules.forgotten() as one");
+  t.match(await run([], options), { code: 1, stderr: /cannot drop what db\/code no longer has/ });
+  t.strictSame(await listNew(), [first, online], "the index is there, so its migration is not tried again");
+  await asOwner(address, "drop view core.theirs");
+  t.match(await run([], options), { code: 0, stdout: /^migrated: 1 migrations,/ });
+  t.strictSame(await listNew(), [first, online, last]);
+});
+
 t.test("--dry-run reports the error that a migrate would meet, and changes nothing", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);

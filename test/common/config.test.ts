@@ -155,4 +155,11 @@ t.test("settings that contradict each other or make no sense are refused, each w
     () => readConfig({ DATABASE_URL: "mysql://secret@db" }),
     new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database"),
   );
+  for (const character of ";/?:@&=+$,#")
+    t.throws(
+      () => readConfig({ DATABASE_URL: `postgres://db/coupon${encodeURIComponent(character)}eu` }),
+      new ConfigError("DATABASE_URL: the name of the database must have none of ; / ? : @ & = + $ , #"),
+      character,
+    );
+  t.equal(readConfig({ DATABASE_URL: "postgres://db/m%C3%A4rz%20%25-_.!~*'()" }).address?.database, "märz %-_.!~*'()");
 });

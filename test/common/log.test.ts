@@ -1,6 +1,6 @@
 // The log of a program whose standard output is a file.
 import { once } from "node:events";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
@@ -28,7 +28,7 @@ t.test("a program outlives a full disk of its log, and the log says where lines 
   });
   const read = () => readFileSync(file, "utf8");
   const lastNumber = () => Number(/.*"number":(\d+)/s.exec(read())?.[1] ?? 0);
-  await waitUntil("the first lines", () => lastNumber() > 10, { withinMs: 10_000 });
+  await waitUntil("the first lines", () => lastNumber() > 10);
   fillDisk(path.join(disk, "filler"));
   await waitFor("the first line", once(program.stderr!, "data"));
   const full = read();
@@ -36,7 +36,7 @@ t.test("a program outlives a full disk of its log, and the log says where lines 
   t.equal(hasEnded(program), false);
 
   rmSync(path.join(disk, "filler"));
-  await waitUntil("lines after the loss", () => hasEnded(program) || lastNumber() > before + 20, { withinMs: 10_000 });
+  await waitUntil("lines after the loss", () => hasEnded(program) || lastNumber() > before + 20);
   t.equal(hasEnded(program), false);
   const [gap, ...next] = read().slice(full.length).trimStart().split("\n");
   t.match(JSON.parse(gap!), { level: 40, msg: "lines of the log are missing here: its disk was full" });
@@ -47,4 +47,24 @@ t.test("a program outlives a full disk of its log, and the log says where lines 
     "the lines after it are whole and in order",
   );
   t.ok(numbers[0]! > before);
+});
+
+t.test("a log that has reached a quota loses lines, and any other error ends the program", (t) => {
+  const file = path.resolve(import.meta.dirname, "../../src/common/log.ts");
+  const code = (error: string) => `
+    import { createLog } from ${JSON.stringify(file)};
+    const log = createLog("info");
+    process.stdout.emit("error", Object.assign(new Error("lost"), { code: "${error}" }));
+    log.info("next");`;
+  for (const error of ["ENOSPC", "EDQUOT", "EFBIG"]) {
+    const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code(error)]);
+    const [, gap, next] = String(stdout).split("\n");
+    t.equal(status, 0, error);
+    t.match(
+      [JSON.parse(gap!).msg, JSON.parse(next!).msg],
+      ["lines of the log are missing here: its disk was full", "next"],
+    );
+  }
+  t.equal(spawnSync(process.execPath, ["--input-type=module", "-e", code("EIO")]).status, 1);
+  t.end();
 });

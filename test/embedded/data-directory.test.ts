@@ -99,12 +99,16 @@ t.test("a user who is not root runs the server as itself", { skip: isRoot ? fals
 
 // A program for which /var/lib/coupon-service is read-only, as in some containers. Nobody else sees that mount.
 const asReadOnly = "mkdir -p /var/lib/coupon-service && mount -t tmpfs -o ro none /var/lib/coupon-service";
+// The same where another user has made the folder before.
+const asForeign =
+  "mkdir -p /var/lib/coupon-service && mount -t tmpfs -o mode=711,uid=65534 none /var/lib/coupon-service";
 // The same where only root can enter /var/lib.
 const asClosed = "mount -t tmpfs -o mode=700 none /var/lib";
 const inMount = (mount: string) => ["unshare", "-m", "sh", "-c", `${mount} && exec "$@"`, "sh"];
 const elsewhere: [parent: string, before: string[]][] = [
   ["/var/lib/coupon-service", []],
   ["/var/tmp/coupon-service", inMount(asReadOnly)],
+  ["/var/tmp/coupon-service", inMount(asForeign)],
   ["/var/tmp/coupon-service", inMount(asClosed)],
 ];
 const skip = canMount() ? false : "only root may mount";

@@ -1,14 +1,14 @@
 // The embedded server stops with the program that started it, however that program ends, and keeps its data.
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, existsSync, lstatSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
-import { truncateSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync } from "node:fs";
+import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { connect } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
-import { computeSharedBuffers } from "../../src/embedded/server.ts";
+import { computeSharedBuffers, supervisor } from "../../src/embedded/server.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
 import { waitAtMost, waitFor } from "../support/wait-until.ts";
 
@@ -69,6 +69,17 @@ t.test("shared_buffers is a quarter of the memory, from 128 MB to 8 GB", async (
   );
 });
 
+t.test("the shell stops a server that was not ready for signals when the program ended", async (t) => {
+  // As PostgreSQL before its first lines: it ignores SIGINT, as the shell does for its background jobs, and later not.
+  const server = `sleep 2; exec "${process.execPath}" -e "setInterval(() => {}, 1000)"`;
+  const shell = spawn("/bin/sh", ["-c", supervisor, "shell", "/bin/sh", "-c", server]);
+  t.teardown(() => shell.kill("SIGKILL"));
+  const ended = new Promise((resolve) => shell.once("exit", resolve));
+  await waitFor("the pid of the server", new Promise((resolve) => shell.stdout.once("data", resolve)));
+  shell.stdin.end();
+  await waitFor("the end of the server", ended, { withinMs: 60_000 });
+});
+
 async function hasRareCheckpoints(t: Test, address: Address): Promise<void> {
   const settings =
     "select name, setting || coalesce(unit, '') as value from pg_settings where name = any ($1) order by 1";
@@ -92,7 +103,18 @@ function removeSocketFolder(t: Test, { address: { host } }: Holder): void {
   t.teardown(() => rmSync(host, { recursive: true }));
 }
 
+async function refusesLink(t: Test, dataDir: string, folder: string): Promise<void> {
+  const [log, target] = [path.join(folder, "server.log"), path.join(t.testdir({ other: "" }), "other")];
+  chmodSync(target, 0o644);
+  renameSync(log, `${log}.kept`);
+  symlinkSync(target, log);
+  await t.rejects(hold(dataDir), { message: /ELOOP/ });
+  t.equal(statSync(target).mode & 0o777, 0o644);
+  renameSync(`${log}.kept`, log);
+}
+
 async function putLogAside(t: Test, dataDir: string, folder: string): Promise<Holder> {
+  await refusesLink(t, dataDir, folder);
   const log = path.join(folder, "server.log");
   truncateSync(log, 10_000_000);
   await end(await hold(dataDir), "SIGTERM");
@@ -126,7 +148,7 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
     await t.throws(() => findAddress({ address: null, dataDir }), { message: /npm start/ });
   });
 
-  await t.test("a start puts a log of more than 10 MB aside, and keeps one", async (t) => {
+  await t.test("a start follows no link to a log, puts a log of more than 10 MB aside, and keeps one", async (t) => {
     holder = await putLogAside(t, dataDir, holder.folder);
   });
 

@@ -169,7 +169,7 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
   );
   for (const field of [`bat_${uuid}`, uuid, `red_${uuid}x`, `red_7${uuid.slice(1)}`])
     t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-4", redemption: field })).status, 400, field);
-  refuseCodesInArguments(keys, [batch, `evt_${uuid}`]);
+  t.doesNotThrow(() => refuseCodesInArguments(keys, [batch, `evt_${uuid}`]));
   t.throws(() => refuseCodesInArguments(keys, [batch, uuid]), { message: /^an argument contains a coupon code/ });
 });
 

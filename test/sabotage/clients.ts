@@ -182,4 +182,24 @@ export const clientGuards: Sabotage[] = [
     ],
     tests: ["test/openapi/client-types.test.ts"],
   },
+  {
+    name: "an idempotency-key in UTF-8",
+    edits: [
+      edit("clients/typescript/src/sender.ts", 'Buffer.from(idempotencyKey).toString("latin1")', "idempotencyKey"),
+    ],
+    mayThrow: true,
+    tests: ["test/clients/retries.test.ts"],
+  },
+  {
+    name: "a time-out longer than the longest timer",
+    edits: [
+      edit(
+        "clients/typescript/src/client.ts",
+        "Math.min(options.timeoutMs ?? 10_000, longestTimerMs)",
+        "options.timeoutMs ?? 10_000",
+      ),
+    ],
+    mayThrow: true,
+    tests: ["test/clients/retries.test.ts"],
+  },
 ];

@@ -9,7 +9,7 @@ export const operationGuards: Sabotage[] = [
   },
   {
     name: "a program outlives a full disk of its log",
-    edits: [edit("src/common/log.ts", 'if (error.code !== "ENOSPC") throw error;', "throw error;")],
+    edits: [edit("src/common/log.ts", "if (!isFull(error)) throw error;", "throw error;")],
     tests: ["test/common/log.test.ts"],
   },
   {

@@ -5,6 +5,7 @@ import { clockGuards } from "./clock.ts";
 import { couponGuards } from "./coupons.ts";
 import { descriptionGuards } from "./description.ts";
 import { dockerGuards } from "./docker.ts";
+import { embeddedGuards } from "./embedded.ts";
 import { frontGuards } from "./front.ts";
 import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
@@ -32,6 +33,7 @@ export const sabotages: Sabotage[] = [
   ...webhookGuards,
   ...longRunGuards,
   ...operationGuards,
+  ...embeddedGuards,
   ...dockerGuards,
   ...numberGuards,
   ...reportGuards,

@@ -6,6 +6,7 @@ import { operations } from "./generated/operations.ts";
 import type { Downloads as DownloadsA, Operations as OperationsA } from "./generated/variant-a.ts";
 import type { Downloads as DownloadsB, Operations as OperationsB } from "./generated/variant-b.ts";
 import { readPages } from "./pages.ts";
+import { longestTimerMs } from "./retry.ts";
 import { createSender, type CallOptions, type Sender, type SenderOptions } from "./sender.ts";
 import type { Credential } from "./signature.ts";
 
@@ -53,7 +54,8 @@ export type Client<V extends Variant = Variant> = {
 
 /** `createClient<"A">` and `createClient<"B">` have the types of that variant. Both act alike. */
 export function createClient<V extends Variant = Variant>(options: ClientOptions): Client<V> {
-  const { url, accessKey, secret, agent, timeoutMs = 10_000, attempts = 5, longestWaitMs = 30_000, onReply } = options;
+  const { url, accessKey, secret, agent, attempts = 5, longestWaitMs = 30_000, onReply } = options;
+  const timeoutMs = Math.min(options.timeoutMs ?? 10_000, longestTimerMs);
   const { protocol, origin, href } = new URL(url);
   if (!["http:", "https:"].includes(protocol) || href !== `${origin}/`)
     throw new TypeError("the URL must be http://HOST or https://HOST, with a port if need be, and without a path");

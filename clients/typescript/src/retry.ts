@@ -5,7 +5,7 @@ import { UnansweredError, type CouponError, type RefusedError, type Refusal } fr
 
 const longestBackoffMs = 5_000;
 // A longer timer of Node ends at once.
-const longestTimerMs = 2 ** 31 - 1;
+export const longestTimerMs = 2 ** 31 - 1;
 
 // Refusals that are no decision about the request.
 const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT_OF_WINDOW"]);

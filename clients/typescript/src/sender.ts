@@ -74,7 +74,8 @@ async function sendOnce(endpoint: Endpoint, options: SenderOptions, sent: Attemp
   const headers = {
     ...signedHeaders(endpoint, { method, target, timestamp, nonce: newNonce(), body }),
     ...(method === "POST" && { "content-type": "application/json" }),
-    ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+    // The service reads UTF-8. Node writes each character of a header as one byte.
+    ...(idempotencyKey !== undefined && { "idempotency-key": Buffer.from(idempotencyKey).toString("latin1") }),
   };
   let reply: Reply;
   try {

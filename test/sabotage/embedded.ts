@@ -1,0 +1,47 @@
+// Guards of the embedded server, of migrate and of settings.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+export const embeddedGuards: Sabotage[] = [
+  {
+    name: "SIGINT until the server has ended",
+    edits: [edit("src/embedded/server.ts", "while kill -INT $server; do sleep 1; done", "kill -INT $server")],
+    mayThrow: true,
+    tests: ["test/embedded/server.test.ts"],
+  },
+  {
+    name: "no link in place of the server's log",
+    edits: [edit("src/embedded/server.ts", " | O_NOFOLLOW", "")],
+    mayThrow: true,
+    tests: ["test/embedded/server.test.ts"],
+  },
+  {
+    name: "owner of the folder that takes the data",
+    edits: [edit("src/embedded/data-directory.ts", " || found.uid !== 0", "")],
+    tests: ["test/embedded/data-directory.test.ts"],
+  },
+  {
+    name: "program whose path has a space, from ps",
+    edits: [edit("src/embedded/postmaster.ts", 'process.platform === "linux"', "true")],
+    tests: ["test/embedded/postmaster.test.ts"],
+  },
+  {
+    name: "characters in the name of the database",
+    edits: [edit("src/common/config.ts", '/[;/?:@&=+$,#]/.test(address?.database ?? "")', "false")],
+    tests: ["test/common/config.test.ts"],
+  },
+  {
+    name: "invalid index of an online migration",
+    edits: [edit("src/migration/run-migrations.ts", "          await refuseInvalidIndexes(session, name);\n", "")],
+    tests: ["test/commands/migrate.test.ts"],
+  },
+  {
+    name: "an online migration is recorded by itself",
+    edits: [edit("src/migration/run-migrations.ts", "if (isOnline && !isDryRun)", "if (false)")],
+    tests: ["test/commands/migrate.test.ts"],
+  },
+  {
+    name: "a log that has reached a quota",
+    edits: [edit("src/common/log.ts", ' || code === "EDQUOT" || code === "EFBIG"', "")],
+    tests: ["test/common/log.test.ts"],
+  },
+];
