@@ -126,7 +126,7 @@ t.test("A day is closed and summarized for each owner; files are listed and read
       return {
         event: `-0 +${rest}`,
         ledger_book: `-${rest} +${rest}`,
-        party: "-2 +2",
+        party: `-${rest} +${rest}`,
         statement: `-0 +${rest}`,
         statement_line: `-0 +${rest}`,
       };
