@@ -14,7 +14,7 @@ import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import { refuseCodesInArguments } from "./refuse-codes.ts";
+import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 
 const pageSize = 5_000;
 

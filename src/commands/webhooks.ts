@@ -3,9 +3,9 @@
 import { defineCommand, groupCommands, provideContext } from "../common/command.ts";
 import { readConfig } from "../common/config.ts";
 import { timestamp } from "../common/fields.ts";
-import { writeOutput } from "../common/output.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import { refuseCodesInArguments } from "./refuse-codes.ts";
+import { writeOutput } from "../common/output.ts";
+import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { keySettings } from "../common/settings.ts";

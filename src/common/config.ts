@@ -132,7 +132,7 @@ function readAddress(text: string | null, password: string | undefined): Address
     throw new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database");
   }
   if (address !== null) checkTls(address);
-  // One of the drivers reads these characters of a name as they are written in a URL.
+  // The driver of graphile-worker does not decode these characters in the name of a database.
   if (/[;/?:@&=+$,#]/.test(address?.database ?? ""))
     throw new ConfigError("DATABASE_URL: the name of the database must have none of ; / ? : @ & = + $ , #");
   return address === null || !password ? address : { password, ...address };

@@ -48,7 +48,7 @@ export const supervisor = `
   "$@" </dev/null >&2 3<&- &
   server=$!
   echo $server
-    (while read -r line; do :; done; while kill -INT $server; do sleep 1; done) <&3 >/dev/null 2>&1 &
+  (while read -r line; do :; done; while kill -INT $server; do sleep 1; done) <&3 >/dev/null 2>&1 &
   watcher=$!
   wait $server
   status=$?

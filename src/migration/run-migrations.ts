@@ -24,8 +24,8 @@ export interface RunMigration {
 
 /**
  * Runs the migrations that are not in `applied`, inside the caller's transaction. An online migration runs outside it:
- * this commits the earlier work, runs the migration, and begins a new transaction. If migrate is killed there, run it
- * again. A dry run skips online migrations.
+ * this commits the earlier work, runs the migration, records it, commits, and begins a new transaction. If migrate is
+ * killed there, run it again. A dry run skips online migrations.
  */
 export async function runMigrations(
   session: Session,
@@ -79,8 +79,8 @@ async function refuseInvalidIndexes(session: Session, migration: string): Promis
   );
   if (found === undefined) return;
   throw new Error(
-    `${migration}: the index ${found.index} is invalid, as after a build that failed: ` +
-      `"drop index concurrently ${found.index}", then migrate again`,
+    `${migration}: the index ${found.index} is invalid, because its build failed or another session is building it. ` +
+      `If none is: "drop index concurrently ${found.index}", then migrate again`,
   );
 }
 

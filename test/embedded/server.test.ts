@@ -73,9 +73,9 @@ t.test("the shell stops a server that was not ready for signals when the program
   // As PostgreSQL before its first lines: it ignores SIGINT, as the shell does for its background jobs, and later not.
   const server = `sleep 2; exec "${process.execPath}" -e "setInterval(() => {}, 1000)"`;
   const shell = spawn("/bin/sh", ["-c", supervisor, "shell", "/bin/sh", "-c", server]);
-  t.teardown(() => shell.kill("SIGKILL"));
   const ended = new Promise((resolve) => shell.once("exit", resolve));
-  await waitFor("the pid of the server", new Promise((resolve) => shell.stdout.once("data", resolve)));
+  const pid = await waitFor("the pid of the server", new Promise((resolve) => shell.stdout.once("data", resolve)));
+  t.teardown(() => shell.exitCode === null && process.kill(Number(String(pid)), "SIGKILL"));
   shell.stdin.end();
   await waitFor("the end of the server", ended, { withinMs: 60_000 });
 });

@@ -1,7 +1,7 @@
 // A code may be sent in the field `coupon` only. In any other text of any operation it is 400, and it is repeated
 // nowhere: not in a header, a body or the log, and nothing reaches the database.
 import t, { type Test } from "tap";
-import { refuseCodesInArguments } from "../../src/commands/refuse-codes.ts";
+import { refuseCodesInArguments } from "../../src/commands/refuse-codes-in-arguments.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { containsCode } from "../../src/crypto/find-code.ts";
 import { sendPlain, type Reply } from "../support/client.ts";

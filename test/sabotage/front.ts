@@ -59,7 +59,7 @@ export const frontGuards: Sabotage[] = [
   },
   {
     name: "an ID in an argument that looks like a code",
-    edits: [edit("src/commands/refuse-codes.ts", " && !isMadeId(text)", "")],
+    edits: [edit("src/commands/refuse-codes-in-arguments.ts", " && !isMadeId(text)", "")],
     tests: ["test/http/code-places.test.ts"],
   },
 ];
