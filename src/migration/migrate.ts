@@ -24,10 +24,10 @@ const giveUpAfterMs = 60_000;
 
 /** Returns false if the database was up to date already. `onStep` is told what is under way. */
 export async function migrate(address: Address, log: Log = () => {}, onStep: Log = () => {}): Promise<boolean> {
-  return withOutdatedDatabase(address, { log, onStep }, async (session, codeHash) => {
+  return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash, pendingCount }) => {
     await makeRoles(session);
     await runScript(session, readScript("worker.sql"), "db/worker.sql");
-    const { migrations, loaded } = await retryWhileLocked(session, log, async (applied) => {
+    const { loaded } = await retryWhileLocked(session, log, async (applied) => {
       await session.run(begin);
       const changed = await change(session, applied, codeHash, { onStep });
       await session.run("commit");
@@ -36,8 +36,8 @@ export async function migrate(address: Address, log: Log = () => {}, onStep: Log
     onStep("waiting for calls of functions that are dropped");
     await dropWhenUnused(session, loaded.unusedRoutines);
     log(
-      migrations.length > 0
-        ? `migrated: ${migrations.length} migrations, ${loaded.count} functions and views`
+      pendingCount > 0
+        ? `migrated: ${pendingCount} migrations, ${loaded.count} functions and views`
         : `no new migration, ${loaded.count} functions and views loaded`,
     );
   });
@@ -45,7 +45,7 @@ export async function migrate(address: Address, log: Log = () => {}, onStep: Log
 
 /** Does what `migrate` does in one transaction, rolls it back, and logs what a migrate would do. */
 export async function dryRun(address: Address, log: Log, onStep: Log): Promise<boolean> {
-  return withOutdatedDatabase(address, { log, onStep }, async (session, codeHash) => {
+  return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash }) => {
     const rolesBefore = await listRoles(session);
     const { migrations, loaded, newRoles } = await retryWhileLocked(session, log, async (applied) => {
       await makeRoles(session, { isDryRun: true });
@@ -71,7 +71,7 @@ export async function dryRun(address: Address, log: Log, onStep: Log): Promise<b
 async function withOutdatedDatabase(
   address: Address,
   { log, onStep }: { log: Log; onStep: Log },
-  act: (session: Session, codeHash: string) => Promise<void>,
+  act: (session: Session, next: { codeHash: string; pendingCount: number }) => Promise<void>,
 ): Promise<boolean> {
   const session = openSession(address, { name: "coupon migrate" });
   try {
@@ -87,7 +87,7 @@ async function withOutdatedDatabase(
     const expected = expectedVersion();
     const isCurrent = names.at(-1) === expected.migration && applied.code === expected.code;
     if (isCurrent && (await hasJobQueue(session))) return false;
-    await act(session, expected.code);
+    await act(session, { codeHash: expected.code, pendingCount: listMigrations().length - names.length });
     return true;
   } finally {
     await session.end();
@@ -149,19 +149,23 @@ async function listRoles(session: Session): Promise<string[]> {
   return roles.map(({ name }) => name);
 }
 
+/** Gives up a minute after the first lock. An online migration, which may take hours, begins the minute anew. */
 async function retryWhileLocked<T>(session: Session, log: Log, act: (applied: string[]) => Promise<T>): Promise<T> {
-  const deadline = performance.now() + giveUpAfterMs;
-  for (let attempt = 1; ; attempt += 1) {
+  const listApplied = async () => (await readApplied(session)).migrations.map(({ name }) => name);
+  let applied = await listApplied();
+  for (let deadline = 0; ;) {
     try {
-      // Read again for each attempt: the online migrations of the previous attempt are applied.
-      const { migrations } = await readApplied(session);
-      return await act(migrations.map(({ name }) => name));
+      return await act(applied);
     } catch (error) {
       // lock_not_available, deadlock_detected
-      const isLocked = ["55P03", "40P01"].includes(sqlState((error as Error).cause ?? error) ?? "");
-      if (!isLocked || performance.now() > deadline) throw error;
+      if (!["55P03", "40P01"].includes(sqlState((error as Error).cause ?? error) ?? "")) throw error;
       await session.run("rollback; reset role; reset search_path");
-      if (attempt === 1) log("another session holds a lock: trying again");
+      const before = applied.length;
+      // The online migrations of the failed attempt are applied.
+      applied = await listApplied();
+      if (deadline === 0) log("another session holds a lock: trying again");
+      if (deadline === 0 || applied.length > before) deadline = performance.now() + giveUpAfterMs;
+      if (performance.now() > deadline) throw error;
       await sleep(100 + Math.random() * 400);
     }
   }

@@ -35,6 +35,23 @@ export const embeddedGuards: Sabotage[] = [
     tests: ["test/commands/migrate.test.ts"],
   },
   {
+    name: "an online migration begins the minute of locks anew",
+    edits: [edit("src/migration/migrate.ts", "deadline === 0 || applied.length > before", "deadline === 0")],
+    tests: ["test/migration/migrate.test.ts"],
+  },
+  {
+    name: "migrations of failed attempts count",
+    edits: [
+      edit(
+        "src/migration/migrate.ts",
+        "migrated: ${pendingCount} migrations",
+        "migrated: ${migrations.length} migrations",
+      ),
+      edit("src/migration/migrate.ts", "const { loaded } = await", "const { migrations, loaded } = await"),
+    ],
+    tests: ["test/migration/migrate.test.ts"],
+  },
+  {
     name: "an online migration is recorded by itself",
     edits: [edit("src/migration/run-migrations.ts", "if (isOnline && !isDryRun)", "if (false)")],
     tests: ["test/commands/migrate.test.ts"],
