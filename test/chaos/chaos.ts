@@ -15,12 +15,13 @@ import { openEnvironment, type Environment } from "./environment.ts";
 import { generateWorkload } from "./workload.ts";
 import { watchWorker, type Resumed } from "./worker.ts";
 
-// slack: a factor for every time limit, for machines that also do other work.
+// slack: a factor for every time limit, for machines that also do other work. mostPending: see clients.ts.
 export type Options = {
   seed: number;
   perSecond: number;
   names: string[];
   slack: number;
+  mostPending?: number;
   print: (line: string) => void;
 };
 export type Cycle = { fault: string; servedAfterMs: number | null; withinMs: number };
@@ -85,7 +86,7 @@ export async function runCycles(environment: Environment, options: Options): Pro
     environment,
     options,
     history,
-    clients: createClients({ url: environment.url, pools: environment.pools, history }),
+    clients: createClients({ ...environment, history, mostPending: options.mostPending ?? Infinity }),
     cycles: [],
     failures,
     frozen: [],

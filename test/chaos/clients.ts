@@ -18,7 +18,9 @@ export type Clients = {
   // Retries every call with an unknown outcome until the outcome is known. Returns how many are still unknown.
   settle(withinMs: number): Promise<number>;
 };
-type Parts = { url: string; pools: Pools; history: History };
+// mostPending: how many scenarios may be under way at once. Otherwise a machine that is too slow for the rate of the
+// workload would never answer again.
+type Parts = { url: string; pools: Pools; history: History; mostPending: number };
 
 // The service promises an answer within 4 s. After 10 s we take it that none will come.
 const noAnswerAfterMs = 10_000;
@@ -26,7 +28,7 @@ const resendAfterMs = 700;
 const settlersAtOnce = 16;
 
 export function createClients(parts: Parts): Clients {
-  const { history } = parts;
+  const { history, mostPending } = parts;
   const send = createSender(parts);
   let pending = 0;
 
@@ -58,6 +60,7 @@ export function createClients(parts: Parts): Clients {
         const scenario = workload.next().value as Scenario;
         const earlyMs = startAt + scenario.atMs - performance.now();
         if (earlyMs > 1) await sleep(earlyMs);
+        await waitUntil("the end of a scenario", () => pending < mostPending);
         void runScenario(scenario);
       }
       await waitUntil("the answers to the last calls", () => pending === 0);
