@@ -88,8 +88,8 @@ export function makeEnterable(home: Home, dataDir: string): Home {
   const parent = ["/var/lib/coupon-service", "/var/tmp/coupon-service"].find((candidate) => {
     try {
       mkdirSync(candidate, { recursive: true });
-      // In /var/tmp, another user may have made it before.
-      const found = lstatSync(candidate);
+      // In /var/tmp, another user may have made it before. In /var/lib, a link is the operator's.
+      const found = candidate.startsWith("/var/tmp/") ? lstatSync(candidate) : statSync(candidate);
       if (!found.isDirectory() || found.uid !== 0) return false;
       chmodSync(candidate, 0o711);
       return canEnter(home, candidate);
@@ -100,7 +100,7 @@ export function makeEnterable(home: Home, dataDir: string): Home {
   if (parent === undefined) {
     throw new EmbeddedError(`the user of the database server cannot enter ${dataDir}: set DATA_DIR to another folder`);
   }
-  const folder = path.join(parent, randomBytes(6).toString("hex"));
+  const folder = path.join(realpathSync(parent), randomBytes(6).toString("hex"));
   // mv works across file systems and keeps the owner.
   run("mv", [home.folder, folder]);
   const link = path.join(dataDir, "postgres");

@@ -73,9 +73,12 @@ function isTaken(pid: number): boolean {
 function isServerOf(pid: number, dataFolder: string): boolean {
   const args = inspectProcess(pid)?.args;
   if (args === undefined) return false;
-  // ps joins the arguments with spaces, so search the whole line: the program and the folder may contain a space.
+  // ps joins the arguments with spaces, so search the whole line: the program and the folder may contain a space. The
+  // shell that supervises the server has an option before the program.
   const line = args.join(" ");
   const isPostgres =
-    process.platform === "linux" ? path.basename(args[0] ?? "") === "postgres" : /(^|\/)postgres -/.test(line);
+    process.platform === "linux"
+      ? path.basename(args[0] ?? "") === "postgres"
+      : /^((?! -).)*(^|\/)postgres -/.test(line);
   return isPostgres && line.includes(` -D ${dataFolder} `);
 }

@@ -5,7 +5,8 @@
 // process group reaches. It reads from a pipe that we hold open. When we end, the pipe closes and the script shuts the
 // server down in order.
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, constants, fchmodSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { once } from "node:events";
+import { closeSync, constants, fchmodSync, lstatSync, openSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { totalmem } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -42,13 +43,15 @@ const settledAfterMs = 10_000;
 const supervisorName = "coupon-postgres";
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
-// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended.
+// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended. After a
+// minute no more: if the shell was killed, the pid of the server may stay for ever.
 export const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &
   server=$!
   echo $server
-  (while read -r line; do :; done; while kill -INT $server; do sleep 1; done) <&3 >/dev/null 2>&1 &
+  (while read -r line; do :; done
+  for second in $(seq 60); do kill -INT $server || break; sleep 1; done) <&3 >/dev/null 2>&1 &
   watcher=$!
   wait $server
   status=$?
@@ -192,10 +195,6 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
   closeSync(log);
   // Writing to a shell that has ended fails. The exit event reports its end.
   shell.stdin!.on("error", () => {});
-  let hasEnded = false;
-  void exitOf(shell).then(() => {
-    hasEnded = true;
-  });
   let pidText = "";
   shell.stdout!.on("data", (chunk) => {
     pidText += chunk;
@@ -203,7 +202,7 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
 
   for (;;) {
     await sleep(10);
-    if (hasEnded) break;
+    if (hasEnded(shell)) break;
     const postmaster = findPostmaster(dataFolder(home));
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
       // The shell and its output must not keep this process alive: the shell stops the server when this process ends.
@@ -227,19 +226,20 @@ async function stopShell(shell: ChildProcess): Promise<void> {
   await exitOf(shell);
 }
 
-function exitOf(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) resolve();
-    else child.once("exit", () => resolve());
-  });
+const hasEnded = ({ exitCode, signalCode, pid }: ChildProcess) =>
+  (exitCode ?? signalCode) !== null || pid === undefined;
+
+async function exitOf(child: ChildProcess): Promise<void> {
+  if (!hasEnded(child)) await once(child, "exit");
 }
 
 /** Keeps one old log. The log is small, because the server logs no statements. */
 function openLog(home: Home): number {
   const file = logFile(home);
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > 10_000_000) renameSync(file, `${file}.1`);
+  const found = lstatSync(file, { throwIfNoEntry: false });
   // The folder belongs to the user of the server, so root must not follow a link in it.
+  if (found?.isSymbolicLink()) throw new EmbeddedError(`${file} must not be a link`);
+  if ((found?.size ?? 0) > 10_000_000) renameSync(file, `${file}.1`);
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
   const log = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   fchmodSync(log, 0o600);

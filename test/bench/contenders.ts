@@ -2,6 +2,7 @@
 // rounds take the same time.
 import { openSession } from "../../src/database/connect.ts";
 import type { CouponPool } from "./coupon-pool.ts";
+import { connectionCount } from "./settings.ts";
 import { startChildProcess } from "./child-process.ts";
 import type { Request, LoadJob, LoadResult } from "./load.ts";
 import { createDriverLoad, createSqlLoad, warmSeconds, type Clock } from "./pgbench.ts";
@@ -133,7 +134,13 @@ type HttpOptions = {
 };
 
 export function createHttp(environment: Environment, pool: CouponPool, options: HttpOptions = {}): Contender {
-  const { kind = "redeem", connections = 64, perSecond, most = Infinity, isAfterCheckpoint = false } = options;
+  const {
+    kind = "redeem",
+    connections = connectionCount,
+    perSecond,
+    most = Infinity,
+    isAfterCheckpoint = false,
+  } = options;
   const loader = startLoader();
   const chainOf = {
     redeem: (coupon: Coupon): Request[] => [redeemRequest(coupon)],

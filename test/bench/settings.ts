@@ -5,6 +5,7 @@ export const settingTexts = {
   BENCH_DATABASE_URL: "an existing server, with a superuser's login (an embedded server for this run)",
   BENCH_SECONDS: "length of a round (5)",
   BENCH_ROUNDS: "rounds of each compared program (5; 3 without NAME)",
+  BENCH_CONNECTIONS: "connections of the calls over HTTP, except where a name says how many (64)",
   BENCH_COUPONS: "coupons minted before the rounds (300000)",
   BENCH_COUNTED: "instructions: groups, calls and steps that are counted (20)",
   BENCH_KINDS: "instructions: what is counted (group,alone,event)",
@@ -56,6 +57,8 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
     loadSeconds: count("BENCH_LOAD_SECONDS", 600),
   };
 }
+
+export const connectionCount = toCount("BENCH_CONNECTIONS", process.env["BENCH_CONNECTIONS"]?.trim() || "64");
 
 function toCount(name: string, text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${name} must be a positive number, not "${text}"`);

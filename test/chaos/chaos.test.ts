@@ -16,7 +16,6 @@ const names = ["kill api", "cut answers", "kill postmaster", "shift clock"];
 let environment: Environment;
 let report: Report;
 
-t.setTimeout(900_000);
 t.before(async () => {
   environment = await openEnvironment(800, { isSubscribed: false });
   t.teardown(() => environment.stop());

@@ -21,7 +21,6 @@ const settings = [...readFileSync(path.join(root, "docs/operate.md"), "utf8").ma
   .flatMap(([, cell]) => cell!.match(/[A-Z_]+/g)!)
   .sort();
 // Two dozen programs, on a machine that may be busy.
-t.setTimeout(600_000);
 const dataDir = path.join(t.testdir(), "data");
 
 async function run(name: string, args: string[], npmScript = name): Promise<Result> {

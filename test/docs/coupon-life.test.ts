@@ -38,8 +38,6 @@ const redemptions = [
 
 type Form = { name: string; skip: string | false; play: (expected: string[]) => Promise<string[]> };
 
-t.setTimeout(900_000);
-
 t.test("one coupon's life is the same in all forms of docs/examples", async (t) => {
   const service = await startDocsService();
   t.teardown(() => service.stop());

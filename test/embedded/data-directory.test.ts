@@ -104,9 +104,13 @@ const asForeign =
   "mkdir -p /var/lib/coupon-service && mount -t tmpfs -o mode=711,uid=65534 none /var/lib/coupon-service";
 // The same where only root can enter /var/lib.
 const asClosed = "mount -t tmpfs -o mode=700 none /var/lib";
+const linkTarget = `/var/tmp/coupon-linked-${process.pid}`;
+// The same where the operator keeps the data behind a link.
+const asLink = `mount -t tmpfs none /var/lib && mkdir ${linkTarget} && ln -s ${linkTarget} /var/lib/coupon-service`;
 const inMount = (mount: string) => ["unshare", "-m", "sh", "-c", `${mount} && exec "$@"`, "sh"];
 const elsewhere: [parent: string, before: string[]][] = [
   ["/var/lib/coupon-service", []],
+  [linkTarget, inMount(asLink)],
   ["/var/tmp/coupon-service", inMount(asReadOnly)],
   ["/var/tmp/coupon-service", inMount(asForeign)],
   ["/var/tmp/coupon-service", inMount(asClosed)],
@@ -114,6 +118,7 @@ const elsewhere: [parent: string, before: string[]][] = [
 const skip = canMount() ? false : "only root may mount";
 
 t.test("data that its user cannot reach moves to the first folder that the user can enter", { skip }, async (t) => {
+  t.teardown(() => rmSync(linkTarget, { recursive: true, force: true }));
   for (const [parent, before] of elsewhere) {
     const closed = makeFolder(t);
     chmodSync(closed, 0o700);
@@ -126,7 +131,7 @@ t.test("data that its user cannot reach moves to the first folder that the user 
     t.equal(stderr, "");
     const folder = stdout.trim();
     t.equal(path.dirname(folder), parent);
-    t.teardown(() => rmSync(folder, { recursive: true }));
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
     t.equal(readlinkSync(path.join(dataDir, "postgres")), folder);
     t.equal(modeOf(parent), 0o711);
   }

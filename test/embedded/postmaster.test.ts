@@ -102,6 +102,13 @@ t.test("a process has arguments and a parent, on Linux from /proc and elsewhere 
     const hasArguments = () => inspectProcess(other)?.args.join(" ").startsWith(program);
     await waitUntil("the process to have its arguments", hasArguments);
     t.equal(asDarwin(() => findServer(data, other))?.pid, other, "the path of the program has a space");
+    const shell = startLikeServer(t, data, "/bin/sh -c wait coupon-postgres /usr/lib/postgres");
+    await waitUntil("the shell to have its arguments", () => inspectProcess(shell)?.args[0]?.startsWith("/bin/sh -c"));
+    t.equal(
+      asDarwin(() => findServer(data, shell)),
+      null,
+      "the shell that supervises a server",
+    );
   }
   for (const missing of [endedPid(), 0, -1, NaN]) t.equal(inspectProcess(missing), null, String(missing));
 });

@@ -22,8 +22,6 @@ import { party } from "../support/tenant-document.ts";
 import { startTills, type Tills } from "../support/tills.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
-t.setTimeout(900_000);
-
 const diskBytes = 256 * 2 ** 20;
 const within = { withinMs: 100_000 };
 const ended = "is full: the database server has ended, and starts again when there is space";

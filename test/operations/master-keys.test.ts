@@ -23,8 +23,6 @@ import { createStubLog } from "../support/stub.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
-t.setTimeout(900_000);
-
 const newKey = () => randomBytes(32).toString("base64");
 const envOf = (service: Running, masterKeyText: string) => environmentOf({ ...service, masterKeyText });
 

@@ -4,13 +4,16 @@ import { edit, type Sabotage } from "./sabotage.ts";
 export const embeddedGuards: Sabotage[] = [
   {
     name: "SIGINT until the server has ended",
-    edits: [edit("src/embedded/server.ts", "while kill -INT $server; do sleep 1; done", "kill -INT $server")],
+    edits: [edit("src/embedded/server.ts", "in $(seq 60)", "in once")],
     mayThrow: true,
     tests: ["test/embedded/server.test.ts"],
   },
   {
     name: "no link in place of the server's log",
-    edits: [edit("src/embedded/server.ts", " | O_NOFOLLOW", "")],
+    edits: [
+      edit("src/embedded/server.ts", " | O_NOFOLLOW", ""),
+      edit("src/embedded/server.ts", "?.isSymbolicLink()", "?.isFIFO()"),
+    ],
     mayThrow: true,
     tests: ["test/embedded/server.test.ts"],
   },
@@ -18,6 +21,16 @@ export const embeddedGuards: Sabotage[] = [
     name: "owner of the folder that takes the data",
     edits: [edit("src/embedded/data-directory.ts", " || found.uid !== 0", "")],
     tests: ["test/embedded/data-directory.test.ts"],
+  },
+  {
+    name: "a link of the operator to the folder that takes the data",
+    edits: [edit("src/embedded/data-directory.ts", 'candidate.startsWith("/var/tmp/")', "true")],
+    tests: ["test/embedded/data-directory.test.ts"],
+  },
+  {
+    name: "the shell that supervises a server, from ps",
+    edits: [edit("src/embedded/postmaster.ts", "/^((?! -).)*(^|", "/(^|")],
+    tests: ["test/embedded/postmaster.test.ts"],
   },
   {
     name: "program whose path has a space, from ps",

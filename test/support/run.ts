@@ -50,7 +50,7 @@ async function runTap(run: { prefix: string; template: string; server: Address }
     "--disable-coverage",
     `--reporter=${process.stdout.isTTY ? "base" : "min"}`,
     `--output-file=${results}`,
-    "--timeout=300",
+    "--timeout=900",
     `--jobs=${Math.min(availableParallelism() + 1, 4)}`,
     // A folder means its test files.
     ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
