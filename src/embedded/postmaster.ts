@@ -4,6 +4,9 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 
+/** The name of the shell that supervises the server, in the process list. Its arguments include those of the server. */
+export const supervisorName = "coupon-postgres";
+
 export interface Postmaster {
   pid: number;
   port: number;
@@ -73,12 +76,11 @@ function isTaken(pid: number): boolean {
 function isServerOf(pid: number, dataFolder: string): boolean {
   const args = inspectProcess(pid)?.args;
   if (args === undefined) return false;
-  // ps joins the arguments with spaces, so search the whole line: the program and the folder may contain a space. The
-  // shell that supervises the server has an option before the program.
+  // ps joins the arguments with spaces, so search the whole line: the program and the folder may contain a space.
   const line = args.join(" ");
   const isPostgres =
     process.platform === "linux"
       ? path.basename(args[0] ?? "") === "postgres"
-      : /^((?! -).)*(^|\/)postgres -/.test(line);
+      : /(^|\/)postgres -/.test(line) && !line.includes(` ${supervisorName} `);
   return isPostgres && line.includes(` -D ${dataFolder} `);
 }

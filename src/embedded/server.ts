@@ -27,7 +27,7 @@ import {
   serverEnv,
   socketFolder,
 } from "./data-directory.ts";
-import { findPostmaster, inspectProcess, isStaleLock } from "./postmaster.ts";
+import { findPostmaster, inspectProcess, isStaleLock, supervisorName } from "./postmaster.ts";
 
 export interface Embedded {
   address: Address;
@@ -38,9 +38,6 @@ export interface Embedded {
 
 /** A server that ran for longer has started well. */
 const settledAfterMs = 10_000;
-
-/** The shell's name in the process list, by which a later start recognizes it. */
-const supervisorName = "coupon-postgres";
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
 // until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended. After a

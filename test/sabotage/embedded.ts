@@ -29,7 +29,7 @@ export const embeddedGuards: Sabotage[] = [
   },
   {
     name: "the shell that supervises a server, from ps",
-    edits: [edit("src/embedded/postmaster.ts", "/^((?! -).)*(^|", "/(^|")],
+    edits: [edit("src/embedded/postmaster.ts", " && !line.includes(` ${supervisorName} `)", "")],
     tests: ["test/embedded/postmaster.test.ts"],
   },
   {
