@@ -40,8 +40,8 @@ export interface Embedded {
 const settledAfterMs = 10_000;
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
-// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended. After a
-// minute no more: if the shell was killed, the pid of the server may stay for ever.
+// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended. It is
+// sent for a minute at most: if this shell was killed, nobody may wait for the server, and its pid would stay for ever.
 export const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &
@@ -223,7 +223,7 @@ async function stopShell(shell: ChildProcess): Promise<void> {
   await exitOf(shell);
 }
 
-const hasEnded = ({ exitCode, signalCode, pid }: ChildProcess) =>
+const hasEnded = ({ exitCode, signalCode, pid }: ChildProcess): boolean =>
   (exitCode ?? signalCode) !== null || pid === undefined;
 
 async function exitOf(child: ChildProcess): Promise<void> {

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../common/database-address.ts";
 import { openSession, sqlState } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
-import { readApplied, refuseOtherText } from "./applied.ts";
+import { type Applied, readApplied, refuseOtherText } from "./applied.ts";
 import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
 import { type Loaded, dropRoutines, loadCode, runScript } from "./load-code.ts";
 import { type RunMigration, begin, lockTimeout, runMigrations, transactionSettings } from "./run-migrations.ts";
@@ -24,10 +24,10 @@ const giveUpAfterMs = 60_000;
 
 /** Returns false if the database was up to date already. `onStep` is told what is under way. */
 export async function migrate(address: Address, log: Log = () => {}, onStep: Log = () => {}): Promise<boolean> {
-  return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash, pendingCount }) => {
+  return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash, applied }) => {
     await makeRoles(session);
     await runScript(session, readScript("worker.sql"), "db/worker.sql");
-    const { loaded } = await retryWhileLocked(session, log, async (applied) => {
+    const { loaded } = await retryWhileLocked(session, { applied, log }, async (applied) => {
       await session.run(begin);
       const changed = await change(session, applied, codeHash, { onStep });
       await session.run("commit");
@@ -35,6 +35,7 @@ export async function migrate(address: Address, log: Log = () => {}, onStep: Log
     });
     onStep("waiting for calls of functions that are dropped");
     await dropWhenUnused(session, loaded.unusedRoutines);
+    const pendingCount = listMigrations().length - applied.length;
     log(
       pendingCount > 0
         ? `migrated: ${pendingCount} migrations, ${loaded.count} functions and views`
@@ -45,9 +46,9 @@ export async function migrate(address: Address, log: Log = () => {}, onStep: Log
 
 /** Does what `migrate` does in one transaction, rolls it back, and logs what a migrate would do. */
 export async function dryRun(address: Address, log: Log, onStep: Log): Promise<boolean> {
-  return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash }) => {
+  return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash, applied }) => {
     const rolesBefore = await listRoles(session);
-    const { migrations, loaded, newRoles } = await retryWhileLocked(session, log, async (applied) => {
+    const { migrations, loaded, newRoles } = await retryWhileLocked(session, { applied, log }, async (applied) => {
       await makeRoles(session, { isDryRun: true });
       const newRoles = (await listRoles(session)).filter((role) => !rolesBefore.includes(role));
       await runScript(session, readScript("worker.sql"), "db/worker.sql");
@@ -71,7 +72,7 @@ export async function dryRun(address: Address, log: Log, onStep: Log): Promise<b
 async function withOutdatedDatabase(
   address: Address,
   { log, onStep }: { log: Log; onStep: Log },
-  act: (session: Session, next: { codeHash: string; pendingCount: number }) => Promise<void>,
+  act: (session: Session, versions: { applied: string[]; codeHash: string }) => Promise<void>,
 ): Promise<boolean> {
   const session = openSession(address, { name: "coupon migrate" });
   try {
@@ -81,13 +82,13 @@ async function withOutdatedDatabase(
       onStep(line);
     });
     const applied = await readApplied(session);
-    const names = applied.migrations.map(({ name }) => name);
+    const names = namesOf(applied);
     refuseNewer(names);
     refuseOtherText(applied);
     const expected = expectedVersion();
     const isCurrent = names.at(-1) === expected.migration && applied.code === expected.code;
     if (isCurrent && (await hasJobQueue(session))) return false;
-    await act(session, { codeHash: expected.code, pendingCount: listMigrations().length - names.length });
+    await act(session, { applied: names, codeHash: expected.code });
     return true;
   } finally {
     await session.end();
@@ -149,10 +150,14 @@ async function listRoles(session: Session): Promise<string[]> {
   return roles.map(({ name }) => name);
 }
 
+const namesOf = ({ migrations }: Applied): string[] => migrations.map(({ name }) => name);
+
 /** Gives up a minute after the first lock. An online migration, which may take hours, begins the minute anew. */
-async function retryWhileLocked<T>(session: Session, log: Log, act: (applied: string[]) => Promise<T>): Promise<T> {
-  const listApplied = async () => (await readApplied(session)).migrations.map(({ name }) => name);
-  let applied = await listApplied();
+async function retryWhileLocked<T>(
+  session: Session,
+  { applied, log }: { applied: string[]; log: Log },
+  act: (applied: string[]) => Promise<T>,
+): Promise<T> {
   for (let deadline = 0; ;) {
     try {
       return await act(applied);
@@ -162,7 +167,7 @@ async function retryWhileLocked<T>(session: Session, log: Log, act: (applied: st
       await session.run("rollback; reset role; reset search_path");
       const before = applied.length;
       // The online migrations of the failed attempt are applied.
-      applied = await listApplied();
+      applied = namesOf(await readApplied(session));
       if (deadline === 0) log("another session holds a lock: trying again");
       if (deadline === 0 || applied.length > before) deadline = performance.now() + giveUpAfterMs;
       if (performance.now() > deadline) throw error;

@@ -2,11 +2,11 @@
 // rounds take the same time.
 import { openSession } from "../../src/database/connect.ts";
 import type { CouponPool } from "./coupon-pool.ts";
-import { connectionCount } from "./settings.ts";
 import { startChildProcess } from "./child-process.ts";
 import type { Request, LoadJob, LoadResult } from "./load.ts";
 import { createDriverLoad, createSqlLoad, warmSeconds, type Clock } from "./pgbench.ts";
 import type { Environment } from "./environment.ts";
+import { readConnections } from "./settings.ts";
 import { accessKey, secret } from "./tenant.ts";
 import { lockAndConfirm, queryRequest, redeemRequest, redeemCall, type Coupon } from "./requests.ts";
 
@@ -136,7 +136,7 @@ type HttpOptions = {
 export function createHttp(environment: Environment, pool: CouponPool, options: HttpOptions = {}): Contender {
   const {
     kind = "redeem",
-    connections = connectionCount,
+    connections = readConnections(),
     perSecond,
     most = Infinity,
     isAfterCheckpoint = false,

@@ -5,7 +5,7 @@ import { openSession } from "../../src/database/connect.ts";
 import { startLoader } from "./contenders.ts";
 import type { CouponPool } from "./coupon-pool.ts";
 import { joined, quantile, type Report } from "./results.ts";
-import { connectionCount, type Settings } from "./settings.ts";
+import { readConnections, type Settings } from "./settings.ts";
 import { settle, type Environment } from "./environment.ts";
 import { accessKey, secret } from "./tenant.ts";
 import { fixedPerSecond } from "./rate-names.ts";
@@ -71,7 +71,7 @@ export async function loadAt(
     url: environment.url,
     accessKey,
     secret,
-    connections: connectionCount,
+    connections: readConnections(),
     seconds,
     perSecond,
     chains,

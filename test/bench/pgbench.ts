@@ -13,7 +13,7 @@ import { startChildProcess } from "./child-process.ts";
 import { cpuTimes } from "./measure.ts";
 import { findToolFolders } from "../support/postgres-tools.ts";
 
-// Called at the start and at the end of the measured time.
+// Called at the start and at the end of the measured time. A round that is repeated calls begin again.
 export type Clock = { begin(): Promise<void>; end(): Promise<void> };
 // total: includes the seconds that are not measured.
 export type SqlRound = {
@@ -52,6 +52,7 @@ function createPgbenchLoad(program: string, { address, role, connections, folder
   const options = Object.entries({ role, ...settings })
     .map(([name, value]) => `-c ${name}=${value}`)
     .join(" ");
+
   async function runOnce(file: string, lasts: number, seconds: number, clock: Clock) {
     const args = ["-n", "-M", "prepared", "-P", "1", "-c", connections, "-j", 2, "-T", lasts, "-f", file];
     const child = spawn(program, [...args.map(String), formatUrl(address)], {

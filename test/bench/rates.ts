@@ -101,7 +101,12 @@ async function runRound(
 ): Promise<Measurement> {
   const readings: Reading[] = [];
   const read = async () => void readings.push(await readCosts(environment.measured));
-  const round = await go({ begin: read, end: read });
+  // A round that is repeated begins anew.
+  const begin = () => {
+    readings.length = 0;
+    return read();
+  };
+  const round = await go({ begin, end: read });
   const endedAt = performance.now();
   await untilCaughtUp(environment);
   const feedSeconds = (performance.now() - endedAt) / 1_000;

@@ -41,6 +41,7 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
     resultsFile: read("BENCH_RESULTS") ?? path.join(import.meta.dirname, "results.json"),
     seconds: count("BENCH_SECONDS", 5),
     rounds: count("BENCH_ROUNDS", isShort ? 3 : 5),
+    connections: readConnections(env),
     coupons: count("BENCH_COUPONS", 300_000),
     countedCount: count("BENCH_COUNTED", 20),
     kinds,
@@ -58,7 +59,8 @@ export function readSettings(isShort: boolean, env: Record<string, string | unde
   };
 }
 
-export const connectionCount = toCount("BENCH_CONNECTIONS", process.env["BENCH_CONNECTIONS"]?.trim() || "64");
+export const readConnections = (env: Record<string, string | undefined> = process.env): number =>
+  toCount("BENCH_CONNECTIONS", env["BENCH_CONNECTIONS"]?.trim() || "64");
 
 function toCount(name: string, text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${name} must be a positive number, not "${text}"`);

@@ -20,7 +20,6 @@ const tools = Object.keys(scripts).filter((name) => ![...programs, "test", "form
 const settings = [...readFileSync(path.join(root, "docs/operate.md"), "utf8").matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)]
   .flatMap(([, cell]) => cell!.match(/[A-Z_]+/g)!)
   .sort();
-// Two dozen programs, on a machine that may be busy.
 const dataDir = path.join(t.testdir(), "data");
 
 async function run(name: string, args: string[], npmScript = name): Promise<Result> {

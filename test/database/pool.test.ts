@@ -57,7 +57,7 @@ t.test("a connection lost while idle fails no statement", async (t) => {
   const admin = connect(test.address, { name: "coupon test terminate", max: 1 });
   await admin.rows("select pg_terminate_backend($1)", [last]);
   await admin.end();
-  // A statement that is sent before the loss arrives here fails.
+  // Until this process learns of the loss, a statement is sent on the lost connection and fails.
   await waitUntil("the loss of the connection", () => countSockets() === sockets - 1);
   const next = await pidOf();
   t.ok(next !== last && open.includes(next));

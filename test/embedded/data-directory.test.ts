@@ -105,7 +105,7 @@ const asForeign =
 // The same where only root can enter /var/lib.
 const asClosed = "mount -t tmpfs -o mode=700 none /var/lib";
 const linkTarget = `/var/tmp/coupon-linked-${process.pid}`;
-// The same where the operator keeps the data behind a link.
+// The same where root has made a link to a folder elsewhere.
 const asLink = `mount -t tmpfs none /var/lib && mkdir ${linkTarget} && ln -s ${linkTarget} /var/lib/coupon-service`;
 const inMount = (mount: string) => ["unshare", "-m", "sh", "-c", `${mount} && exec "$@"`, "sh"];
 const elsewhere: [parent: string, before: string[]][] = [
@@ -131,7 +131,7 @@ t.test("data that its user cannot reach moves to the first folder that the user 
     t.equal(stderr, "");
     const folder = stdout.trim();
     t.equal(path.dirname(folder), parent);
-    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    t.teardown(() => rmSync(folder, { recursive: true }));
     t.equal(readlinkSync(path.join(dataDir, "postgres")), folder);
     t.equal(modeOf(parent), 0o711);
   }

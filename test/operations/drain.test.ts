@@ -40,7 +40,7 @@ async function keepCalling(url: string, name: string, tally: Tally): Promise<voi
   const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
   let answeredAt = performance.now();
   for (let number = 1; !tally.isOver; number += 1) {
-    // A busy machine may have let more pass.
+    // On a busy machine, the pause may have been longer than that.
     if (performance.now() - answeredAt > idleMs / 2) closeIdleConnections();
     const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
     try {
@@ -54,7 +54,7 @@ async function keepCalling(url: string, name: string, tally: Tally): Promise<voi
       const { code = "unknown" } = error as NodeJS.ErrnoException;
       // Nobody listens, so the call was not sent.
       if (code === "ECONNREFUSED") await sleep(20);
-      // Later, the server may have closed the connection while the call was on its way.
+      // After that time, the server may have closed the connection while the call was on its way.
       else if (performance.now() - answeredAt < idleMs) tally.failures.push(code);
     }
   }

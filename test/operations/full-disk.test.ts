@@ -109,8 +109,8 @@ async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): P
         // A call of the driver may hang for ever if the server goes away during a connect.
         await beforeDeadline(session.rows(switchSegment), performance.now() + 5_000);
       } catch {
-        // Refused, late, or the server ends: its log tells. It may find the space to start again by itself, and then
-        // needs another connection: this one may be lost or hang.
+        // Refused, late, or the server ends: its log tells. The server may find the space to start again by itself. The
+        // next attempt then needs a new connection, because this one may be lost or hang.
         await session.end();
         session = open();
       }

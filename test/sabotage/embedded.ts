@@ -53,7 +53,7 @@ export const embeddedGuards: Sabotage[] = [
     tests: ["test/migration/migrate.test.ts"],
   },
   {
-    name: "migrations of failed attempts count",
+    name: "migrations that a failed attempt applied are counted",
     edits: [
       edit(
         "src/migration/migrate.ts",
