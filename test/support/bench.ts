@@ -7,6 +7,7 @@ import { openSession, sqlState } from "../../src/database/connect.ts";
 import { copyCheckout } from "./copy.ts";
 import { addressOf, asAdmin, dropDatabases, makeTemplate } from "./database.ts";
 import type { Place } from "./run-file.ts";
+import { quickSettings } from "./scratch-server.ts";
 import { startTemporaryServer } from "./temporary-server.ts";
 
 /** New texts by the path of their file in the checkout. */
@@ -25,13 +26,7 @@ export async function withBenches(
   act: (benches: Bench[]) => Promise<void>,
   count: number = availableParallelism(),
 ): Promise<void> {
-  const server = await startTemporaryServer(prefix, {
-    fsync: "off",
-    full_page_writes: "off",
-    max_connections: "300",
-    max_wal_size: "4GB",
-    track_functions: "all",
-  });
+  const server = await startTemporaryServer(prefix, { ...quickSettings, track_functions: "all" });
   const benches: Bench[] = [];
   try {
     const template = await makeTemplate(server.address, "bench_");

@@ -27,7 +27,7 @@ function makeFolderLike(folder: string, like: string): string {
   return folder;
 }
 
-const quick = { fsync: "off", max_wal_size: "4GB" };
+const quick = { fsync: "off", max_wal_size: "4GB", shared_buffers: "256MB" };
 
 export async function startArchiving(t: Test, folder: string): Promise<Embedded & { archive: string }> {
   const archive = path.join(folder, "archive");
