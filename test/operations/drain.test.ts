@@ -17,7 +17,7 @@ const clientCount = 48;
 const stopCount = 4;
 // A till pauses between calls, so that some connections are idle when the signal comes.
 const longestPauseMs = 40;
-// A server that stops keeps an idle connection for so long.
+// How long a server that stops keeps an idle connection, see src/http/drain.ts.
 const idleMs = 1_000;
 const unknownRedemption = `red_${"0".repeat(26)}`;
 
