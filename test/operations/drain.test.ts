@@ -1,9 +1,11 @@
 // Tills keep their connections and keep calling while `serve` is stopped and started again. No connection is reset, and
 // every call that reached the service gets its answer.
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { globalAgent } from "node:http";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
-import { closeIdleConnections, sendPlain, type Reply } from "../support/client.ts";
+import { sendPlain, type Reply } from "../support/client.ts";
 import { createClient } from "../support/signing-client.ts";
 import { findFreePort } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
@@ -35,13 +37,22 @@ async function startServe(
   return program;
 }
 
-// The client's connections are kept alive: it opens a new one only when the last was closed.
+const answeredOn = new WeakMap<Socket, number>();
+globalAgent.on("free", (socket: Socket) => answeredOn.set(socket, performance.now()));
+
+// All clients share the agent's connections, so some are left alone for much longer than a client pauses.
+function closeOldConnections(): void {
+  const oldest = performance.now() - idleMs / 2;
+  for (const socket of Object.values(globalAgent.freeSockets).flat())
+    if (socket !== undefined && answeredOn.get(socket)! < oldest) socket.destroy();
+}
+
+// The clients' connections are kept alive: a client opens a new one only when none is free.
 async function keepCalling(url: string, name: string, tally: Tally): Promise<void> {
   const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
   let answeredAt = performance.now();
   for (let number = 1; !tally.isOver; number += 1) {
-    // On a busy machine, the pause may have been longer than that.
-    if (performance.now() - answeredAt > idleMs / 2) closeIdleConnections();
+    closeOldConnections();
     const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
     try {
       const { status, headers } = await till.post("/v1/redemptions/reverse", body);
