@@ -37,14 +37,15 @@ async function startServe(
   return program;
 }
 
-const answeredOn = new WeakMap<Socket, number>();
-globalAgent.on("free", (socket: Socket) => answeredOn.set(socket, performance.now()));
+// When each connection of the clients was last answered.
+const freeSince = new WeakMap<Socket, number>();
+globalAgent.on("free", (socket: Socket) => freeSince.set(socket, performance.now()));
 
 // All clients share the agent's connections, so some are left alone for much longer than a client pauses.
 function closeOldConnections(): void {
   const oldest = performance.now() - idleMs / 2;
   for (const socket of Object.values(globalAgent.freeSockets).flat())
-    if (socket !== undefined && answeredOn.get(socket)! < oldest) socket.destroy();
+    if (socket !== undefined && freeSince.get(socket)! < oldest) socket.destroy();
 }
 
 // The clients' connections are kept alive: a client opens a new one only when none is free.
@@ -65,7 +66,7 @@ async function keepCalling(url: string, name: string, tally: Tally): Promise<voi
       const { code = "unknown" } = error as NodeJS.ErrnoException;
       // Nobody listens, so the call was not sent.
       if (code === "ECONNREFUSED") await sleep(20);
-      // After that time, the server may have closed the connection while the call was on its way.
+      // Later than that after an answer, the server may have closed the connection while the call was on its way.
       else if (performance.now() - answeredAt < idleMs) tally.failures.push(code);
     }
   }
