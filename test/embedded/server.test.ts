@@ -5,12 +5,12 @@ import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import t, { type Test } from "tap";
-import { connect } from "../../src/database/connect.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
 import { computeSharedBuffers, supervisor } from "../../src/embedded/server.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
-import { waitAtMost, waitFor } from "../support/wait-until.ts";
+import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const program = path.resolve(import.meta.dirname, "../support/embedded.ts");
 const isRoot = process.getuid?.() === 0;
@@ -79,6 +79,25 @@ t.test("the shell stops a server that was not ready for signals when the program
   shell.stdin.end();
   await waitFor("the end of the server", ended, { withinMs: 60_000 });
 });
+
+async function untilAnswering({ address }: Holder): Promise<void> {
+  const isAnswering = () =>
+    ask(address, "select").then(
+      () => true,
+      () => false,
+    );
+  await waitUntil("an answer of the server", isAnswering, { withinMs: 20_000 });
+}
+
+async function killSession(holder: Holder): Promise<void> {
+  const { pid: old } = findPostmaster(path.join(holder.folder, "data"))!;
+  const session = openSession(holder.address, { name: "coupon test" });
+  const [row] = await session.rows<{ pid: number }>("select pg_backend_pid() as pid");
+  process.kill(row!.pid, "SIGKILL");
+  await session.end();
+  await waitUntil("the end of the old server", () => inspectProcess(old) === null);
+  await untilAnswering(holder);
+}
 
 async function hasRareCheckpoints(t: Test, address: Address): Promise<void> {
   const settings =
@@ -164,14 +183,12 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
     const lock = makeLock(t, holder);
     process.kill(holder.postmaster, "SIGKILL");
     writeFileSync(path.join(holder.folder, "data/postmaster.pid"), lock);
-    t.ok(
-      await waitAtMost(20_000, () =>
-        ask(holder.address, "select").then(
-          () => true,
-          () => false,
-        ),
-      ),
-    );
+    await untilAnswering(holder);
+    await keepsData(t, holder.address);
+  });
+
+  await t.test("kill -9 of a session: a new server is started, because the old one could hang", async (t) => {
+    await killSession(holder);
     await keepsData(t, holder.address);
   });
 

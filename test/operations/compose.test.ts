@@ -89,6 +89,7 @@ t.test("the database has the settings of docs/operate.md, and its log holds no v
     max_wal_size: "4GB",
     checkpoint_timeout: "30min",
     random_page_cost: "1.1",
+    restart_after_crash: "off",
     max_connections: "200",
     log_min_error_statement: "panic",
     log_parameter_max_length: "0",

@@ -38,6 +38,11 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/embedded/disk-space.test.ts"],
   },
   {
+    name: "the embedded server does not recover by itself",
+    edits: [edit("src/embedded/server.ts", 'restart_after_crash: "off"', 'restart_after_crash: "on"')],
+    tests: ["test/embedded/server.test.ts"],
+  },
+  {
     name: "the end of the embedded server is logged once",
     edits: [edit("src/embedded/server.ts", "      hasRun = false;\n", "")],
     tests: ["test/operations/full-disk.test.ts"],
