@@ -75,7 +75,7 @@ const settings: Record<string, string> = {
   checkpoint_timeout: "30min",
   // The default of 4 is for spinning disks. It makes reports read whole tables where an index would do.
   random_page_cost: "1.1",
-  // PostgreSQL 18 may overlook that its recovery after a crash failed, and hang for ever. A new server does not.
+  // A server that recovers by itself may overlook that its recovery failed, and hang for ever: docs/design.md.
   restart_after_crash: "off",
   timezone: "UTC",
   log_timezone: "UTC",
