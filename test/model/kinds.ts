@@ -17,21 +17,23 @@ export type Kind = Terms & {
   isLater?: true;
   isUnreleased?: true;
   merchants?: string[];
-  ttlSeconds: number;
 };
 
 export const decimalsOf = { EUR: 2, JPY: 0 };
 
+// Seven days, the longest, so that no lock ends by itself while other runs go on: the model has no clock.
+const lockTtlSeconds = 604_800;
+
 export const kinds = {
-  usual: { currency: "EUR", fixed: 500, ttlSeconds: 900 },
-  reissued: { currency: "EUR", fixed: 500, isReissued: true, ttlSeconds: 604_800 },
-  percent: { currency: "JPY", percent: 125_000, max: 300, min: 20, isReissued: true, ttlSeconds: 60 },
-  thirds: { currency: "EUR", percent: 333_333, ttlSeconds: 900 },
-  basket: { currency: "EUR", fixed: 400, skus: ["A1", "B2"], isReissued: true, ttlSeconds: 900 },
-  share: { currency: "EUR", percent: 150_000, skus: ["A1"], min: 1_000, max: 700, ttlSeconds: 900 },
-  scoped: { currency: "EUR", fixed: 300, merchants: ["mch_2"], isReissued: true, ttlSeconds: 900 },
-  later: { currency: "EUR", fixed: 500, min: 2_000, isLater: true, ttlSeconds: 900 },
-  unreleased: { currency: "EUR", fixed: 500, isReissued: true, isUnreleased: true, ttlSeconds: 900 },
+  usual: { currency: "EUR", fixed: 500 },
+  reissued: { currency: "EUR", fixed: 500, isReissued: true },
+  percent: { currency: "JPY", percent: 125_000, max: 300, min: 20, isReissued: true },
+  thirds: { currency: "EUR", percent: 333_333 },
+  basket: { currency: "EUR", fixed: 400, skus: ["A1", "B2"], isReissued: true },
+  share: { currency: "EUR", percent: 150_000, skus: ["A1"], min: 1_000, max: 700 },
+  scoped: { currency: "EUR", fixed: 300, merchants: ["mch_2"], isReissued: true },
+  later: { currency: "EUR", fixed: 500, min: 2_000, isLater: true },
+  unreleased: { currency: "EUR", fixed: 500, isReissued: true, isUnreleased: true },
 } satisfies Record<string, Kind>;
 export type KindName = keyof typeof kinds;
 export const kindNames = Object.keys(kinds) as KindName[];
@@ -102,7 +104,7 @@ export const merchantNames = ["mch_1", "mch_2", "mch_x", "mch_none"];
 export const stores: Record<string, Record<string, string[]>> = { mch_1: { S1: ["T1"], S2: [] }, mch_2: { S1: [] } };
 
 const terms = (
-  { currency, fixed, percent, max, min, skus, isReissued, isLater, merchants, ttlSeconds }: Kind,
+  { currency, fixed, percent, max, min, skus, isReissued, isLater, merchants }: Kind,
   unit: Setup["unit"],
 ) => {
   const amount = (minor: number) => (unit === "minor" ? minor : minor / 10 ** decimalsOf[currency]);
@@ -116,7 +118,7 @@ const terms = (
     ...(skus !== undefined && { skus }),
     ...(merchants !== undefined && { merchants }),
     after_reversal: isReissued === true ? "reissued" : "consumed",
-    lock_ttl_seconds: ttlSeconds,
+    lock_ttl_seconds: lockTtlSeconds,
     valid_from: isLater === true ? validFrom.later : validFrom.usual,
     valid_to: validTo.usual,
   };
