@@ -30,7 +30,7 @@ export async function compareTotals(t: Teardown, environment: Environment, { cou
   // A day further east it is noon of the next day.
   await setZone(service, setup.distributor, zoneOf(noonOffset() + daySeconds));
   const closeDay = async () => (await isClosed(environment)) || void (await books.close());
-  if ((await waitAtMost(15_000, closeDay)) === null) return ["the day did not close"];
+  if ((await waitAtMost(60_000, closeDay)) === null) return ["the day did not close"];
   return [
     ...(await compareFeed(environment, coupons)),
     ...(await compareSums(environment, coupons)),
