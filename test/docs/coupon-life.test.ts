@@ -6,7 +6,6 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
-import { noonOffset, zoneOf } from "../support/business-days.ts";
 import { root } from "../support/copy.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { createPlayer, readHttpFile, type HttpRequest } from "./http-file.ts";
@@ -42,7 +41,6 @@ t.test("one coupon's life is the same in all forms of docs/examples", async (t) 
   const service = await startDocsService();
   t.teardown(() => service.stop());
   copyExamples(service);
-  await moveToNoon(service);
   await startReceiver(t, service);
   const script = (file: string) => async () => linesOf(await run(service, commandWith(file)));
   const forms: Form[] = [
@@ -80,13 +78,6 @@ function copyExamples(service: DocsService): void {
   cpSync(path.join(root, "docs"), docs, { recursive: true });
   const file = path.join(docs, "examples/webhook.json");
   writeFileSync(file, setPorts(service, readFileSync(file, "utf8")));
-}
-
-// No business day of the distributor closes by itself while the test runs.
-async function moveToNoon(service: DocsService): Promise<void> {
-  const session = service.openSql("superuser");
-  await session.run(`update core.party set time_zone = '${zoneOf(noonOffset())}' where external_id = 'pty_dist'`);
-  await session.end();
 }
 
 // The second terminal of the README: a receiver of webhooks, which listens before the first event.

@@ -7,6 +7,7 @@ import { readConfig } from "../../src/common/config.ts";
 import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
+import { noonOffset, zoneOf } from "../support/business-days.ts";
 import { root } from "../support/copy.ts";
 import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
@@ -55,6 +56,8 @@ export async function startDocsService(): Promise<DocsService> {
   const admin = connect(address, { name: "coupon docs", role: "coupon_admin", max: 1 });
   await superuser.rows("create role docs_dba in role coupon_admin, coupon_report");
   const secrets = { ...(await readDemoSecrets(dataDir)), ak_docs_maker: acmeSecret } as Record<string, string>;
+  // No business day of the distributor closes by itself while a test runs.
+  await superuser.rows("update core.party set time_zone = $1 where external_id = 'pty_dist'", [zoneOf(noonOffset())]);
   const docs: Docs = { url, keys, superuser, admin, secrets };
 
   return {

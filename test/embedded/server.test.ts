@@ -86,7 +86,7 @@ async function untilAnswering({ address }: Holder): Promise<void> {
       () => true,
       () => false,
     );
-  await waitUntil("an answer of the server", isAnswering, { withinMs: 20_000 });
+  await waitUntil("an answer of the server", isAnswering);
 }
 
 async function killSession(holder: Holder): Promise<void> {

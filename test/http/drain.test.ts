@@ -77,7 +77,7 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
 
 t.test("A request that is still arriving when the server stops is answered, however slowly it arrives", async (t) => {
   const { url, stop } = await startStub(t);
-  const clock = stopClock(t);
+  const clock = stopClock(t, { hasTimers: true });
   const { socket, received, events } = await open(t, url);
   const stopping = stop();
   for (const piece of health.match(/[^]{4}|[^]+$/g)!) {
@@ -116,12 +116,12 @@ t.test(
     };
     const { url, stop } = await startStub(t, { readVersion });
     const { socket, received, events } = await open(t, url);
+    // Answers and ends of connections come without the clock, cuts do not.
+    stopClock(t, { hasTimers: true });
     socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n");
     await waitUntil("the call", () => isAsked);
     const stopping = stop();
     await waitUntil("a new connection to be refused", () => isRefused(url));
-    // Answers and ends of connections come without the clock, cuts do not.
-    stopClock(t, { hasTimers: true });
     version.resolve({ migration: "1", code: "1" });
     await waitUntil("the close", () => events.includes("close"));
     t.match(received(), /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
@@ -135,6 +135,8 @@ t.test("A request behind the last answer of a connection is not handled", async 
   const { socket, received, events } = await open(t, url);
   socket.write(health);
   await waitUntil("an answer", () => received().includes("{"));
+  // The connection does not become idle.
+  stopClock(t);
   const stopping = stop();
   await waitUntil("a new connection to be refused", () => isRefused(url));
   socket.write(health + health + health);
@@ -192,12 +194,15 @@ t.test("When the server stops, an idle connection is ended without waiting for a
     return outcome.promise;
   };
   const { url, asA, stop } = await startStub(t, { perform });
+  const clock = stopClock(t, { hasTimers: true });
   const idle = await open(t, url);
   idle.socket.write(health);
   await waitUntil("an answer", () => idle.received().includes("{"));
   const hanging = asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
   await waitFor("the call", called.promise);
   const stopping = stop();
+  await waitUntil("a new connection to be refused", () => isRefused(url));
+  clock.pass(1_000);
   await waitUntil("the end", () => idle.events.includes("end"));
   idle.socket.end();
   outcome.resolve(done);

@@ -1,8 +1,8 @@
 // How the HTTP side passes on the outcomes of the gate, and when it asks the database for anything else.
-import { mock } from "node:test";
 import t from "tap";
 import { Unavailable } from "../../src/common/unavailable.ts";
 import { sendPlain } from "../support/client.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { bodies, startStub } from "../support/stub.ts";
 
 const lockPath = "/v1/coupons/lock";
@@ -69,9 +69,7 @@ t.test("healthz asks nothing of the database; readyz reads its version", async (
 
 t.test("A credential is cached once it is found, and looked up again while it is unknown", async (t) => {
   // A credential is remembered for 3 s.
-  const now = Date.now();
-  const clock = mock.method(Date, "now", () => now);
-  t.teardown(() => clock.mock.restore());
+  stopClock(t);
   const { asA, asB, lookups, gate } = await startStub(t);
   await Promise.all(Array.from({ length: 20 }, () => asA.get("/v1/batches/bat_1")));
   t.strictSame(lookups, ["ak_a"]);

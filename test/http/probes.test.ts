@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import t from "tap";
 import type { Gate } from "../../src/gate/gate.ts";
 import { sendPlain } from "../support/client.ts";
+import { stopClock } from "../support/stop-clock.ts";
 import { startStub } from "../support/stub.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -24,6 +25,8 @@ t.test("Probes that come together ask the database once", async (t) => {
       asked.push(() => resolve({ migration: "1", code: "1" })),
     );
   const { url } = await startStub(t, { readVersion });
+  // A check fails after 1.5 s.
+  stopClock(t, { hasTimers: true });
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   t.teardown(() => socket.destroy());

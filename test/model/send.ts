@@ -17,7 +17,8 @@ import type { Running, Teardown } from "../support/service.ts";
 import type { Call, Reply } from "./call.ts";
 import type { Setup } from "./kinds.ts";
 
-const answerWithinMs = 3_800;
+// Longer than in the service: a run goes on after a pause of the machine.
+const answerWithinMs = 60_000;
 const reads = ["get_batch", "get_request"];
 
 /** Sends a call over HTTP or to the gate. `body` is the text of the call. */
@@ -26,13 +27,14 @@ export type Send = (call: Call, body: string, isOverHttp: boolean) => Promise<Re
 export async function createSender(t: Teardown, service: Running, setup: Setup): Promise<Send> {
   const gate = createGate({
     log: createLog("silent"),
+    hungAfterMs: 2 * answerWithinMs,
     connect: () =>
       connect(service.address, {
         role: "coupon_api",
         name: "coupon model",
         max: connectionCount,
-        statementTimeoutMs: 3_000,
-        lockTimeoutMs: 2_000,
+        statementTimeoutMs: answerWithinMs,
+        lockTimeoutMs: answerWithinMs,
       }),
   });
   t.teardown(() => gate.end());

@@ -1,5 +1,5 @@
 // The refusals that do not follow from the state of a coupon.
-import { sendPlain } from "../support/client.ts";
+import { sendPatiently, sendPlain } from "../support/client.ts";
 import { startService, type Running, type Teardown } from "../support/service.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { beginRequest } from "../support/sessions.ts";
@@ -83,7 +83,7 @@ async function recordRepeats(service: Running, { keepError }: Recorder): Promise
   keepError(await a.post("/v1/batches", { request_id: "batch-1", template: "tpl_fixed", total_count: 1 }));
   const body = { request_id: "r-30", coupon: codes[0]!, merchant: "mch_a" };
   const end = await beginRequest(service, "ak_a", "redeem", body);
-  keepError(await a.post(redeemPath, body));
+  keepError(await sendPatiently(() => a.post(redeemPath, body), ["UNAVAILABLE"]));
   await end("rollback");
 }
 

@@ -12,9 +12,31 @@ export function closeIdleConnections(): void {
   for (const socket of Object.values(globalAgent.freeSockets).flat()) socket?.destroy();
 }
 
-// Returns the body of a 200, and throws on any other status.
+// A call waits for a row for 2 s and then gives up, without an effect. A busy machine may let it wait for longer: then
+// it is sent again.
+export const mostTries = 5;
+const givingUp = ["UNAVAILABLE", "REQUEST_IN_PROGRESS"];
+
+export function hasGivenUp(answer: unknown, codes = givingUp): boolean {
+  const { json } = (answer ?? {}) as Partial<Reply>;
+  return codes.includes(json?.code as string);
+}
+
+// codes: the answers after which the call is sent again.
+export async function sendPatiently<T>(call: () => Promise<T>, codes = givingUp): Promise<T> {
+  let sentAt = performance.now();
+  let answer = await call();
+  for (let tries = 1; tries < mostTries; tries += 1) {
+    if (!hasGivenUp(answer, codes) || performance.now() - sentAt < 2_000) break;
+    sentAt = performance.now();
+    answer = await call();
+  }
+  return answer;
+}
+
+// Returns the body of a 200, and throws on any other status. The body has a request_id.
 export async function postOk(by: Client, path: string, body: object): Promise<any> {
-  const answer = await by.post(path, body);
+  const answer = await sendPatiently(() => by.post(path, body));
   if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`);
   return answer.json;
 }

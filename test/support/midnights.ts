@@ -1,5 +1,6 @@
 // Midnights that come during a test, and redeems around them.
-import { sendPatiently, untilPast } from "./race.ts";
+import { sendPatiently } from "./client.ts";
+import { untilPast } from "./race.ts";
 import { newRequestId, type Running } from "./service.ts";
 
 export const nowSeconds = () => Math.ceil(Date.now() / 1000);

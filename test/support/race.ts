@@ -1,6 +1,6 @@
 // Concurrent calls. A session holds a row until the calls are really blocked on it, so no test sleeps.
 import { openSession } from "../../src/database/connect.ts";
-import type { Reply } from "./client.ts";
+import { hasGivenUp, mostTries, sendPatiently, type Reply } from "./client.ts";
 import type { Running } from "./service.ts";
 import { holdCoupon } from "./sessions.ts";
 import { waitUntil } from "./wait-until.ts";
@@ -11,7 +11,7 @@ type Release = () => Promise<unknown>;
 // Sends calls for a held coupon in this order, each when the one before is blocked, and then releases the coupon.
 export async function sendInTurn(service: Running, couponId: string, calls: Call[]): Promise<Reply[]> {
   let replies: Reply[] = [];
-  for (let tries = 0; tries < mostTries && replies.every(hasGivenUp); tries += 1) {
+  for (let tries = 0; tries < mostTries && replies.every((reply) => hasGivenUp(reply)); tries += 1) {
     const answers: Promise<Reply>[] = [];
     await releaseAfter(await holdCoupon(service, couponId), async () => {
       for (const call of calls) {
@@ -32,26 +32,6 @@ export async function sendTogether(service: Running, release: Release, calls: Ca
   const answers = calls.map((call) => sendPatiently(call));
   await releaseAfter(release, () => untilBlocked(service, 4));
   return Promise.all(answers);
-}
-
-// A call waits for a row for 2 s and then gives up, without an effect. A busy machine may let it wait for longer: then
-// it is sent again.
-const mostTries = 5;
-
-function hasGivenUp(answer: unknown): boolean {
-  const { json } = (answer ?? {}) as Partial<Reply>;
-  return ["UNAVAILABLE", "REQUEST_IN_PROGRESS"].includes(json?.code as string);
-}
-
-export async function sendPatiently<T>(call: () => Promise<T>): Promise<T> {
-  let sentAt = performance.now();
-  let answer = await call();
-  for (let tries = 1; tries < mostTries; tries += 1) {
-    if (!hasGivenUp(answer) || performance.now() - sentAt < 2_000) break;
-    sentAt = performance.now();
-    answer = await call();
-  }
-  return answer;
 }
 
 // What another session does with a row while a call waits for it: it holds the row, and changes it before it lets go.

@@ -15,7 +15,7 @@ import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
-import { closeIdleConnections } from "./client.ts";
+import { closeIdleConnections, postOk } from "./client.ts";
 import { createClient, type Client } from "./signing-client.ts";
 import { createDatabase, type Options } from "./database.ts";
 import { document, secretOf } from "./provisioning.ts";
@@ -130,9 +130,8 @@ function createBatchMaker({ address, owner, admin, keys, mint }: Parts) {
     count: number,
     { isReleased = true, isOver = false }: BatchOptions = {},
   ): Promise<Batch> {
-    const created = await by.post("/v1/batches", { request_id: newRequestId(), template, total_count: count });
-    if (created.status !== 200) throw new Error(`no batch: ${created.text}`);
-    const id = created.json.batch.external_id as string;
+    const order = { request_id: newRequestId(), template, total_count: count };
+    const id = (await postOk(by, "/v1/batches", order)).batch.external_id as string;
     if (isOver) await endValidity(address, id);
     await mint();
     await waitUntil(`${id} to be minted, perhaps by a worker beside this test`, async () => {
@@ -142,10 +141,7 @@ function createBatchMaker({ address, owner, admin, keys, mint }: Parts) {
       return batch!.status !== "PENDING";
     });
     const coupons = (await Array.fromAsync(exportCodes(admin, keys, id, true))).flat();
-    if (isReleased) {
-      const released = await by.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
-      if (released.status !== 200) throw new Error(`not released: ${released.text}`);
-    }
+    if (isReleased) await postOk(by, "/v1/batches/allocate", { request_id: newRequestId(), batch: id });
     return { id, codes: coupons.map(({ code }) => code), couponIds: coupons.map(({ coupon_id }) => coupon_id) };
   };
 }

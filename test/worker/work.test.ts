@@ -23,7 +23,11 @@ async function submit(service: Running, count: number): Promise<string> {
 }
 
 async function readBatch(service: Running, id: string): Promise<{ status: string; minted_count: number }> {
-  return (await service.as("ak_a").get(`/v1/batches/${id}`)).json.batch;
+  const [batch] = await service.owner.rows<{ status: string; minted_count: number }>(
+    "select status, minted_count from core.batch where external_id = $1",
+    [id],
+  );
+  return batch!;
 }
 
 const untilBegun = (service: Running, id: string) =>
@@ -77,10 +81,11 @@ t.test("a worker that may do nothing yet starts, names what fails, and works as 
   t.match(lines[0], { msg: "the database cannot be asked for its master keys yet" });
   await service.owner.rows(`grant execute ${functions} to coupon_worker`);
   await untilComplete(service, id);
-  // The keys are compared each minute.
+  // The keys are compared each minute, perhaps meanwhile.
   const others = steps.filter((name) => name !== "keys");
-  await waitUntil("all others to work", () => listTickers("the ticker works again").length === others.length);
-  t.strictSame(listTickers("the ticker works again").sort(), others);
+  const listWorking = () => listTickers("the ticker works again").filter((name) => name !== "keys");
+  await waitUntil("all others to work", () => listWorking().length >= others.length);
+  t.strictSame(listWorking().sort(), others);
 });
 
 t.test("the keys are compared each minute: another key is logged, one that a rotation added is not", async (t) => {

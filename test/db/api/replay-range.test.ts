@@ -1,7 +1,7 @@
 // Events of a time, sent again: which ones, and how many at most.
 import t from "tap";
+import { sendPatiently } from "../../support/client.ts";
 import { openScratchDatabase } from "../../support/database.ts";
-import { sendPatiently } from "../../support/race.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
 import { dropDeliveries } from "../../support/drop-deliveries.ts";

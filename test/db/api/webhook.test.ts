@@ -2,11 +2,12 @@
 import t, { type Test } from "tap";
 import { eventTypes } from "../../../src/common/event-types.ts";
 import { openSession } from "../../../src/database/connect.ts";
+import { sendPatiently } from "../../support/client.ts";
 import { status } from "../../support/receiver.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
-import { sendPatiently, untilBlocked } from "../../support/race.ts";
+import { untilBlocked } from "../../support/race.ts";
 
 const testPath = "/v1/webhook/test";
 const replayPath = "/v1/webhook/replay";

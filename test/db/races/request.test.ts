@@ -1,7 +1,8 @@
 // Concurrent requests with the same ID, key or nonce, and concurrent calls for one batch.
 import t, { type Test } from "tap";
+import { sendPatiently } from "../../support/client.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { countOutcomes, sendInTurn, sendPatiently, sendTogether, untilBlocked } from "../../support/race.ts";
+import { countOutcomes, sendInTurn, sendTogether, untilBlocked } from "../../support/race.ts";
 import { allAgree, type Coupon, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
 import { isReplay } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";

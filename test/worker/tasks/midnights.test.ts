@@ -17,10 +17,11 @@ import {
   setZone,
   zoneOf,
 } from "../../support/business-days.ts";
+import { sendPatiently } from "../../support/client.ts";
 import { readCsv } from "../../support/csv.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { dateOf, redeem, secondAfter, untilMoment } from "../../support/midnights.ts";
-import { arrangeBefore, sendPatiently } from "../../support/race.ts";
+import { arrangeBefore } from "../../support/race.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { beginRequest } from "../../support/sessions.ts";
 import { waitUntil } from "../../support/wait-until.ts";
