@@ -57,7 +57,7 @@ async function keepCalling(url: string, name: string, tally: Tally): Promise<voi
     const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
     try {
       const { status, headers } = await till.post("/v1/redemptions/reverse", body);
-      // A call that comes while serve starts waits for it for a second.
+      // A call that comes while serve starts waits a second for it, and then gets 503.
       if (status === 503 && tally.isStarting) continue;
       if (status !== 404) tally.failures.push(String(status));
       tally.answers += 1;

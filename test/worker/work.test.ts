@@ -8,6 +8,7 @@ import { createLog } from "../../src/common/log.ts";
 import { createNoncePruner } from "../../src/worker/tasks/prune.ts";
 import { joinWorkers } from "../../src/worker/worker-session.ts";
 import { work } from "../../src/work.ts";
+import { find, submit } from "../support/minting.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";
@@ -15,26 +16,11 @@ import { waitUntil } from "../support/wait-until.ts";
 
 const log = createLog("silent");
 
-async function submit(service: Running, count: number): Promise<string> {
-  const created = await service
-    .as("ak_a")
-    .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
-  return created.json.batch.external_id as string;
-}
-
-async function readBatch(service: Running, id: string): Promise<{ status: string; minted_count: number }> {
-  const [batch] = await service.owner.rows<{ status: string; minted_count: number }>(
-    "select status, minted_count from core.batch where external_id = $1",
-    [id],
-  );
-  return batch!;
-}
-
 const untilBegun = (service: Running, id: string) =>
-  waitUntil("the first coupons", async () => (await readBatch(service, id)).minted_count > 0);
+  waitUntil("the first coupons", async () => (await find(service, id)).minted_count > 0);
 
 const untilComplete = (service: Running, id: string) =>
-  waitUntil("a complete batch", async () => (await readBatch(service, id)).status === "COMPLETED");
+  waitUntil("a complete batch", async () => (await find(service, id)).status === "COMPLETED");
 
 async function countCoupons(service: Running, id: string) {
   const [row] = await service.owner.rows(
@@ -81,7 +67,7 @@ t.test("a worker that may do nothing yet starts, names what fails, and works as 
   t.match(lines[0], { msg: "the database cannot be asked for its master keys yet" });
   await service.owner.rows(`grant execute ${functions} to coupon_worker`);
   await untilComplete(service, id);
-  // The keys are compared each minute, perhaps meanwhile.
+  // The keys are compared each minute, so they may come before or after the others.
   const others = steps.filter((name) => name !== "keys");
   const listWorking = () => listTickers("the ticker works again").filter((name) => name !== "keys");
   await waitUntil("all others to work", () => listWorking().length >= others.length);

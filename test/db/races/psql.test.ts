@@ -3,8 +3,7 @@
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import { untilLocksExpire } from "../../support/arrange.ts";
-import type { Reply } from "../../support/client.ts";
-import { sendPatiently } from "../../support/client.ts";
+import { sendPatiently, type Reply } from "../../support/client.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { passWhileWaiting, untilBlocked } from "../../support/race.ts";
 import { allAgree, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
