@@ -68,10 +68,21 @@ t.test(
       t.equal(await call(), 404);
       proxy.loseAll();
       log.length = 0;
-      const hanging = call();
-      await waitUntil("a served call", async () => (await call()) === 404, { everyMs: 50, withinMs: 20_000 });
-      t.equal(await hanging, 503);
+      // Which of the calls takes the lost connection is open: the first, one that overtakes it, or both.
+      const answers: number[] = [];
+      const ask = async () => {
+        const status = await call();
+        answers.push(status);
+        return status;
+      };
+      const first = ask();
+      await waitUntil("a served call", async () => (await ask()) === 404, { everyMs: 50, withinMs: 20_000 });
+      await first;
+      t.strictSame([...new Set(answers)].sort(), [404, 503]);
       reasons.push(log.find(({ status }) => status === 503)!["reason"]);
+      // Else the watchdog of a statement could give up connections in the next round, before a deadline passes there.
+      const hang = "the database connections hang, opening new ones";
+      await waitUntil("new connections", () => log.some(({ msg }) => msg === hang));
     }
     // heartbeat.test.ts adds up the limits that promise the 5 s. If the machine stalls, the deadline may come first.
     t.ok(countGivenUp() >= 2, String(reasons));
