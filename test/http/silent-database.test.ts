@@ -68,7 +68,7 @@ t.test(
       t.equal(await call(), 404);
       proxy.loseAll();
       log.length = 0;
-      // Which of the calls takes the lost connection is open: the first, one that overtakes it, or both.
+      // The first call takes the lost connection, or the one sent beside it does, or both wait for it.
       const answers: number[] = [];
       const ask = async () => {
         const status = await call();
@@ -80,9 +80,9 @@ t.test(
       await first;
       t.strictSame([...new Set(answers)].sort(), [404, 503]);
       reasons.push(log.find(({ status }) => status === 503)!["reason"]);
-      // Else the watchdog of a statement could give up connections in the next round, before a deadline passes there.
-      const hang = "the database connections hang, opening new ones";
-      await waitUntil("new connections", () => log.some(({ msg }) => msg === hang));
+      // Without this wait, the watchdog of a statement of this round could help the calls of the next round.
+      const replaced = "the database connections hang, opening new ones";
+      await waitUntil("new connections", () => log.some(({ msg }) => msg === replaced));
     }
     // heartbeat.test.ts adds up the limits that promise the 5 s. If the machine stalls, the deadline may come first.
     t.ok(countGivenUp() >= 2, String(reasons));
