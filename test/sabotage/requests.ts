@@ -37,7 +37,9 @@ export const requestGuards: Sabotage[] = [
   },
   {
     name: "the hash of a webhook's secret by another key",
-    edits: [edit("db/code/rules/provisioning/apply_parties.sql", "(v_hook -> 'other_hashes', '[]')", "('[]', '[]')")],
+    edits: [
+      edit("db/code/rules/provisioning/apply_parties.sql", "(v_hook -> 'other_hashes', '[]')", "('[]'::jsonb, '[]')"),
+    ],
     tests: ["test/commands/reapply.test.ts"],
   },
   {
