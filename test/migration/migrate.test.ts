@@ -118,6 +118,29 @@ t.test(
   },
 );
 
+t.test("A migrate waits at most 200 ms for a lock, whatever it changes", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  await asOwner(address, "update core.code_version set sha256 = 'another'");
+  const login = openSession(address, { name: "coupon test" });
+  t.teardown(() => login.end());
+  // Runs before each statement that changes the schema. The login itself only sets rights of the database, which
+  // lock no table.
+  await login.run(`
+    create schema noted;
+    grant usage on schema noted to public;
+    create table noted.changes (role name, wait text);
+    grant insert on noted.changes to public;
+    create function noted.note() returns event_trigger language plpgsql as $$ begin
+      insert into noted.changes values (current_user, current_setting('lock_timeout')); end $$;
+    create event trigger note on ddl_command_start execute function noted.note()`);
+  await migrate(address);
+  const waits = await login.rows(
+    "select wait, count(*) > 100 as are_many from noted.changes where role <> session_user group by wait",
+  );
+  t.strictSame([...waits], [{ wait: "200ms", are_many: true }]);
+});
+
 t.test("A migrate gives up when a lock was held for a minute, and changes nothing", async (t) => {
   const { address, drop } = await createDatabase();
   t.teardown(drop);

@@ -81,6 +81,7 @@ export const longRunGuards: Sabotage[] = [
   },
   {
     name: "twin codes within a chunk collide",
+    behind: "the unique index of codes, as an error of the job",
     edits: [edit("db/code/rules/batch/find_collisions.sql", "h.occurrence > 1\n     or exists", "exists")],
     tests: ["test/worker/tasks/mint-collisions.test.ts"],
   },
