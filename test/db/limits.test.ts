@@ -128,6 +128,23 @@ t.test("An amount is 0 or more and below 10^12, whatever the HTTP layer lets thr
   await till.session.end();
 });
 
+t.test("The longest texts of a redemption and its reversal are stored, and no longer ones", async (t) => {
+  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 8);
+  const till = await openTill(service);
+  t.teardown(() => till.session.end());
+  const coupon = () => ({ coupon: lookupHash(service.keys, codes.pop()!), merchant: "mch_a", order_amount: 10 });
+  const perform = (operation: string, args: object) =>
+    till.send([{ operation, args }], true).then(([answer]) => answer!.http_status, sqlState);
+  for (const [field, longest] of Object.entries({ store: 64, terminal: 64, order_id: 128 })) {
+    const lock = (length: number) => perform("lock", { ...coupon(), [field]: "x".repeat(length) });
+    t.strictSame([await lock(longest), await lock(longest + 1)], [200, "23514"], field);
+  }
+  const redeemed = { request_id: randomUUID(), coupon: codes.pop(), merchant: "mch_a", order_amount: 10 };
+  const { redemption } = (await service.as("ak_a").post("/v1/coupons/redeem", redeemed)).json;
+  const reverse = (length: number) => perform("reverse", { redemption, reason: "x".repeat(length) });
+  t.strictSame([await reverse(501), await reverse(500)], ["23514", 200], "reason");
+});
+
 t.test("A batch in psql has 1 to 10,000,000 coupons too", async (t) => {
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1, { isReleased: false });
   const psql = openSession(service.address, { name: "psql", role: "coupon_owner" });

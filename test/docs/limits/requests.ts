@@ -3,6 +3,7 @@ import { at, bounds, pins, type Limit } from "./limit.ts";
 
 const lengths = pins("test/http/limits.test.ts", "An id or text has from 1 to its longest number of characters");
 const headers = "src/crypto/request-signature.ts";
+const redemptions = "db/migrations/006-redemptions.sql";
 const route = (name: string) => `src/http/routes/${name}.ts`;
 
 export const requestLimits: Limit[] = [
@@ -70,7 +71,6 @@ export const requestLimits: Limit[] = [
     value: "1 to 128 characters",
     places: [
       at(route("redemption-input"), "order_id: printable(", "128", ")"),
-      at("db/migrations/006-redemptions.sql", "check (length(value) <= ", "128", ")"),
       at(route("redemption-input"), "sku: printable(", "128", ")"),
     ],
     test: lengths,
@@ -86,23 +86,30 @@ export const requestLimits: Limit[] = [
   {
     name: "`store`, `terminal`",
     value: "64 characters",
-    places: [
-      at("src/http/fields.ts", "length <= ", "64", ","),
-      at("db/migrations/006-redemptions.sql", "check (length(value) <= ", "64", ")"),
-    ],
+    places: [at("src/http/fields.ts", "length <= ", "64", ",")],
     test: pins("test/http/limits.test.ts", "A store and a terminal have at most 64 characters after trimming"),
     said: ["free text, at most 64 characters"],
   },
   {
     name: "`reason`",
     value: "500 characters",
-    places: [
-      at(route("void"), "text(", "500", ")"),
-      at(route("reverse"), "text(", "500", ")"),
-      at("db/migrations/006-redemptions.sql", "check (length(reason) <= ", "500", ")"),
-    ],
+    places: [at(route("void"), "text(", "500", ")"), at(route("reverse"), "text(", "500", ")")],
     test: lengths,
     said: ["text, at most 500 characters", "`reason` | 500 characters"],
+  },
+  {
+    name: "`store` and `terminal`, `order_id`, the `reason` of a reversal, in the database",
+    value: "64, 128, 500 characters",
+    places: [
+      at(redemptions, "check (length(value) <= ", "64", ")"),
+      at(redemptions, "check (length(value) <= ", "128", ")"),
+      at(redemptions, "check (length(reason) <= ", "500", ")"),
+    ],
+    test: pins(
+      "test/db/limits.test.ts",
+      "The longest texts of a redemption and its reversal are stored, and no longer ones",
+    ),
+    said: [],
   },
   {
     name: "`total_count`",
