@@ -167,10 +167,8 @@ t.test("a replaced secret signs for 24 h beside its successors, however often th
   const fixture = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(fixture, fixture.worker);
   const before = fixture.secrets.get("pty_s1")!;
-  const [second, third] = [8, 9].map((byte) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`) as [
-    string,
-    string,
-  ];
+  const secretOf = (byte: number) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`;
+  const [second, third, fourth] = [secretOf(7), secretOf(8), secretOf(9)];
   const rotate = (secret: string) => {
     const webhook = { url: receiver.url, secret };
     const parties = [{ id: "pty_s1", name: "pty_s1", webhook }];
@@ -196,16 +194,18 @@ t.test("a replaced secret signs for 24 h beside its successors, however often th
   await rotate(third);
   const all = await next();
   for (const secret of [before, second, third]) verify(secret, all);
-  await age("23:59");
+  await age("23:30");
+  verify(before, await next());
+  await rotate(fourth);
   verify(before, await next());
   await age("24 hours");
   const later = await next();
-  for (const secret of [second, third]) verify(secret, later);
+  for (const secret of [second, third, fourth]) verify(secret, later);
   t.throws(() => verify(before, later));
   await rotate(before);
   const [kept] = await owner.rows<{ count: number }>("select count(*)::int as count from core.replaced_secret");
-  t.equal(kept!.count, 2, "a secret that has ended is deleted with the next rotation");
-  for (let byte = 20; byte < 32; byte += 1) await rotate(`whsec_${Buffer.alloc(32, byte).toString("base64")}`);
+  t.equal(kept!.count, 3, "a secret that has ended is deleted with the next rotation");
+  for (let byte = 20; byte < 32; byte += 1) await rotate(secretOf(byte));
   const signatures = String((await next()).headers["webhook-signature"]);
   const [hook] = Object.values<any>(JSON.parse(readFileSync(path.join(root, "docs/openapi/b.json"), "utf8")).webhooks);
   const described = hook.post.parameters.find(({ name }: { name: string }) => name === "webhook-signature");
