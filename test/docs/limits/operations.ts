@@ -105,8 +105,8 @@ export const operationLimits: Limit[] = [
     said: [],
   },
   {
-    name: "a master key is in use after the end of a batch, after a secret was replaced",
-    value: "for 7 days, 24 hours",
+    name: "a master key is in use after a batch ends; after a webhook secret is replaced",
+    value: "for 7 days; for 24 hours",
     places: [
       at("db/code/rules/master_key/is_key_in_use.sql", "b.valid_to > now() - interval '", "7", " days'"),
       at("db/code/rules/master_key/is_key_in_use.sql", "x.valid_to > now() - interval '", "7", " days'"),

@@ -98,8 +98,8 @@ export const requestLimits: Limit[] = [
     said: ["text, at most 500 characters", "`reason` | 500 characters"],
   },
   {
-    name: "`store` and `terminal`, `order_id`, the `reason` of a reversal, in the database",
-    value: "64, 128, 500 characters",
+    name: "`store`, `terminal`; `order_id`; `reason` of a reversal, in the database",
+    value: "64; 128; 500 characters",
     places: [
       at(redemptions, "check (length(value) <= ", "64", ")"),
       at(redemptions, "check (length(value) <= ", "128", ")"),

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
+import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { root } from "../../support/copy.ts";
 import { findUndescribedEvent } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
@@ -167,8 +168,7 @@ t.test("a replaced secret signs for 24 h beside its successors, however often th
   const fixture = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(fixture, fixture.worker);
   const before = fixture.secrets.get("pty_s1")!;
-  const secretOf = (byte: number) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`;
-  const [second, third, fourth] = [secretOf(7), secretOf(8), secretOf(9)];
+  const [second, third, fourth] = [newWebhookSecret(), newWebhookSecret(), newWebhookSecret()];
   const rotate = (secret: string) => {
     const webhook = { url: receiver.url, secret };
     const parties = [{ id: "pty_s1", name: "pty_s1", webhook }];
@@ -205,7 +205,7 @@ t.test("a replaced secret signs for 24 h beside its successors, however often th
   await rotate(before);
   const [kept] = await owner.rows<{ count: number }>("select count(*)::int as count from core.replaced_secret");
   t.equal(kept!.count, 3, "a secret that has ended is deleted with the next rotation");
-  for (let byte = 20; byte < 32; byte += 1) await rotate(secretOf(byte));
+  for (let count = 0; count < 12; count += 1) await rotate(newWebhookSecret());
   const signatures = String((await next()).headers["webhook-signature"]);
   const [hook] = Object.values<any>(JSON.parse(readFileSync(path.join(root, "docs/openapi/b.json"), "utf8")).webhooks);
   const described = hook.post.parameters.find(({ name }: { name: string }) => name === "webhook-signature");
