@@ -38,7 +38,7 @@ import { keepWorkerSession, type GetWorkerSession } from "./worker/worker-sessio
 
 const role = "coupon_worker";
 // graphile-worker's cron is UTC and runs by the minute. SQL decides what is due.
-const crontab = `
+export const crontab = `
 * * * * * prune_nonces ?jobKey=prune_nonces
 23 3 * * * prune_old_rows ?jobKey=prune_old_rows&fill=1d
 30 2 * * * check ?jobKey=check&max=3

@@ -136,6 +136,13 @@ t.test("verify checks every statement, however many pages their list has", async
      order by s.distributor_id, s.business_date`,
   );
   t.equal(statements.length, parties.length * days, "more than a page of 100");
+  const { stdout } = await runProgram(service, "statements", ["list", "--limit", "3", "--json"]);
+  const listed = JSON.parse(stdout) as { tenant: string; distributor: string; business_date: string }[];
+  t.strictSame(
+    listed.map(({ tenant, distributor, business_date }) => `${tenant} ${distributor} ${business_date}`),
+    [days - 1, 2 * days - 1, days - 2].map((index) => statements[index]!.name),
+    "list shows the last day of both, then the day before",
+  );
   const check = () => Array.fromAsync(verify(service.admin));
   t.strictSame(
     await check(),

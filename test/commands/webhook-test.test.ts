@@ -1,5 +1,8 @@
 // npm run webhooks -- test, and what status and the log say of failures.
 import type { ServerResponse } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
+import timers from "node:timers/promises";
 import t from "tap";
 import { chooseCommand } from "../../src/common/command.ts";
 import { webhooks } from "../../src/commands/webhooks.ts";
@@ -82,6 +85,41 @@ t.test("test fails with the reason if the receiver does, or if it cannot be sent
   t.equal((await fixture.service.owner.rows("select from core.test_delivery")).length, 0);
 });
 
+t.test("test gives up after 30 s if no worker sends it", async (t) => {
+  const fixture = await subscribe(t, ["http://127.0.0.1:9/"]);
+  const { setTimeout: wait } = timers;
+  let pauses = 0;
+  const skipPause = (ms: number): Promise<void> => {
+    if (ms !== 200) return wait(ms);
+    pauses += 1;
+    return Promise.resolve();
+  };
+  const { mock: pausing } = mock.method(timers, "setTimeout", skipPause as typeof wait);
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    pausing.restore();
+    syncBuiltinESMExports();
+  });
+  const message = /^evt_\w{26} still waits after 30 s: does `npm run work` run, and is the webhook not paused\?$/;
+  await t.rejects(runTest(fixture, "pty_s1"), { message });
+  t.equal(pauses, 150, "of 200 ms");
+});
+
+t.test("a line of the log counts what failed and what was parked, and a success has none", async (t) => {
+  const receiver = await startReceiver(t);
+  const fixture = await subscribe(t, [receiver.url]);
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const [first, second] = await fixture.happen("pty_s1", 3);
+  await fixture.service.owner.rows(
+    "update core.delivery set attempt_count = 9 where rules.format_id('evt', event_id) = $1",
+    [first],
+  );
+  receiver.answer = (response, { id }) => response.writeHead(id === second ? 204 : 500).end();
+  await deliverer.drain();
+  t.match(deliverer.log, [{ msg: "a webhook failed", failed: 2, parked: 1, error: "HTTP 500" }]);
+  t.equal(deliverer.log.length, 1);
+});
+
 t.test("status and the log of the service say why a webhook fails, and no URL or secret", async (t) => {
   const receiver = await startReceiver(t, status(500));
   const fixture = await subscribe(t, [`${receiver.url}/hook?token=hidden`, receiver.url]);
@@ -125,6 +163,7 @@ t.test("status and the log of the service say why a webhook fails, and no URL or
   await fixture.service.owner.rows("update core.delivery set next_attempt_at = clock_timestamp()");
   await deliverer.drain();
   t.match(await health(), [{ last_error: "socket hang up", is_last: true }, { last_error: null }]);
+  t.equal(deliverer.log.length, 2, "a success is no line of the log");
 
   receiver.answer = (response) => response.writeHead(410).end();
   await fixture.happen("pty_s2", 1);

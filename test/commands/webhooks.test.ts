@@ -69,6 +69,19 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
   for (const event of events)
     t.match(parked, new RegExp(`ten_w +pty_s1 +${event} +coupon.voided +\\S+ +10 +\\S+ +HTTP 500$`, "m"));
   t.equal(await run("parked", tenant, "pty_s2"), "none");
+  const readRows = async <T>(...args: string[]): Promise<T[]> => JSON.parse(await run(...args, "--json")) as T[];
+  const logged = await readRows<{ attempt: number }>("log", tenant, "pty_s1", "--limit", "4");
+  t.strictSame(
+    logged.map(({ attempt }) => attempt),
+    [10, 10, 10, 1],
+    "newest first",
+  );
+  const oldest = await readRows<{ event: string }>("parked", tenant, "--limit", "2");
+  t.strictSame(
+    oldest.map(({ event }) => event),
+    events.slice(0, 2),
+    "oldest first",
+  );
 
   receiver.answer = take;
   t.strictSame(await sentAgain("pty_s1", "--parked"), [...events].sort());
@@ -166,6 +179,10 @@ t.test("a wrong command is refused with a sentence, and changes nothing", async 
     [
       ["replay", tenant, "pty_s1", "yesterday", "today", ...why],
       /^yesterday: must be an ISO 8601 timestamp with a zone, such as 2026-01-31T00:00:00Z$/,
+    ],
+    [
+      ["replay", tenant, "pty_s1", "2026-01-01T00:00:00Z", "tomorrow", ...why],
+      /^tomorrow: must be an ISO 8601 timestamp with a zone/,
     ],
     [
       ["replay", tenant, "pty_s1", "2026-01-01T00:00:00", "2026-01-02T00:00:00", ...why],

@@ -1,7 +1,9 @@
 // Every sabotage that `npm run sabotage` knows. Add one for each new guard, in the file of its subject.
 import { accessGuards } from "./access.ts";
+import { backgroundGuards } from "./background.ts";
 import { clientGuards } from "./clients.ts";
 import { clockGuards } from "./clock.ts";
+import { commandGuards } from "./commands.ts";
 import { couponGuards } from "./coupons.ts";
 import { descriptionGuards } from "./description.ts";
 import { dockerGuards } from "./docker.ts";
@@ -28,11 +30,13 @@ export const sabotages: Sabotage[] = [
   ...accessGuards,
   ...ownerGuards,
   ...workerGuards,
+  ...backgroundGuards,
   ...sequencerGuards,
   ...tableGuards,
   ...webhookGuards,
   ...longRunGuards,
   ...operationGuards,
+  ...commandGuards,
   ...embeddedGuards,
   ...dockerGuards,
   ...numberGuards,

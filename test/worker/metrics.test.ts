@@ -69,26 +69,33 @@ t.test("Reading the metrics reads few rows, however large the tables are", async
   t.ok(after - before < 20, `${after - before} rows`);
 });
 
-t.test("The result of the last self-check is shown, and nothing before the first one", async (t) => {
-  const service = await startService(t, document, { mayBreakInvariants: true });
-  const metrics = await openMetrics(t);
-  const database = openMetricsDatabase(t, service.address, "coupon_worker");
-  const { checked } = observeWork(metrics, database);
-  t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_law")));
-  const check = createChecker({
-    address: service.address,
-    role: "coupon_worker",
-    log,
-    stopping: new AbortController().signal,
-    onChecked: checked,
-  });
-  await check();
-  const seen = await scrape(metrics);
-  t.equal(seen.get("coupon_laws_broken"), 0);
-  t.ok(Math.abs(seen.get("coupon_laws_checked_timestamp_seconds")! - Date.now() / 1_000) < 10);
-  checked([{ law: "each day adds up", rows: 3 }]);
-  t.match(Object.fromEntries(await scrape(metrics)), {
-    coupon_laws_broken: 1,
-    'coupon_law_broken_rows{law="each day adds up"}': 3,
-  });
-});
+t.test(
+  "The result of the last self-check is shown, nothing of earlier ones, and nothing before the first",
+  async (t) => {
+    const service = await startService(t, document, { mayBreakInvariants: true });
+    const metrics = await openMetrics(t);
+    const database = openMetricsDatabase(t, service.address, "coupon_worker");
+    const { checked } = observeWork(metrics, database);
+    t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_law")));
+    const check = createChecker({
+      address: service.address,
+      role: "coupon_worker",
+      log,
+      stopping: new AbortController().signal,
+      onChecked: checked,
+    });
+    await check();
+    const seen = await scrape(metrics);
+    t.equal(seen.get("coupon_laws_broken"), 0);
+    t.ok(Math.abs(seen.get("coupon_laws_checked_timestamp_seconds")! - Date.now() / 1_000) < 10);
+    checked([{ law: "each day adds up", rows: 3 }]);
+    t.match(Object.fromEntries(await scrape(metrics)), {
+      coupon_laws_broken: 1,
+      'coupon_law_broken_rows{law="each day adds up"}': 3,
+    });
+    checked([]);
+    const repaired = await scrape(metrics);
+    t.equal(repaired.get("coupon_laws_broken"), 0);
+    t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_law_broken_rows")));
+  },
+);

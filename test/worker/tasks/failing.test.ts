@@ -7,6 +7,7 @@ import { createSequencer } from "../../../src/worker/tasks/sequence.ts";
 import { listStatements } from "../../support/business-days.ts";
 import { startService } from "../../support/service.ts";
 import { startStatementFixture } from "../../support/statement-fixture.ts";
+import { stopClock } from "../../support/stop-clock.ts";
 import { createStubLog } from "../../support/stub.ts";
 import { openWorker } from "../../support/subscribers.ts";
 
@@ -27,7 +28,7 @@ function countCalls(database: Database) {
   return { counting, calls, drawn };
 }
 
-t.test("a statement that fails is tried once, rests, and delays no other", async (t) => {
+t.test("a statement that fails is tried once, delays no other, and is tried again after a minute", async (t) => {
   const fixture = await startStatementFixture(t, 3, { mayBreakInvariants: true });
   const { service, books, parties } = fixture;
   for (const party of parties) await fixture.end(party);
@@ -42,6 +43,7 @@ t.test("a statement that fails is tried once, rests, and delays no other", async
 
   const { counting, calls, drawn } = countCalls(books.worker);
   const closer = books.closerOn(counting);
+  const clock = stopClock(t);
   await closer.finishStatements();
   const ready = async () => (await listStatements(service)).filter(({ is_ready }) => is_ready);
   t.strictSame(
@@ -57,6 +59,15 @@ t.test("a statement that fails is tried once, rests, and delays no other", async
   t.equal(books.errors.length, 1);
   t.equal(calls["summarize_statement"], 3, "it rests");
   t.equal(drawn.at(-1), 9, "one more than usual, because one rests");
+
+  await superuser.run("update core.statement set entry_count = 3");
+  clock.pass(60_000);
+  await closer.finishStatements();
+  t.equal(calls["summarize_statement"], 3, "a minute is not over yet");
+  clock.pass(1);
+  await closer.finishStatements();
+  t.strictSame((await ready()).map(({ distributor }) => distributor).sort(), [...parties].sort());
+  t.equal(books.errors.length, 1);
 });
 
 t.test("a statement in work is not drawn again; if a stop interrupts it, that is no failure", async (t) => {

@@ -8,30 +8,37 @@ import { checkComplete, claimBatch, find, mintChunk, openWorker, startMinter, su
 import { startService } from "../../support/service.ts";
 import { openWorkerSession } from "../../support/worker-session.ts";
 
-t.test("a code that another coupon of the tenant has is replaced", async (t) => {
+t.test("a code that another coupon of the tenant has is replaced, twice if need be", async (t) => {
   const service = await startService(t);
   const { keys } = service;
-  const [taken, id] = [await submit(service, 1), await submit(service, 5)];
+  // More than the first chunk.
+  const [taken, id] = [await submit(service, 2), await submit(service, 1_260)];
   const { batch_id, salt, key_version } = await find(service, id);
   const key = batchKey(keys, key_version, salt);
-  const third = makeCode(keys, key_version, key, 3);
+  const others = [0, 1].map((attempt) => makeCode(keys, key_version, key, 1_255, attempt));
   const worker = openWorker(t, service);
   const other = await find(service, taken);
   const { holder } = (await claimBatch(service, worker, await openWorkerSession(t, service.address), other))!;
-  await mintChunk(worker, other, holder, 1, [lookupHash(keys, third)]);
+  await mintChunk(
+    worker,
+    other,
+    holder,
+    1,
+    others.map((code) => lookupHash(keys, code)),
+  );
   await service.mint();
-  await checkComplete(t, service, id, 5);
+  await checkComplete(t, service, id, 1_260);
   const drawn = await service.owner.rows(
     "select number, code_attempt from core.coupon where batch_id = $1 and code_attempt > 0",
     [batch_id],
   );
   t.strictSame(
     drawn.map((row) => ({ ...row })),
-    [{ number: 3, code_attempt: 1 }],
+    [{ number: 1_255, code_attempt: 2 }],
   );
   const codes = (await Array.fromAsync(exportCodes(service.admin, keys, id, true))).flat().map(({ code }) => code);
-  t.equal(codes[2], makeCode(keys, key_version, key, 3, 1));
-  t.equal(new Set([...codes, third]).size, 6);
+  t.equal(codes[1_254], makeCode(keys, key_version, key, 1_255, 2));
+  t.equal(new Set([...codes, ...others]).size, 1_262);
 });
 
 t.test("twin codes within a chunk are replaced too, and the batch is completed", async (t) => {

@@ -1,0 +1,83 @@
+// Guards of the worker's tasks after a failure, and of its times.
+import { edit, type Sabotage } from "./sabotage.ts";
+
+export const backgroundGuards: Sabotage[] = [
+  {
+    name: "a failed statement rests for a minute of the same clock",
+    edits: [edit("src/worker/tasks/close.ts", "performance.now() + restMs", "Date.now() + restMs")],
+    tests: ["test/worker/tasks/failing.test.ts"],
+  },
+  {
+    name: "a walk of old rows that failed has ended",
+    edits: [
+      edit(
+        "src/worker/tasks/prune.ts",
+        "    isRunning = false;\n    if (errors.length > 0) throw errors[0];\n",
+        "    if (errors.length > 0) throw errors[0];\n    isRunning = false;\n",
+      ),
+    ],
+    tests: ["test/worker/tasks/prune.test.ts"],
+  },
+  {
+    name: "a code that collides in a later chunk",
+    mayThrow: true,
+    edits: [edit("src/worker/tasks/mint.ts", "const index = number - chunk.first;", "const index = number - 1;")],
+    tests: ["test/worker/tasks/mint-collisions.test.ts"],
+  },
+  {
+    name: "the end of a session is known to those who claimed",
+    edits: [edit("src/worker/worker-session.ts", "      current?.end();\n", "")],
+    tests: ["test/worker/worker-session.test.ts"],
+  },
+  {
+    name: "the worker waits as long for a statement as the server",
+    edits: [edit("src/work.ts", "statementTimeoutMs: 600_000 }, 610_000)", "statementTimeoutMs: 600_000 })")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "ten minutes to sum up a statement",
+    edits: [edit("src/work.ts", "statementTimeoutMs: 600_000 }, 610_000)", "statementTimeoutMs: 60_000 }, 610_000)")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "the worker waits as long for the self-check as the server",
+    edits: [edit("src/worker/tasks/check.ts", "openReconnecting(open, timeoutMs + 5_000)", "openReconnecting(open)")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "three hours for the self-check",
+    edits: [edit("src/worker/tasks/check.ts", "3 * 3_600_000", "3 * 60_000")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "the self-check runs each night",
+    edits: [edit("src/work.ts", "30 2 * * * check", "30 2 * * 1 check")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "a night without a worker is made up for",
+    edits: [edit("src/work.ts", "&fill=1d", "")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "the log counts failed deliveries only",
+    edits: [
+      edit(
+        "src/worker/tasks/deliver.ts",
+        "const failures = results.filter(({ is_taken }) => !is_taken);",
+        "const failures = results;",
+      ),
+    ],
+    tests: ["test/commands/webhook-test.test.ts"],
+  },
+  {
+    name: "the log counts parked deliveries",
+    edits: [edit("src/worker/tasks/deliver.ts", 'parked: count("parked")', 'parked: count("gone")')],
+    tests: ["test/commands/webhook-test.test.ts"],
+  },
+  {
+    name: "an invariant that holds again has no broken rows",
+    edits: [edit("src/worker/metrics.ts", "      laws.reset();\n", "")],
+    tests: ["test/worker/metrics.test.ts"],
+  },
+];

@@ -1,0 +1,31 @@
+// The session that shows other workers that this one lives.
+import t from "tap";
+import { createLog } from "../../src/common/log.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { keepWorkerSession } from "../../src/worker/worker-session.ts";
+import { createDatabase } from "../support/database.ts";
+import { startProxy } from "../support/proxy.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+t.test("those who claimed under a session learn that it is lost, and the next one has another number", async (t) => {
+  const { address, drop } = await createDatabase();
+  const proxy = await startProxy(address);
+  const session = keepWorkerSession({
+    open: (options) =>
+      openSession({ ...address, host: "127.0.0.1", port: proxy.port }, { role: "coupon_worker", ...options }),
+    onSilent() {},
+    log: createLog("silent"),
+  });
+  t.teardown(async () => {
+    await session.stop();
+    await proxy.stop();
+    await drop();
+  });
+  const first = await waitUntil("the first session", session.get);
+  t.equal(first.lost.aborted, false);
+  proxy.cutAll();
+  const second = await waitUntil("the next session", () => (session.get() === first ? null : session.get()));
+  t.equal(first.lost.aborted, true);
+  t.equal(second.lost.aborted, false);
+  t.not(second.number, first.number);
+});
