@@ -112,6 +112,7 @@ export const couponGuards: Sabotage[] = [
         "n.coupon_id is distinct from (\n       select r.coupon_id",
         "n.tenant_id is distinct from (\n       select r.tenant_id",
       ],
+      ["the currency of its redemption", "\n         and r.currency = n.currency", ""],
       ["the time of its redemption", " and n.occurred_at = r.redeemed_at", ""],
       ["the time of its reversal", " and n.occurred_at = r.ended_at", ""],
       [

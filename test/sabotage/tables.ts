@@ -2,6 +2,7 @@
 import { guard, type Sabotage } from "./sabotage.ts";
 
 const parties = "db/migrations/003-parties.sql";
+const batches = "db/migrations/004-batches.sql";
 const coupons = "db/migrations/005-coupons.sql";
 const redemptions = "db/migrations/006-redemptions.sql";
 const events = "db/migrations/007-events.sql";
@@ -15,6 +16,20 @@ export const tableGuards: Sabotage[] = [
   guard("an expired event is of an EXPIRED coupon", events, "then 'EXPIRED'", "then c.status"),
   guard("a voided event is of a VOIDED coupon", events, "else 'VOIDED'", "else c.status"),
   guard("a coupon has one voided event", events, "create unique index coupon_is", "create index coupon_is"),
+  guard("a batch keeps its maker", batches, "new.template_id, new.maker_id,", "new.template_id, old.maker_id,"),
+  guard("a batch keeps its master key", batches, "new.valid_to, new.key_version,", "new.valid_to, old.key_version,"),
+  guard(
+    "a template with a batch keeps its SKUs",
+    batches,
+    "new.min_order_minor, new.skus,",
+    "new.min_order_minor, old.skus,",
+  ),
+  guard(
+    "a template with a batch keeps its least order",
+    batches,
+    "new.max_discount_minor, new.min_order_minor,",
+    "new.max_discount_minor, old.min_order_minor,",
+  ),
   guard("expiry waits for the end of the batch", coupons, "new.valid_to > clock_timestamp()\n    or ", ""),
   guard("expiry passes no ISSUED coupon", coupons, "and c.status = 'ISSUED'\n        and not", "and false and not"),
   guard("an extension is kept while its coupon is ISSUED", coupons, "c.status = 'ISSUED' or c.valid_to", "c.valid_to"),

@@ -105,6 +105,8 @@ export const ledgerAttempts: Attempts = {
     "a ledger entry for a lock": insertEntry("locked"),
     "less than the granted discount": redeemLock("locked", { amount: "499" }),
     "a ledger entry in the future": redeemLock("locked", { recordedAt: "now() + interval '36 years'" }),
+    "a redemption in another currency": redeemLock("locked", { currency: "'JPY'" }),
+    "a reversal in another currency": reverseRedemption("redeemed", { currency: "'JPY'" }),
     "a negative redemption": redeemLock("locked", { amount: "-500" }),
     "a positive reversal": reverseRedemption("redeemed", { amount: "500" }),
     "the redemption of another coupon": redeemLock("locked", { coupon: ":issued::uuid" }),

@@ -60,17 +60,19 @@ export function insertLive(coupon: string, status: "LOCKED" | "REDEEMED"): strin
 const reversalId = "'00000000-0000-7000-8000-000000000001'";
 
 /** The columns of a ledger entry that differ from those of its redemption, as SQL expressions. */
-type Entry = Partial<Record<"distributor" | "coupon" | "amount" | "occurredAt" | "recordedAt" | "seq", string>>;
+type Entry = Partial<
+  Record<"distributor" | "coupon" | "amount" | "currency" | "occurredAt" | "recordedAt" | "seq", string>
+>;
 
 /** A ledger entry, which is also the event, for the redemption of the named coupon. */
 export function insertEntry(coupon: string, entry: Entry = {}, type = "REDEMPTION", id = "redemption_id"): string {
-  const { distributor = ":distributor", coupon: couponId = "coupon_id", amount = "500" } = entry;
+  const { distributor = ":distributor", coupon: couponId = "coupon_id", amount = "500", currency = "currency" } = entry;
   const { occurredAt = "now()", recordedAt = "now()", seq = "nextval('core.event_seq')" } = entry;
   return `
     insert into core.ledger_entry (tenant_id, distributor_id, amount_minor, event_seq, occurred_at, recorded_at,
       entry_id, coupon_id, entry_type, currency)
     select tenant_id, ${distributor}::int, ${amount}, ${seq}, ${occurredAt}, ${recordedAt}, ${id}, ${couponId},
-      '${type}', currency
+      '${type}', ${currency}
     from core.redemption where redemption_id = :${coupon}_redemption`;
 }
 
