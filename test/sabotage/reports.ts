@@ -79,6 +79,16 @@ export const reportGuards: Sabotage[] = [
     ],
     tests: ["test/db/invariants.test.ts"],
   },
+  ...(
+    [
+      ["is read", "db/code/rules/answer/parse_amount.sql", "1000,10000}", "1000,100000}"],
+      ["is shown", "db/code/rules/answer/format_amount.sql", "0.001,0.0001}", "0.001,0.00001}"],
+    ] as const
+  ).map(([what, file, before, after]) => ({
+    name: `an amount with four decimals ${what}`,
+    edits: [edit(file, before, after)],
+    tests: ["test/db/api/discount.test.ts"],
+  })),
   {
     name: "a query shows amounts in the tenant's unit",
     edits: [edit("db/code/rules/coupon/render_coupon.sql", "p_call.amount_unit)", "'major')")],

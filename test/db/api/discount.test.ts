@@ -117,6 +117,15 @@ for (const variant of ["A", "B"] as const) {
   }
 }
 
+t.test("The rules have a currency of every number of decimals", async (t) => {
+  const [row] = await service.owner.rows<{ unused: number[] }>(
+    `select array(select decimals from core.currency except
+       select decimals from core.currency where currency = any ($1)) as unused`,
+    [rules.filter(({ unit }) => unit === undefined).map(({ currency }) => currency)],
+  );
+  t.strictSame(row!.unused, []);
+});
+
 t.test("DISCOUNT_NOT_COMPUTABLE names the missing field", async (t) => {
   const by = service.as("ak_A_major");
   const named: [string, Ask, string][] = [

@@ -1,4 +1,4 @@
-// Currencies with no decimals and with three, and tenants whose amounts are in minor units.
+// Currencies with none, three and four decimals, and tenants whose amounts are in minor units.
 import type { Rule } from "./types.ts";
 
 export const currenciesAndUnits: Rule[] = [
@@ -33,6 +33,17 @@ export const currenciesAndUnits: Rule[] = [
       [{ order: 0.004 }, "0.000", 0],
       [{ order: 1.2345 }, "400 order_amount"],
       [{ order: "999999999999.999" }, "100000000000.000", 100_000_000_000_000],
+    ],
+  },
+  {
+    name: "10 % CLF",
+    currency: "CLF",
+    discount: { type: "percent", percent: 10 },
+    cases: [
+      [{ order: 1.0005 }, "0.1001", 1001], // 1000.5
+      [{ order: 0.0004 }, "0.0000", 0],
+      [{ order: 1.00005 }, "400 order_amount"],
+      [{ order: "999999999999.9999" }, "100000000000.0000", 1_000_000_000_000_000],
     ],
   },
   {
