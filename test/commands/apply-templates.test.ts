@@ -66,6 +66,7 @@ t.test("Each term of a template without a batch can change alone", (t) => checkC
 t.test("Each term of a template with a batch is fixed", async (t) => {
   await service.makeBatch(service.as("ak_a"), "tpl_new", 1, { isReleased: false });
   const before = await readTemplate();
+  t.match(await service.apply(fileWith({ skus: ["B", "A"] })), { changed: 0 }, "SKUs have no order");
   for (const change of [
     { maker: "pty_a" },
     { currency: "EUR" },

@@ -13,6 +13,7 @@ import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
 import { ownerGuards } from "./owners.ts";
+import { provisioningGuards } from "./provisioning.ts";
 import { reportGuards } from "./reports.ts";
 import { pythonClientGuards } from "./python-client.ts";
 import { requestGuards } from "./requests.ts";
@@ -40,6 +41,7 @@ export const sabotages: Sabotage[] = [
   ...embeddedGuards,
   ...dockerGuards,
   ...numberGuards,
+  ...provisioningGuards,
   ...reportGuards,
   ...descriptionGuards,
   ...clientGuards,
