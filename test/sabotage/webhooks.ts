@@ -49,6 +49,18 @@ export const webhookGuards: Sabotage[] = [
     edits: [edit("db/code/api/replay_events.sql", "        and e.party_id = v_parties[1]\n", "")],
     tests: scope,
   },
+  ...["api/replay_events", "rules/feed/find_recorded_events"].map((file) => ({
+    name: `an event is sequenced before it is replayed (${file.split("/").at(-1)})`,
+    edits: [edit(`db/code/${file}.sql`, "from rules.sequenced_event e", "from rules.event e")],
+    tests: ["test/db/api/webhook.test.ts"],
+  })),
+  {
+    name: "an attempt that was answered 204 has no reason",
+    edits: [
+      edit("db/code/rules/webhook/render_attempts.sql", "a.http_status between 200 and 299", "a.http_status = 200"),
+    ],
+    tests: ["test/db/api/webhook.test.ts"],
+  },
   {
     name: "party of coupon events in a range",
     edits: [edit("db/code/rules/feed/find_recorded_events.sql", "f.party_id = p_party_id and ", "")],

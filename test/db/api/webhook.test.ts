@@ -87,6 +87,18 @@ t.test("get_webhook: waiting, parked, the reason and the time of the next attemp
   t.match(await readWebhook(fixture, "ak_b_s2"), { waiting: 0, parked: 0, attempts: [] });
 });
 
+t.test("get_webhook gives a reason only for attempts that were not answered 2xx", async (t) => {
+  const fixture = await startOwners(t);
+  for (const code of [200, 204, 299, 300]) {
+    fixture.receiver.answer = status(code);
+    await fixture.happen("/b/s1", 1);
+    await fixture.deliverer.drain();
+  }
+  const { attempts } = await readWebhook(fixture, "ak_b_s1");
+  const reasons = attempts.map((one: any) => [one.http_status, one.reason]);
+  t.strictSame(Object.fromEntries(reasons), { 200: null, 204: null, 299: null, 300: "HTTP 300" });
+});
+
 t.test("get_webhook has the last 100 attempts and no secret", async (t) => {
   const fixture = await startOwners(t);
   const events = await fixture.happen("/b/s1", 99);
@@ -132,6 +144,26 @@ t.test("what replay and test refuse", async (t) => {
   const { json } = await by.post(testPath, { request_id: newRequestId(), event_type: "coupon.minted" });
   t.strictSame(json.details.issues, [{ path: "event_type", message: `must be one of ${eventTypes.join(", ")}` }]);
   t.strictSame(await readState(fixture.service.owner), before);
+});
+
+t.test("an event is replayed, alone or in a range, as soon as the sequencer has processed it", async (t) => {
+  const fixture = await startOwners(t);
+  const by = fixture.service.as("ak_b_s1");
+  await fixture.service.makeBatch(by, "tpl_s1", 1);
+  const events = await fixture.service.owner.rows<{ event: string }>("select event from report.event");
+  t.equal(events.length, 2);
+  const replays = async () => {
+    const range = { from: "2020-01-01T00:00:00Z", to: "2099-01-01T00:00:00Z" };
+    const outcomes = [];
+    for (const body of [{ event_id: events[0]!.event }, { event_id: events[1]!.event }, range]) {
+      const { status, json } = await by.post(replayPath, { request_id: newRequestId(), ...body });
+      outcomes.push(`${status} ${json.replayed ?? json.details.resource}`);
+    }
+    return outcomes;
+  };
+  t.strictSame(await replays(), ["404 event", "404 event", "200 0"]);
+  await fixture.sequence();
+  t.strictSame(await replays(), ["200 1", "200 1", "200 2"]);
 });
 
 t.test("a replay or a test that meets a worker waits for it, and then runs", async (t) => {
