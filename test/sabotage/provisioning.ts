@@ -8,4 +8,9 @@ export const provisioningGuards: Sabotage[] = [
     edits: [edit("db/code/rules/provisioning/read_template.sql", " order by 1)", ")")],
     tests: ["test/commands/apply-templates.test.ts"],
   },
+  {
+    name: "a new URL enables a disabled webhook",
+    edits: [edit("db/code/rules/provisioning/apply_parties.sql", "disabled_at = null, ", "")],
+    tests: ["test/worker/tasks/deliver-url.test.ts"],
+  },
 ];
