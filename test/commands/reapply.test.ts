@@ -152,6 +152,17 @@ t.test("a given list replaces the whole list; anything else the file omits stays
   await service.apply({ tenants: [tenantA] });
 });
 
+t.test("a lock is confirmed although its template no longer covers the merchant", async (t) => {
+  const { code } = await made();
+  const locked = (await call("/v1/coupons/lock", { request_id: "in scope", coupon: code })).json;
+  await service.apply(changedA((tenant) => (tenant.templates[0].merchants = ["mch_a2"])));
+  const confirm = async (merchant: string) =>
+    (await call("/v1/coupons/confirm", { coupon: code, lock_request_id: "in scope", merchant })).json;
+  t.match(await confirm("mch_a2"), { code: "LOCK_NOT_FOUND" }, "it is the lock of another merchant");
+  t.strictSame(await confirm("mch_a"), { ok: true, redemption: locked.redemption, status: "REDEEMED" });
+  await service.apply({ tenants: [tenantA] });
+});
+
 t.test("only the party and the delegates in the list may act for the merchant", async (t) => {
   const acts = async (caller: string) => {
     const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);

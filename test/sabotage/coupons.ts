@@ -138,6 +138,23 @@ export const couponGuards: Sabotage[] = [
     tests: ["test/db/races/coupon.test.ts"],
   },
   {
+    name: "an expiry is not dated to a time at which the coupon was valid",
+    edits: [edit("db/code/rules/coupon/free_coupon.sql", "greatest(p_coupon.valid_to, p_freed_at)", "p_freed_at")],
+    tests: ["test/worker/tasks/expire.test.ts"],
+  },
+  {
+    name: "a lock is confirmed whatever its template covers by now",
+    edits: [
+      edit(
+        "db/code/api/confirm.sql",
+        "if v_lock.merchant_id is distinct from v_merchant_id then",
+        "if v_lock.merchant_id is distinct from v_merchant_id\n" +
+          "    or not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id)\n  then",
+      ),
+    ],
+    tests: ["test/commands/reapply.test.ts"],
+  },
+  {
     name: "end of validity",
     edits: [edit("db/code/rules/redemption/check_redeemable.sql", " or p_coupon.valid_to <= p_now then", " then")],
     tests: ["test/db/races/clock.test.ts", "test/db/api/variants-query.test.ts"],

@@ -196,20 +196,23 @@ t.test("two concurrent workers write one event per coupon", async (t) => {
 });
 
 t.test(
-  "an expiry is dated to the end of the validity, or to when the coupon was free again, however late it is recorded",
+  "an expiry is dated to the end of the validity, or to when the coupon was free if later, however late it is recorded",
   async (t) => {
     const { service, psql, expire, make, must, lock, end } = fixture;
-    const batch = await make("tpl_live", 3);
-    const [, lapsed, cancelled] = batch.couponIds as [string, string, string];
-    await lock(batch.codes[1]!);
+    const batch = await make("tpl_live", 4);
+    const [issued, lapsed, cancelled, lapsedBefore] = batch.couponIds as [string, string, string, string];
+    for (const index of [1, 3]) await lock(batch.codes[index]!);
     const lockId = await lock(batch.codes[2]!);
     await end(batch, "clock_timestamp() - interval '1 hour'");
-    await psql.rows(
-      `update core.redemption
-       set lock_expires_at = clock_timestamp() - interval '10 minutes'
-       where coupon_id = rules.parse_id('cpn', $1)`,
-      [lapsed],
-    );
+    for (const [coupon, age] of [
+      [lapsed, "10 minutes"],
+      [lapsedBefore, "2 hours"],
+    ])
+      await psql.rows(
+        `update core.redemption set lock_expires_at = clock_timestamp() - $2::text::interval
+         where coupon_id = rules.parse_id('cpn', $1)`,
+        [coupon, age],
+      );
     await expire();
     await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
     const expired = await service.owner.rows<{ coupon: string; then: string }>(
@@ -224,7 +227,8 @@ t.test(
       [batch.id],
     );
     t.strictSame(Object.fromEntries(expired.map((row) => [row.coupon, row.then])), {
-      [batch.couponIds[0]!]: "valid_to",
+      [issued]: "valid_to",
+      [lapsedBefore]: "valid_to",
       [lapsed]: "lock",
       [cancelled]: "cancel",
     });
