@@ -19,6 +19,7 @@ import { pythonClientGuards } from "./python-client.ts";
 import { requestGuards } from "./requests.ts";
 import type { Sabotage } from "./sabotage.ts";
 import { sequencerGuards } from "./sequencer.ts";
+import { statementGuards } from "./statements.ts";
 import { tableGuards } from "./tables.ts";
 import { webhookGuards } from "./webhooks.ts";
 import { workerGuards } from "./worker.ts";
@@ -43,6 +44,7 @@ export const sabotages: Sabotage[] = [
   ...numberGuards,
   ...provisioningGuards,
   ...reportGuards,
+  ...statementGuards,
   ...descriptionGuards,
   ...clientGuards,
   ...pythonClientGuards,

@@ -1,9 +1,11 @@
-// The lines of a detail file, as the database sends them page by page. Several pages of postings are on the day.
+// The lines of the files of a statement, as the database sends them page by page.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
+import { openScratchDatabase } from "../support/database.ts";
 import { redeemWhole } from "../support/ledger.ts";
 import { startService } from "../support/service.ts";
 
+// Several pages of postings are on the day.
 t.test("Each page has the lines after a number, in order, however the postings are stored and read", async (t) => {
   const service = await startService(t);
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 20);
@@ -35,6 +37,34 @@ t.test("Each page has the lines after a number, in order, however the postings a
       t.strictSame(
         page.map(({ number, entry, stored }) => [number, entry === stored]),
         wanted.map((number) => [number, true]),
+        `${limit} lines after ${after}`,
+      );
+    }
+});
+
+t.test("Each page of a summary has the lines after a number, in order", async (t) => {
+  const session = await openScratchDatabase(t);
+  const lines = 7;
+  // The last line is stored first, and no index returns them in order.
+  await session.run(
+    `set session_replication_role = replica;
+     set enable_indexscan = off;
+     insert into core.statement_line
+     select 1, 1, '2026-01-01', ${lines} + 1 - n, 1, 1, 'EUR', 10 * (${lines} + 1 - n), 1000, 0, 0
+     from generate_series(1, ${lines}) n`,
+  );
+  for (let after = 0; after <= lines; after += 1)
+    for (const limit of [1, 3, lines]) {
+      const page = await session.rows<{ number: number; count: string }>(
+        `select s.number, s.fields[5] as count
+         from rules.read_statement_page(1, 1, '2026-01-01', 'summary', $1, $2) with ordinality s (number, fields, place)
+         order by s.place`,
+        [after, limit],
+      );
+      const wanted = Array.from({ length: Math.min(limit, lines - after) }, (_, index) => after + 1 + index);
+      t.strictSame(
+        page.map(({ number, count }) => [number, count]),
+        wanted.map((number) => [number, String(10 * number)]),
         `${limit} lines after ${after}`,
       );
     }
