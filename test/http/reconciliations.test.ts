@@ -85,10 +85,17 @@ t.test("A path that names no file is 404, whatever is wrong with it", async (t) 
   await service.makeBatch(a, "tpl_fixed", 1);
   await books.sequence();
   await setZone(service, "pty_a", zoneOf(offset + daySeconds));
-  await books.close();
   const date = dateAt(offset);
   const path = `/v1/reconciliations/${date}`;
-  t.equal((await a.get(`${path}/detail`)).status, 200);
+  const statuses = async () => {
+    const targets = [`${path}/detail`, `${path}/summary`];
+    const answers = await Promise.all(targets.flatMap((target) => [a.get(target), a.head(target)]));
+    return answers.map(({ status }) => status);
+  };
+  await books.closer.closeDays();
+  t.strictSame(await statuses(), [404, 404, 404, 404], "closed, not ready");
+  await books.closer.finishStatements();
+  t.strictSame(await statuses(), [200, 200, 200, 200]);
   t.match(await stranger.get(`${path}/detail`), notFound, "another tenant's file");
   for (const target of [
     `${path}/Detail`,

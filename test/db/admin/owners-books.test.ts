@@ -173,25 +173,28 @@ t.test("The book of a new tenant begins on its own day, and its only distributor
   t.strictSame(books.errors, []);
 });
 
-t.test("In Variant A the book of a new distributor begins after every date that its tenant has closed", async (t) => {
-  const { service, books } = owners;
-  const opened = async () => {
+t.test("Only in Variant A a new distributor's book begins after every date that its tenant has closed", async (t) => {
+  const { service, books, date } = owners;
+  // Where it is still the day that the others have closed.
+  await setZone(service, "pty_p", zoneOf(noonOffset()));
+  for (const key of ["ak_a1_m1", "ak_b1_m1"]) {
     const body = { request_id: "new distributor", template: "tpl_1", total_count: 1, distributor: "pty_p" };
-    const { batch } = await postOk(service.as("ak_a1_m1"), "/v1/batches", body);
+    const { batch } = await postOk(service.as(key), "/v1/batches", body);
     await service.mint();
-    const release = { request_id: "release it", batch: batch.external_id };
-    await postOk(service.as("ak_a1_m1"), "/v1/batches/allocate", release);
-    await books.sequence();
-    return service.owner.rows<{ tenant: string; day: string }>(
-      `select t.external_id as tenant, b.open_on::text as day
-       from core.ledger_book b join core.tenant t using (tenant_id)
-       join core.party p using (tenant_id, party_id) where p.external_id = 'pty_p'`,
-    );
-  };
-  // pty_p is in UTC, where it is still the day that the others have closed.
+    await postOk(service.as(key), "/v1/batches/allocate", { request_id: "release it", batch: batch.external_id });
+  }
+  await books.sequence();
+  const opened = await service.owner.rows<{ tenant: string; day: string }>(
+    `select t.external_id as tenant, b.open_on::text as day
+     from core.ledger_book b join core.tenant t using (tenant_id)
+     join core.party p using (tenant_id, party_id) where p.external_id = 'pty_p' order by 1`,
+  );
   t.strictSame(
-    (await opened()).map((row) => ({ ...row })),
-    [{ tenant: "ten_a1", day: tomorrow }],
+    opened.map((row) => ({ ...row })),
+    [
+      { tenant: "ten_a1", day: tomorrow },
+      { tenant: "ten_b1", day: date },
+    ],
   );
 });
 
