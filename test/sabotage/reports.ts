@@ -20,6 +20,13 @@ export const reportGuards: Sabotage[] = [
     tests,
   },
   {
+    name: "webhook_health shows no pause that is over",
+    edits: [
+      edit("db/code/report/webhook_health.sql", "w.paused_until > clock_timestamp()", "w.paused_until is not null"),
+    ],
+    tests: ["test/worker/tasks/deliver.test.ts"],
+  },
+  {
     name: "a merchant's balance is its own",
     edits: [edit("db/code/report/merchant_balance.sql", "partition by l.tenant, l.merchant, l.currency\n", "")],
     tests,

@@ -45,6 +45,29 @@ export const webhookGuards: Sabotage[] = [
     tests: ["test/worker/tasks/deliver.test.ts"],
   },
   {
+    name: "of many replaced secrets the latest sign",
+    edits: [edit("db/code/jobs/claim_deliveries.sql", "order by s.replaced_at desc", "order by s.replaced_at")],
+    tests: ["test/worker/tasks/deliver.test.ts"],
+  },
+  {
+    name: "Retry-After makes no pause of the schedule shorter",
+    edits: [
+      edit(
+        "db/code/jobs/record_deliveries.sql",
+        "greatest(\n        v_now + coalesce(rules.compute_retry_delay(r.attempt), interval '0'),\n" +
+          "        v_now + make_interval(secs => r.retry_after_seconds))",
+        "coalesce(\n        v_now + make_interval(secs => r.retry_after_seconds),\n" +
+          "        v_now + rules.compute_retry_delay(r.attempt), v_now)",
+      ),
+    ],
+    tests: ["test/worker/tasks/deliver.test.ts"],
+  },
+  {
+    name: "a webhook that is disabled leaves parked deliveries as they are",
+    edits: [edit("db/code/rules/webhook/disable_webhook.sql", " and d.parked_at is null", "")],
+    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+  },
+  {
     name: "party of an event that is replayed",
     edits: [edit("db/code/api/replay_events.sql", "        and e.party_id = v_parties[1]\n", "")],
     tests: scope,

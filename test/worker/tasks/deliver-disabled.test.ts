@@ -2,7 +2,14 @@
 import t from "tap";
 import { startReceiver, status, take } from "../../support/receiver.ts";
 import { stopClock } from "../../support/stop-clock.ts";
-import { findSubscriber, listDeliveries, startDeliverer, subscribe, tenant } from "../../support/subscribers.ts";
+import {
+  findSubscriber,
+  listDeliveries,
+  passTime,
+  startDeliverer,
+  subscribe,
+  tenant,
+} from "../../support/subscribers.ts";
 
 const bothParties = ["pty_s1", "pty_s2"];
 
@@ -39,6 +46,36 @@ for (const [title, isByAdministrator] of [
     await deliverer.drain();
     t.strictSame(other.received.map(({ id }) => id).sort(), events.slice(3).sort(), "the other one gets its events");
   });
+
+t.test("a delivery that was parked before its webhook is disabled keeps its time and its reason", async (t) => {
+  const receiver = await startReceiver(t, status(500));
+  const fixture = await subscribe(t, [receiver.url]);
+  const { owner, admin } = fixture.service;
+  const deliverer = startDeliverer(fixture, fixture.worker);
+  const [given] = await fixture.happen("pty_s1", 1);
+  for (let attempt = 1; attempt <= 10; attempt += 1) {
+    await passTime(fixture);
+    await deliverer.drain();
+  }
+  const [waiting] = await fixture.happen("pty_s1", 1);
+  const list = async () => {
+    const rows = await owner.rows<{ event: string; parked: string | null; last_error: string | null }>(
+      `select rules.format_id('evt', event_id) as event, parked_at::text as parked, last_error
+       from core.delivery order by event_seq`,
+    );
+    return rows.map((row) => ({ ...row }));
+  };
+  const [parked, other] = await list();
+  t.match(
+    [parked, other],
+    [
+      { event: given, parked: /^20/, last_error: "HTTP 500" },
+      { event: waiting, parked: null },
+    ],
+  );
+  await admin.rows("select admin.disable_webhook($1, 'pty_s1', 'they move')", [tenant]);
+  t.match(await list(), [parked, { event: waiting, parked: /^20/, last_error: "disabled: they move" }]);
+});
 
 t.test("enable_webhook ends the pause that the subscriber asked for", async (t) => {
   const receiver = await startReceiver(t, (response) => response.writeHead(503, { "retry-after": "3600" }).end());

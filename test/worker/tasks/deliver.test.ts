@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { Webhook } from "standardwebhooks";
 import t from "tap";
 import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { root } from "../../support/copy.ts";
@@ -72,7 +73,7 @@ t.test("due deliveries are claimed in the order of their events", async (t) => {
   );
 });
 
-t.test("anything but a 2xx is tried again after 4 to 6 seconds", async (t) => {
+t.test("anything but a 2xx is tried again after 4 to 6 seconds, even if Retry-After asks for less", async (t) => {
   const receiver = await startReceiver(t);
   const fixture = await subscribe(t, [receiver.url]);
   const [deliverer, impatient] = [
@@ -84,6 +85,7 @@ t.test("anything but a 2xx is tried again after 4 to 6 seconds", async (t) => {
     ["HTTP 301", status(301, { location: "http://10.0.0.1/" })],
     ["HTTP 404", status(404)],
     ["HTTP 500", status(500)],
+    ["HTTP 503", status(503, { "retry-after": "1" })],
     ["no complete response within 0.2 s", hang],
     ["socket hang up", (response) => response.destroy()],
   ];
@@ -135,7 +137,7 @@ t.test("retries follow the documented schedule, each pause up to a fifth shorter
   );
 });
 
-t.test("Retry-After pauses all deliveries to the subscriber", async (t) => {
+t.test("Retry-After pauses all deliveries to the subscriber, until the pause is over", async (t) => {
   const receiver = await startReceiver(t, status(429, { "retry-after": "120" }));
   const fixture = await subscribe(t, [receiver.url]);
   const deliverer = startDeliverer(fixture, fixture.worker);
@@ -156,6 +158,9 @@ t.test("Retry-After pauses all deliveries to the subscriber", async (t) => {
   }
   await fixture.happen("pty_s1", 1);
   t.equal((await deliverer.listDue()).length, 0);
+  await fixture.service.owner.rows("update core.webhook set paused_until = clock_timestamp()");
+  const [webhook] = await fixture.service.owner.rows("select health from report.webhook_health");
+  t.strictSame({ ...webhook }, { health: "failing" }, "the pause is over, and deliveries wait for their next attempt");
   receiver.answer = take;
   await passTime(fixture);
   await deliverer.drain();
@@ -205,10 +210,20 @@ t.test("a replaced secret signs for 24 h beside its successors, however often th
   await rotate(before);
   const [kept] = await owner.rows<{ count: number }>("select count(*)::int as count from core.replaced_secret");
   t.equal(kept!.count, 3, "a secret that has ended is deleted with the next rotation");
-  for (let count = 0; count < 12; count += 1) await rotate(newWebhookSecret());
-  const signatures = String((await next()).headers["webhook-signature"]);
+  const latest = Array.from({ length: 12 }, newWebhookSecret);
+  for (const secret of latest) await rotate(secret);
+  const { headers, body } = await next();
+  const signatures = String(headers["webhook-signature"]);
   const [hook] = Object.values<any>(JSON.parse(readFileSync(path.join(root, "docs/openapi/b.json"), "utf8")).webhooks);
   const described = hook.post.parameters.find(({ name }: { name: string }) => name === "webhook-signature");
   t.match(signatures, new RegExp(described.schema.pattern), "as the API description says");
-  t.equal(signatures.split(" ").length, 10, "so many secrets sign at most");
+  const sentAt = new Date(Number(headers["webhook-timestamp"]) * 1_000);
+  t.strictSame(
+    signatures.split(" "),
+    latest
+      .slice(-10)
+      .map((secret) => new Webhook(secret).sign(String(headers["webhook-id"]), sentAt, body))
+      .reverse(),
+    "ten secrets sign at most: the current one and those replaced last, the latest first",
+  );
 });
