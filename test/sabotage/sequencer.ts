@@ -86,6 +86,22 @@ export const sequencerGuards: Sabotage[] = [
     ],
     tests: ["test/worker/tasks/business-days.test.ts"],
   },
+  {
+    name: "a business day waits for the oldest of many events",
+    edits: [edit("db/code/jobs/close_days.sql", "order by e.event_seq\n", "order by e.event_seq desc\n")],
+    tests: ["test/worker/tasks/close.test.ts"],
+  },
+  {
+    name: "a business day waits for events that commit late",
+    edits: [
+      edit(
+        "db/code/jobs/close_days.sql",
+        "e.event_seq = any (array(select g.event_seq",
+        "false and e.event_seq = any (array(select g.event_seq",
+      ),
+    ],
+    tests: ["test/worker/tasks/event-gaps.test.ts"],
+  },
   guard("a delivery has the number of its ledger entry", deliveries, "\n      and l.event_seq = n.event_seq", ""),
   guard("a delivery has the number of its event", deliveries, "\n      and e.event_seq = n.event_seq", ""),
   guard("a ledger entry is delivered to its distributor", deliveries, "\n      and l.distributor_id = n.party_id", ""),

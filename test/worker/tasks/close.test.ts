@@ -175,9 +175,12 @@ t.test("posting entries and closing days never overlap", async (t) => {
   await checkStatements(t, fixture);
 });
 
-t.test("however many new events wait, a close reads at most 1,000 of them", async (t) => {
+t.test("however many new events wait, a close reads the oldest 1,000 of them", async (t) => {
   const service = await startService(t);
   const { id } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1_500);
+  const offset = noonOffset();
+  await setZone(service, "pty_a", zoneOf(offset));
+  await service.owner.rows("select jobs.sequence_events(1000)");
   await service.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
   const psql = openSession(service.address, { name: "psql" });
   const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
@@ -192,6 +195,18 @@ t.test("however many new events wait, a close reads at most 1,000 of them", asyn
   t.match(await close(), [{ closed: 0 }]);
   const read = worker.takeRows()["jobs.close_days"]!;
   t.ok(read >= 1_000 && read < 1_050, `${read} rows`);
+
+  await setZone(service, "pty_a", zoneOf(offset + daySeconds));
+  const shiftOldest = (by: string) =>
+    psql.rows(
+      `update core.event set recorded_at = recorded_at + $1::text::interval
+       where event_seq = (select min(e.event_seq) from core.event e, core.sequencer s where e.event_seq > s.high_seq)`,
+      [by],
+    );
+  await shiftOldest("-2 hours");
+  t.match(await close(), [{ closed: 0 }], "the oldest one may belong to the day that is over");
+  await shiftOldest("2 hours");
+  t.match(await close(), [{ closed: 1 }]);
 });
 
 t.test("of several days that are over or wait for their files, the earliest come first", async (t) => {

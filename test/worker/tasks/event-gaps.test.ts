@@ -1,6 +1,15 @@
-// How the sequencer forgets missing numbers of events that were rolled back.
+// Missing numbers of events: how the sequencer forgets those that were rolled back, and that a business day waits for
+// those that commit late.
 import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
+import {
+  daySeconds,
+  keepBusinessDays,
+  listStatements,
+  noonOffset,
+  setZone,
+  zoneOf,
+} from "../../support/business-days.ts";
 import { startService, type Running } from "../../support/service.ts";
 import { openWorker } from "../../support/subscribers.ts";
 import { takeStep } from "../../support/sequence-events.ts";
@@ -86,4 +95,29 @@ t.test("a gap is forgotten if no transaction older than it runs, and not before"
   t.strictSame(await forget(id - 1), [id]);
   t.strictSame(await forget(id), []);
   await session.run("rollback");
+});
+
+t.test("a day that is over stays open for an entry that was committed late, until it is sequenced", async (t) => {
+  const service = await startService(t);
+  const books = await keepBusinessDays(t, service);
+  const psql = openSession(service.address, { name: "psql" });
+  const [late, till] = [await openTill(service), await openTill(service)];
+  t.teardown(() => Promise.all([psql.end(), late.session.end(), till.session.end()]));
+  await setZone(service, "pty_a", zoneOf(noonOffset()));
+  const [first, second] = (await makeStock(service, { again: 2, once: 0 })).again;
+  await books.sequence();
+  await late.session.run("begin");
+  await late.use([first!], true);
+  await till.use([second!], true);
+  t.equal(await takeStep(books.worker), 1);
+  await late.session.run("commit");
+  // As if a day had passed since the calls.
+  await psql.run("set session_replication_role = replica");
+  await psql.run("update core.ledger_entry set recorded_at = recorded_at - interval '1 day'");
+  await setZone(service, "pty_a", zoneOf(noonOffset() + daySeconds));
+  const close = async () => [...(await books.worker.rows("select jobs.close_days(10) as closed"))];
+  t.match(await close(), [{ closed: 0 }]);
+  t.equal(await takeStep(books.worker), 1);
+  t.match(await close(), [{ closed: 1 }]);
+  t.match(await listStatements(service), [{ entries: 2 }]);
 });
