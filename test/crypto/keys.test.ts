@@ -1,6 +1,8 @@
 // Master keys: the setting, and the sealing of secrets.
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import t from "tap";
+import { hashBody } from "../../src/crypto/body-hash.ts";
+import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { createKeyReview, fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../../src/crypto/seal.ts";
@@ -103,4 +105,39 @@ t.test("after a rotation older sealed secrets still open, and older hashes can b
   t.equal(seal(after, "p", "secret")[0], "2".charCodeAt(0));
   t.equal(hashSecret(after, "secret", "1"), hashSecret(before, "secret"));
   t.equal(hashSecret(after, "secret"), hashSecret(parseMasterKeys(`2:${two}`), "secret"));
+});
+
+t.test("what a program of an earlier version hashed and sealed is still found and opened", async (t) => {
+  // Fixed values. A change of them makes every printed code unknown and every stored secret unreadable.
+  const keys = parseMasterKeys(`0:${Buffer.alloc(32, 7).toString("base64")}`);
+  const [code, secret] = ["0123456789ABCDEF", "test_secret_0123456789abcdefghijklmnop"];
+  const body = { request_id: "r-1", merchant: "mch_1", order_amount: 1250, coupon: code };
+  const sealed = {
+    credential: "MAmtCI7UNrgHWCq8fkJT3psgobwHwf5xTuisE+u+6JtVEo9WhVureZLiOKmc72pNiCI5QLzS7lv3zFGUINjWjhYRJg==",
+    webhook: "MPf2ny+mN2j/SaG5k/9HZPNxKySeaKx0NMptUZEDAF97YiViw765kbQ9oA7sNKTEECmLbMh0tnUg2+3/7uQDrx4usw==",
+  };
+  // Null if it does not open.
+  const openStored = (purpose: string, text: string) => {
+    try {
+      return open(keys, purpose, Buffer.from(text, "base64"));
+    } catch {
+      return null;
+    }
+  };
+  t.strictSame(
+    {
+      lookup: lookupHash(keys, code),
+      body: hashBody(keys, body),
+      hashedSecret: hashSecret(keys, secret),
+      credential: openStored(credentialPurpose("ak_1"), sealed.credential),
+      webhook: openStored(webhookPurpose("ten_1", "pty_1"), sealed.webhook),
+    },
+    {
+      lookup: "13a3bf34-b8a9-552d-694e-ac597c41dac8",
+      body: "751a01cfb11638dc",
+      hashedSecret: "26cf5529189ea6f94515e29814db455d0a822a04afc553bc240021b6f6ace92d",
+      credential: secret,
+      webhook: secret,
+    },
+  );
 });

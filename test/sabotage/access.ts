@@ -166,4 +166,29 @@ export const accessGuards: Sabotage[] = [
     ],
     tests: ["test/db/admin/keys.test.ts"],
   },
+  {
+    name: "the key of the lookup hashes is derived for its own purpose, and stays the same",
+    edits: [edit("src/crypto/keys.ts", 'lookup: derive("lookup")', 'lookup: derive("tag")')],
+    tests: ["test/crypto/keys.test.ts"],
+  },
+  {
+    name: "the key that seals secrets is derived for its own purpose, and stays the same",
+    edits: [edit("src/crypto/keys.ts", 'seal: derive("seal")', 'seal: derive("tag")')],
+    tests: ["test/crypto/keys.test.ts"],
+  },
+  {
+    name: "the key that hashes bodies and secrets is derived for its own purpose, and stays the same",
+    edits: [edit("src/crypto/keys.ts", 'request: derive("request")', 'request: derive("tag")')],
+    tests: ["test/crypto/keys.test.ts"],
+  },
+  {
+    name: "what a sealed secret of a credential is sealed for stays the same",
+    edits: [edit("src/crypto/seal.ts", "`credential ${accessKey}`", "`credential:${accessKey}`")],
+    tests: ["test/crypto/keys.test.ts"],
+  },
+  {
+    name: "what a sealed secret of a webhook is sealed for stays the same",
+    edits: [edit("src/crypto/seal.ts", "`webhook ${tenant} ${party}`", "`webhook:${tenant} ${party}`")],
+    tests: ["test/crypto/keys.test.ts"],
+  },
 ];
