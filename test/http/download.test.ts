@@ -116,6 +116,16 @@ t.test("Each page has the whole deadline, and the first one shares it with the c
   t.strictSame([stub.deadlines[0]!.at], stub.callDeadlines);
 });
 
+t.test("Only its caller may keep a file, and asks before each use whether it is the same", async (t) => {
+  const stub = await stubFile(t, 10, pageOf(10));
+  const whole = await stub.asA.get(target);
+  const unchanged = await stub.asA.get(target, { headers: { "if-none-match": whole.headers["etag"] as string } });
+  t.strictSame(
+    [whole, unchanged].map(({ status, headers }) => [status, headers["cache-control"]]),
+    [200, 304].map((status) => [status, "private, no-cache"]),
+  );
+});
+
 t.test("If the first page fails, the answer is an error, not an empty file", async (t) => {
   const stub = await stubFile(t, 10, async () => {
     throw new Error("no such page");
@@ -123,7 +133,7 @@ t.test("If the first page fails, the answer is an error, not an empty file", asy
   t.match(await stub.asA.get(target), {
     status: 500,
     json: { code: "INTERNAL_ERROR" },
-    headers: { "content-type": /json/, etag: undefined },
+    headers: { "content-type": /json/, "cache-control": "no-store", etag: undefined },
   });
 });
 

@@ -1,7 +1,7 @@
 // How the HTTP side passes on the outcomes of the gate, and when it asks the database for anything else.
 import t from "tap";
 import { Unavailable } from "../../src/common/unavailable.ts";
-import { sendPlain } from "../support/client.ts";
+import { sendBytes, sendPlain } from "../support/client.ts";
 import { stopClock } from "../support/stop-clock.ts";
 import { bodies, startStub } from "../support/stub.ts";
 
@@ -52,6 +52,25 @@ t.test("A replayed answer carries the header idempotent-replayed", async (t) => 
     duration_ms: Number,
   });
 });
+
+t.test(
+  "No cache on the way keeps an answer, whether a success, a refusal or the answer to bytes that are not HTTP",
+  async (t) => {
+    const { url, asA } = await startStub(t);
+    const replies = [
+      await asA.post(lockPath, bodies[lockPath]),
+      await asA.get("/v1/events"),
+      await asA.get("/v1/events?limit=none"),
+      await sendPlain(url, "GET", "/healthz"),
+      await sendPlain(url, "GET", "/v1/events"),
+    ];
+    t.strictSame(
+      replies.map(({ status, headers }) => [status, headers["cache-control"]]),
+      [200, 200, 400, 200, 401].map((status) => [status, "no-store"]),
+    );
+    t.match(await sendBytes(url, "nonsense\r\n\r\n"), /^HTTP\/1.1 400 [^]*^cache-control: no-store\r$/m);
+  },
+);
 
 t.test("healthz asks nothing of the database; readyz reads its version", async (t) => {
   let migration = "1";

@@ -1,6 +1,8 @@
 // Guards of the HTTP front before a request is read, and of command lines.
 import { edit, type Sabotage } from "./sabotage.ts";
 
+const timeOuts = ["test/http/time-outs.test.ts"];
+
 export const frontGuards: Sabotage[] = [
   {
     name: "a Host that makes no URL",
@@ -61,5 +63,35 @@ export const frontGuards: Sabotage[] = [
     name: "an ID in an argument that looks like a code",
     edits: [edit("src/commands/refuse-codes-in-arguments.ts", " && !isMadeId(text)", "")],
     tests: ["test/http/code-places.test.ts"],
+  },
+  {
+    name: "no cache keeps an answer",
+    edits: [edit("src/http/problem.ts", ', "cache-control": "no-store"', "")],
+    tests: ["test/http/outcomes.test.ts"],
+  },
+  {
+    name: "no shared cache keeps a file",
+    edits: [edit("src/http/download.ts", '"private, no-cache"', '"public, no-cache"')],
+    tests: ["test/http/download.test.ts"],
+  },
+  {
+    name: "the time-out of a head",
+    edits: [edit("src/http/listener.ts", "limits.headersTimeoutSeconds", "limits.requestTimeoutSeconds")],
+    tests: timeOuts,
+  },
+  {
+    name: "the time-out of an idle connection",
+    edits: [edit("src/http/listener.ts", "limits.keepAliveTimeoutSeconds", "limits.requestTimeoutSeconds")],
+    tests: timeOuts,
+  },
+  {
+    name: "the time-out of a stalled connection",
+    edits: [edit("src/http/listener.ts", "  server.timeout = stalledAfterMs;\n", "")],
+    tests: timeOuts,
+  },
+  {
+    name: "at a stop, an answer that does not end is cut",
+    edits: [edit("src/http/drain.ts", "cutAfterMs = 5_000", "cutAfterMs = 50_000")],
+    tests: timeOuts,
   },
 ];

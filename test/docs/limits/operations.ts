@@ -1,7 +1,11 @@
 // Limits of webhooks, locks, retention and programs.
-import { at, pins, type Limit } from "./limit.ts";
+import { at, bounds, pins, type Limit } from "./limit.ts";
 
 const config = "src/common/config.ts";
+const timeOuts = bounds(
+  "test/http/time-outs.test.ts",
+  "A head has 10 s to arrive and a request 30 s; a connection is idle for 65 s and stalled for 60 s",
+);
 const schedule = [
   ["5", " seconds'"],
   ["5", " minutes'"],
@@ -202,5 +206,36 @@ export const operationLimits: Limit[] = [
     places: [at("db/code/jobs/claim_deliveries.sql", "interval '", "60", " seconds'")],
     test: pins("test/db/races/clock-times.test.ts", "The lease of a subscriber lasts 60 s from the end of the wait"),
     said: ["that subscriber for at most 60 s", "resume after up to 60 s"],
+  },
+  {
+    name: "a head arrives; a whole request arrives",
+    value: "within 10 s; within 30 s",
+    places: [
+      at(config, 'count("HEADERS_TIMEOUT_SECONDS", ', "10", ","),
+      at(config, 'count("REQUEST_TIMEOUT_SECONDS", ', "30", ","),
+    ],
+    test: timeOuts,
+    said: ["a head has 10 seconds to arrive, a whole request 30"],
+  },
+  {
+    name: "an idle connection stays open",
+    value: "for 65 s",
+    places: [at(config, 'count("KEEP_ALIVE_TIMEOUT_SECONDS", ', "65", ",")],
+    test: timeOuts,
+    said: ["closes an idle connection after 65 seconds", "(65 s)"],
+  },
+  {
+    name: "a connection without progress stays open",
+    value: "for 60 to 120 s",
+    places: [at("src/http/listener.ts", "stalledAfterMs = ", "60_000", ";")],
+    test: timeOuts,
+    said: ["closes the connection 60 to 120 seconds later"],
+  },
+  {
+    name: "an answer under way at a stop is cut",
+    value: "after 5 s",
+    places: [at("src/http/drain.ts", "cutAfterMs = ", "5_000", ";")],
+    test: pins("test/http/time-outs.test.ts", "A stop cuts an answer that has not ended 5 s later"),
+    said: ["takes longer than 5 s is cut"],
   },
 ];

@@ -31,14 +31,7 @@ export const otherNumbers: Record<string, string[]> = {
     "ends its session after 8 s; others continue within 15 s",
   ],
   "graphile-worker unlocks a job whose worker is gone": ["runs again after 4 hours"],
-  "time-outs of connections and stops: node:http and timers, test/http/listener.test.ts and drain.test.ts": [
-    "closes an idle connection after 65 seconds",
-    "closes the connection 60 to 120 seconds later",
-    "a head has 10 seconds to arrive, a whole request 30",
-    "(65 s)",
-    "ends each program within 10 s",
-    "takes longer than 5 s is cut",
-  ],
+  "the longest stop of a program, 9 s: test/common/program.test.ts": ["ends each program within 10 s"],
   "migrate: test/migration/migrate.test.ts and the sabotage 'migrate waits only briefly for locks'": [
     "never waits longer than 200 ms",
     "waits at most 200 ms",
