@@ -1,7 +1,7 @@
 // What a connection sets, how arrays travel, and which errors mean that the server could not be reached.
 import t from "tap";
 import { connect, isConnectionError, openSession, sqlDetail, sqlPlace, sqlState } from "../../src/database/connect.ts";
-import type { Options } from "../../src/database/types.ts";
+import type { Database, Options } from "../../src/database/types.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 
 let test: TestDatabase;
@@ -60,6 +60,28 @@ t.test("a connection has its name, its role and its time limits, and plans for s
     idle_session_timeout: "1003ms",
   });
 });
+
+t.test(
+  "a session never ends because of its age; a connection of a pool is renewed after 30 to 60 minutes",
+  async (t) => {
+    const timers = t.capture(globalThis, "setTimeout", globalThis.setTimeout);
+    // The minutes of the timers that outlast the start of a connection.
+    const minutesOf = async (database: Pick<Database, "rows" | "end">) => {
+      timers();
+      await database.rows("select");
+      const minutes = timers().map(({ args }) => Number(args[1]) / 60_000);
+      await database.end();
+      return minutes.filter((each) => each >= 1);
+    };
+    t.strictSame(await minutesOf(openSession(test.address, { name: "coupon test age" })), []);
+    const ofPool = await minutesOf(connect(test.address, { name: "coupon test age", max: 1 }));
+    t.strictSame(
+      ofPool.map((minutes) => minutes >= 30 && minutes <= 60),
+      [true],
+      String(ofPool),
+    );
+  },
+);
 
 t.test("a database opens `max` connections, or ten", async (t) => {
   const nap = "select pg_backend_pid() as pid, pg_sleep(0.2)";

@@ -1,6 +1,7 @@
 // How the HTTP side passes on the outcomes of the gate, and when it asks the database for anything else.
 import t from "tap";
 import { Unavailable } from "../../src/common/unavailable.ts";
+import type { Gate } from "../../src/gate/gate.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { stopClock } from "../support/stop-clock.ts";
 import { bodies, startStub } from "../support/stub.ts";
@@ -50,6 +51,32 @@ t.test("A replayed answer carries the header idempotent-replayed", async (t) => 
     tenant_id: 7,
     is_replay: true,
     duration_ms: Number,
+  });
+});
+
+t.test("Only calls that take long or return much have a transaction of their own", async (t) => {
+  const seen = { own: [] as string[], shared: [] as string[] };
+  const perform: Gate["perform"] = async (_, { operation }, __, { hasOwnTransaction = false } = {}) => {
+    seen[hasOwnTransaction ? "own" : "shared"].push(operation);
+    throw new Unavailable("not performed");
+  };
+  const { asA } = await startStub(t, { perform });
+  for (const [path, body] of Object.entries(bodies)) await asA.post(path, body);
+  for (const path of ["batches/bat_1", "requests/r-1", "events", "reconciliations", "webhook"])
+    await asA.get(`/v1/${path}`);
+  await asA.get("/v1/reconciliations/2026-01-31/detail");
+  t.strictSame(seen, {
+    own: [
+      "create_batch",
+      "allocate_batch",
+      "replay_events",
+      "test_webhook",
+      "pull_events",
+      "list_reconciliations",
+      "get_webhook",
+      "get_reconciliation",
+    ],
+    shared: ["lock", "redeem", "confirm", "cancel", "void", "query", "reverse", "get_batch", "get_request"],
   });
 });
 

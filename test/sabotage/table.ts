@@ -9,6 +9,7 @@ import { descriptionGuards } from "./description.ts";
 import { dockerGuards } from "./docker.ts";
 import { embeddedGuards } from "./embedded.ts";
 import { frontGuards } from "./front.ts";
+import { gateGuards } from "./gate.ts";
 import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
@@ -28,6 +29,7 @@ export const sabotages: Sabotage[] = [
   ...couponGuards,
   ...clockGuards,
   ...frontGuards,
+  ...gateGuards,
   ...requestGuards,
   ...accessGuards,
   ...ownerGuards,

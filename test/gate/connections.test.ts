@@ -1,0 +1,101 @@
+// Which errors of the database may be gone later, which ones a statement caused, and which lane a statement uses.
+import t from "tap";
+import { createLog } from "../../src/common/log.ts";
+import { Unavailable } from "../../src/common/unavailable.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
+import { isCausedByStatement, isDiskFull, openConnections, type LaneName } from "../../src/gate/connections.ts";
+import { createGate, type StatementFile } from "../../src/gate/gate.ts";
+import { createDatabase } from "../support/database.ts";
+
+const log = createLog("silent");
+const soon = () => performance.now() + 60_000;
+const never = () => new Promise<never>(() => {});
+const databaseOf = (rows: () => Promise<never>) => ({ rows, end: async () => {} }) as Database;
+const place = { lane: "quick", tenantId: null } as const;
+
+t.test(
+  "An error of the database gets a 503 if it may be gone later, and fails a group if no call caused it",
+  async (t) => {
+    const { address, drop } = await createDatabase();
+    const session = openSession(address, { name: "coupon test errors" });
+    t.teardown(async () => {
+      await session.end();
+      await drop();
+    });
+    const raise = (state: string) => session.run(`do $$ begin raise 'no' using errcode = '${state}'; end $$`);
+    const coded = (code: string) => Promise.reject(Object.assign(new Error(code), { code }));
+    const judge = async (fail: () => Promise<never>) => {
+      const connections = openConnections({
+        connect: () => databaseOf(fail),
+        log,
+        maxWaiting: 10,
+        hungAfterMs: 60_000,
+      });
+      const error = await connections.rows(place, soon(), "select", []).catch((thrown: unknown) => thrown);
+      return [error instanceof Unavailable, isCausedByStatement(error), isDiskFull(error)];
+    };
+    const table = new Map<string, [mayWorkLater: boolean, isCausedByStatement: boolean, isDiskFull: boolean]>([
+      ["08000", [true, false, false]],
+      ["08P01", [true, false, false]],
+      ["25006", [true, false, false]],
+      ["40001", [true, true, false]],
+      ["40P01", [true, true, false]],
+      ["53000", [true, false, false]],
+      ["53100", [true, false, true]],
+      ["53200", [true, false, false]],
+      ["53300", [true, false, false]],
+      ["55P03", [true, true, false]],
+      ["57014", [true, true, false]],
+      ["57P01", [true, false, false]],
+      ["57P05", [true, false, false]],
+      ["22012", [false, true, false]],
+      ["23505", [false, true, false]],
+      ["25001", [false, true, false]],
+      ["55000", [false, true, false]],
+      ["57000", [false, true, false]],
+      ["P0001", [false, true, false]],
+      ["ECONNREFUSED", [true, false, false]],
+      ["CONNECTION_CLOSED", [true, false, false]],
+      ["EACCES", [false, false, false]],
+    ]);
+    const judged = new Map<string, boolean[]>();
+    for (const state of table.keys())
+      judged.set(state, await judge(async () => await (state.length === 5 ? (raise(state) as never) : coded(state))));
+    t.strictSame(judged, table);
+  },
+);
+
+t.test("Each lane shows its own load", async (t) => {
+  const connections = openConnections({ connect: () => databaseOf(never), log, maxWaiting: 100, hungAfterMs: 60_000 });
+  const started: Record<LaneName, number> = { quick: 9, long: 1, patient: 5, bulk: 4 };
+  for (const [lane, count] of Object.entries(started) as [LaneName, number][])
+    for (let number = 0; number < count; number += 1)
+      connections.rows({ lane, tenantId: 7 }, soon(), "select", []).catch(() => {});
+  t.strictSame(connections.load(), {
+    quick: { busy: 8, waiting: 1, width: 12 },
+    long: { busy: 1, waiting: 0, width: 3 },
+    patient: { busy: 4, waiting: 1, width: 6 },
+    bulk: { busy: 2, waiting: 2, width: 3 },
+  });
+  connections.reconnect();
+});
+
+t.test("A page of a download uses its tenant's share of the bulk lane, and no connection of the calls", async (t) => {
+  const gate = createGate({ connect: () => databaseOf(never), log });
+  const file: StatementFile = {
+    tenant_id: 7,
+    distributor_id: 1,
+    distributor: "pty_a",
+    business_date: "2026-01-31",
+    kind: "detail",
+    rows: 1,
+    bytes: 1,
+    sha256: "",
+  };
+  for (let number = 0; number < 3; number += 1) gate.statementPage(file, 0, 1, soon()).catch(() => {});
+  const { quick, long, patient, bulk } = gate.load().lanes;
+  t.strictSame([quick!.busy, long!.busy, patient!.busy], [0, 0, 0]);
+  t.strictSame(bulk, { busy: 2, waiting: 1, width: 3 });
+  gate.reconnect();
+});
