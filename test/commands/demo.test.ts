@@ -1,5 +1,7 @@
 // npm run demo: every call of both variants and its answer, and what it says of a service that answers otherwise.
+import { statSync } from "node:fs";
 import { createServer } from "node:http";
+import path from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
@@ -13,9 +15,16 @@ import { listSteps, readSteps } from "./demo-steps.ts";
 import { variantA, variantB } from "./demo-variants.ts";
 
 const service = await startService(t, null);
-const dataDir = makeTemporaryFolder("coupon-demo-");
-t.teardown(() => removeFolder(dataDir));
+const folder = makeTemporaryFolder("coupon-demo-");
+t.teardown(() => removeFolder(folder));
+const dataDir = path.join(folder, "data");
 await loadDemoTenants(service.admin, service.keys, dataDir);
+
+t.test("the secrets of the demo are readable by their owner only", (t) => {
+  const modes = [dataDir, demoFile(dataDir)].map((file) => (statSync(file).mode & 0o777).toString(8));
+  t.strictSame(modes, ["700", "600"]);
+  t.end();
+});
 
 // Mints beside the demo, as `work` does.
 async function runDemo(t: Test, env: Record<string, string>) {

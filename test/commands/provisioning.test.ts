@@ -86,3 +86,29 @@ t.test("a time zone is a name that the system knows, and no offset", (t) => {
   );
   t.end();
 });
+
+t.test("no list of a file names the same thing twice", (t) => {
+  const [tenant] = acme().tenants;
+  const [template] = tenant!.templates;
+  const merchant = { id: "mch_1", name: "M", party: "pty_maker" };
+  const store = (terminals: string[]) => ({ external_id: "store 1", terminals });
+  const twice = <T>(one: T): T[] => [one, one];
+  const lists: [Record<string, unknown>, string][] = [
+    [{ parties: twice({ id: "pty_maker", name: "M" }) }, "parties.1.id"],
+    [{ merchants: twice(merchant) }, "merchants.1.id"],
+    [{ merchants: [{ ...merchant, delegates: twice("pty_maker") }] }, "merchants.0.delegates.1"],
+    [{ merchants: [{ ...merchant, stores: twice(store([])) }] }, "merchants.0.stores.1.external_id"],
+    [{ merchants: [{ ...merchant, stores: [store(twice("till 1"))] }] }, "merchants.0.stores.0.terminals.1"],
+    [{ templates: twice(template) }, "templates.1.id"],
+    [{ templates: [{ ...template, skus: twice("sku 1") }] }, "templates.0.skus.1"],
+    [{ templates: [{ ...template, merchants: twice("mch_1") }] }, "templates.0.merchants.1"],
+  ];
+  const message = "is a duplicate in this list";
+  for (const [more, path] of lists) {
+    const { error } = provisioning.safeParse(acme(more));
+    t.strictSame(listIssues(error!, more), [{ path: `tenants.0.${path}`, message }]);
+  }
+  const { error } = provisioning.safeParse({ tenants: twice(tenant) });
+  t.match(listIssues(error!, {}), [{ path: "tenants.1.id", message }]);
+  t.end();
+});

@@ -2,11 +2,12 @@
 import { parseCrontab } from "graphile-worker";
 import t, { type Test } from "tap";
 import { readConfig } from "../../src/common/config.ts";
+import { openSession } from "../../src/database/connect.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { crontab, work } from "../../src/work.ts";
 import { startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";
-import { waitUntil } from "../support/wait-until.ts";
+import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const hour = 3_600_000;
 
@@ -61,33 +62,66 @@ function recordDelays(t: Test): number[] {
   return delays;
 }
 
-// The bodies of the functions name the time that the server gives them.
-const sayTime = ({ owner }: Running, head: string) =>
-  owner.rows(
-    `create or replace function jobs.${head} language plpgsql security definer set search_path = pg_catalog, pg_temp
-     as $$ begin raise 'it may take %', current_setting('statement_timeout'); end $$`,
+// The functions only say what limits the server sets them, or sleep.
+async function replaceFunctions({ owner }: Running, names: string[], body = sayLimits): Promise<void> {
+  const heads = await owner.rows<{ head: string }>(
+    `select format('jobs.%I(%s) returns %s', proname, pg_get_function_arguments(oid), pg_get_function_result(oid))
+       as head
+     from pg_proc where pronamespace = 'jobs'::regnamespace and proname = any ($1)`,
+    [names],
   );
+  for (const { head } of heads)
+    await owner.rows(`create or replace function ${head} language plpgsql as $$ begin ${body}; end $$`);
+}
+const sayLimits = `raise 'runs %, waits %, looks after %',
+  current_setting('statement_timeout'), current_setting('lock_timeout'),
+  current_setting('client_connection_check_interval')`;
 
 t.test("a statement may be summed up for 10 minutes, and the self-check takes up to 3 hours", async (t) => {
   const service = await startService(t);
   const { address, keys } = service;
-  await sayTime(
-    service,
-    `list_due_statements(p_limit int, out tenant_id int, out distributor_id int, out business_date date)
-     returns setof record`,
-  );
-  await sayTime(service, "check_invariants(out law text, out count bigint, out example text) returns setof record");
+  const functions = ["list_due_statements", "list_due_webhooks", "expire_coupons", "close_days"];
+  await replaceFunctions(service, [...functions, "check_invariants"]);
   const delays = recordDelays(t);
   const { logger, log } = createStubLog();
   const worker = await work({ address, keys, config: readConfig({}), log: logger });
   t.teardown(() => worker.stop());
-  const failed = await waitUntil("the ticker to fail", () => log.find(({ ticker }) => ticker === "statements"));
-  t.match(failed, { err: { message: "it may take 10min" } });
+  const limits: Record<string, string> = {
+    statements: "runs 10min, waits 0, looks after 0",
+    "due work": "runs 25s, waits 5s, looks after 0",
+    expire: "runs 25s, waits 5s, looks after 0",
+    close: "runs 25s, waits 5s, looks after 0",
+  };
+  for (const [name, message] of Object.entries(limits)) {
+    const failed = await waitUntil(`${name} to fail`, () => log.find(({ ticker }) => ticker === name));
+    t.match(failed, { err: { message } });
+  }
   const longer = (limit: number) => delays.filter((ms) => ms > limit && ms <= limit + 10_000).length;
   t.ok(longer(hour / 6) > 0, "the worker waits longer than the server works");
 
   const check = createChecker({ address, role: "coupon_worker", log: logger, stopping: new AbortController().signal });
   t.equal(longer(3 * hour), 0);
-  await t.rejects(check(), { message: "it may take 3h" });
+  await t.rejects(check(), { message: "runs 3h, waits 0, looks after 10s" });
   t.ok(longer(3 * hour) > 0);
+});
+
+t.test("a stop ends a self-check that is under way", async (t) => {
+  const service = await startService(t);
+  await replaceFunctions(service, ["check_invariants"], "perform pg_sleep(100)");
+  const stopping = new AbortController();
+  const { logger } = createStubLog();
+  const check = createChecker({
+    address: service.address,
+    role: "coupon_worker",
+    log: logger,
+    stopping: stopping.signal,
+  });
+  const checking = check().catch((error: unknown) => error);
+  const psql = openSession(service.address, { name: "psql" });
+  t.teardown(() => psql.end());
+  const text = `select from pg_stat_activity where datname = current_database() and state = 'active'
+    and application_name = 'coupon self-check' and query like '%check_invariants()'`;
+  await waitUntil("the check", async () => (await psql.rows(text)).length === 1);
+  stopping.abort();
+  t.type(await waitFor("its end", checking, { withinMs: 60_000 }), Error);
 });

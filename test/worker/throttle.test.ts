@@ -1,0 +1,41 @@
+// Background work in small steps.
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
+import timers from "node:timers/promises";
+import t from "tap";
+import { repeatThrottled } from "../../src/worker/throttle.ts";
+import { stopClock } from "../support/stop-clock.ts";
+
+t.test("each step is followed by a pause of six times its duration, 5 ms at least, and the last by none", async (t) => {
+  const clock = stopClock(t);
+  const pauses: number[] = [];
+  const noPause = (ms?: number): Promise<void> => {
+    pauses.push(ms!);
+    return Promise.resolve();
+  };
+  const { mock: pausing } = mock.method(timers, "setTimeout", noPause as typeof timers.setTimeout);
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    pausing.restore();
+    syncBuiltinESMExports();
+  });
+  const repeat = async (steps: [ms: number, done: number | null][], stopping = new AbortController()) => {
+    pauses.length = 0;
+    const left = [...steps];
+    await repeatThrottled(async () => {
+      const [ms, done] = left.shift()!;
+      clock.pass(ms);
+      if (left.length === 0 && done) stopping.abort();
+      return done;
+    }, stopping.signal);
+    return { pauses: [...pauses], left: left.length };
+  };
+  const steps: [number, number | null][] = [
+    [10, 5],
+    [0.5, 1],
+    [100, 0],
+  ];
+  t.strictSame(await repeat(steps), { pauses: [60, 5], left: 0 });
+  t.strictSame(await repeat([[10, null]]), { pauses: [], left: 0 });
+  t.strictSame(await repeat([[10, 5]]), { pauses: [60], left: 0 }, "a stop ends it");
+});
