@@ -10,6 +10,12 @@ export const reportGuards: Sabotage[] = [
     tests,
   },
   {
+    name: "report.coupon reads the live lock of a coupon that was locked before",
+    mayThrow: true,
+    edits: [edit("db/code/report/coupon.sql", " and r.ended_at is null)\n         end", ")\n         end")],
+    tests,
+  },
+  {
     name: "webhook_health counts time-outs as failures",
     edits: [edit("db/code/report/webhook_health.sql", "where x.http_status is null or ", "where ")],
     tests,
@@ -31,6 +37,15 @@ export const reportGuards: Sabotage[] = [
     edits: [edit("db/code/report/merchant_balance.sql", "partition by l.tenant, l.merchant, l.currency\n", "")],
     tests,
   },
+  ...[
+    ["distributor", "partition by t.external_id, o.external_id"],
+    ["maker", "partition by l.tenant, l.maker"],
+    ["merchant", "partition by l.tenant, l.merchant"],
+  ].map(([owner, parts]) => ({
+    name: `the balance of a ${owner} is kept by currency`,
+    edits: [edit(`db/code/report/${owner}_balance.sql`, `${parts}, l.currency`, parts!)],
+    tests: ["test/db/report.test.ts"],
+  })),
   {
     name: "report.merchant lists the terminals of each store",
     edits: [edit("db/code/report/merchant.sql", "x.tenant_id = s.tenant_id and x.store_id", "x.store_id")],

@@ -20,6 +20,7 @@ export async function tellFixed(teller: Teller, tenant: Tenant): Promise<Left> {
     Coupon,
     ...Coupon[],
   ];
+  await cancel(teller, await grant(teller, "lock", locked, { orderMinor: 2_000 }));
   await grant(teller, "lock", locked, { orderMinor: 2_001, store: "S1", terminal: "T3", order_id: "order-1" });
   await confirm(teller, await grant(teller, "lock", confirmed, { orderMinor: 2_002, order_id: "order-2" }));
   await reverse(teller, await grant(teller, "redeem", reversed, { orderMinor: 2_003, store: "S2" }), "damaged");
