@@ -155,6 +155,11 @@ export const couponGuards: Sabotage[] = [
     tests: ["test/commands/reapply.test.ts"],
   },
   {
+    name: "a held batch keeps no other batch from expiring",
+    edits: [edit("db/code/jobs/expire_coupons.sql", "for no key update skip locked", "for no key update")],
+    tests: ["test/db/races/jobs.test.ts"],
+  },
+  {
     name: "end of validity",
     edits: [edit("db/code/rules/redemption/check_redeemable.sql", " or p_coupon.valid_to <= p_now then", " then")],
     tests: ["test/db/races/clock.test.ts", "test/db/api/variants-query.test.ts"],

@@ -131,3 +131,25 @@ t.test("An expired lock cannot be released", async (t) => {
   );
   t.match(await readCouponHistory(fixture.service.owner, couponIds[0]!), { redemptions: ["LOCKED"] });
 });
+
+t.test("A batch whose row another session holds keeps no other batch from expiring", async (t) => {
+  await waitUntil("earlier batches to expire", async () => (await expire()) === 0, { everyMs: 0 });
+  const make = () => fixture.service.makeBatch(fixture.a, "tpl_fixed", 2, { isOver: true });
+  const [held, free] = [await make(), await make()];
+  const psql = openSession(fixture.service.address, { name: "psql" });
+  t.teardown(() => psql.end());
+  await psql.run("begin");
+  await psql.rows("select from core.batch where external_id = $1 for update", [held.id]);
+  t.strictSame([await expire().catch(String), await expire().catch(String)], [2, 0], "the job does not wait");
+  const readTypes = ({ couponIds }: typeof held) => Promise.all(couponIds.map(fixture.readEventTypes));
+  t.strictSame(
+    [await readTypes(held), await readTypes(free)],
+    [
+      [[], []],
+      [["coupon.expired"], ["coupon.expired"]],
+    ],
+  );
+  await psql.run("commit");
+  t.equal(await expire(), 2);
+  await allAgree(t, fixture);
+});
