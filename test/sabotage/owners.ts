@@ -46,6 +46,15 @@ export const ownerGuards: Sabotage[] = [
     ],
     tests: reads,
   },
+  ...[
+    ["tenant of a batch whose retry is pruned", "b.tenant_id = o.tenant_id\n            and "],
+    ["caller of a batch whose retry is pruned", "b.caller_id = o.caller_id\n            and "],
+    ["a refused batch create is pruned", "o.http_status <> 200 or "],
+  ].map(([name, find]) => ({
+    name: name!,
+    edits: [edit("db/code/jobs/prune_requests.sql", find!, "")],
+    tests: ["test/db/api/retries-by-key.test.ts"],
+  })),
   {
     name: "merchant of a delegate",
     edits: [edit("db/code/rules/request/is_delegate.sql", "\n      and d.merchant_id = p_merchant_id", "")],
@@ -107,6 +116,11 @@ export const ownerGuards: Sabotage[] = [
     tests: jobs,
   },
   {
+    name: "a list of statements for administrators leaves out those that are not ready",
+    edits: [edit("db/code/admin/list_statements.sql", "s.ready_at is not null\n    and ", "")],
+    tests: books,
+  },
+  {
     name: "tenant of the books that a list of statements waits for",
     edits: [
       edit("db/code/rules/statement/find_first_unlisted_date.sql", "where b.tenant_id = p_tenant_id;", "where true;"),
@@ -146,6 +160,16 @@ export const ownerGuards: Sabotage[] = [
     ],
     tests: provisioning,
   },
+  ...[
+    ["generated secrets of credentials", "(v_kept -> 'credentials') || ", ""],
+    ["generated secrets of webhooks", "(v_kept -> 'webhooks') || ", ""],
+    ["changes", "v_changed + v_step.changed", "v_step.changed"],
+    ["names", "v_tenants := v_tenants || ", "v_tenants := '[]' || "],
+  ].map(([what, find, replace]) => ({
+    name: `the ${what} of every tenant of a file`,
+    edits: [edit("db/code/admin/apply.sql", find!, replace!)],
+    tests: provisioning,
+  })),
   {
     name: "order of COUPON_EXPIRED and COUPON_LOCKED",
     edits: [

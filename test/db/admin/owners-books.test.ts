@@ -106,6 +106,13 @@ t.test("A statement waits for the earlier days of its own distributor only", asy
     ["ten_b2", "pty_d1", tomorrow],
     ["ten_b2", "pty_d2", date],
   ]);
+  const ready = await service.admin.rows<any>(
+    "select tenant, distributor, business_date::text from admin.list_statements(0, 0, '2000-01-01', 100)",
+  );
+  t.strictSame(ready.map((row) => Object.values(row)).sort(), [
+    ...["ten_a1", "ten_a2"].flatMap((one) => [1, 2].map((side) => [one, `pty_d${side}`, date])),
+    ["ten_b2", "pty_d1", date],
+  ]);
   const ofTomorrow = "from core.statement s where s.ready_at is null and s.business_date = $1::text::date";
   await service.owner.rows(
     `select jobs.summarize_statement(s.tenant_id, s.distributor_id, s.business_date) ${ofTomorrow}`,

@@ -1,5 +1,8 @@
 // Provisioning where tenants have rows with the same keys: it changes what is declared, in the tenant that is declared.
 import t from "tap";
+import type { Applied } from "../../../src/commands/apply.ts";
+import { credentialPurpose, open, webhookPurpose } from "../../../src/crypto/seal.ts";
+import { acme } from "../../support/applying.ts";
 import { ownersDocument } from "../../support/owners-document.ts";
 import { startOwners, type Owners } from "../../support/start-owners.ts";
 import { merchant, party, template } from "../../support/tenant-document.ts";
@@ -120,4 +123,42 @@ t.test("A template without a batch can change, although another tenant has batch
     });
   await apply(5)();
   t.strictSame(await changesOf(apply(6)), nameTables("ten_b1", { audit: "-0 +1", template: "-1 +1" }));
+});
+
+t.test("A file with several new tenants returns the changes and the generated secrets of each", async (t) => {
+  const { service } = owners;
+  const declare = (id: string, more: object = {}) => {
+    const credentials = [{ access_key: `ak_${id}`, party: "pty_maker" }];
+    return { ...acme({ credentials, ...more }).tenants[0], id };
+  };
+  const applied = (await service.apply({
+    tenants: [declare("ten_new1"), declare("ten_new2", { merchants: [] })],
+  })) as Applied;
+  const declared = { parties: ["pty_maker", "pty_shop"], templates: ["tpl_1"] };
+  t.strictSame(
+    [applied.changed, applied.tenants],
+    [
+      16,
+      [
+        { ...declared, id: "ten_new1", merchants: ["mch_1"], credentials: ["ak_ten_new1"], changed: 10 },
+        { ...declared, id: "ten_new2", merchants: [], credentials: ["ak_ten_new2"], changed: 6 },
+      ],
+    ],
+  );
+  const stored = await service.owner.rows<{ tenant: string; credential: Uint8Array; webhook: Uint8Array }>(
+    `select t.external_id as tenant, c.sealed_secret as credential, w.sealed_secret as webhook
+     from core.tenant t join core.credential c using (tenant_id) join core.webhook w using (tenant_id)
+     where t.external_id like 'ten\\_new_' order by 1`,
+  );
+  t.strictSame(applied.generated_secrets, {
+    credentials: stored.map(({ tenant, credential }) => {
+      const access_key = `ak_${tenant}`;
+      return { access_key, secret: open(service.keys, credentialPurpose(access_key), credential) };
+    }),
+    webhooks: stored.map(({ tenant, webhook }) => {
+      const party = "pty_maker";
+      return { tenant, party, secret: open(service.keys, webhookPurpose(tenant, party), webhook) };
+    }),
+  });
+  t.equal(stored.length, 2);
 });

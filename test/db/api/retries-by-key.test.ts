@@ -3,6 +3,7 @@ import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import { startReplayService } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
+import { template } from "../../support/tenant-document.ts";
 
 const { service, a, isReplayOf, isReplayByKey, isReused, makeCoupons } = await startReplayService(t);
 const psql = openSession(service.address, { name: "psql" });
@@ -95,6 +96,43 @@ t.test("A retry by idempotency-key never mints again, even after the retention",
   const batches = await service.owner.rows("select count(*)::int from core.batch");
   for (const name of names) t.equal((await create(name)).json.batch.external_id, made.json.batch.external_id);
   t.strictSame(await service.owner.rows("select count(*)::int from core.batch"), batches);
+});
+
+t.test("A batch of another tenant or caller with the request_id of a retry does not end the retry", async (t) => {
+  const templates = [template("tpl_other", "pty_other")];
+  await service.apply({ tenants: [{ id: "ten_b", name: "B", variant: "B", templates }] });
+  for (const [by, name, other, otherName] of [
+    ["ak_a", "tpl_fixed", "ak_a_stranger", "tpl_a2s"],
+    ["ak_maker", "tpl_b", "ak_other", "tpl_other"],
+  ] as const) {
+    const [first, retry, idempotencyKey] = [newRequestId(), newRequestId(), newRequestId()];
+    const create = (caller: string, template: string, request_id: string, key = {}) =>
+      service.as(caller).post("/v1/batches", { template, total_count: 3, request_id }, key);
+    const made = await create(by, name, first, { idempotencyKey });
+    await create(by, name, retry, { idempotencyKey });
+    t.equal((await create(other, otherName, retry)).status, 200);
+    await age([first, retry]);
+    const kept = await service.owner.rows<{ request_id: string; batch: string }>(
+      `select request_id, response::jsonb -> 'batch' ->> 'external_id' as batch
+       from report.request where request_id = any ($1)`,
+      [[first, retry]],
+    );
+    t.strictSame(
+      kept.map(({ request_id, batch }) => [request_id, batch]),
+      [[retry, made.json.batch.external_id]],
+      `${by}: nothing but the retry is kept`,
+    );
+    await isReplayOf(t, made, create(by, name, retry));
+  }
+});
+
+t.test("The record of a refused batch create is pruned", async (t) => {
+  const request_id = newRequestId();
+  const refusal = await a.post("/v1/batches", { request_id, template: "tpl_none", total_count: 3 });
+  const count = () => service.owner.rows("select from core.request where request_id = $1", [request_id]);
+  t.strictSame([refusal.status, (await count()).length], [404, 1]);
+  await age([request_id]);
+  t.equal((await count()).length, 0);
 });
 
 t.test("A request_id that named other locks before names the latest one", async (t) => {
