@@ -1,6 +1,8 @@
 // How the HTTP side passes on the outcomes of the gate, and when it asks the database for anything else.
 import t from "tap";
 import { Unavailable } from "../../src/common/unavailable.ts";
+import { hashBody } from "../../src/crypto/body-hash.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import type { Gate } from "../../src/gate/gate.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { stopClock } from "../support/stop-clock.ts";
@@ -78,6 +80,22 @@ t.test("Only calls that take long or return much have a transaction of their own
     ],
     shared: ["lock", "redeem", "confirm", "cancel", "void", "query", "reverse", "get_batch", "get_request"],
   });
+});
+
+t.test("The second attempt with the hash by another key has a transaction of its own like the first", async (t) => {
+  const base64 = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+  const list = parseMasterKeys(`2:${base64(8)},1:${base64(7)}`);
+  const seen: unknown[] = [];
+  const reused = { status: 422, code: "IDEMPOTENCY_KEY_REUSED", resource: null, body: "{}", isReplay: false };
+  const perform: Gate["perform"] = async (_, { operation, nonce, body_hash }, __, { hasOwnTransaction } = {}) => {
+    seen.push([operation, nonce === null, body_hash, hasOwnTransaction ?? false]);
+    return seen.length % 2 === 1 ? reused : { ...reused, status: 200, code: null };
+  };
+  const { asA } = await startStub(t, { perform }, {}, list);
+  const attempts = (operation: string, path: string, hasOwnTransaction: boolean) =>
+    ["2", "1"].map((key) => [operation, key === "1", hashBody(list, bodies[path]!, key), hasOwnTransaction]);
+  for (const path of ["/v1/batches", lockPath]) t.equal((await asA.post(path, bodies[path])).status, 200, path);
+  t.strictSame(seen, [...attempts("create_batch", "/v1/batches", true), ...attempts("lock", lockPath, false)]);
 });
 
 t.test(

@@ -1,10 +1,14 @@
 // The checks before the database is asked, and their order.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { isJson } from "../../src/http/body.ts";
 import { sendBytes, sendChunked, sendPlain } from "../support/client.ts";
 import { bodies, code, secret, startStub } from "../support/stub.ts";
+import { waitFor } from "../support/wait-until.ts";
 import { sign } from "../../clients/typescript/src/signature.ts";
 
 const json = { "content-type": "application/json" };
@@ -47,6 +51,26 @@ t.test("A body above 64 KiB is 413 before any other check, with a declared lengt
   t.equal((await asA.post(lockPath, fill(limit))).status, 200, "exactly 64 KiB");
   t.equal(calls.length, 1);
   t.match(await sendChunked(url, lockPath, {}, [Buffer.alloc(limit, 32)]), { status: 401 }, "exactly 64 KiB in chunks");
+});
+
+t.test("A client that expects 100-continue is told to send its body, unless that is above 64 KiB", async (t) => {
+  const { url } = await startStub(t);
+  const { hostname, port } = new URL(url);
+  const begin = (length: number) => {
+    const socket = connect(Number(port), hostname);
+    t.teardown(() => socket.destroy());
+    socket.write(
+      `POST ${lockPath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n` +
+        `content-length: ${length}\r\nconnection: close\r\n\r\n`,
+    );
+    return socket;
+  };
+  const small = begin(64 * 1024);
+  const [told] = await waitFor("the word to go on", once(small, "data"));
+  t.equal(String(told), "HTTP/1.1 100 Continue\r\n\r\n");
+  small.write(" ".repeat(64 * 1024));
+  t.match(await waitFor("the answer", text(small)), /^HTTP\/1.1 401 /);
+  t.match(await waitFor("the refusal", text(begin(64 * 1024 + 1))), /^HTTP\/1.1 413 /);
 });
 
 t.test("A content type other than JSON in UTF-8 is 415, before the signature is checked", async (t) => {

@@ -45,13 +45,21 @@ noteCredentials({
   tenants: Object.entries(variants).map(([access_key, variant]) => ({ variant, credentials: [{ access_key }] })),
 });
 
-/** Remembers nonces; every other call succeeds. `overrides` replace members of the stub's gate. */
-export async function startStub(t: Test, overrides: Partial<Gate> = {}, limited: Partial<Limits> = {}): Promise<Stub> {
+/**
+ * Remembers nonces; every other call succeeds. `overrides` replace members of the stub's gate. `list` has the master
+ * key of this file among others.
+ */
+export async function startStub(
+  t: Test,
+  overrides: Partial<Gate> = {},
+  limited: Partial<Limits> = {},
+  list = keys,
+): Promise<Stub> {
   const { gate, calls, lookups } = createStubGate(overrides);
   const { logger, log } = createStubLog();
   const readiness = async (deadline: number) => (await gate.readVersion(deadline)).migration === "1";
   const limits = { ...defaultLimits, ...limited };
-  const handler = createApp({ routes, gate, keys, log: logger, limits, readiness });
+  const handler = createApp({ routes, gate, keys: list, log: logger, limits, readiness });
   const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
   listening.serve({
     handler(request, response) {
