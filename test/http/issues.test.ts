@@ -64,8 +64,5 @@ t.test("A GET with a body is refused", async (t) => {
   const signed = { method: "GET", target, timestamp, nonce: newNonce(), body: Buffer.from(body) };
   const headers = signedHeaders({ accessKey: "ak_a", secret }, signed);
   const { status, json } = await sendPlain(url, "GET", target, headers, body);
-  t.strictSame(
-    [status, json.details?.issues, calls],
-    [400, [{ path: "(body)", message: "a GET takes no body" }], []],
-  );
+  t.strictSame([status, json.details?.issues, calls], [400, [{ path: "(body)", message: "a GET takes no body" }], []]);
 });

@@ -94,4 +94,43 @@ export const frontGuards: Sabotage[] = [
     edits: [edit("src/http/drain.ts", "cutAfterMs = 5_000", "cutAfterMs = 50_000")],
     tests: timeOuts,
   },
+  {
+    name: "two idempotency-keys are refused",
+    edits: [edit("src/http/read-call.ts", "given.length === 1 && !key", "!key")],
+    tests: ["test/http/issues.test.ts"],
+  },
+  {
+    name: "a GET takes no body",
+    edits: [
+      edit(
+        "src/http/read-call.ts",
+        '  if (route.method === "GET" && request.body.length > 0)\n' +
+          '    issues.push({ path: "(body)", message: "a GET takes no body" });\n',
+        "",
+      ),
+    ],
+    tests: ["test/http/issues.test.ts"],
+  },
+  {
+    name: "100-continue before a body that is not too large",
+    edits: [
+      edit(
+        "src/http/listener.ts",
+        '    if (!(Number(request.headers["content-length"]) > limits.bodyBytes)) response.writeContinue();\n',
+        "",
+      ),
+    ],
+    tests: ["test/http/precedence.test.ts"],
+  },
+  {
+    name: "no 100-continue before a body that is too large",
+    edits: [
+      edit(
+        "src/http/listener.ts",
+        'if (!(Number(request.headers["content-length"]) > limits.bodyBytes)) response',
+        "response",
+      ),
+    ],
+    tests: ["test/http/precedence.test.ts"],
+  },
 ];
