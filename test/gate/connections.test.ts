@@ -7,6 +7,7 @@ import type { Database } from "../../src/database/types.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type LaneName } from "../../src/gate/connections.ts";
 import { createGate, type StatementFile } from "../../src/gate/gate.ts";
 import { createDatabase } from "../support/database.ts";
+import { stopClock } from "../support/stop-clock.ts";
 
 const log = createLog("silent");
 const soon = () => performance.now() + 60_000;
@@ -98,4 +99,22 @@ t.test("A page of a download uses its tenant's share of the bulk lane, and no co
   t.strictSame([quick!.busy, long!.busy, patient!.busy], [0, 0, 0]);
   t.strictSame(bulk, { busy: 2, waiting: 1, width: 3 });
   gate.reconnect();
+});
+
+t.test("Connections on which a statement runs for 4.5 s are given up, and new ones are opened", async (t) => {
+  const clock = stopClock(t, { hasTimers: true });
+  let opened = 0;
+  const connect = () => {
+    opened += 1;
+    return databaseOf(never);
+  };
+  const gate = createGate({ connect, log });
+  const finding = gate.findCredential("ak_a", soon()).catch((error: unknown) => error instanceof Unavailable);
+  await new Promise(setImmediate);
+  clock.pass(4_499);
+  const before = opened;
+  clock.pass(1);
+  t.strictSame([before, opened], [1, 2]);
+  gate.reconnect();
+  t.equal(await finding, true, "the statement gets its 503");
 });

@@ -2,7 +2,7 @@
 import t, { type Test } from "tap";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../../src/database/types.ts";
-import { createGate, type Call, type Gate } from "../../src/gate/gate.ts";
+import { createGate, type Call, type Gate, type Upkeep } from "../../src/gate/gate.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Unavailable } from "../../src/common/unavailable.ts";
@@ -36,7 +36,7 @@ const handedBack: Answered = { ...done, http_status: null };
 function gateOver(
   answer: (call: Call, isAlone: boolean) => Promise<Answered>,
   hungAfterMs = 7_000,
-): { gate: Gate; asked: Asked[]; opened: () => number; closed: () => number } {
+): { gate: Gate & Upkeep; asked: Asked[]; opened: () => number; closed: () => number } {
   const asked: Asked[] = [];
   let [count, closedCount] = [0, 0];
   const connect = () => {
@@ -238,6 +238,7 @@ t.test("Calls beyond the limit of waiting calls are refused at once", async (t) 
   );
   await new Promise(setImmediate);
   t.strictSame([served, refused], [0, 68], "32 run and 1,000 wait");
+  t.equal(gate.load().waiting, 1_000, "for metrics");
   free.resolve(done);
   await Promise.all(all);
   t.strictSame([served, refused], [1_032, 68]);

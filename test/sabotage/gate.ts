@@ -55,4 +55,24 @@ export const gateGuards: Sabotage[] = [
     edits: [edit("src/database/connect.ts", "    max_lifetime: null,\n", "")],
     tests: ["test/database/connect.test.ts"],
   },
+  {
+    name: "the second attempt with another hash shares no transaction either",
+    edits: [edit("src/http/operation.ts", "hashBy(version) }, deadline, route)", "hashBy(version) }, deadline)")],
+    tests: ["test/http/outcomes.test.ts"],
+  },
+  {
+    name: "the gate shows how many calls wait for their group",
+    edits: [edit("src/gate/gate.ts", "waiting: groups.waiting()", "waiting: 0")],
+    tests: ["test/gate/gate.test.ts"],
+  },
+  {
+    name: "the metric of waiting calls is not that of a lane",
+    edits: [edit("src/http/metrics.ts", "() => gate().waiting", '() => gate().lanes["quick"]!.waiting')],
+    tests: ["test/http/metrics.test.ts"],
+  },
+  {
+    name: "how long a statement runs until its connection counts as dead",
+    edits: [edit("src/gate/gate.ts", "defaultHungAfterMs = 4_500", "defaultHungAfterMs = 4_501")],
+    tests,
+  },
 ];
