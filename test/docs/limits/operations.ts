@@ -105,7 +105,7 @@ export const operationLimits: Limit[] = [
     name: "secrets of a webhook that sign",
     value: "10",
     places: [at("db/code/jobs/claim_deliveries.sql", "limit ", "9", ");")],
-    test: pins("test/worker/tasks/deliver.test.ts", "so many secrets sign at most"),
+    test: pins("test/worker/tasks/deliver.test.ts", "ten secrets sign at most"),
     said: [],
   },
   {
