@@ -1,4 +1,5 @@
 // A runner closes its connections before it says that it has stopped, so the database server can stop right after it.
+import { runMigrations } from "graphile-worker";
 import t from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { formatRoleUrl, openSession } from "../../src/database/connect.ts";
@@ -37,4 +38,33 @@ t.test("a runner that has stopped has no connection left, even if the server lea
   proxy.set({ delay: () => 1_000 });
   await runner.stop();
   t.equal(await countOpen(), 0);
+});
+
+t.test("jobs that have failed for good are deleted at the start", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const connectionString = formatRoleUrl(address, role);
+  await runMigrations({ connectionString });
+  const login = openSession(address, { name: "coupon test", role });
+  t.teardown(() => login.end());
+  await login.rows(
+    `select graphile_worker.add_job('mint', run_at => now() + interval '1 hour', max_attempts => 2)
+     from generate_series(1, 2)`,
+  );
+  // As those of a killed worker, once they are unlocked.
+  await login.rows("update graphile_worker._private_jobs set attempts = 2 where id = 1");
+  const connection = { connectionString, ssl: false };
+  const runner = await startGraphileRunner({
+    connection,
+    taskList: {},
+    crontab: "",
+    concurrency: 1,
+    log: createLog("silent"),
+  });
+  await runner.stop();
+  const left = await login.rows<{ id: string }>("select id::text from graphile_worker._private_jobs");
+  t.strictSame(
+    left.map(({ id }) => id),
+    ["2"],
+  );
 });

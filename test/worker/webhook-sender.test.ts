@@ -2,7 +2,9 @@
 // Broken receivers are in webhook-sender-faults.test.ts.
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import http from "node:http";
 import { createServer as createSecureServer } from "node:https";
+import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 import { promisify } from "node:util";
 import t from "tap";
@@ -42,6 +44,21 @@ t.test("an event is sent as one POST, with a signature that a receiver's library
   t.strictSame(verify(secret, got!), JSON.parse(body));
   t.throws(() => verify(newWebhookSecret(), got!), "with another secret");
   t.throws(() => verify(secret, { ...got!, body: body.replace("1", "2") }), "with another body");
+});
+
+t.test("each address of a receiver has two seconds to accept the connection", async (t) => {
+  const receiver = await startReceiver(t);
+  const { mock: requests } = mock.method(http, "request");
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    requests.restore();
+    syncBuiltinESMExports();
+  });
+  await sendTo(receiver.url);
+  t.match(
+    requests.calls.map(({ arguments: [options] }) => options),
+    [{ autoSelectFamilyAttemptTimeout: 2_000, agent: false }],
+  );
 });
 
 t.test("with two secrets, a receiver can verify with either", async (t) => {

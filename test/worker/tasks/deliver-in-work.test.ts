@@ -1,5 +1,7 @@
 // Deliveries by the running worker: concurrent subscribers, kill, stop, and secrets in logs.
+import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { readConfig } from "../../../src/common/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
@@ -107,6 +109,31 @@ t.test(
     t.equal(receiver.received.length, 4, "no request was started after it");
   },
 );
+
+t.test("while a stop waits for its last requests, others still see that the worker lives", async (t) => {
+  const receiver = await startReceiver(t, hang);
+  const fixture = await subscribe(t, [receiver.url]);
+  const worker = await startWork(t, fixture);
+  const psql = openSession(fixture.service.address, { name: "psql" });
+  t.teardown(() => psql.end());
+  let open = null as ServerResponse | null;
+  receiver.answer = (response) => (open = response);
+  await fixture.happen("pty_s1", 1);
+  const response = await waitUntil("the request", () => open);
+  const countSessions = async () => {
+    const text = `select from pg_stat_activity
+      where datname = current_database() and application_name = 'coupon worker session'`;
+    return (await psql.rows(text)).length;
+  };
+  const stopped = worker.stop();
+  // Long enough for a session that ends too early.
+  await sleep(1_000);
+  t.equal(await countSessions(), 1);
+  response.writeHead(204).end();
+  await waitFor("the stop", stopped);
+  await waitUntil("the end of the session", async () => (await countSessions()) === 0);
+  t.strictSame(await listDeliveries(fixture), [], "the answer is recorded");
+});
 
 t.test("the log and the delivery log never contain a secret or a signature", async (t) => {
   const lines: string[] = [];
