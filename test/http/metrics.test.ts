@@ -9,6 +9,7 @@ import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
 import { observeServe } from "../../src/http/metrics.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { listen } from "../../src/http/listener.ts";
+import { observeServe } from "../../src/http/metrics.ts";
 import { serve } from "../../src/serve.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
 import { work } from "../../src/work.ts";
@@ -85,6 +86,44 @@ t.test(
     t.ok(seen.get("process_resident_memory_bytes")! > 0, "the process's own metrics are there too");
   },
 );
+
+t.test("A refusal is counted under the limit that refused, of open requests as of connections", async (t) => {
+  const service = await startService(t);
+  const metrics = await openMetrics(t);
+  // No request may be in progress.
+  const limits = { ...defaultLimits, openRequests: 0, connections: 1 };
+  const { url, as } = await serveBeside(t, service, metrics, limits);
+  for (let count = 0; count < 2; count += 1)
+    t.match(await as("ak_a").get("/v1/webhook"), { status: 503, json: { code: "UNAVAILABLE" } });
+  // The connection of these calls stays open, so there is none left.
+  t.equal(await sendBytes(url, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").catch(() => ""), "");
+  const seen = await scrape(metrics);
+  const refused = ["requests", "unknown_codes", "connections", "open_requests"].map((limit) => [
+    limit,
+    seen.get(`coupon_limit_refused_total{limit="${limit}"}`),
+  ]);
+  t.strictSame(Object.fromEntries(refused), { requests: 0, unknown_codes: 0, connections: 1, open_requests: 2 });
+  t.equal(seen.get("coupon_http_connections"), 1);
+});
+
+t.test("Each metric of the load shows its own number, by lane", async (t) => {
+  const metrics = await openMetrics(t);
+  const lanes = { quick: { busy: 4, waiting: 5, width: 6 }, bulk: { busy: 7, waiting: 8, width: 9 } };
+  const gate = () => ({ waiting: 3, lanes });
+  observeServe(metrics).show({ openRequests: () => 1, connections: async () => 2, gate });
+  const seen = [...(await scrape(metrics))].filter(([name]) => /^coupon_(?!limit_|group_)/.test(name));
+  t.strictSame(Object.fromEntries(seen), {
+    coupon_http_open_requests: 1,
+    coupon_http_connections: 2,
+    coupon_calls_waiting: 3,
+    'coupon_lane_busy_connections{lane="quick"}': 4,
+    'coupon_lane_waiting_statements{lane="quick"}': 5,
+    'coupon_lane_connections{lane="quick"}': 6,
+    'coupon_lane_busy_connections{lane="bulk"}': 7,
+    'coupon_lane_waiting_statements{lane="bulk"}': 8,
+    'coupon_lane_connections{lane="bulk"}': 9,
+  });
+});
 
 t.test("Labels have few values, whatever clients send", async (t) => {
   const service = await startService(t);

@@ -7,19 +7,33 @@ import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import t, { type Test } from "tap";
 import { createEmptyDatabase } from "../support/database.ts";
 import { readCatalog } from "../support/catalog.ts";
+import { closeIdleConnections, sendPlain } from "../support/client.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
+import { scrape } from "../support/scrape.ts";
 import { startService } from "../support/service.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
-type Line = { level: number; msg: string; signal?: string; duration_ms?: number; url?: string };
-type Ended = { code: number | null; lines: Line[]; stdout: string; stderr: string };
+type Line = { level: number; msg?: string; signal?: string; duration_ms?: number; url?: string };
+// What a program with METRICS_PORT serves when it is ready: the programs that its metrics are about, and the status of
+// the API description, null if it has no HTTP side.
+type Served = { measured: string[]; description: number | null };
+type Ended = { code: number | null; lines: Line[]; stdout: string; stderr: string; served: Served | null };
 
 const info = 30;
 
 function makeDataDir(t: Test): string {
   const folder = useTemporaryFolder(t, "coupon-start-");
   return path.join(folder, "data");
+}
+
+async function readServed([, url, metricsUrl]: RegExpExecArray): Promise<Served> {
+  const description = url === undefined ? null : (await sendPlain(url, "GET", "/openapi/a.json")).status;
+  const seen = await scrape({ url: metricsUrl! });
+  closeIdleConnections();
+  // Whether a busy machine answers a scrape in time decides the value, but not whether there is one.
+  const isMeasured = (program: string) => seen.has(`coupon_database_up{program="${program}"}`);
+  return { measured: ["serve", "work"].filter(isMeasured), description };
 }
 
 // Starts a program, sends the signal when it has printed the pattern, and returns what it wrote until its end.
@@ -32,19 +46,23 @@ async function run(
   const program = spawnProgram(name, { env }) as ChildProcessWithoutNullStreams;
   t.teardown(() => program.kill("SIGKILL"));
   const output = Promise.all([text(program.stdout), text(program.stderr)]);
+  let served: Served | null = null;
   if (until !== undefined) {
-    await untilPrinted(program, until);
+    const urls = /(?:"url":"(\S+?)",)?"metrics_url":"(\S+?)"/;
+    const hasUrls = env["METRICS_PORT"] !== undefined;
+    const [found] = await Promise.all([hasUrls && untilPrinted(program, urls), untilPrinted(program, until)]);
+    if (found) served = await readServed(found);
     program.kill(signal);
   }
   const code = await exitCodeOf(program);
   const [stdout, stderr] = await output;
   const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
-  return { code, stdout, stderr, lines: lines.map((line) => JSON.parse(line) as Line) };
+  return { code, stdout, stderr, served, lines: lines.map((line) => JSON.parse(line) as Line) };
 }
 
-// Without the nightly check, which may come in between.
+// Without answers, which have no message, and the nightly check, which may come in between.
 const messagesOf = ({ lines }: Ended): string[] =>
-  lines.map(({ msg }) => msg.replace(/\d+/g, "n")).filter((message) => !message.startsWith("self-check"));
+  lines.map(({ msg = "" }) => msg.replace(/\d+/g, "n")).filter((message) => !/^($|self-check)/.test(message));
 
 function endedInOrder(t: Test, ended: Ended, signal: NodeJS.Signals): void {
   t.strictSame([ended.code, ended.stderr], [0, ""]);
@@ -62,9 +80,11 @@ t.test("npm start logs one line when it is ready and one when it stops, and the 
   const first = await run(t, "start", env, { until: /Listening on/ });
   endedInOrder(t, first, "SIGTERM");
   t.strictSame(messagesOf(first), ["migrated: n migrations, n functions and views", "serving and working", "stopped"]);
-  const second = await run(t, "start", env, { until: /Listening on/, signal: "SIGINT" });
+  t.strictSame(first.served, { measured: ["serve", "work"], description: 200 });
+  const second = await run(t, "start", { ...env, DOCS: "off" }, { until: /Listening on/, signal: "SIGINT" });
   endedInOrder(t, second, "SIGINT");
   t.strictSame(messagesOf(second), ["serving and working", "stopped"]);
+  t.strictSame(second.served, { measured: ["serve", "work"], description: 404 });
   t.match(second.lines[0], { url: /^http:\/\/127\.0\.0\.1:\d+$/, metrics_url: /^http:\S+\/metrics$/ });
   const serverLog = readFileSync(path.join(dataDir, "postgres/server.log"), "utf8");
   t.strictSame(
@@ -74,14 +94,15 @@ t.test("npm start logs one line when it is ready and one when it stops, and the 
 });
 
 t.test("serve and work log one line when they are ready and one when they stop", async (t) => {
-  const env = environmentOf(await startService(t));
-  for (const [name, message] of [
-    ["serve", "serving"],
-    ["work", "working"],
+  const env = { ...environmentOf(await startService(t)), METRICS_PORT: "0", DOCS: "off" };
+  for (const [name, message, description] of [
+    ["serve", "serving", 404],
+    ["work", "working", null],
   ] as const) {
     const ended = await run(t, name, env, { until: new RegExp(`"${message}"`) });
     endedInOrder(t, ended, "SIGTERM");
     t.strictSame(messagesOf(ended), [message, "stopped"]);
+    t.strictSame(ended.served, { measured: [name], description });
   }
 });
 

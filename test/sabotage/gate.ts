@@ -3,6 +3,8 @@ import { edit, type Sabotage } from "./sabotage.ts";
 
 const connections = "src/gate/connections.ts";
 const tests = ["test/gate/connections.test.ts"];
+const metricsTests = ["test/http/metrics.test.ts"];
+const startTests = ["test/operations/start.test.ts"];
 const ownTransactions = [
   "allocate-batch",
   "create-batch",
@@ -74,5 +76,40 @@ export const gateGuards: Sabotage[] = [
     name: "how long a statement runs until its connection counts as dead",
     edits: [edit("src/gate/gate.ts", "defaultHungAfterMs = 4_500", "defaultHungAfterMs = 4_501")],
     tests,
+  },
+  {
+    name: "a refusal for too many open requests counts as one",
+    edits: [edit("src/http/app.ts", 'refused("open_requests")', 'refused("connections")')],
+    tests: metricsTests,
+  },
+  {
+    name: "connections beyond the limit are counted",
+    edits: [edit("src/serve.ts", '    onDropped: () => observer?.refused("connections"),\n', "")],
+    tests: metricsTests,
+  },
+  {
+    name: "the metric of busy connections",
+    edits: [edit("src/http/metrics.ts", "({ busy }) => busy", "({ waiting }) => waiting")],
+    tests: metricsTests,
+  },
+  {
+    name: "serve obeys DOCS",
+    edits: [edit("src/serve.ts", " hasDocs: config.docs,", "")],
+    tests: startTests,
+  },
+  {
+    name: "start obeys DOCS",
+    edits: [edit("src/start.ts", " hasDocs: config.docs,", "")],
+    tests: startTests,
+  },
+  {
+    name: "start has the metrics of serve",
+    edits: [edit("src/start.ts", "listening, log, metrics }", "listening, log }")],
+    tests: startTests,
+  },
+  {
+    name: "start has the metrics of work",
+    edits: [edit("src/start.ts", "config, log, metrics }", "config, log }")],
+    tests: startTests,
   },
 ];

@@ -14,7 +14,7 @@ export async function openMetrics(t: Test): Promise<Metrics> {
 }
 
 /** Values by metric with its labels, such as name{label="…"}. */
-export async function scrape({ url }: Metrics): Promise<Map<string, number>> {
+export async function scrape({ url }: Pick<Metrics, "url">): Promise<Map<string, number>> {
   const { status, text } = await sendPlain(url, "GET", "/metrics");
   if (status !== 200) throw new Error(text);
   return new Map(
