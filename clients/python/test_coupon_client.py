@@ -52,7 +52,10 @@ def refusal(status: int, code: str, headers: str = "", details: object = None) -
 
 
 class Script:
-    """A server that gives the answers of a list, and keeps the requests. An answer of None closes the connection."""
+    """A server that gives the answers of a list, and keeps the requests.
+
+    An answer of None closes the connection. An empty one is silence, and the connection stays open.
+    """
 
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = list(answers)
@@ -104,6 +107,8 @@ class Script:
         text = self.answers.pop(0)
         if text is None:
             return False
+        if text == b"":
+            return True
         connection.sendall(text)
         head, _, content = text.partition(b"\r\n\r\n")
         return head.endswith(b"content-length: %d" % len(content)) or b"content-length: %d\r\n" % len(content) in head
@@ -137,12 +142,21 @@ class SignaturesOfRequests(TestCase):
 
     def test_raw_target(self) -> None:
         """The signature covers the target and the body as they are sent"""
-        with Script(answer(200, {"events": [], "next_cursor": "c"}), answer(200, {}), answer(200, {})) as script:
+        file = answer(200, b"", f'etag: "{hashlib.sha256(b"").hexdigest()}"\r\n')
+        with Script(file, *[answer(200, {})] * 4) as script:
             client = self.client(script)
+            client.get_reconciliation("2026-11-22", "detail", io.BytesIO(), "pty_ü")
             client.pull_events("a+b/ü=", 7)
             client.get_request("r 1/../x?")
+            client.get_webhook("pty_1&")
             client.query({"coupon": code, "merchant": "mch_ü"})
-        targets = ["/v1/events?cursor=a%2Bb%2F%C3%BC%3D&limit=7", "/v1/requests/r%201%2F..%2Fx%3F", "/v1/coupons/query"]
+        targets = [
+            "/v1/reconciliations/2026-11-22/detail?distributor=pty_%C3%BC",
+            "/v1/events?cursor=a%2Bb%2F%C3%BC%3D&limit=7",
+            "/v1/requests/r%201%2F..%2Fx%3F",
+            "/v1/webhook?party=pty_1%26",
+            "/v1/coupons/query",
+        ]
         self.assertEqual([line.split(" ")[1] for line, _, _ in script.requests], targets)
         for line, headers, body in script.requests:
             method, target, _ = line.split(" ")
@@ -339,6 +353,41 @@ class Repeats(TestCase):
         is_over.set()
         thread.join(10)
         listener.close()
+
+
+    def test_silence_is_repeated(self) -> None:
+        """A service that does not answer in time is asked again"""
+        # On a busy machine the second answer may be late too.
+        with Script(b"", *[answer(200, {"ok": True})] * 50) as script:
+            client = self.client(script, timeout=0.5, total_timeout=20)
+            self.assertEqual(client.redeem({"coupon": code, "merchant": "mch_1"}), {"ok": True})
+        self.assertGreaterEqual(len(script.requests), 2)
+
+    def test_limit_for_each_answer(self) -> None:
+        """An answer has the time for one answer, but no longer than what is left for the whole call"""
+        limits: list[float] = []
+        # The clock stands still, so what is left is what was given.
+        with mock.patch.object(socket.socket, "settimeout", lambda _, seconds: limits.append(seconds)):
+            with mock.patch.object(time, "monotonic", lambda: 1_000.0):
+                for timeout, total_timeout in [(8, 60), (60, 7)]:
+                    limits.clear()
+                    with Script(answer(200, {})) as script:
+                        options = {"connect_timeout": 5, "timeout": timeout, "total_timeout": total_timeout}
+                        self.client(script, **options).get_batch("bat_1")
+                    self.assertEqual((limits[0], set(limits[1:])), (5, {min(timeout, total_timeout)}))
+
+
+class Pages(TestCase):
+    def test_limit_of_each_page(self) -> None:
+        """Each page is asked for with the limit of the caller, from the cursor of the page before"""
+        for path, entries in [("/v1/events", "events"), ("/v1/reconciliations", "reconciliations")]:
+            pages = [{entries: [{}], "next_cursor": "c"}, {entries: [], "next_cursor": "d"}]
+            with Script(*[answer(200, page) for page in pages]) as script:
+                client = self.client(script)
+                read = client.event_pages if entries == "events" else client.reconciliation_pages
+                self.assertEqual(list(read("b", 2)), pages[:1])
+            targets = [f"{path}?cursor=b&limit=2", f"{path}?cursor=c&limit=2"]
+            self.assertEqual([line.split(" ")[1] for line, _, _ in script.requests], targets)
 
 
 class Connections(TestCase):

@@ -60,6 +60,29 @@ const guards: [name: string, find: string, replace: string][] = [
   ["the list that a download belongs to in Python", "if listed is not None and (", "if False and ("],
   ["a download in Python starts again in an empty file", "                into.truncate()", "                pass"],
   ["no second copy of a download in a pipe", "if written > 0 and start is None:", "if False:"],
+  ["the time limit for one answer in Python", "min(until, time.monotonic() + self._timeout)", "until"],
+  [
+    "the time limit for the whole call in an answer in Python",
+    "min(until, time.monotonic() + self._timeout)",
+    "time.monotonic() + self._timeout",
+  ],
+  ["the distributor of a download in Python", '{"distributor": distributor}', "{}"],
+  ["the party of a webhook in Python", 'self._get("/v1/webhook", party=party)', 'self._get("/v1/webhook")'],
+  [
+    "the limit of later pages of events in Python",
+    'self.pull_events(page["next_cursor"], limit)',
+    'self.pull_events(page["next_cursor"])',
+  ],
+  [
+    "the limit of later pages of statements in Python",
+    'self.list_reconciliations(page["next_cursor"], limit)',
+    'self.list_reconciliations(page["next_cursor"])',
+  ],
+  [
+    "the limit of a page of statements in Python",
+    'self._get("/v1/reconciliations", cursor=cursor, limit=limit)',
+    'self._get("/v1/reconciliations", cursor=cursor)',
+  ],
   ["the tolerance of webhooks in Python", "<= tolerance_seconds:", "<= 1e12:"],
   ["the signature of webhooks in Python", "    if not is_genuine:", "    if False:"],
   [
