@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { createClient, DownloadError } from "../../clients/typescript/src/index.ts";
+import { createClient, DownloadError, type RefusedError } from "../../clients/typescript/src/index.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { postOk } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { accessKey, secret, startScripted, type Script } from "./scripted-service.ts";
+import { accessKey, fail, refusal, secret, startScripted, type Script } from "./scripted-service.ts";
 
 t.test("Pages reach the end of the list, and files have the announced bytes", async (t) => {
   const service = await startService(t);
@@ -102,6 +102,20 @@ t.test("A download fails at its end if a byte is missing, too many or wrong", as
   }
   await t.rejects(download(t, sends(etag, [content])), DownloadError, "no length");
   await t.rejects(download(t, sends(length, [content])), DownloadError, "no hash");
+});
+
+t.test("A refused download is repeated or thrown like any call, and its connection is used again", async (t) => {
+  const scripts = [refusal(503, "UNAVAILABLE"), refusal(404, "NOT_FOUND", { resource: "reconciliation" })];
+  const { url, received, sockets } = await startScripted(t, scripts);
+  const client = createClient({ url, accessKey, secret, timeoutMs: 60_000 });
+  t.teardown(() => client.close());
+  const { name, code, details } = (await fail(client.getReconciliation(file))) as RefusedError;
+  t.strictSame(
+    { name, code, details },
+    { name: "RefusedError", code: "NOT_FOUND", details: { resource: "reconciliation" } },
+  );
+  t.equal(received.length, 2);
+  t.strictSame(sockets, { opened: 1, open: 1 });
 });
 
 t.test("The time in which the reader pauses is not time without an answer", async (t) => {

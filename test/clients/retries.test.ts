@@ -10,7 +10,6 @@ import {
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
 import { findFreePort } from "../support/listen.ts";
-import { waitUntil } from "../support/wait-until.ts";
 import {
   accessKey,
   answer,
@@ -167,22 +166,6 @@ t.test("With a wrong clock, the client follows the time of the service from then
   t.ok(Math.abs(offsets[0]!) > 1_000_000);
   t.ok(Math.abs(offsets[1]!) < 100);
   t.ok(Math.abs(offsets[2]!) < 100);
-});
-
-t.test("An aborted call ends with the reason of its signal, in an answer and between attempts", async (t) => {
-  const reason = new Error("the cashier gave up");
-  const whileWaiting = new AbortController();
-  const waiting = await start(t, [hang]);
-  const unanswered = fail(waiting.client.redeem(body, { signal: whileWaiting.signal }));
-  await waitUntil("the request", () => waiting.received.length === 1);
-  whileWaiting.abort(reason);
-  t.equal(await unanswered, reason);
-  const betweenAttempts = new AbortController();
-  const busy = await start(t, [refusal(503, "UNAVAILABLE", null, { "retry-after": "20" })], {
-    onReply: () => setImmediate(() => betweenAttempts.abort(reason)),
-  });
-  t.equal(await fail(busy.client.redeem(body, { signal: betweenAttempts.signal })), reason);
-  t.equal(busy.received.length, 1);
 });
 
 t.test("onReply sees each answer", async (t) => {

@@ -1,0 +1,63 @@
+// How long the TypeScript client waits. No time passes: the waits are recorded, and end at once.
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
+import timers from "node:timers/promises";
+import t, { type Test } from "tap";
+import { RefusedError } from "../../clients/typescript/src/index.ts";
+import { answer, fail, refusal, start } from "./scripted-service.ts";
+
+// Returns the waits between attempts.
+function recordWaits(t: Test, random: number): number[] {
+  const waits: number[] = [];
+  const mocked = [
+    mock.method(Math, "random", () => random),
+    mock.method(timers, "setTimeout", async (ms: number) => void waits.push(ms)),
+  ];
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    for (const each of mocked) each.mock.restore();
+    syncBuiltinESMExports();
+  });
+  return waits;
+}
+
+const busy = refusal(503, "UNAVAILABLE");
+
+t.test("The wait is a random part of a time that doubles from 200 ms up to 5 seconds", async (t) => {
+  for (const [random, expected] of [
+    [0.5, [100, 200, 400, 800, 1_600, 2_500, 2_500]],
+    [0.25, [50, 100, 200, 400, 800, 1_250, 1_250]],
+  ] as const)
+    await t.test(`the part is ${random}`, async (t) => {
+      const { client } = await start(t, [busy], { attempts: 8, timeoutMs: 60_000 });
+      const waits = recordWaits(t, random);
+      t.match(await fail(client.getBatch({ batch: "b" })), { code: "UNAVAILABLE" });
+      t.strictSame(waits, expected);
+    });
+});
+
+t.test("A call has 5 attempts by default, and waits up to 30 seconds if the service asks for that", async (t) => {
+  const asks = (seconds: number) => refusal(503, "UNAVAILABLE", null, { "retry-after": String(seconds) });
+  const waits = recordWaits(t, 0.5);
+  const often = await start(t, [busy], { timeoutMs: 60_000 });
+  t.match(await fail(often.client.getBatch({ batch: "b" })), { code: "UNAVAILABLE" });
+  t.equal(often.received.length, 5);
+  t.strictSame(waits.splice(0), [100, 200, 400, 800]);
+  const long = await start(t, [asks(30), asks(31), busy], { timeoutMs: 60_000 });
+  t.equal(((await fail(long.client.getBatch({ batch: "b" }))) as RefusedError).retryAfterMs, 31_000);
+  t.strictSame(waits, [30_100]);
+});
+
+t.test("An answer has 10 seconds by default, and a download as long for each wait for bytes", async (t) => {
+  const content = answer(200, {}, { etag: `"${"0".repeat(64)}"`, "content-length": "2" });
+  const { client } = await start(t, [answer(200, {}), content]);
+  const started = mock.method(globalThis, "setTimeout");
+  t.teardown(() => started.mock.restore());
+  const limits = () => [...new Set(started.mock.calls.map((call) => call.arguments[1]))];
+  await client.getBatch({ batch: "b" });
+  t.strictSame(limits(), [10_000]);
+  started.mock.resetCalls();
+  const { body } = await client.getReconciliation({ href: "/file" });
+  await fail(body.toArray());
+  t.strictSame(limits(), [10_000]);
+});
