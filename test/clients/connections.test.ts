@@ -4,6 +4,7 @@ import { Agent } from "node:http";
 import t from "tap";
 import { createClient, type ReplyInfo } from "../../clients/typescript/src/index.ts";
 import { secretOf } from "../support/provisioning.ts";
+import { lacksIpv6 } from "../support/listen.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -56,6 +57,17 @@ t.test("Many calls, 64 at once, leave no socket, listener or timer behind", asyn
   t.ok(countTimers() <= timers + 1, "the server has one");
   agent.destroy();
   await waitUntil("the server to lose all connections", () => sockets.open === 0);
+});
+
+t.test("A URL may have an IPv6 address in brackets", { skip: lacksIpv6 }, async (t) => {
+  const { url, received } = await startScripted(t, [answer(200, { ok: true })], { host: "::1" });
+  const client = createClient<"A">({ url, accessKey, secret, attempts: 1 });
+  t.teardown(() => client.close());
+  t.strictSame(await client.redeem(body), { ok: true });
+  t.strictSame(
+    received.map(({ headers }) => `http://${headers.host}`),
+    [url],
+  );
 });
 
 t.test("close() ends the connections of the client's own agent", async (t) => {

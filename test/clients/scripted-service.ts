@@ -31,7 +31,11 @@ export const cut: Script = (response) => response.destroy();
 /** Neither answers nor closes. */
 export const hang: Script = () => {};
 
-export async function startScripted(t: Test, scripts: Script[], { isRepeating = false } = {}): Promise<Scripted> {
+export async function startScripted(
+  t: Test,
+  scripts: Script[],
+  { isRepeating = false, host = "127.0.0.1" } = {},
+): Promise<Scripted> {
   const received: Received[] = [];
   const sockets = { opened: 0, open: 0 };
   const server = createServer(async (request, response) => {
@@ -47,12 +51,12 @@ export async function startScripted(t: Test, scripts: Script[], { isRepeating = 
     sockets.open += 1;
     socket.on("close", () => (sockets.open -= 1));
   });
-  const port = await listenOnLoopback(server);
+  const port = await listenOnLoopback(server, host);
   t.teardown(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${port}`, received, sockets };
+  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, received, sockets };
 }
 
 /** A client of a scripted service. */

@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import t from "tap";
 import { openPort } from "../../src/common/open-port.ts";
-import { listenOnLoopback } from "../support/listen.ts";
+import { lacksIpv6, listenOnLoopback } from "../support/listen.ts";
 import { waitAtMost, waitFor } from "../support/wait-until.ts";
 
 const settings = { host: "METRICS_HOST", port: "METRICS_PORT" };
@@ -14,6 +14,17 @@ t.test("the origin has the address and the port that the system chose", async (t
   const server = createServer();
   t.teardown(() => server.close());
   t.match(await openPort(server, { host: "127.0.0.1", port: 0, settings }), /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+});
+
+t.test("an IPv6 address has brackets, in the origin and in an explanation", { skip: lacksIpv6 }, async (t) => {
+  const server = createServer();
+  t.teardown(() => server.close());
+  const origin = await openPort(server, { host: "::1", port: 0, settings });
+  const { port } = server.address() as AddressInfo;
+  t.equal(origin, `http://[::1]:${port}`);
+  await t.rejects(openPort(createServer(), { host: "::1", port, settings }), {
+    message: `METRICS_PORT: [::1]:${port} is in use: stop the program that listens there, or set another port`,
+  });
 });
 
 t.test("what is wrong with host or port is said in one sentence", async (t) => {

@@ -8,6 +8,11 @@ export const operationGuards: Sabotage[] = [
     tests: ["test/common/open-port.test.ts"],
   },
   {
+    name: "the brackets of an IPv6 address in an origin",
+    edits: [edit("src/common/open-port.ts", 'family === "IPv6" ? `[${address}]` : address', "address")],
+    tests: ["test/common/open-port.test.ts"],
+  },
+  {
     name: "a program outlives a full disk of its log",
     edits: [edit("src/common/log.ts", "if (!isFull(error)) throw error;", "throw error;")],
     tests: ["test/common/log.test.ts"],

@@ -1,6 +1,7 @@
 // Every sabotage that `npm run sabotage` knows. Add one for each new guard, in the file of its subject.
 import { accessGuards } from "./access.ts";
 import { backgroundGuards } from "./background.ts";
+import { clientCallGuards } from "./client-calls.ts";
 import { clientGuards } from "./clients.ts";
 import { clockGuards } from "./clock.ts";
 import { commandGuards } from "./commands.ts";
@@ -49,5 +50,6 @@ export const sabotages: Sabotage[] = [
   ...statementGuards,
   ...descriptionGuards,
   ...clientGuards,
+  ...clientCallGuards,
   ...pythonClientGuards,
 ];

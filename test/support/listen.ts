@@ -1,12 +1,18 @@
 // Ports on the loopback address.
 import { randomInt } from "node:crypto";
 import { createServer, type AddressInfo, type Server } from "node:net";
+import { networkInterfaces } from "node:os";
 
 // Returns the port that the system chose.
 export async function listenOnLoopback(server: Server, host = "127.0.0.1"): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   return (server.address() as AddressInfo).port;
 }
+
+/** The reason to skip a test that needs IPv6. */
+export const lacksIpv6 =
+  !Object.values(networkInterfaces()).some((found) => found?.some(({ address }) => address === "::1")) &&
+  "the machine has no ::1";
 
 const given = new Set<number>();
 
