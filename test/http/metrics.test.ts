@@ -6,7 +6,6 @@ import { defaultLimits, readConfig, ConfigError } from "../../src/common/config.
 import type { Address } from "../../src/common/database-address.ts";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
-import { observeServe } from "../../src/http/metrics.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { listen } from "../../src/http/listener.ts";
 import { observeServe } from "../../src/http/metrics.ts";
@@ -144,28 +143,6 @@ t.test("Labels have few values, whatever clients send", async (t) => {
   const known = ["none", "healthz", "readyz", ...routes.map(({ operation }) => operation)];
   t.ok([...values.get("operation")!].every((operation) => known.includes(operation)));
   t.ok([...values.get("code")!].every((code) => /^[A-Z_]+$/.test(code)) && values.get("code")!.size < 10);
-});
-
-t.test("Each figure of the load has its own gauge", async (t) => {
-  const metrics = await openMetrics(t);
-  const lanes = { quick: { busy: 4, waiting: 5, width: 6 }, long: { busy: 7, waiting: 8, width: 9 } };
-  observeServe(metrics).show({
-    openRequests: () => 1,
-    connections: async () => 2,
-    gate: () => ({ waiting: 3, lanes }),
-  });
-  const isOfLoad = (name: string) => /^coupon_(lane|calls|http_connections|http_open)/.test(name);
-  t.strictSame(Object.fromEntries([...(await scrape(metrics))].filter(([name]) => isOfLoad(name))), {
-    coupon_http_open_requests: 1,
-    coupon_http_connections: 2,
-    coupon_calls_waiting: 3,
-    'coupon_lane_busy_connections{lane="quick"}': 4,
-    'coupon_lane_waiting_statements{lane="quick"}': 5,
-    'coupon_lane_connections{lane="quick"}': 6,
-    'coupon_lane_busy_connections{lane="long"}': 7,
-    'coupon_lane_waiting_statements{lane="long"}': 8,
-    'coupon_lane_connections{lane="long"}': 9,
-  });
 });
 
 // A server that accepts connections and never answers, as behind a broken network.

@@ -80,4 +80,74 @@ export const backgroundGuards: Sabotage[] = [
     edits: [edit("src/worker/metrics.ts", "      laws.reset();\n", "")],
     tests: ["test/worker/metrics.test.ts"],
   },
+  {
+    name: "each night's job does its own task",
+    edits: [
+      edit(
+        "src/work.ts",
+        "prune_nonces: pruneNonces,\n    prune_old_rows: pruneOldRows,",
+        "prune_nonces: pruneOldRows,\n    prune_old_rows: pruneNonces,",
+      ),
+    ],
+    mayThrow: true,
+    tests: ["test/worker/jobs.test.ts"],
+  },
+  {
+    name: "a worker's attempts reach its metrics",
+    edits: [edit("src/work.ts", "      onAttempt: observer?.attempted,\n", "")],
+    mayThrow: true,
+    tests: ["test/worker/jobs.test.ts"],
+  },
+  {
+    name: "a worker's self-check reaches its metrics",
+    edits: [edit("src/work.ts", ", onChecked: observer?.checked", "")],
+    tests: ["test/worker/jobs.test.ts"],
+  },
+  {
+    name: "a stop ends a self-check",
+    edits: [edit("src/worker/tasks/check.ts", 'stopping.addEventListener("abort", giveUp);', "")],
+    mayThrow: true,
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "the server notices that the self-check's worker is gone",
+    edits: [edit("src/worker/tasks/check.ts", "'10s', false)", "'10s', true)")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "half a minute for a worker's short statements",
+    edits: [edit("src/work.ts", "statementTimeoutMs: 25_000", "statementTimeoutMs: 2_500")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "five seconds for a lock that a worker waits for",
+    edits: [edit("src/work.ts", ", lockTimeoutMs: 5_000", "")],
+    tests: ["test/worker/long-work.test.ts"],
+  },
+  {
+    name: "the session of a worker outlives its requests",
+    edits: [
+      edit(
+        "src/work.ts",
+        "await runner.stop();\n      await session.stop();",
+        "await session.stop();\n      await runner.stop();",
+      ),
+    ],
+    tests: ["test/worker/tasks/deliver-in-work.test.ts"],
+  },
+  {
+    name: "jobs that failed for good are deleted",
+    edits: [edit("src/worker/graphile-runner.ts", "    await deleteFailedJobs(shared);\n", "")],
+    tests: ["test/worker/graphile-runner.test.ts"],
+  },
+  {
+    name: "time for each address of a receiver",
+    edits: [edit("src/worker/webhook-sender.ts", "    autoSelectFamilyAttemptTimeout: 2_000,\n", "")],
+    tests: ["test/worker/webhook-sender.test.ts"],
+  },
+  {
+    name: "background work pauses six times as long as it works",
+    edits: [edit("src/worker/throttle.ts", "* pausePerStep", "/ pausePerStep")],
+    tests: ["test/worker/throttle.test.ts"],
+  },
 ];

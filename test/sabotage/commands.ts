@@ -60,4 +60,48 @@ export const commandGuards: Sabotage[] = [
     edits: [edit("src/commands/webhook-test.ts", "round < 150", "round < 15")],
     tests: ["test/commands/webhook-test.test.ts"],
   },
+  {
+    name: "the log of one party's webhook",
+    edits: [edit("src/commands/webhooks.ts", "where tenant = $1 and party = $2", "where tenant = $1 or party = $2")],
+    tests: ["test/commands/webhooks-scope.test.ts"],
+  },
+  {
+    name: "the secrets of the demo are their owner's",
+    edits: [
+      edit(
+        "src/commands/demo-tenants.ts",
+        "`${JSON.stringify(secrets, null, 2)}\\n`, { mode: 0o600 })",
+        "`${JSON.stringify(secrets, null, 2)}\\n`)",
+      ),
+    ],
+    tests: ["test/commands/demo.test.ts"],
+  },
+  {
+    name: "a file names each party once",
+    edits: [
+      edit(
+        "src/commands/provisioning.ts",
+        "delegates: unique(z.array(party), (value) => value).optional()",
+        "delegates: z.array(party).optional()",
+      ),
+    ],
+    mayThrow: true,
+    tests: ["test/commands/provisioning.test.ts"],
+  },
+  {
+    name: "migrate checks PL/pgSQL strictly",
+    edits: [
+      edit(
+        "src/migration/run-migrations.ts",
+        "local plpgsql.extra_errors = 'all'",
+        "local plpgsql.extra_errors = 'none'",
+      ),
+    ],
+    tests: ["test/migration/migrate.test.ts"],
+  },
+  {
+    name: "the log of the embedded server holds no statements",
+    edits: [edit("src/embedded/server.ts", '  log_min_error_statement: "panic",\n', "")],
+    tests: ["test/embedded/server.test.ts"],
+  },
 ];
