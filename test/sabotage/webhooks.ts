@@ -68,6 +68,30 @@ export const webhookGuards: Sabotage[] = [
     tests: ["test/worker/tasks/deliver-disabled.test.ts"],
   },
   {
+    name: "a webhook that is disabled again keeps its time",
+    edits: [
+      edit(
+        "db/code/rules/webhook/disable_webhook.sql",
+        "coalesce(w.disabled_at, clock_timestamp())",
+        "clock_timestamp()",
+      ),
+    ],
+    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+  },
+  {
+    name: "a replay begins without an error",
+    edits: [edit("db/code/rules/webhook/replay_deliveries.sql", " last_error = null,", "")],
+    tests: ["test/worker/tasks/deliver-parked.test.ts"],
+  },
+  ...[
+    ["success", "    and r.is_taken;", "    and r.is_taken and v_is_holder;"] as const,
+    ["test event", "and d.event_id = r.event_id;", "and d.event_id = r.event_id and v_is_holder;"] as const,
+  ].map(([what, from, to]) => ({
+    name: `gone worker: its late ${what} counts`,
+    edits: [edit("db/code/jobs/record_deliveries.sql", from, to)],
+    tests: ["test/worker/tasks/gone-worker.test.ts"],
+  })),
+  {
     name: "party of an event that is replayed",
     edits: [edit("db/code/api/replay_events.sql", "        and e.party_id = v_parties[1]\n", "")],
     tests: scope,
@@ -132,6 +156,11 @@ export const webhookGuards: Sabotage[] = [
         ";",
       ),
     ],
+    tests: testEvents,
+  },
+  {
+    name: "a newer test event has its own body",
+    edits: [edit("db/code/rules/webhook/create_test_delivery.sql", "body = excluded.body, ", "")],
     tests: testEvents,
   },
   {

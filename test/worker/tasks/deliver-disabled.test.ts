@@ -73,8 +73,14 @@ t.test("a delivery that was parked before its webhook is disabled keeps its time
       { event: waiting, parked: null },
     ],
   );
-  await admin.rows("select admin.disable_webhook($1, 'pty_s1', 'they move')", [tenant]);
+  const disable = async () => {
+    await admin.rows("select admin.disable_webhook($1, 'pty_s1', 'they move')", [tenant]);
+    const [webhook] = await owner.rows<{ since: string }>("select disabled_at::text as since from core.webhook");
+    return webhook!.since;
+  };
+  const since = await disable();
   t.match(await list(), [parked, { event: waiting, parked: /^20/, last_error: "disabled: they move" }]);
+  t.equal(await disable(), since, "it has been disabled since the first time");
 });
 
 t.test("enable_webhook ends the pause that the subscriber asked for", async (t) => {

@@ -34,6 +34,9 @@ t.test("a delivery is parked after the tenth attempt; a replay starts over with 
     ]),
     [{ count: 1 }],
   );
+  t.match(await listDeliveries(fixture), [
+    { event, status: "WAITING", attempt_count: 0, last_error: null, is_due: true },
+  ]);
   await deliverer.drain();
   t.strictSame(await listDeliveries(fixture), []);
   t.strictSame([...new Set(receiver.received.map(({ id }) => id))], [event]);

@@ -112,17 +112,18 @@ t.test("a subscriber is due again as soon as the session of its worker ends, and
   t.strictSame(await listDeliveries(fixture), []);
 });
 
-t.test("a failure that is recorded after the lease was lost does not count", async (t) => {
+t.test("after the lease was lost, a success still counts, and so does the try of a test, but no failure", async (t) => {
   const receiver = await startReceiver(t);
   const fixture = await subscribe(t, [receiver.url]);
   const [event] = await fixture.happen("pty_s1", 1);
   const subscriber = await findSubscriber(fixture, "pty_s1");
-  const record = (holder: string, event_id: string) =>
+  const failed = { attempt: 1, http_status: 500, duration_ms: 1, is_taken: false, is_gone: false };
+  const record = (holder: string, event_id: string, result = {}) =>
     fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
       subscriber.tenant_id,
       subscriber.party_id,
       holder,
-      JSON.stringify([{ event_id, attempt: 1, http_status: 500, duration_ms: 1, is_taken: false, is_gone: false }]),
+      JSON.stringify([{ event_id, ...failed, ...result }]),
     ]);
   const dying = await openWorkerSession(t, fixture.service.address);
   const [before, after] = [randomUUID(), randomUUID()];
@@ -134,4 +135,14 @@ t.test("a failure that is recorded after the lease was lost does not count", asy
   t.match(await listDeliveries(fixture), [{ event, attempt_count: 0 }]);
   await record(after, claimed!.event_id);
   t.match(await listDeliveries(fixture), [{ event, attempt_count: 1, last_error: "HTTP 500" }]);
+  await record(before, claimed!.event_id, { attempt: 2, http_status: 204, is_taken: true });
+  t.strictSame(await listDeliveries(fixture), []);
+
+  const { owner } = fixture.service;
+  const [test] = await owner.rows<{ event_id: string }>(
+    "select rules.create_test_delivery($1, $2, 'coupon.redeemed') as event_id",
+    [subscriber.tenant_id, subscriber.party_id],
+  );
+  await record(before, test!.event_id, { test_event_type: "coupon.redeemed" });
+  t.equal((await owner.rows("select from core.test_delivery")).length, 0);
 });
