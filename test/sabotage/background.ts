@@ -25,6 +25,13 @@ export const backgroundGuards: Sabotage[] = [
     tests: ["test/worker/tasks/mint-collisions.test.ts"],
   },
   {
+    name: "a tenant's next batch comes after those of others that have as many in work",
+    edits: [
+      edit("db/code/jobs/list_due_batches.sql", "partition by p.tenant_id, p.is_due", "partition by p.tenant_id"),
+    ],
+    tests: ["test/worker/tasks/mint.test.ts"],
+  },
+  {
     name: "the end of a session is known to those who claimed",
     edits: [edit("src/worker/worker-session.ts", "      current?.end();\n", "")],
     tests: ["test/worker/worker-session.test.ts"],

@@ -181,6 +181,11 @@ export const couponGuards: Sabotage[] = [
     tests: ["test/db/api/expired-template.test.ts"],
   },
   {
+    name: "the first of several wrong items is named",
+    edits: [edit("db/code/rules/redemption/read_items.sql", "min(i.place)", "max(i.place)")],
+    tests: ["test/db/api/discount.test.ts"],
+  },
+  {
     name: "query shows the live redemption first",
     edits: [edit("db/code/api/query.sql", "order by r.ended_at is null desc, r.started_at", "order by r.started_at")],
     tests: ["test/db/api/variants-query.test.ts"],

@@ -46,6 +46,39 @@ export const reportGuards: Sabotage[] = [
     edits: [edit(`db/code/report/${owner}_balance.sql`, `${parts}, l.currency`, parts!)],
     tests: ["test/db/report.test.ts"],
   })),
+  ...(
+    [
+      ["distributor", "partition by t.external_id,", " o.external_id,"],
+      ["maker", "partition by l.tenant,", " l.maker,"],
+      ["merchant", "partition by l.tenant,", " l.merchant,"],
+    ] as const
+  ).map(([owner, kept, dropped]) => ({
+    name: `a balance is of one ${owner}`,
+    edits: [edit(`db/code/report/${owner}_balance.sql`, kept + dropped, kept)],
+    tests: ["test/db/admin/owners.test.ts"],
+  })),
+  ...(
+    [
+      ["distributor", "l.entry_id"],
+      ["maker", "l.entry_key"],
+      ["merchant", "l.entry_key"],
+    ] as const
+  ).map(([owner, key]) => ({
+    name: `a ${owner}'s balance adds entries of one moment one by one`,
+    edits: [edit(`db/code/report/${owner}_balance.sql`, `order by l.recorded_at, ${key})`, "order by l.recorded_at)")],
+    tests: ["test/db/report.test.ts"],
+  })),
+  {
+    name: "the lag of feeds counts events that commit late",
+    edits: [
+      edit(
+        "db/code/jobs/read_metrics.sql",
+        "where e.event_seq = any (array(",
+        "where false and e.event_seq = any (array(",
+      ),
+    ],
+    tests: ["test/worker/tasks/event-gaps.test.ts"],
+  },
   {
     name: "report.merchant lists the terminals of each store",
     edits: [edit("db/code/report/merchant.sql", "x.tenant_id = s.tenant_id and x.store_id", "x.store_id")],

@@ -69,6 +69,21 @@ t.test("Every report shows the rows of each tenant once, under its own names", a
   );
 });
 
+t.test("A balance adds up the ledger entries of its own distributor, maker or merchant only", async (t) => {
+  for (const owner of ["distributor", "maker", "merchant"]) {
+    const read = (amount: string, view: string) =>
+      service.owner.rows<{ name: string; minor: number }>(
+        `select concat_ws(' ', tenant, ${owner}, currency) as name, (100 * ${amount})::int as minor
+         from report.${view} order by recorded_at, entry`,
+      );
+    const sums = new Map<string, number>();
+    for (const { name, minor } of await read("discount_amount", "ledger"))
+      sums.set(name, (sums.get(name) ?? 0) + minor);
+    t.equal(sums.size, 2 * 4, `two of each ${owner} in each tenant`);
+    t.strictSame(new Map((await read("balance", `${owner}_balance`)).map((row) => [row.name, row.minor])), sums);
+  }
+});
+
 // A redemption has the same ID in a tenant and in its twin; so has the distributor, the day and the number of its line
 // in each tenant.
 t.test("report.find_… finds the rows of an ID in each tenant, and no others", async (t) => {

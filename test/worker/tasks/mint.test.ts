@@ -210,17 +210,20 @@ t.test("a tenant with many batches leaves a place to another tenant", async (t) 
     await find(service, await submit(service, 10)),
     await find(service, await submit(service, 20)),
   ];
-  const body = { request_id: newRequestId(), template: "tpl_b", total_count: 1_000 };
-  const created = await service.as("ak_maker").post("/v1/batches", body);
-  const other = await find(service, created.json.batch.external_id as string);
+  const submitOther = async () => {
+    const body = { request_id: newRequestId(), template: "tpl_b", total_count: 1_000 };
+    const created = await service.as("ak_maker").post("/v1/batches", body);
+    return find(service, created.json.batch.external_id as string);
+  };
+  const [other, otherSecond] = [await submitOther(), await submitOther()];
   const list = async () => {
     const text = "select batch_id from jobs.list_due_batches(10, $1::text::jsonb)";
     const rows = await worker.rows<{ batch_id: number }>(text, [fingerprintKeys(service.keys)]);
     return rows.map(({ batch_id }) => batch_id);
   };
-  t.strictSame(await list(), [first.batch_id, other.batch_id, second.batch_id]);
+  t.strictSame(await list(), [first.batch_id, other.batch_id, second.batch_id, otherSecond.batch_id]);
   await claimBatch(service, worker, await openWorkerSession(t, service.address), first);
-  t.strictSame(await list(), [other.batch_id, second.batch_id]);
+  t.strictSame(await list(), [other.batch_id, second.batch_id, otherSecond.batch_id], "the second is its next");
 });
 
 t.test("a worker mints two batches at once, and asks for as many as it has free places", async (t) => {
