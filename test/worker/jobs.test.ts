@@ -22,9 +22,11 @@ t.test("each job does the task of its name, and the metrics count attempts and s
   const login = connect(address, { name: "coupon test", role: "coupon_worker", max: 1 });
   const psql = openSession(address, { name: "psql" });
   t.teardown(() => Promise.all([worker.stop(), login.end(), psql.end()]));
-  // No job comes by time.
-  const stopClock = "update graphile_worker._private_known_crontabs set last_execution = now() + interval '1 day'";
-  await waitUntil("the crontab", async () => (await login.rows(`${stopClock} returning 1`)).length === 3);
+  // No job comes by time from now on.
+  const stopCrontab = "update graphile_worker._private_known_crontabs set last_execution = now() + interval '1 day'";
+  await waitUntil("the crontab", async () => (await login.rows(`${stopCrontab} returning 1`)).length === 3);
+  const listJobs = () => login.rows("select from graphile_worker.jobs");
+  await waitUntil("jobs that came before", async () => (await listJobs()).length === 0);
   await psql.run(`set session_replication_role = replica;
     update core.nonce set seen_at = now() - interval '12 minutes';
     update core.request set recorded_at = now() - interval '91 days'`);
