@@ -74,7 +74,8 @@ function create(name: RateName, environment: Environment, pool: CouponPool): Pro
 }
 
 // Before the first measured round come a warm-up round of each, fresh statistics, a checkpoint, and a second warm-up
-// round: plans for empty tables are bad, and the first change of a page after a checkpoint logs the whole page.
+// round: plans for empty tables are bad, and the first change of a page after a checkpoint logs the whole page. A single
+// round shows only that the benchmark works, so the second warm-up is enough.
 async function alternate(
   environment: Environment,
   contenders: Map<RateName, Contender>,
@@ -82,7 +83,7 @@ async function alternate(
 ): Promise<Measurements> {
   const measured: Measurements = new Map([...contenders.keys()].map((name) => [name, []]));
   if (contenders.size === 0) return measured;
-  for (let number = -1; number <= rounds; number += 1) {
+  for (let number = rounds === 1 ? 0 : -1; number <= rounds; number += 1) {
     if (number === 0) await settle(environment);
     for (const [name, contender] of contenders) {
       const go = await contender.prepare(seconds);

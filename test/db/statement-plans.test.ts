@@ -11,7 +11,7 @@ import { startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 // The lines of each day. The first is empty, so that its plans are made for empty tables and stay in use.
-const days = [0, 110, 20_000];
+const days = [0, 110, 10_000];
 // The sequencer reads 3 rows for a line, with all its checks. A page reads up to 8: the entry, its redemption,
 // reversal, coupon and batch, and what their names and amounts need.
 const rowsPerLine = 12;

@@ -15,7 +15,7 @@ import { makeStock, nameOf, openTill, write, type Committed, type Stock } from "
 const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
 const none = { missing: 0, twice: 0, unknown: 0, turned: 0 };
 
-const events = size("FEED_EVENTS", 10_000);
+const events = size("FEED_EVENTS", 6_000);
 const kills = size("FEED_KILLS", 10);
 const heldSeconds = size("FEED_HOLD_S", 4);
 // The delay is asserted only in the long version, on an otherwise idle machine. Beside other tests it is only printed.
