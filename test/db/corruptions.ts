@@ -22,10 +22,23 @@ const moveFirstEventOfACouponToTheEnd = `
   select f.tenant_id, f.party_id, f.last_position + 1, now(), array[m.event_seq]
   from core.feed f join moved m using (tenant_id, party_id)`;
 
+const ofUnreleasedBatch = "batch_id = (select b.batch_id from core.batch b where b.status = 'COMPLETED')";
+
 const couponCorruptions: Record<string, Record<string, string>> = {
   "coupon status matches redemptions": {
     "an issued coupon is set to REDEEMED": change("coupon", "status = 'REDEEMED'", "status = 'ISSUED'"),
     "a redeemed coupon is set to ISSUED": change("coupon", "status = 'ISSUED'", "status = 'REDEEMED'"),
+    "a redeemed coupon is set to LOCKED": change("coupon", "status = 'LOCKED'", "status = 'REDEEMED'"),
+    "a locked coupon is set to REDEEMED": change("coupon", "status = 'REDEEMED'", "status = 'LOCKED'"),
+    "a reissued coupon is set to REDEEMED": change(
+      "coupon",
+      "status = 'REDEEMED'",
+      "coupon_id in (select r.coupon_id from core.redemption r where r.status = 'REVERSED')",
+    ),
+    "the coupon of a cancelled lock is set to REDEEMED": together(
+      change("coupon", "status = 'REDEEMED'", "status = 'LOCKED'"),
+      change("redemption", "status = 'CANCELLED', ended_at = now()", "status = 'LOCKED'"),
+    ),
     "the redemption of a locked coupon is deleted": remove("redemption", "status = 'LOCKED'"),
   },
   "coupon has one live redemption": {
@@ -41,6 +54,12 @@ const couponCorruptions: Record<string, Record<string, string>> = {
       "status = 'LOCKED' and tenant_id = 1",
     ),
     "a redemption gets an unknown merchant": change("redemption", "merchant_id = 0", "status = 'LOCKED'"),
+    "a redemption gets a coupon of another tenant": change(
+      "redemption",
+      "coupon_id = (select c.coupon_id from core.coupon c where c.tenant_id = 2 limit 1)",
+      "status = 'LOCKED' and tenant_id = 1",
+    ),
+    "a redemption gets an unknown coupon": change("redemption", "coupon_id = gen_random_uuid()", "status = 'LOCKED'"),
   },
   "voided coupon has voiding": {
     "a voiding is deleted": remove("voiding"),
@@ -66,6 +85,10 @@ const couponCorruptions: Record<string, Record<string, string>> = {
   },
   "batch has the coupons it counts": {
     "a coupon is deleted": remove("coupon", "number = 1"),
+    "a coupon between two others is deleted": remove(
+      "coupon",
+      "number = 2 and batch_id in (select b.batch_id from core.batch b where b.total_count > 2)",
+    ),
     "a coupon gets another number": change("coupon", "number = 77", "number = 1"),
     "the first coupon of a batch gets the number 0": change(
       "coupon",
@@ -87,6 +110,9 @@ const couponCorruptions: Record<string, Record<string, string>> = {
       "status = 'COMPLETED', allocated_at = null",
       "batch_id = (select c.batch_id from core.coupon c where c.status = 'REDEEMED' limit 1)",
     ),
+    "a coupon of an unreleased batch is set to LOCKED": change("coupon", "status = 'LOCKED'", ofUnreleasedBatch),
+    "a coupon of an unreleased batch is set to REDEEMED": change("coupon", "status = 'REDEEMED'", ofUnreleasedBatch),
+    "a coupon of an unreleased batch is set to EXPIRED": change("coupon", "status = 'EXPIRED'", ofUnreleasedBatch),
   },
 };
 
@@ -105,6 +131,17 @@ const feedCorruptions: typeof couponCorruptions = {
     "the ledger entry of a redemption goes to another party": change(
       "ledger_entry",
       "distributor_id = distributor_id + 1000",
+    ),
+    "the ledger entry of a redemption goes to the maker of the batch": change(
+      "ledger_entry",
+      `distributor_id = (select b.maker_id from core.coupon c join core.batch b using (tenant_id, batch_id)
+                         where c.coupon_id = ledger_entry.coupon_id)`,
+      "tenant_id = 2",
+    ),
+    "the event of a statement goes to an unknown party": change(
+      "event",
+      "party_id = 999999",
+      event("reconciliation.ready"),
     ),
     "an event gets an unknown coupon": change("event", "coupon_id = gen_random_uuid()", event("coupon.expired")),
   },
@@ -125,6 +162,10 @@ const feedCorruptions: typeof couponCorruptions = {
       "event_seqs = array_remove(event_seqs, event_seqs[2])",
     ),
     "a position is skipped": change("feed", "last_position = last_position + 1"),
+    "an event has a position beyond the last one of a feed that skipped some": change(
+      "feed",
+      "skipped_count = 1, last_position = last_position - 1",
+    ),
   },
   "event has one position": {
     "the events of a page are added to its feed again": `

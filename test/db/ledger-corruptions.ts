@@ -58,6 +58,7 @@ export const ledgerCorruptions: Record<string, Record<string, string>> = {
     ),
   },
   "reversal has reversed redemption": {
+    "a reversed redemption is deleted": remove("redemption", "status = 'REVERSED'"),
     "a reversed redemption is set to REDEEMED": change(
       "redemption",
       "status = 'REDEEMED', ended_at = null",

@@ -21,7 +21,14 @@ export const statementCorruptions: Record<string, Record<string, string>> = {
   "posting has the distributor of its entry": {
     "a posting moves to another distributor": change("posting_page", "distributor_id = distributor_id + 1"),
   },
-  "posting numbers are 1 to n": { "a number is skipped": change("posting_page", "first_number = first_number + 100") },
+  "posting numbers are 1 to n": {
+    "a number is skipped": change("posting_page", "first_number = first_number + 100"),
+    "a number after the first is skipped": insertCopy("posting_page", "first_number = 1", { first_number: "100" }),
+    "two entries have the numbers 0 and 2": together(
+      change("posting_page", "first_number = 0, event_seqs = event_seqs[1:1]", "first_number = 1"),
+      insertCopy("posting_page", "first_number = 0", { first_number: "2" }),
+    ),
+  },
   "statement counts its postings": {
     "an entry is added to a closed day": `
       update core.posting_page p set business_date = s.business_date, first_number = 99 from core.statement s
@@ -30,6 +37,16 @@ export const statementCorruptions: Record<string, Record<string, string>> = {
   },
   "summary matches the ledger": {
     "a line of a summary is changed": change("statement_line", "redemption_minor = redemption_minor + 1"),
+    "a line of a summary counts one redemption more": change(
+      "statement_line",
+      "redemption_count = redemption_count + 1",
+    ),
+    "a line of a summary counts one reversal more": change("statement_line", "reversal_count = reversal_count + 1"),
+    "the sum of the reversals in a line of a summary is changed": change(
+      "statement_line",
+      "reversal_minor = reversal_minor - 1",
+      "reversal_count > 0",
+    ),
     "a line of a summary is deleted": remove("statement_line"),
     "a line of a summary names another merchant": change("statement_line", "merchant_id = merchant_id + 1"),
     "a line of a summary counts a redemption as a reversal": change(

@@ -11,6 +11,7 @@ import { dockerGuards } from "./docker.ts";
 import { embeddedGuards } from "./embedded.ts";
 import { frontGuards } from "./front.ts";
 import { gateGuards } from "./gate.ts";
+import { invariantGuards } from "./invariants.ts";
 import { longRunGuards } from "./long-runs.ts";
 import { numberGuards } from "./numbers.ts";
 import { operationGuards } from "./operations.ts";
@@ -47,6 +48,7 @@ export const sabotages: Sabotage[] = [
   ...numberGuards,
   ...provisioningGuards,
   ...reportGuards,
+  ...invariantGuards,
   ...statementGuards,
   ...descriptionGuards,
   ...clientGuards,
