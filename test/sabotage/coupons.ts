@@ -18,6 +18,28 @@ const uniqueIndex = [
   ),
 ];
 
+const decide = "db/code/rules/redemption/decide_redemptions.sql";
+const read = "db/code/rules/redemption/read_items.sql";
+const refuse = "db/code/rules/redemption/refuse_redemption.sql";
+const ofItems: [what: string, file: string, before: string, after: string][] = [
+  ["discount has the tenant's unit", decide, "(c.call).amount_unit) as ordered", "'major') as ordered"],
+  ["discount has the decimals of their currency", decide, "'{}'), c.decimals,", "'{}'), 2,"],
+  ["amounts are read in the tenant's unit", read, "p_decimals, p_amount_unit) as", "p_decimals, 'major') as"],
+  [
+    "amounts are read with the decimals of their currency",
+    read,
+    "p_decimals, p_amount_unit) as",
+    "2, p_amount_unit) as",
+  ],
+  ["refusal has the tenant's unit", refuse, "p_decimals, p_call.amount_unit) o", "p_decimals, 'major') o"],
+  [
+    "refusal has the decimals of their currency",
+    refuse,
+    "p_decimals, p_call.amount_unit) o",
+    "2, p_call.amount_unit) o",
+  ],
+];
+
 export const couponGuards: Sabotage[] = [
   {
     name: "a coupon that is freed too late gets an extension",
@@ -183,6 +205,22 @@ export const couponGuards: Sabotage[] = [
   {
     name: "the first of several wrong items is named",
     edits: [edit("db/code/rules/redemption/read_items.sql", "min(i.place)", "max(i.place)")],
+    tests: ["test/db/api/discount.test.ts"],
+  },
+  ...ofItems.map(([what, file, before, after]) => ({
+    name: `items of an order: their ${what}`,
+    edits: [edit(file, before, after)],
+    tests: ["test/db/api/discount.test.ts"],
+  })),
+  {
+    name: "a wrong order_amount is named before a wrong item",
+    edits: [
+      edit(
+        refuse,
+        "when p_order_minor is null and p_call.args ->> 'order_amount' is not null\n",
+        "when v_ordered.wrong_item is null\n",
+      ),
+    ],
     tests: ["test/db/api/discount.test.ts"],
   },
   {

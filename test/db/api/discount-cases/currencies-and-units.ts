@@ -1,5 +1,5 @@
 // Currencies with none, three and four decimals, and tenants whose amounts are in minor units.
-import type { Rule } from "./types.ts";
+import { item, type Rule } from "./types.ts";
 
 export const currenciesAndUnits: Rule[] = [
   {
@@ -36,6 +36,23 @@ export const currenciesAndUnits: Rule[] = [
     ],
   },
   {
+    name: "500 JPY on A1",
+    currency: "JPY",
+    discount: { type: "fixed", amount: 500 },
+    skus: ["A1"],
+    cases: [
+      [{ items: [item("A1", 300)] }, "300", 300],
+      [{ items: [item("A1", 1.5)] }, "400 redemption_context.items.0.amount"],
+    ],
+  },
+  {
+    name: "10 % BHD on A1",
+    currency: "BHD",
+    discount: { type: "percent", percent: 10 },
+    skus: ["A1"],
+    cases: [[{ order: 9, items: [item("A1", 1.005)] }, "0.101", 101]], // 100.5 fils
+  },
+  {
     name: "10 % CLF",
     currency: "CLF",
     discount: { type: "percent", percent: 10 },
@@ -58,6 +75,17 @@ export const currenciesAndUnits: Rule[] = [
       [{ order: 19.99 }, "400 order_amount"],
       [{ order: "999999999999" }, "500", 500],
       [{ order: "1e12" }, "400 order_amount"],
+    ],
+  },
+  {
+    name: "500 cents on A1",
+    unit: "minor",
+    currency: "EUR",
+    discount: { type: "fixed", amount: 500 },
+    skus: ["A1"],
+    cases: [
+      [{ items: [item("A1", 300)] }, "300", 300],
+      [{ items: [item("A1", 3.5)] }, "400 redemption_context.items.0.amount"],
     ],
   },
   {

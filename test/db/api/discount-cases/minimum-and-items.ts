@@ -50,6 +50,7 @@ export const minimumAndItems: Rule[] = [
       [{ items: [item("C3", 1), item("A1", 3.001)] }, "400 redemption_context.items.1.amount"],
       [{ items: [item("A1", -1)] }, "400 redemption_context.items.0.amount"],
       [{ items: [item("A1", 1e12)] }, "400 redemption_context.items.0.amount"],
+      [{ order: 1.001, items: [item("A1", 1.001)] }, "400 order_amount"],
       [{ items: [item("C3", 1.001)] }, "400 redemption_context.items.0.amount"],
       [{ items: [item("A1", 1), item("C3", 1.001), item("A1", 3.001)] }, "400 redemption_context.items.1.amount"],
     ],
