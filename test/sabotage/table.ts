@@ -25,6 +25,7 @@ import { sequencerGuards } from "./sequencer.ts";
 import { statementGuards } from "./statements.ts";
 import { tableGuards } from "./tables.ts";
 import { webhookGuards } from "./webhooks.ts";
+import { webhookStatusGuards } from "./webhook-status.ts";
 import { workerGuards } from "./worker.ts";
 
 export const sabotages: Sabotage[] = [
@@ -40,6 +41,7 @@ export const sabotages: Sabotage[] = [
   ...sequencerGuards,
   ...tableGuards,
   ...webhookGuards,
+  ...webhookStatusGuards,
   ...longRunGuards,
   ...operationGuards,
   ...commandGuards,

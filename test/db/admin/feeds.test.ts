@@ -107,7 +107,7 @@ t.test("disable_webhook parks all waiting deliveries, and the replays make them 
   await isAudited(
     t,
     { action: "replay_range", target: "pty_a", reason: "all", tenant: "ten_a" },
-    { events: deliveries },
+    { from: "2020-01-01T00:00:00+00:00", to: "2098-01-01T00:00:00+00:00", events: deliveries },
   );
   t.match(await readWebhook(), { deliveries });
 });

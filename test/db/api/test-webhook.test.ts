@@ -151,6 +151,8 @@ t.test("a 410 to a test disables its webhook; a disabled webhook returns 409, an
       status: 409,
       json: { code: "WEBHOOK_DISABLED", details: null },
     });
+  const replay = { request_id: newRequestId(), event_id: "evt_none" };
+  t.match(await by.post("/v1/webhook/replay", replay), { status: 404, json: { details: { resource: "event" } } });
   t.strictSame(await readState(fixture.service.owner), before);
 });
 

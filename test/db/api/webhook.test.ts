@@ -80,11 +80,17 @@ t.test("get_webhook: waiting, parked, the reason and the time of the next attemp
     "a parked event is not sent again",
   );
 
-  await owner.rows("update core.webhook set paused_until = '2099-01-01' where paused_until is null");
+  await owner.rows("update core.webhook set paused_until = '2020-01-01'");
+  const resumed = await readWebhook(fixture, "ak_b_s1");
+  t.equal(resumed.status, "failing", "a pause that is over counts no more");
+  t.equal(find(resumed)[0].next_attempt_at, await dueAt());
+  await owner.rows("update core.webhook set paused_until = '2099-01-01'");
   const paused = await readWebhook(fixture, "ak_b_s1");
   t.match(paused, { status: "paused" });
   t.equal(find(paused)[0].next_attempt_at, "2099-01-01T00:00:00.000Z");
   t.match(await readWebhook(fixture, "ak_b_s2"), { waiting: 0, parked: 0, attempts: [] });
+  await fixture.service.admin.rows("select admin.disable_webhook('ten_b', 'pty_s1', 'they asked')");
+  t.equal((await readWebhook(fixture, "ak_b_s1")).status, "disabled", "whether it is paused or not");
 });
 
 t.test("get_webhook gives a reason only for attempts that were not answered 2xx", async (t) => {
