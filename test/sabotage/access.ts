@@ -191,4 +191,24 @@ export const accessGuards: Sabotage[] = [
     edits: [edit("src/crypto/seal.ts", "`webhook ${tenant} ${party}`", "`webhook:${tenant} ${party}`")],
     tests: ["test/crypto/keys.test.ts"],
   },
+  {
+    name: "a reversal names who reversed, not who redeemed",
+    edits: [
+      edit("db/code/api/reverse.sql", "v_batch.distributor_id, p_call.", "v_batch.distributor_id, v_redemption."),
+    ],
+    tests: ["test/db/api/variants.test.ts"],
+  },
+  ...["p_tenant_id::bigint << 32", "p_caller_id"].map((seed) => ({
+    name: `the lock of a name has a tenant and a caller, not only ${seed}`,
+    edits: [edit("db/code/rules/request/compute_name_lock.sql", "p_tenant_id::bigint << 32 | p_caller_id", seed)],
+    tests: ["test/db/races/group-names.test.ts"],
+  })),
+  {
+    name: "the lock of a nonce is that of a credential",
+    edits: ["do nothing", "(tenant_id"].map((conflict) => {
+      const lock = (seed: string) => `hashtextextended(c.nonce, ${seed}))\n  on conflict ${conflict}`;
+      return edit("db/code/rules/request/spend_nonces.sql", lock("c.credential_id"), lock("0"));
+    }),
+    tests: ["test/db/races/group-names.test.ts"],
+  },
 ];

@@ -75,6 +75,24 @@ t.test("B: a removed delegate starts nothing new at the merchant, but may still 
   });
 });
 
+t.test("B: a reversal names the party that reversed, whoever redeemed", async (t) => {
+  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
+  const redeem = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_b" };
+  const { redemption } = (await service.as("ak_pos").post("/v1/coupons/redeem", redeem)).json;
+  const reverse = { request_id: newRequestId(), redemption };
+  const { reversal } = (await service.as("ak_shop").post("/v1/redemptions/reverse", reverse)).json;
+  const rows = await service.owner.rows(
+    `select v.external_id as reversed_by, r.external_id as redeemed_by
+     from core.reversal x
+     join core.redemption m using (tenant_id, redemption_id)
+     join core.party v on (v.tenant_id, v.party_id) = (x.tenant_id, x.caller_id)
+     join core.party r on (r.tenant_id, r.party_id) = (m.tenant_id, m.caller_id)
+     where rules.format_id('rvs', x.reversal_id) = $1`,
+    [reversal],
+  );
+  t.strictSame([...rows], [{ reversed_by: "pty_shop", redeemed_by: "pty_pos" }]);
+});
+
 t.test("The distributor is taken from the request, else from the template; else it is the maker", async (t) => {
   const expected = [
     ["ak_maker", { template: "tpl_own" }, "pty_maker"],

@@ -9,7 +9,7 @@ import { openTill } from "../../support/writers.ts";
 
 let group: GroupTill;
 t.before(async () => {
-  group = await startGroupTill(t, 23);
+  group = await startGroupTill(t, 24);
 });
 
 const nextCoupon = () => group.nextCoupon();
@@ -50,6 +50,14 @@ t.test("A call whose name another session uses is handed back, and the other cal
   t.strictSame(await answers(calls), [200, 200]);
 });
 
+t.test("The names of each tenant and caller have their own locks", async (t) => {
+  const [row] = await group.service.owner.rows(
+    `select count(distinct rules.compute_name_lock(tenant, caller, 'x'))::int as locks
+     from (values (1, 0), (2, 0), (1, 1), (2, 1)) v(tenant, caller)`,
+  );
+  t.strictSame(row, { locks: 4 });
+});
+
 t.test("A nonce that another session uses counts as used, and nothing waits for that session", async (t) => {
   const nonce = newRequestId();
   const other = await openTill(group.service);
@@ -58,7 +66,11 @@ t.test("A nonce that another session uses counts as used, and nothing waits for 
   await other.send([redeem(nextCoupon(), { nonce })], false);
   // A statement that waits for a lock ends with an error.
   const calls = [redeem(nextCoupon(), { nonce }), redeem(nextCoupon())];
-  t.strictSame(await answers(calls), ["NONCE_REUSED", 200]);
+  const [second] = await group.service.owner.rows(
+    "select credential_id from core.credential where access_key = 'ak_a_second'",
+  );
+  const ofAnother = redeem(nextCoupon(), { nonce, ...second });
+  t.strictSame(await answers([...calls, ofAnother]), ["NONCE_REUSED", 200, 200], "each credential has its own nonces");
   await other.session.run("rollback");
   t.strictSame(await answers([calls[0]!]), [200]);
 });
