@@ -28,3 +28,16 @@ t.test("A coupon code in any text of a file is refused, but not in a secret", as
   const secret = `0123456789abcdef-${code}`;
   t.match(await applyTenant({ credentials: [{ access_key: "ak_more", secret }] }), { changed: 1 });
 });
+
+t.test("A file is searched to its end, however many texts look like the beginning of a code", async (t) => {
+  const service = await startService(t);
+  const [tenant] = structuredClone(document).tenants as [any];
+  // 45 places in each of them could begin a code: 9,000 in all, more than a request may have.
+  const skus = Array.from({ length: 200 }, (_, index) => `${"1".repeat(60)}u${index}`);
+  const templates = [...tenant.templates, { ...tenant.templates[0], id: "tpl_skus", skus }];
+  t.match(await service.apply({ tenants: [{ ...tenant, templates }] }), { changed: 1 });
+  const rows = await service.owner.rows<{ skus: string[] }>(
+    "select skus from report.template where template = 'tpl_skus'",
+  );
+  t.strictSame(rows[0]!.skus.toSorted(), skus.toSorted());
+});

@@ -1,15 +1,31 @@
-// The log of a program whose standard output is a file.
+// The log: the fields of its lines, and a program whose standard output is a file.
 import { once } from "node:events";
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
+import { mock } from "node:test";
 import t from "tap";
+import { createLog } from "../../src/common/log.ts";
 import { hasEnded } from "../support/program.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const skip = canMount() ? false : "only root may mount a small disk";
+
+t.test("a logged error has its code and place, but neither the parameters of its statement nor a row", (t) => {
+  const lines: Record<string, any>[] = [];
+  const log = createLog("info", { write: (line) => void lines.push(JSON.parse(line)) });
+  const where = "PL/pgSQL function f() line 3";
+  const err = new RangeError("m");
+  Object.assign(err, { code: "P0001", where, parameters: ["secret"], detail: "secret" });
+  mock.timers.enable({ apis: ["Date"], now: Date.UTC(2026, 0, 26, 10, 0, 0, 7) });
+  t.teardown(() => mock.timers.reset());
+  log.error({ err }, "it failed");
+  const logged = { name: "RangeError", code: "P0001", message: "m", where, stack: err.stack };
+  t.strictSame(lines, [{ level: 50, time: "2026-01-26T10:00:00.007Z", err: logged, msg: "it failed" }]);
+  t.end();
+});
 
 t.test("a program outlives a full disk of its log, and the log says where lines are missing", { skip }, async (t) => {
   const folder = makeTemporaryFolder("coupon-log-", (abandoned) => unmount(path.join(abandoned, "disk")));

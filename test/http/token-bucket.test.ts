@@ -35,3 +35,11 @@ t.test("Beyond the allowed number of keys, the least recently used key is forgot
     [0, 2, 1],
   );
 });
+
+t.test("The buckets of 10,000 keys are kept, and one more key takes the place of the first", async (t) => {
+  const buckets = createBuckets({ perSecond: 1, burst: 2 }, { now: () => 0 });
+  for (let key = 0; key < 10_000; key += 1) buckets.take(String(key));
+  t.equal(buckets.left("0"), 1);
+  buckets.take("10000");
+  t.strictSame([buckets.left("0"), buckets.left("1")], [2, 1]);
+});

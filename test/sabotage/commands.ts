@@ -104,4 +104,10 @@ export const commandGuards: Sabotage[] = [
     edits: [edit("src/embedded/server.ts", '  log_min_error_statement: "panic",\n', "")],
     tests: ["test/embedded/server.test.ts"],
   },
+  {
+    name: "a provisioning file is searched for codes to its end",
+    edits: [edit("src/commands/apply.ts", "createCodeFinder(keys, Infinity)", "createCodeFinder(keys)")],
+    mayThrow: true,
+    tests: ["test/commands/apply-codes.test.ts"],
+  },
 ];

@@ -74,4 +74,26 @@ export const embeddedGuards: Sabotage[] = [
     edits: [edit("src/common/log.ts", ' || code === "EDQUOT" || code === "EFBIG"', "")],
     tests: ["test/common/log.test.ts"],
   },
+  {
+    name: "a logged error names the place in the database",
+    edits: [edit("src/common/log.ts", "message: error.message, where, stack", "message: error.message, stack")],
+    tests: ["test/common/log.test.ts"],
+  },
+  {
+    name: "the log leaves out what else an error holds",
+    edits: [
+      edit("src/common/log.ts", "return { name: error.name, code,", "return { ...error, name: error.name, code,"),
+    ],
+    tests: ["test/common/log.test.ts"],
+  },
+  {
+    name: "the time of a line of the log",
+    edits: [edit("src/common/log.ts", " timestamp: pino.stdTimeFunctions.isoTime,", "")],
+    tests: ["test/common/log.test.ts"],
+  },
+  {
+    name: "no process or host in the log",
+    edits: [edit("src/common/log.ts", " base: null,", "")],
+    tests: ["test/common/log.test.ts"],
+  },
 ];

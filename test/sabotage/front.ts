@@ -133,4 +133,9 @@ export const frontGuards: Sabotage[] = [
     ],
     tests: ["test/http/precedence.test.ts"],
   },
+  {
+    name: "the number of keys whose buckets are kept",
+    edits: [edit("src/http/token-bucket.ts", "maxKept = 10_000", "maxKept = 10")],
+    tests: ["test/http/token-bucket.test.ts"],
+  },
 ];
