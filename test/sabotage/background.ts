@@ -157,4 +157,30 @@ export const backgroundGuards: Sabotage[] = [
     edits: [edit("src/worker/throttle.ts", "* pausePerStep", "/ pausePerStep")],
     tests: ["test/worker/throttle.test.ts"],
   },
+  {
+    name: "places for jobs beside subscribers",
+    edits: [edit("src/work.ts", "concurrency: otherJobsAtOnce + maxSubscribersAtOnce", "concurrency: otherJobsAtOnce")],
+    tests: ["test/worker/work.test.ts"],
+  },
+  {
+    name: "places for batches and a task of the crontab",
+    edits: [edit("src/work.ts", "otherJobsAtOnce = 3", "otherJobsAtOnce = 0")],
+    tests: ["test/worker/work.test.ts"],
+  },
+  {
+    name: "half a minute until a job runner counts as silent",
+    edits: [edit("src/worker/job-runner.ts", "deadAfterMs: 30_000", "deadAfterMs: 300_000")],
+    tests: ["test/worker/job-runner.test.ts"],
+  },
+  {
+    name: "ten seconds for an answer of the job queue",
+    edits: [edit("src/worker/job-runner.ts", "answerWithinMs: 10_000", "answerWithinMs: 100_000")],
+    tests: ["test/worker/job-runner.test.ts"],
+  },
+  {
+    name: "the look for jobs whose notification was lost",
+    edits: [edit("src/worker/graphile-runner.ts", "pollInterval: 5_000", "pollInterval: 500_000")],
+    mayThrow: true,
+    tests: ["test/worker/graphile-runner.test.ts"],
+  },
 ];

@@ -6,6 +6,7 @@ import { formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { startGraphileRunner } from "../../src/worker/graphile-runner.ts";
 import { createDatabase } from "../support/database.ts";
 import { startProxy } from "../support/proxy.ts";
+import { recordDelays } from "../support/record-delays.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const role = "coupon_worker";
@@ -67,4 +68,30 @@ t.test("jobs that have failed for good are deleted at the start", async (t) => {
     left.map(({ id }) => id),
     ["2"],
   );
+});
+
+t.test("a job whose notification is lost is found by the next look, 5 seconds after the last", async (t) => {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const connectionString = formatRoleUrl(address, role);
+  await runMigrations({ connectionString });
+  const login = openSession(address, { name: "coupon test", role });
+  t.teardown(() => login.end());
+  await login.rows("select graphile_worker.add_job('mint', run_at => now() + interval '1 hour')");
+  // 5 seconds pass at once.
+  const delays = recordDelays(t, (ms) => (ms === 5_000 ? 20 : ms));
+  let hasRun = false;
+  const runner = await startGraphileRunner({
+    connection: { connectionString, ssl: false },
+    taskList: { mint: async () => void (hasRun = true) },
+    crontab: "",
+    concurrency: 1,
+    log: createLog("silent"),
+  });
+  t.teardown(() => runner.stop());
+  await waitUntil("a look that finds no job", () => delays.includes(5_000), { withinMs: 60_000 });
+  t.equal(hasRun, false);
+  // Notifies nobody.
+  await login.rows("update graphile_worker._private_jobs set run_at = now()");
+  await waitUntil("the job to run", () => hasRun, { withinMs: 60_000 });
 });

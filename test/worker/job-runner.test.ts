@@ -7,6 +7,7 @@ import type { Runner } from "graphile-worker";
 import t from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { createJobRunner } from "../../src/worker/job-runner.ts";
+import { recordDelays } from "../support/record-delays.ts";
 import { stopClock } from "../support/stop-clock.ts";
 import { waitFor } from "../support/wait-until.ts";
 
@@ -20,6 +21,7 @@ function keep({
   stop = async (_: Made): Promise<void> => {},
   answers = (): boolean => true,
   answerWithinMs = 20,
+  hasUsualLimits = false,
 } = {}) {
   const made: Made[] = [];
   const added: unknown[][] = [];
@@ -34,7 +36,7 @@ function keep({
   let ended = 0;
   const kept = createJobRunner({
     log: createLog("info", sink),
-    limits: { answerWithinMs, deadAfterMs: 100 },
+    ...(!hasUsualLimits && { limits: { answerWithinMs, deadAfterMs: 100 } }),
     onJobEnded: () => {
       ended += 1;
     },
@@ -155,6 +157,18 @@ t.test("a runner that goes silent is killed and replaced", async (t) => {
     made.map(({ isKilled }) => isKilled),
     [true, false],
   );
+});
+
+t.test("usually an answer has 10 seconds, and a runner is silent after half a minute without life", async (t) => {
+  const { kept, made } = keep({ hasUsualLimits: true });
+  const delays = recordDelays(t);
+  await kept.keepAlive();
+  clock.pass(30_000);
+  await kept.keepAlive();
+  t.strictSame([made.length, delays], [1, [10_000, 10_000]]);
+  clock.pass(1);
+  await kept.keepAlive();
+  t.equal(made.length, 2);
 });
 
 t.test("reconnect() gives up a runner, and callers that wait for it fail at once", async (t) => {

@@ -1,10 +1,11 @@
 // What the worker does each night, and how long its long statements may take.
 import { parseCrontab } from "graphile-worker";
-import t, { type Test } from "tap";
+import t from "tap";
 import { readConfig } from "../../src/common/config.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { crontab, work } from "../../src/work.ts";
+import { recordDelays } from "../support/record-delays.ts";
 import { startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
@@ -48,19 +49,6 @@ t.test("nonces are pruned each minute, other old rows and the invariants are loo
   );
   t.end();
 });
-
-// The delays of timers that begin from now on.
-function recordDelays(t: Test): number[] {
-  const delays: number[] = [];
-  const { setTimeout: wait } = globalThis;
-  const record = (run: () => void, ms = 0) => {
-    delays.push(ms);
-    return wait(run, ms);
-  };
-  globalThis.setTimeout = record as typeof setTimeout;
-  t.teardown(() => (globalThis.setTimeout = wait));
-  return delays;
-}
 
 // The functions only say what limits the server sets them, or sleep.
 async function replaceFunctions({ owner }: Running, names: string[], body = sayLimits): Promise<void> {

@@ -5,6 +5,7 @@ import { readConfig } from "../../src/common/config.ts";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { connect, formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";
+import { maxSubscribersAtOnce } from "../../src/worker/tasks/deliver.ts";
 import { createNoncePruner } from "../../src/worker/tasks/prune.ts";
 import { joinWorkers } from "../../src/worker/worker-session.ts";
 import { work } from "../../src/work.ts";
@@ -43,6 +44,8 @@ t.test("a healthy start and stop logs no warning and no error", async (t) => {
   const worker = await work({ address: service.address, keys: service.keys, config: readConfig({}), log: logger });
   await untilComplete(service, await submit(service, 1));
   await worker.stop();
+  const places = lines.filter(({ from, msg }) => from === "graphile-worker" && msg === "Spawned");
+  t.equal(places.length, maxSubscribersAtOnce + 3, "beside subscribers, two batches and one more task have a place");
   t.ok(lines.some(({ from, level, msg }) => from === "graphile-worker" && level === 20 && /mint/.test(String(msg))));
   t.strictSame(
     lines.filter(({ level }) => Number(level) >= 40),
