@@ -375,6 +375,11 @@ class Repeats(TestCase):
                         options = {"connect_timeout": 5, "timeout": timeout, "total_timeout": total_timeout}
                         self.client(script, **options).get_batch("bat_1")
                     self.assertEqual((limits[0], set(limits[1:])), (5, {min(timeout, total_timeout)}))
+                # The usual times.
+                limits.clear()
+                with Script(answer(200, {})) as script:
+                    self.client(script).get_batch("bat_1")
+                self.assertEqual((limits[0], set(limits[1:])), (5, {10}))
 
 
 class Pages(TestCase):
@@ -412,12 +417,15 @@ class Connections(TestCase):
 
     def test_old_connections(self) -> None:
         """A connection that was idle for 30 seconds is not used again"""
-        with Script(answer(200, {}), answer(200, {})) as script:
+        clock = mock.Mock(return_value=1_000.0)
+        with Script(answer(200, {}), answer(200, {}), answer(200, {})) as script:
             client = self.client(script)
-            client.get_batch("bat_1")
-            with mock.patch.object(time, "monotonic", lambda: time.perf_counter() + 1e6):
-                client.get_batch("bat_2")
-            self.assertEqual(len(script.connections), 2)
+            with mock.patch.object(time, "monotonic", clock):
+                # Seconds since the call before, and connections until then.
+                for seconds, connections in [(0, 1), (29, 1), (31, 2)]:
+                    clock.return_value += seconds
+                    client.get_batch("bat_1")
+                    self.assertEqual(len(script.connections), connections)
 
     def test_lost_connection(self) -> None:
         """After a lost connection the repeat takes a new one: every idle connection may be dead too"""

@@ -32,6 +32,9 @@ const guards: [name: string, find: string, replace: string][] = [
     "        self._connection.set_timeout()\n        return self._source",
     "        return self._source",
   ],
+  ["the usual time limit for one answer in Python", "        timeout: float = 10,", "        timeout: float = 60,"],
+  ["the usual time limit for a connection in Python", "connect_timeout: float = 5,", "connect_timeout: float = 50,"],
+  ["the seconds after which a connection in Python is old", "_idle_seconds = 30", "_idle_seconds = 3000"],
   ["a forked process opens new connections", " and connection.process == os.getpid()", ""],
   ["the Python client leaves connections that were idle for long", "connection.idle_since >= oldest and ", ""],
   [
