@@ -74,8 +74,8 @@ function create(name: RateName, environment: Environment, pool: CouponPool): Pro
 }
 
 // Before the first measured round come a warm-up round of each, fresh statistics, a checkpoint, and a second warm-up
-// round: plans for empty tables are bad, and the first change of a page after a checkpoint logs the whole page. A single
-// round shows only that the benchmark works, so the second warm-up is enough.
+// round: plans for empty tables are bad, and the first change of a page after a checkpoint logs the whole page. A
+// single round only shows that the benchmark works, so the second warm-up is enough.
 async function alternate(
   environment: Environment,
   contenders: Map<RateName, Contender>,
