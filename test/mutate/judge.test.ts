@@ -78,7 +78,7 @@ t.test("A change that nothing notices survives all its tests", async (t) => {
 t.test("A change that the database refuses is invalid, and one that only tsc refuses is the compiler's", async (t) => {
   const invalid = await judgeEdit("db/code/rules/answer/format_time.sql", "p_at at", "p_no at", ids);
   t.strictSame(invalid, { status: "invalid", by: "", passed: [] });
-  const refused = await judgeEdit("src/http/token-bucket.ts", "maxKept = 10_000", 'maxKept = "many"', buckets);
+  const refused = await judgeEdit("src/http/token-bucket.ts", "maxKept = 10_000", "maxKept: string = 10_000", buckets);
   t.strictSame(refused, { status: "compiler", by: "tsc", passed: [buckets] });
 });
 
