@@ -354,7 +354,6 @@ class Repeats(TestCase):
         thread.join(10)
         listener.close()
 
-
     def test_silence_is_repeated(self) -> None:
         """A service that does not answer in time is asked again"""
         # On a busy machine the second answer may be late too.

@@ -89,8 +89,8 @@ t.test("test gives up after 30 s if no worker sends it", async (t) => {
   const fixture = await subscribe(t, ["http://127.0.0.1:9/"]);
   const { setTimeout: wait } = timers;
   let pauses = 0;
-  const skipPause = (ms: number): Promise<void> => {
-    if (ms !== 200) return wait(ms);
+  const skipPause = (ms: number, ...more: []): Promise<void> => {
+    if (ms !== 200) return wait(ms, ...more);
     pauses += 1;
     return Promise.resolve();
   };

@@ -16,7 +16,7 @@ const databaseOf = (rows: () => Promise<never>) => ({ rows, end: async () => {} 
 const place = { lane: "quick", tenantId: null } as const;
 
 t.test(
-  "An error of the database gets a 503 if it may be gone later, and fails a group if no call caused it",
+  "A database error gets a 503 if it may be temporary, and fails the whole group if no call caused it",
   async (t) => {
     const { address, drop } = await createDatabase();
     const session = openSession(address, { name: "coupon test errors" });

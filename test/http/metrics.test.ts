@@ -86,7 +86,7 @@ t.test(
   },
 );
 
-t.test("A refusal is counted under the limit that refused, of open requests as of connections", async (t) => {
+t.test("A refusal is counted under the limit that caused it, whether open requests or connections", async (t) => {
   const service = await startService(t);
   const metrics = await openMetrics(t);
   // No request may be in progress.

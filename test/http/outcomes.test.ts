@@ -82,7 +82,7 @@ t.test("Only calls that take long or return much have a transaction of their own
   });
 });
 
-t.test("The second attempt with the hash by another key has a transaction of its own like the first", async (t) => {
+t.test("The second attempt, with the hash by another key, has its own transaction if the first one had", async (t) => {
   const base64 = (byte: number) => Buffer.alloc(32, byte).toString("base64");
   const list = parseMasterKeys(`2:${base64(8)},1:${base64(7)}`);
   const seen: unknown[] = [];

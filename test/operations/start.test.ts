@@ -31,7 +31,7 @@ async function readServed([, url, metricsUrl]: RegExpExecArray): Promise<Served>
   const description = url === undefined ? null : (await sendPlain(url, "GET", "/openapi/a.json")).status;
   const seen = await scrape({ url: metricsUrl! });
   closeIdleConnections();
-  // Whether a busy machine answers a scrape in time decides the value, but not whether there is one.
+  // On a busy machine the database may answer too late. Then the value is 0, but the metric is still there.
   const isMeasured = (program: string) => seen.has(`coupon_database_up{program="${program}"}`);
   return { measured: ["serve", "work"].filter(isMeasured), description };
 }

@@ -5,9 +5,9 @@ import type { Test } from "tap";
 export function recordDelays(t: Pick<Test, "teardown">, shorten = (ms: number): number => ms): number[] {
   const delays: number[] = [];
   const { setTimeout: wait } = globalThis;
-  const record = (run: () => void, ms = 0) => {
+  const record = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
     delays.push(ms);
-    return wait(run, shorten(ms));
+    return wait(run, shorten(ms), ...args);
   };
   globalThis.setTimeout = record as typeof setTimeout;
   t.teardown(() => (globalThis.setTimeout = wait));

@@ -78,7 +78,7 @@ t.test("a job whose notification is lost is found by the next look, 5 seconds af
   const login = openSession(address, { name: "coupon test", role });
   t.teardown(() => login.end());
   await login.rows("select graphile_worker.add_job('mint', run_at => now() + interval '1 hour')");
-  // 5 seconds pass at once.
+  // 5 seconds pass at once. `login` is connected already: the time limit of that is 5 s too.
   const delays = recordDelays(t, (ms) => (ms === 5_000 ? 20 : ms));
   let hasRun = false;
   const runner = await startGraphileRunner({

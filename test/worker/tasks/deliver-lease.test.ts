@@ -225,7 +225,7 @@ t.test("a stopping worker starts no request, cuts off hanging ones, and releases
   const left = await listDeliveries(fixture);
   t.equal(left.length, 9, "only the completed delivery is recorded");
   for (const delivery of left) t.match(delivery, { attempt_count: 0, last_error: null, is_due: true });
-  t.match(await fixture.service.owner.rows("select holder from core.webhook where holder is not null"), []);
+  t.equal((await fixture.service.owner.rows("select from core.webhook where holder is not null")).length, 0);
 });
 
 t.test("a refused address is recorded as a failure and tried again, without a connection", async (t) => {

@@ -196,7 +196,7 @@ t.test("two concurrent workers write one event per coupon", async (t) => {
 });
 
 t.test(
-  "an expiry is dated to the end of the validity, or to when the coupon was free if later, however late it is recorded",
+  "an expiry is dated to the end of the validity or, if later, to when the coupon became free, whenever it is recorded",
   async (t) => {
     const { service, psql, expire, make, must, lock, end } = fixture;
     const batch = await make("tpl_live", 4);

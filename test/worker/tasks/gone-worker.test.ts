@@ -112,7 +112,7 @@ t.test("a subscriber is due again as soon as the session of its worker ends, and
   t.strictSame(await listDeliveries(fixture), []);
 });
 
-t.test("after the lease was lost, a success still counts, and so does the try of a test, but no failure", async (t) => {
+t.test("after the lease is lost, successes and attempts of test events count, but no other failure", async (t) => {
   const receiver = await startReceiver(t);
   const fixture = await subscribe(t, [receiver.url]);
   const [event] = await fixture.happen("pty_s1", 1);
