@@ -1,24 +1,15 @@
 // How long the TypeScript client waits. No time passes: the waits are recorded, and end at once.
-import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
-import timers from "node:timers/promises";
 import t, { type Test } from "tap";
 import { RefusedError } from "../../clients/typescript/src/index.ts";
+import { recordWaits } from "../support/record-delays.ts";
 import { answer, fail, refusal, start } from "./scripted-service.ts";
 
 // Returns the waits between attempts.
-function recordWaits(t: Test, random: number): number[] {
-  const waits: number[] = [];
-  const mocked = [
-    mock.method(Math, "random", () => random),
-    mock.method(timers, "setTimeout", async (ms: number) => void waits.push(ms)),
-  ];
-  syncBuiltinESMExports();
-  t.teardown(() => {
-    for (const each of mocked) each.mock.restore();
-    syncBuiltinESMExports();
-  });
-  return waits;
+function recordRetries(t: Test, random: number): number[] {
+  const { mock: fixed } = mock.method(Math, "random", () => random);
+  t.teardown(() => fixed.restore());
+  return recordWaits(t);
 }
 
 const busy = refusal(503, "UNAVAILABLE");
@@ -30,7 +21,7 @@ t.test("The wait is a random part of a time that doubles from 200 ms up to 5 sec
   ] as const)
     await t.test(`the part is ${random}`, async (t) => {
       const { client } = await start(t, [busy], { attempts: 8, timeoutMs: 60_000 });
-      const waits = recordWaits(t, random);
+      const waits = recordRetries(t, random);
       t.match(await fail(client.getBatch({ batch: "b" })), { code: "UNAVAILABLE" });
       t.strictSame(waits, expected);
     });
@@ -38,7 +29,7 @@ t.test("The wait is a random part of a time that doubles from 200 ms up to 5 sec
 
 t.test("A call has 5 attempts by default, and waits up to 30 seconds if the service asks for that", async (t) => {
   const asks = (seconds: number) => refusal(503, "UNAVAILABLE", null, { "retry-after": String(seconds) });
-  const waits = recordWaits(t, 0.5);
+  const waits = recordRetries(t, 0.5);
   const often = await start(t, [busy], { timeoutMs: 60_000 });
   t.match(await fail(often.client.getBatch({ batch: "b" })), { code: "UNAVAILABLE" });
   t.equal(often.received.length, 5);

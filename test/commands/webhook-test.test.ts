@@ -1,11 +1,9 @@
 // npm run webhooks -- test, and what status and the log say of failures.
 import type { ServerResponse } from "node:http";
-import { syncBuiltinESMExports } from "node:module";
-import { mock } from "node:test";
-import timers from "node:timers/promises";
 import t from "tap";
 import { chooseCommand } from "../../src/common/command.ts";
 import { webhooks } from "../../src/commands/webhooks.ts";
+import { recordWaits } from "../support/record-delays.ts";
 import { startReceiver, status } from "../support/receiver.ts";
 import { readState } from "../support/state.ts";
 import { startDeliverer, subscribe, tenant, type Subscribed } from "../support/subscribers.ts";
@@ -87,22 +85,10 @@ t.test("test fails with the reason if the receiver does, or if it cannot be sent
 
 t.test("test gives up after 30 s if no worker sends it", async (t) => {
   const fixture = await subscribe(t, ["http://127.0.0.1:9/"]);
-  const { setTimeout: wait } = timers;
-  let pauses = 0;
-  const skipPause = (ms: number, ...more: []): Promise<void> => {
-    if (ms !== 200) return wait(ms, ...more);
-    pauses += 1;
-    return Promise.resolve();
-  };
-  const { mock: pausing } = mock.method(timers, "setTimeout", skipPause as typeof wait);
-  syncBuiltinESMExports();
-  t.teardown(() => {
-    pausing.restore();
-    syncBuiltinESMExports();
-  });
+  const waits = recordWaits(t, (ms) => (ms === 200 ? 0 : ms));
   const message = /^evt_\w{26} still waits after 30 s: does `npm run work` run, and is the webhook not paused\?$/;
   await t.rejects(runTest(fixture, "pty_s1"), { message });
-  t.equal(pauses, 150, "of 200 ms");
+  t.equal(waits.filter((ms) => ms === 200).length, 150);
 });
 
 t.test("a line of the log counts what failed and what was parked, and a success has none", async (t) => {

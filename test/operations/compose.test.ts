@@ -76,7 +76,7 @@ t.test("the image is built once: one service builds it, and the others only use 
 t.test("each program that keeps running has a health check", async (t) => {
   const lasting = listNames(({ restart }) => restart === "unless-stopped");
   t.strictSame(lasting, ["database", "serve", "work"]);
-  for (const name of lasting) t.match(services[name], { healthcheck: { test: ["CMD"], retries: Number } }, name);
+  for (const name of lasting) t.match(services[name], { healthcheck: { test: { 0: "CMD" }, retries: Number } }, name);
 });
 
 t.test("the database has the settings of docs/operate.md, and its log holds no values", async (t) => {

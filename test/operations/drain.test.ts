@@ -1,7 +1,8 @@
 // Tills keep their connections and keep calling while `serve` is stopped and started again. No connection is reset, and
 // every call that reached the service gets its answer.
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { globalAgent } from "node:http";
+import { subscribe } from "node:diagnostics_channel";
+import { globalAgent, type ClientRequest } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
@@ -37,21 +38,31 @@ async function startServe(
   return program;
 }
 
-// When each connection of the clients was last answered.
-const freeSince = new WeakMap<Socket, number>();
-globalAgent.on("free", (socket: Socket) => freeSince.set(socket, performance.now()));
+// When the latest request of each connection was sent: the server has used the connection since then.
+const sentAt = new WeakMap<Socket, number>();
+// For how long the server may have left the connection of a failed request alone.
+const unusedForMs = new WeakMap<Error, number>();
+
+subscribe("http.client.request.created", (message) => {
+  const { request } = message as { request: ClientRequest };
+  request.once("socket", (socket) => {
+    const now = performance.now();
+    const usedAt = sentAt.get(socket) ?? now;
+    sentAt.set(socket, now);
+    request.once("error", (error) => unusedForMs.set(error, performance.now() - usedAt));
+  });
+});
 
 // All clients share the agent's connections, so some are left alone for much longer than a client pauses.
 function closeOldConnections(): void {
   const oldest = performance.now() - idleMs / 2;
   for (const socket of Object.values(globalAgent.freeSockets).flat())
-    if (socket !== undefined && freeSince.get(socket)! < oldest) socket.destroy();
+    if (socket !== undefined && sentAt.get(socket)! < oldest) socket.destroy();
 }
 
 // The clients' connections are kept alive: a client opens a new one only when none is free.
 async function keepCalling(url: string, name: string, tally: Tally): Promise<void> {
   const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
-  let answeredAt = performance.now();
   for (let number = 1; !tally.isOver; number += 1) {
     closeOldConnections();
     const body = { request_id: `drain-${name}-${number}`, redemption: unknownRedemption };
@@ -61,15 +72,14 @@ async function keepCalling(url: string, name: string, tally: Tally): Promise<voi
       if (status === 503 && tally.isStarting) continue;
       if (status !== 404) tally.failures.push(String(status));
       tally.answers += 1;
-      answeredAt = performance.now();
       if (headers["connection"] === "close") tally.lastAnswers += 1;
       await sleep(Math.random() * longestPauseMs);
     } catch (error) {
       const { code = "unknown" } = error as NodeJS.ErrnoException;
       // Nobody listens, so the call was not sent.
       if (code === "ECONNREFUSED") await sleep(20);
-      // Later than that after an answer, the server may have closed the connection while the call was on its way.
-      else if (performance.now() - answeredAt < idleMs) tally.failures.push(code);
+      // After idleMs the server may have closed the connection while the call was on its way.
+      else if ((unusedForMs.get(error as Error) ?? 0) < idleMs) tally.failures.push(code);
     }
   }
 }

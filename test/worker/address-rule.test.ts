@@ -13,12 +13,12 @@ import {
   type Resolve,
 } from "../../src/worker/address-rule.ts";
 import { readConfig } from "../../src/common/config.ts";
+import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { loopback, otherPrivate, publicAddresses } from "./address-spellings.ts";
 
-const secret = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
-const webhook = (url: string) => ({ id: "evt_1", url, body: "{}", secrets: [secret] });
+const webhook = (url: string) => ({ id: "evt_1", url, body: "{}", secrets: [newWebhookSecret()] });
 const hostOf = (url: string) => new URL(url).hostname.replace(/^\[|\]$/g, "");
 
 // Counts connections to a port of 127.0.0.1, and of ::1 if the machine has it.

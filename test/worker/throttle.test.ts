@@ -1,26 +1,13 @@
 // Background work in small steps.
-import { syncBuiltinESMExports } from "node:module";
-import { mock } from "node:test";
-import timers from "node:timers/promises";
 import t from "tap";
 import { repeatThrottled } from "../../src/worker/throttle.ts";
+import { recordWaits } from "../support/record-delays.ts";
 import { stopClock } from "../support/stop-clock.ts";
 
 t.test("each step is followed by a pause of six times its duration, 5 ms at least, and the last by none", async (t) => {
   const clock = stopClock(t);
-  const pauses: number[] = [];
-  const noPause = (ms?: number): Promise<void> => {
-    pauses.push(ms!);
-    return Promise.resolve();
-  };
-  const { mock: pausing } = mock.method(timers, "setTimeout", noPause as typeof timers.setTimeout);
-  syncBuiltinESMExports();
-  t.teardown(() => {
-    pausing.restore();
-    syncBuiltinESMExports();
-  });
+  const pauses = recordWaits(t);
   const repeat = async (steps: [ms: number, done: number | null][], stopping = new AbortController()) => {
-    pauses.length = 0;
     const left = [...steps];
     await repeatThrottled(async () => {
       const [ms, done] = left.shift()!;
@@ -28,7 +15,7 @@ t.test("each step is followed by a pause of six times its duration, 5 ms at leas
       if (left.length === 0 && done) stopping.abort();
       return done;
     }, stopping.signal);
-    return { pauses: [...pauses], left: left.length };
+    return { pauses: pauses.splice(0), left: left.length };
   };
   const steps: [number, number | null][] = [
     [10, 5],
