@@ -53,11 +53,15 @@ subscribe("http.client.request.created", (message) => {
   });
 });
 
-// All clients share the agent's connections, so some are left alone for much longer than a client pauses.
+// All clients share the agent's connections, so some are left alone for much longer than a client pauses. The agent
+// keeps them in the order in which they became free, and passes over destroyed ones only at the beginning.
+const freeSince = new WeakMap<Socket, number>();
+globalAgent.on("free", (socket: Socket) => freeSince.set(socket, performance.now()));
+
 function closeOldConnections(): void {
   const oldest = performance.now() - idleMs / 2;
   for (const socket of Object.values(globalAgent.freeSockets).flat())
-    if (socket !== undefined && sentAt.get(socket)! < oldest) socket.destroy();
+    if (socket !== undefined && freeSince.get(socket)! < oldest) socket.destroy();
 }
 
 // The clients' connections are kept alive: a client opens a new one only when none is free.
