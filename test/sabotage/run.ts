@@ -112,7 +112,7 @@ const command = defineCommand({
   name: "sabotage",
   about:
     "Removes one guard at a time in a copy of the checkout, and expects the named tests to fail. All of them take " +
-    "an hour.",
+    "an hour and a half.",
   words: {
     word: { about: "runs the guards whose names contain one of the words", isOptional: true, isRepeated: true },
   },

@@ -17,7 +17,7 @@ export function recordDelays(t: Pick<Test, "teardown">, shorten = (ms: number): 
   return delays;
 }
 
-/** The same for the awaited waits of node:timers/promises. `shorten` returns 0: the wait ends at once. */
+/** The same for the awaited waits of node:timers/promises. A wait ends at once, unless `shorten` says how long. */
 export function recordWaits(t: Pick<Test, "teardown">, shorten = (_ms: number): number => 0): number[] {
   const waits: number[] = [];
   const { setTimeout: wait } = timers;
