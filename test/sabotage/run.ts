@@ -70,7 +70,7 @@ async function tryTests(place: Place, tests: string[], mayThrow: boolean): Promi
 const describe = ({ tests }: Failures): string =>
   (tests.length > 3 ? [...tests.slice(0, 3), `and ${tests.length - 3} more`] : tests).join("; ");
 
-/** A file that is red by chance is tried again, and named: chance must not end a run of an hour. */
+/** A file that is red by chance is tried again, and named: chance must not end so long a run. */
 async function refuseRedFiles(benches: Bench[], files: string[]): Promise<void> {
   const red: string[] = [];
   const isGreen = async (place: Place, file: string): Promise<boolean> => {
@@ -111,8 +111,8 @@ async function sabotage(words: string[]): Promise<void> {
 const command = defineCommand({
   name: "sabotage",
   about:
-    "Removes one guard at a time in a copy of the checkout, and expects the named tests to fail. All of them take " +
-    "an hour and a half.",
+    "Removes one guard at a time in a copy of the checkout, and expects the named tests to fail. All guards " +
+    "together take an hour and a half.",
   words: {
     word: { about: "runs the guards whose names contain one of the words", isOptional: true, isRepeated: true },
   },
