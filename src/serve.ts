@@ -15,7 +15,7 @@ import { createGate, type Gate } from "./gate/gate.ts";
 import { createKeyReview, fingerprintKeys } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { createLog, type Logger } from "./common/log.ts";
-import { startMetrics, type Metrics } from "./common/metrics-server.ts";
+import { startMetrics, type Metrics } from "./server/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
 import { stopOnSignal } from "./common/program.ts";

@@ -5,7 +5,7 @@ import { formatGreeting } from "./commands/greeting.ts";
 import { defineCommand } from "./common/command.ts";
 import { readConfig } from "./common/config.ts";
 import { createLog } from "./common/log.ts";
-import { startMetrics } from "./common/metrics-server.ts";
+import { startMetrics } from "./server/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
 import { programSettings, serveSettings, workSettings } from "./common/settings.ts";
 import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";

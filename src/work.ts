@@ -9,7 +9,7 @@ import { defineCommand } from "./common/command.ts";
 import { ConfigError, readConfig, type Config } from "./common/config.ts";
 import type { Address } from "./common/database-address.ts";
 import { createLog, type Logger } from "./common/log.ts";
-import { startMetrics, type Metrics } from "./common/metrics-server.ts";
+import { startMetrics, type Metrics } from "./server/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
 import { programSettings, workSettings } from "./common/settings.ts";
 import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";

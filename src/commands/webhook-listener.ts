@@ -6,7 +6,7 @@ import { setTimeout } from "node:timers/promises";
 import { verifyWebhook, WebhookError } from "../../clients/typescript/src/index.ts";
 import { defineCommand } from "../common/command.ts";
 import { readWebhookSecrets } from "../common/config.ts";
-import { openPort } from "../common/open-port.ts";
+import { openPort } from "../server/open-port.ts";
 import { onStop } from "../common/program.ts";
 
 export type ListenerOptions = {

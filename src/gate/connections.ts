@@ -1,6 +1,7 @@
-// The gate's connections to the database, divided into four lanes. Calls that wait for each other's locks, or for a
+// The gate's connections to the database, divided into five lanes. Calls that wait for each other's locks, or for a
 // DBA's, can only fill the patient lane, and calls that take long only the long one.
 //   quick: groups of calls. SQL never waits for a lock here.
+//   lookup: access keys that this process has not seen. Anybody can invent some, so they queue apart, in a short queue.
 //   long: one call at a time that may take long or return much, such as a pull of events. SQL never waits for a lock
 //     here either.
 //   patient: one call at a time, which may wait for locks.
@@ -11,7 +12,8 @@ import { createLane, type Lane, type LaneLoad, type TenantId } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
 import { Unavailable } from "../common/unavailable.ts";
 
-export type LaneName = "quick" | "long" | "patient" | "bulk";
+export type LaneName = (typeof laneNames)[number];
+const laneNames = ["quick", "lookup", "long", "patient", "bulk"] as const;
 /** The lane of a statement, and the tenant whose share it uses. */
 export type Place = { lane: LaneName; tenantId: TenantId };
 export type Connections = {
@@ -25,8 +27,9 @@ export type Connections = {
 export type ConnectionParts = { connect: () => Database; log: Logger; maxWaiting: number; hungAfterMs: number };
 
 // A tenant gets at most two thirds of a lane.
-const widths: Record<LaneName, number> = { quick: 12, long: 3, patient: 6, bulk: 3 };
-export const connectionCount = widths.quick + widths.long + widths.patient + widths.bulk;
+const widths: Record<LaneName, number> = { quick: 10, lookup: 2, long: 3, patient: 6, bulk: 3 };
+export const connectionCount = Object.values(widths).reduce((sum, width) => sum + width, 0);
+const mostWaitingLookups = 250;
 
 type Pool = { database: Database; lanes: Record<LaneName, Lane>; abandoned: AbortController };
 
@@ -35,15 +38,15 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
 
   function openPool(): Pool {
     const abandoned = new AbortController();
-    const limits = { maxWaiting, hungAfterMs, abandoned: abandoned.signal };
-    const openLane = (name: LaneName) =>
-      createLane({ width: widths[name], widthOfTenant: Math.floor((widths[name] * 2) / 3), ...limits });
-    const lanes = {
-      quick: openLane("quick"),
-      long: openLane("long"),
-      patient: openLane("patient"),
-      bulk: openLane("bulk"),
-    };
+    const lanes = byLane((name) =>
+      createLane({
+        width: widths[name],
+        widthOfTenant: Math.floor((widths[name] * 2) / 3),
+        maxWaiting: name === "lookup" ? mostWaitingLookups : maxWaiting,
+        hungAfterMs,
+        abandoned: abandoned.signal,
+      }),
+    );
     return { database: connect(), lanes, abandoned };
   }
 
@@ -70,15 +73,14 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
         throw mayWorkLater(error) ? new Unavailable((error as Error).message, { cause: error }) : error;
       }
     },
-    load: () => ({
-      quick: pool.lanes.quick.load(),
-      long: pool.lanes.long.load(),
-      patient: pool.lanes.patient.load(),
-      bulk: pool.lanes.bulk.load(),
-    }),
+    load: () => byLane((name) => pool.lanes[name].load()),
     reconnect: () => replace(pool),
     end: () => pool.database.end(),
   };
+}
+
+function byLane<T>(make: (name: LaneName) => T): Record<LaneName, T> {
+  return Object.fromEntries(laneNames.map((name) => [name, make(name)])) as Record<LaneName, T>;
 }
 
 // No connection (08), lock or statement timeout (55P03, 57014), deadlock or serialization failure (40), out of

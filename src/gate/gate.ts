@@ -55,7 +55,8 @@ export type StatementFile = {
 
 /** Every method rejects with Unavailable when the database does not answer by the deadline (see common/deadline.ts). */
 export type Gate = {
-  findCredential(accessKey: string, deadline: number): Promise<CredentialRow | null>;
+  /** isSeen: the key was found before, so the call of an honest caller may depend on it. */
+  findCredential(accessKey: string, deadline: number, isSeen: boolean): Promise<CredentialRow | null>;
   /** hasOwnTransaction: the call shares no transaction with others, so it joins no group and uses the long lane. */
   perform(tenantId: number, call: Call, deadline: number, options?: { hasOwnTransaction?: boolean }): Promise<Outcome>;
   /** Spends the nonce of a request that the HTTP layer refuses. Returns null if it was new, else its refusal. */
@@ -137,9 +138,10 @@ export function createGate(parts: GateParts): Gate & Upkeep {
   }
 
   return {
-    async findCredential(accessKey, deadline) {
+    async findCredential(accessKey, deadline, isSeen) {
+      const place = isSeen ? forNoTenant : { lane: "lookup" as const, tenantId: null };
       const text = "select tenant_id, credential_id, variant, amount_unit, sealed_secret from gate.find_credential($1)";
-      const rows = await connections.rows<CredentialRow>(forNoTenant, deadline, text, [accessKey]);
+      const rows = await connections.rows<CredentialRow>(place, deadline, text, [accessKey]);
       return rows[0] ?? null;
     },
     async perform(tenantId, call, deadline, { hasOwnTransaction = false } = {}) {

@@ -111,7 +111,9 @@ function nameRequest(body: Uint8Array | null, keys: MasterKeys): string {
 
 // The answer to a HEAD has the length of the body that it leaves out.
 function lengthOf(body: Answer["body"]): Record<string, string> {
-  return typeof body === "string" && body !== "" ? { "content-length": String(Buffer.byteLength(body)) } : {};
+  return body instanceof ReadableStream || body.length === 0
+    ? {}
+    : { "content-length": String(Buffer.byteLength(body)) };
 }
 
 // Header values are printable ASCII without spaces at the ends, so other characters are percent-encoded.

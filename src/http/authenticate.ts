@@ -51,7 +51,7 @@ export function createAuthenticator({
   }
 
   async function loadOnce(accessKey: string, deadline: number): Promise<Credential | null> {
-    const row = await gate.findCredential(accessKey, deadline);
+    const row = await gate.findCredential(accessKey, deadline, remembered.has(accessKey));
     remembered.delete(accessKey);
     if (row === null) return null;
     const secret = open(keys, credentialPurpose(accessKey), row.sealed_secret);

@@ -3,25 +3,34 @@
 import type { IncomingMessage } from "node:http";
 import { invalid, Problem } from "./problem.ts";
 
+// Each piece of a chunked body costs time and memory, however small it is. A client that sends more of them loses its
+// connection, so that node reads no further.
+const mostPieces = 1_000;
+const lastAnswer = { connection: "close" };
+
 // Refuses a body over the limit, declared or chunked, as soon as its size is known. Node discards what still arrives,
 // so that the caller can read the answer instead of seeing a reset connection.
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers["content-length"]) > maxBytes) {
+  const declared = Number(request.headers["content-length"] ?? 0);
+  if (declared > maxBytes) {
     request.resume();
     return Promise.reject(new Problem("PAYLOAD_TOO_LARGE"));
   }
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    let bytes: Buffer = Buffer.alloc(0);
     let size = 0;
+    let pieces = 0;
     let isWhole = false;
     request.on("data", (chunk: Buffer) => {
+      pieces += 1;
+      if (size + chunk.length > maxBytes) return reject(new Problem("PAYLOAD_TOO_LARGE"));
+      if (pieces > mostPieces) return reject(new Problem("PAYLOAD_TOO_LARGE", null, { headers: lastAnswer }));
+      bytes = size === 0 ? chunk : append(bytes, size, chunk, declared);
       size += chunk.length;
-      if (size <= maxBytes) chunks.push(chunk);
-      else reject(new Problem("PAYLOAD_TOO_LARGE"));
     });
     request.on("end", () => {
       isWhole = true;
-      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      resolve(bytes.subarray(0, size));
     });
     // The caller is gone. Nobody reads this answer, but it is logged.
     const cut = () => {
@@ -30,6 +39,15 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     request.on("error", cut);
     request.on("close", cut);
   });
+}
+
+// Copies, because a small piece keeps all that was read with it in memory.
+function append(bytes: Buffer, size: number, chunk: Buffer, declared: number): Buffer {
+  const isLarge = size + chunk.length <= bytes.length;
+  const target = isLarge ? bytes : Buffer.allocUnsafeSlow(declared || 2 * (size + chunk.length));
+  if (!isLarge) bytes.copy(target, 0, 0, size);
+  chunk.copy(target, size);
+  return target;
 }
 
 // No two runs of blanks touch: a long run could be divided between them in many ways, and all would be tried.

@@ -7,12 +7,12 @@
 //   serving   the handler answers, first the requests that wait.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { promisify } from "node:util";
 import type { Config, Limits } from "../common/config.ts";
 import { beforeDeadline } from "../common/deadline.ts";
 import { newId } from "../common/id.ts";
 import type { Logger } from "../common/log.ts";
-import { openPort } from "../common/open-port.ts";
+import { boundConnections, type Connections } from "../server/connections.ts";
+import { openPort } from "../server/open-port.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import { createDrain, type Drain } from "./drain.ts";
 import { invalid, jsonHeaders, Problem, toAnswer, toProblem } from "./problem.ts";
@@ -24,7 +24,7 @@ export type Refused = { request_id: string; status: number; code: string };
 export type Service = { handler: Handler; onRefused?: (refused: Refused) => void; onDropped?: () => void };
 export type Listening = {
   url: string;
-  connections(): Promise<number>;
+  connections(): number;
   serve(service: Service): void;
   stop(): Promise<void>;
 };
@@ -33,9 +33,8 @@ export type ListenConfig = Pick<Config, "host" | "port" | "limits">;
 // How often node checks for late headers and bodies. With its default of 30 s, headers could take four times their
 // limit.
 const checkLateEveryMs = 1_000;
-// A connection is cut if a request or an answer on it makes no progress for this long, or for twice as long while bytes
-// wait to be sent.
-const stalledAfterMs = 60_000;
+// A client that sent what is not HTTP has this long to read its answer.
+const clientClosesWithinMs = 1_000;
 // The start of `serve` takes less, so its restart costs no client an answer. Every answer is promised within 4 s.
 const waitForStartMs = 1_000;
 
@@ -57,12 +56,12 @@ export async function listen({ host, port, limits }: ListenConfig, log: Logger):
       else refuse(answerProblem(request, response, toProblem(error)));
     }
   };
-  const { server, drain } = createHttpServer(handle, limits, refuse);
-  server.on("drop", () => service?.onDropped?.());
+  const onDropped = () => service?.onDropped?.();
+  const { server, connections, drain } = createHttpServer(handle, { limits, refuse, onDropped });
   const url = await openPort(server, { host, port, settings: { host: "HOST", port: "PORT" } });
   return {
     url,
-    connections: promisify(server.getConnections.bind(server)),
+    connections: connections.count,
     serve(ready) {
       service = ready;
       started.resolve(ready);
@@ -71,9 +70,10 @@ export async function listen({ host, port, limits }: ListenConfig, log: Logger):
   };
 }
 
-type Drained = { server: Server; drain: Drain };
+type Parts = { limits: Limits; refuse: (refused: Refused) => void; onDropped: () => void };
+type Created = { server: Server; connections: Connections; drain: Drain };
 
-function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Refused) => void): Drained {
+function createHttpServer(handler: Handler, { limits, refuse, onDropped }: Parts): Created {
   const options = {
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.headersTimeoutSeconds * 1_000,
@@ -85,15 +85,14 @@ function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Re
   };
   const server = createServer(options);
   const drain = createDrain(server);
+  const connections = boundConnections(server, { most: limits.connections, onRefused: onDropped });
   const handle = (request: IncomingMessage, response: ServerResponse) => {
-    if (drain.admit(request, response)) void handler(request, response);
+    if (connections.admit(request, response) && drain.admit(request, response)) void handler(request, response);
   };
   server.on("request", handle);
-  server.maxConnections = limits.connections;
   // A client that ends its side after its requests gets their answers, and then the end of the connection. Node leaves
   // the property out of its types and documents.
   Object.assign(server, { httpAllowHalfOpen: true });
-  server.timeout = stalledAfterMs;
   // A client that sends `Expect: 100-continue` before a body that is too large gets its 413 at once.
   server.on("checkContinue", (request, response) => {
     if (!(Number(request.headers["content-length"]) > limits.bodyBytes)) response.writeContinue();
@@ -110,8 +109,9 @@ function createHttpServer(handler: Handler, limits: Limits, refuse: (refused: Re
     if (!socket.writable || error.code === "ECONNRESET" || !isTurnOfUnreadable(drain.latest(socket)))
       return void socket.destroy();
     refuse(refuseUnreadable(error, socket));
+    setTimeout(() => socket.destroy(), clientClosesWithinMs).unref();
   });
-  return { server, drain };
+  return { server, connections, drain };
 }
 
 type Starting = { started: Promise<Service>; refuse: (refused: Refused) => void };

@@ -3,7 +3,7 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import type { GateLoad } from "../gate/gate.ts";
 import type { LimitName } from "./rate-limiter.ts";
-import type { Metrics } from "../common/metrics-server.ts";
+import type { Metrics } from "../server/metrics-server.ts";
 
 export type Observer = {
   // operation null: the request matched no route.
@@ -12,7 +12,7 @@ export type Observer = {
   refused(limit: LimitName | "connections" | "open_requests"): void;
 };
 // Read at each scrape.
-export type Load = { openRequests: () => number; connections: () => Promise<number>; gate: () => GateLoad };
+export type Load = { openRequests: () => number; connections: () => number; gate: () => GateLoad };
 type Registries = Metrics["registry"][];
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4];

@@ -11,6 +11,7 @@ import { openDownload } from "./download.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import { invalid, Problem, type Answer } from "./problem.ts";
 import type { Limiter } from "./rate-limiter.ts";
+import { noteAuthenticated } from "../server/turns.ts";
 import { parseInput, readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
 
@@ -68,6 +69,7 @@ export function createOperator({ gate, keys, log, limiter, open }: OperationPart
     const signed = { method: request.method!, target: request.url!, headers: request.headers, body };
     const caller = await authenticate(signed, deadline);
     exchange.caller = caller;
+    noteAuthenticated(request.socket);
     const { accessKey, tenantId, credentialId } = caller.credential;
     open.assign(tenantId);
     const input = parseInput(body, keys);

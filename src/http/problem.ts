@@ -26,7 +26,7 @@ export type Issue = { path: string; message: string };
 export type Answer = {
   status: number;
   code: string | null;
-  body: string | ReadableStream<Uint8Array>;
+  body: string | Buffer | ReadableStream<Uint8Array>;
   headers?: Record<string, string>;
 };
 

@@ -1,7 +1,7 @@
 // The metrics of the background work. jobs.read_metrics reads the state of the database; this process counts its
 // webhook attempts and remembers its last self-check.
 import { Counter, Gauge } from "prom-client";
-import type { Metrics } from "../common/metrics-server.ts";
+import type { Metrics } from "../server/metrics-server.ts";
 import type { ReconnectingDatabase } from "../database/reconnecting.ts";
 
 /** The outcome that jobs.record_deliveries returns for an attempt to deliver an event. */

@@ -69,17 +69,35 @@ t.test(
 
 t.test("Each lane shows its own load", async (t) => {
   const connections = openConnections({ connect: () => databaseOf(never), log, maxWaiting: 100, hungAfterMs: 60_000 });
-  const started: Record<LaneName, number> = { quick: 9, long: 1, patient: 5, bulk: 4 };
+  const started: Record<LaneName, number> = { quick: 9, lookup: 2, long: 1, patient: 5, bulk: 4 };
   for (const [lane, count] of Object.entries(started) as [LaneName, number][])
     for (let number = 0; number < count; number += 1)
       connections.rows({ lane, tenantId: 7 }, soon(), "select", []).catch(() => {});
   t.strictSame(connections.load(), {
-    quick: { busy: 8, waiting: 1, width: 12 },
+    quick: { busy: 6, waiting: 3, width: 10 },
+    lookup: { busy: 1, waiting: 1, width: 2 },
     long: { busy: 1, waiting: 0, width: 3 },
     patient: { busy: 4, waiting: 1, width: 6 },
     bulk: { busy: 2, waiting: 2, width: 3 },
   });
   connections.reconnect();
+});
+
+t.test("Access keys that nobody has seen queue apart, and only 250 of them wait", async (t) => {
+  const gate = createGate({ connect: () => databaseOf(never), log });
+  const find = (isSeen: boolean) => gate.findCredential("ak_a", soon(), isSeen).catch(({ message }: Error) => message);
+  const lookups = Array.from({ length: 253 }, () => find(false));
+  t.equal(await lookups.at(-1), "too many requests wait");
+  for (let number = 0; number < 3; number += 1) void find(true);
+  const { quick, lookup } = gate.load().lanes;
+  t.strictSame(
+    [quick, lookup],
+    [
+      { busy: 3, waiting: 0, width: 10 },
+      { busy: 2, waiting: 250, width: 2 },
+    ],
+  );
+  gate.reconnect();
 });
 
 t.test("A page of a download uses its tenant's share of the bulk lane, and no connection of the calls", async (t) => {
@@ -109,7 +127,7 @@ t.test("Connections on which a statement runs for 4.5 s are given up, and new on
     return databaseOf(never);
   };
   const gate = createGate({ connect, log });
-  const finding = gate.findCredential("ak_a", soon()).catch((error: unknown) => error instanceof Unavailable);
+  const finding = gate.findCredential("ak_a", soon(), true).catch((error: unknown) => error instanceof Unavailable);
   await new Promise(setImmediate);
   clock.pass(4_499);
   const before = opened;

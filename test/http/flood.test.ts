@@ -1,12 +1,13 @@
-// Clients that leave midway, send nothing or send slowly: the process survives, writes nothing to standard error, and
-// serves every other client. How long those wait is measured by `npm run bench -- floods`.
+// Clients that leave midway, send nothing, send slowly or read nothing: the process survives, writes nothing to
+// standard error, and serves every other client. How long those wait is measured by `npm run bench -- floods`.
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import t from "tap";
 import { createClient, type Client } from "../support/signing-client.ts";
 import { sendPlain } from "../support/client.ts";
-import { cutAnswers, cutBodies, hold, type Held, type Target } from "../support/floods.ts";
+import { cutAnswers, cutBodies, hold, pipeline, type Held, type Target } from "../support/floods.ts";
 import { environmentOf, exitCodeOf, spawnProgram } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -51,18 +52,19 @@ async function startServe(service: Running) {
 }
 
 t.test(
-  "A flood of clients that leave, idle or drip causes no crash or unhandled error, and every honest call is served",
+  "A flood of clients that leave, idle, drip or pipeline causes no crash, and every honest call is served",
   async (t) => {
     const service = await startService(t);
     const { program, stderr, lines, url } = await startServe(service);
     const target: Target = { url, accessKey: "ak_a", secret: secretOf("ak_a") };
     const honest = createClient(target);
-    const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 400);
+    const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 500);
     const floods: [string, () => Promise<Held | void>][] = [
       ["200 leave in the middle of a body", () => cutBodies(target, 200)],
       ["200 leave in the middle of an answer", () => cutAnswers(target, 200)],
       ["400 say nothing", () => hold(target, 400, false)],
       ["100 send their heads slowly", () => hold(target, 100, true)],
+      ["300 pipeline requests of every kind and read nothing", () => pipeline(target, 300)],
     ];
     for (const [what, start] of floods) {
       const isLeaving = what.includes("leave");
@@ -71,9 +73,12 @@ t.test(
       if (!isLeaving) await flood;
       t.equal(await shop(honest, codes.splice(0, 100)), 200, `${what}: every honest call is served`);
       const held = await flood;
-      if (held) t.equal(held.open(), parseInt(what, 10), "all stay connected");
+      if (held && !what.includes("pipeline")) t.equal(held.open(), parseInt(what, 10), "all stay connected");
       held?.letGo();
     }
+    // Linux keeps the largest size of a process.
+    const peak = existsSync(`/proc/${program.pid}/status`) && readFileSync(`/proc/${program.pid}/status`, "utf8");
+    if (peak) t.ok(Number(/^VmHWM:\s+(\d+) kB/m.exec(peak)![1]) < 450 * 1_024, "with less than 450 MiB of memory");
     t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "the process is ready");
     program.kill("SIGTERM");
     t.equal(await exitCodeOf(program), 0);

@@ -55,6 +55,18 @@ t.test("A store and a terminal have at most 64 characters after trimming", async
   }
 });
 
+t.test("A body arrives in at most 1,000 pieces", async (t) => {
+  const { url } = await startStub(t);
+  const head = "POST /v1/coupons/lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+  const send = async (pieces: number) => {
+    const body = `${"1\r\n \r\n".repeat(pieces)}0\r\n\r\n`;
+    return /^HTTP\/1.1 (\d+)/.exec(
+      await sendBytes(url, `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${body}`),
+    )![1];
+  };
+  t.strictSame([await send(1_000), await send(1_001)], ["401", "413"]);
+});
+
 t.test("A batch has 1 to 10,000,000 coupons", async (t) => {
   const { asA } = await startStub(t);
   const send = async (total_count: number) =>

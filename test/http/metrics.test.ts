@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { defaultLimits, readConfig, ConfigError } from "../../src/common/config.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import { createLog } from "../../src/common/log.ts";
-import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
+import { startMetrics, type Metrics } from "../../src/server/metrics-server.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { listen } from "../../src/http/listener.ts";
 import { observeServe } from "../../src/http/metrics.ts";
@@ -66,7 +66,7 @@ t.test(
       'coupon_limit_refused_total{limit="unknown_codes"}': 2,
       'coupon_limit_refused_total{limit="requests"}': 0,
       'coupon_database_up{program="serve"}': 1,
-      'coupon_lane_connections{lane="quick"}': 12,
+      'coupon_lane_connections{lane="quick"}': 10,
       coupon_http_open_requests: 0,
       coupon_calls_waiting: 0,
     });
@@ -94,22 +94,22 @@ t.test("A refusal is counted under the limit that caused it, whether open reques
   const { url, as } = await serveBeside(t, service, metrics, limits);
   for (let count = 0; count < 2; count += 1)
     t.match(await as("ak_a").get("/v1/webhook"), { status: 503, json: { code: "UNAVAILABLE" } });
-  // The connection of these calls stays open, so there is none left.
-  t.equal(await sendBytes(url, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").catch(() => ""), "");
+  // The connection of these calls is still open. It is closed for this one.
+  const answer = await sendBytes(url, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+  t.match(answer, /^HTTP\/1.1 200 /);
   const seen = await scrape(metrics);
   const refused = ["requests", "unknown_codes", "connections", "open_requests"].map((limit) => [
     limit,
     seen.get(`coupon_limit_refused_total{limit="${limit}"}`),
   ]);
   t.strictSame(Object.fromEntries(refused), { requests: 0, unknown_codes: 0, connections: 1, open_requests: 2 });
-  t.equal(seen.get("coupon_http_connections"), 1);
 });
 
 t.test("Each metric of the load shows its own number, by lane", async (t) => {
   const metrics = await openMetrics(t);
   const lanes = { quick: { busy: 4, waiting: 5, width: 6 }, bulk: { busy: 7, waiting: 8, width: 9 } };
   const gate = () => ({ waiting: 3, lanes });
-  observeServe(metrics).show({ openRequests: () => 1, connections: async () => 2, gate });
+  observeServe(metrics).show({ openRequests: () => 1, connections: () => 2, gate });
   const seen = [...(await scrape(metrics))].filter(([name]) => /^coupon_(?!limit_|group_)/.test(name));
   t.strictSame(Object.fromEntries(seen), {
     coupon_http_open_requests: 1,

@@ -40,7 +40,7 @@ export async function createSender(t: Teardown, service: Running, setup: Setup):
   t.teardown(() => gate.end());
   const credentials = new Map<string, CredentialRow>();
   for (const { accessKey } of setup.callers)
-    credentials.set(accessKey, (await gate.findCredential(accessKey, performance.now() + 5_000))!);
+    credentials.set(accessKey, (await gate.findCredential(accessKey, performance.now() + 5_000, true))!);
   return (call, body, isOverHttp) =>
     isOverHttp
       ? sendOverHttp(service, call, body)

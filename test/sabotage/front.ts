@@ -86,7 +86,7 @@ export const frontGuards: Sabotage[] = [
   },
   {
     name: "the time-out of a stalled connection",
-    edits: [edit("src/http/listener.ts", "  server.timeout = stalledAfterMs;\n", "")],
+    edits: [edit("src/server/connections.ts", "  server.timeout = stalledAfterMs;\n", "")],
     tests: timeOuts,
   },
   {

@@ -42,11 +42,6 @@ export const gateGuards: Sabotage[] = [
     edits: [edit("src/gate/gate.ts", '{ lane: "bulk", tenantId: file.tenant_id }', '{ lane: "bulk", tenantId: null }')],
     tests,
   },
-  {
-    name: "the load of each lane is its own",
-    edits: [edit(connections, "long: pool.lanes.long.load()", "long: pool.lanes.bulk.load()")],
-    tests,
-  },
   ...ownTransactions.map((route) => ({
     name: `${route} shares no transaction with other calls`,
     edits: [edit(`src/http/routes/${route}.ts`, "  hasOwnTransaction: true,\n", "")],

@@ -4,13 +4,13 @@ import { edit, type Sabotage } from "./sabotage.ts";
 export const operationGuards: Sabotage[] = [
   {
     name: "connections wait while a program is busy",
-    edits: [edit("src/common/open-port.ts", "host: place.host, backlog }", "host: place.host }")],
-    tests: ["test/common/open-port.test.ts"],
+    edits: [edit("src/server/open-port.ts", "host: place.host, backlog }", "host: place.host }")],
+    tests: ["test/server/open-port.test.ts"],
   },
   {
     name: "the brackets of an IPv6 address in an origin",
-    edits: [edit("src/common/open-port.ts", 'family === "IPv6" ? `[${address}]` : address', "address")],
-    tests: ["test/common/open-port.test.ts"],
+    edits: [edit("src/server/open-port.ts", 'family === "IPv6" ? `[${address}]` : address', "address")],
+    tests: ["test/server/open-port.test.ts"],
   },
   {
     name: "a program outlives a full disk of its log",

@@ -83,6 +83,61 @@ export function cutAnswers(
   );
 }
 
+const pipelined = (head: string, body = "") => `${head} HTTP/1.1\r\nhost: x\r\n${body || "\r\n"}`;
+const unsigned = [
+  pipelined("GET /docs/swagger-ui-bundle.js"),
+  pipelined("GET /openapi/a.json"),
+  pipelined("GET /healthz"),
+  pipelined("GET /readyz"),
+  pipelined("GET /none"),
+  "GET / HTTP/1.1\r\n\r\n",
+  pipelined("PUT /healthz"),
+  pipelined("GET /v1/events"),
+  pipelined(
+    "POST /v1/coupons/redeem",
+    `content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(900)}0\r\n\r\n`,
+  ),
+];
+
+function badlySigned(accessKey: string): string {
+  const headers = [
+    `x-svc-access-key: ${accessKey}`,
+    `x-svc-timestamp: ${Math.floor(Date.now() / 1_000)}`,
+    `x-svc-nonce: ${"n".repeat(16)}`,
+    `x-svc-signature: ${"0".repeat(64)}`,
+    "content-type: application/json",
+    "content-length: 60000",
+  ];
+  return pipelined("POST /v1/coupons/redeem", `${headers.join("\r\n")}\r\n\r\n${" ".repeat(60_000)}`);
+}
+
+/** Pipelines requests of every kind without end and reads nothing. A client that is cut connects again. */
+export async function pipeline(target: Target, count: number): Promise<Held> {
+  const sockets = new Set<Socket>();
+  let isOver = false;
+  async function keep(number: number): Promise<void> {
+    const socket = await open(target);
+    if (socket === null || isOver) return void socket?.destroy();
+    sockets.add(socket.pause());
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (!isOver) setTimeout(keep, 100, number).unref();
+    });
+    const kinds = [...unsigned, badlySigned(target.accessKey), badlySigned(`ak_${randomBytes(8).toString("hex")}`)];
+    const bytes = Buffer.from(kinds[number % kinds.length]!.repeat(60_000 / kinds[number % kinds.length]!.length + 1));
+    const send = (): boolean => socket.write(bytes, () => socket.destroyed || send());
+    send();
+  }
+  await each(count, keep);
+  return {
+    open: () => sockets.size,
+    letGo() {
+      isOver = true;
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
 // isSlow: sends endless headers, one line at a time. A client that is disconnected connects again.
 export async function hold(target: Target, count: number, isSlow: boolean): Promise<Held> {
   const sockets = new Set<Socket>();

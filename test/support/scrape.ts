@@ -1,7 +1,7 @@
 // The metrics port of a program, as Prometheus reads it.
 import type { Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
-import { startMetrics, type Metrics } from "../../src/common/metrics-server.ts";
+import { startMetrics, type Metrics } from "../../src/server/metrics-server.ts";
 import { connect } from "../../src/database/connect.ts";
 import { openReconnecting } from "../../src/database/reconnecting.ts";
 import { sendPlain } from "./client.ts";

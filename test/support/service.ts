@@ -10,7 +10,7 @@ import type { Address } from "../../src/common/database-address.ts";
 import type { Database } from "../../src/database/types.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
-import type { Metrics } from "../../src/common/metrics-server.ts";
+import type { Metrics } from "../../src/server/metrics-server.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createMinter } from "../../src/worker/tasks/mint.ts";

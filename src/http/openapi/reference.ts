@@ -69,14 +69,15 @@ function findUi(): string | null {
 }
 
 function createPage({ path: at, operation, type, read }: File): Page {
-  let kept: { body: string; etag: string } | null = null;
+  // Bytes, because node would copy a text for each client that reads slowly.
+  let kept: { body: Buffer; etag: string } | null = null;
   return {
     operation,
     method: "GET",
     path: at,
     respond(request: IncomingMessage): Answer {
       if (kept === null) {
-        const body = read();
+        const body = Buffer.from(read());
         kept = { body, etag: `"${hash("sha256", body)}"` };
       }
       const headers = {

@@ -227,7 +227,7 @@ export const operationLimits: Limit[] = [
   {
     name: "a connection without progress stays open",
     value: "for 60 to 120 s",
-    places: [at("src/http/listener.ts", "stalledAfterMs = ", "60_000", ";")],
+    places: [at("src/server/connections.ts", "stalledAfterMs = ", "60_000", ";")],
     test: timeOuts,
     said: ["closes the connection 60 to 120 seconds later"],
   },

@@ -24,7 +24,7 @@ export const inSource: Equivalent[] = [
     reason: "The default is never used: METRICS_PORT has a value here.",
   },
   {
-    file: "src/common/metrics-server.ts",
+    file: "src/server/metrics-server.ts",
     before: "{ headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 },",
     after: "{ headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 10000 },",
     reason: "Only the time until a late request is cut changes, by at most nine seconds.",

@@ -60,7 +60,7 @@ function expectLoad({ service }: Story): Record<string, Sample> {
     coupon_http_open_requests: 0,
     coupon_calls_waiting: 0,
   };
-  for (const [lane, width] of Object.entries({ quick: 12, long: 3, patient: 6, bulk: 3 })) {
+  for (const [lane, width] of Object.entries({ quick: 10, lookup: 2, long: 3, patient: 6, bulk: 3 })) {
     samples[`coupon_lane_connections{lane="${lane}"}`] = width;
     samples[`coupon_lane_busy_connections{lane="${lane}"}`] = 0;
     samples[`coupon_lane_waiting_statements{lane="${lane}"}`] = 0;

@@ -11,7 +11,7 @@ export const floors = [
   ["http", "migration"],
   ["worker/tasks"],
   ["gate", "worker", "embedded"],
-  ["database", "crypto"],
+  ["database", "crypto", "server"],
   ["common"],
 ];
 

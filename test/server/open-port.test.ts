@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import t from "tap";
-import { openPort } from "../../src/common/open-port.ts";
+import { openPort } from "../../src/server/open-port.ts";
 import { lacksIpv6, listenOnLoopback } from "../support/listen.ts";
 import { waitAtMost, waitFor } from "../support/wait-until.ts";
 
@@ -53,7 +53,7 @@ t.test(
     skip: mostWaiting < 1_000 && `this kernel lets ${mostWaiting || "an unknown number"} wait`,
   },
   async (t) => {
-    const module = new URL("../../src/common/open-port.ts", import.meta.url);
+    const module = new URL("../../src/server/open-port.ts", import.meta.url);
     const text = `
     import { createServer } from "node:net";
     const { openPort } = await import(${JSON.stringify(module.href)});

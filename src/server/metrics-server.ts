@@ -3,9 +3,10 @@
 // access key or any other data of a caller.
 import { createServer } from "node:http";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import type { Config } from "./config.ts";
-import { beforeDeadline } from "./deadline.ts";
-import type { Logger } from "./log.ts";
+import type { Config } from "../common/config.ts";
+import { beforeDeadline } from "../common/deadline.ts";
+import type { Logger } from "../common/log.ts";
+import { boundConnections } from "./connections.ts";
 import { openPort } from "./open-port.ts";
 
 /**
@@ -24,6 +25,10 @@ export type Metrics = {
 // Scrapes query the database at most once per `freshForMs` and wait for it at most `askWithinMs`.
 const freshForMs = 5_000;
 const askWithinMs = 2_500;
+// More scrapes than these get the text of the last one. Each takes some milliseconds, in which no till is served.
+const mostScrapes = 10;
+const perMs = 1_000;
+const mostConnections = 50;
 
 /** Returns null without METRICS_PORT: then nothing is counted. */
 export async function startMetrics(
@@ -41,22 +46,25 @@ export async function startMetrics(
   });
   const refreshes: (() => Promise<void>)[] = [];
 
-  const server = createServer(
-    { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 },
-    async (request, response) => {
-      if (request.method !== "GET" || request.url!.split("?")[0] !== "/metrics")
-        return void response.writeHead(404).end();
-      try {
-        await Promise.all(refreshes.map((refresh) => refresh()));
-        const text = await registry.metrics();
-        response.writeHead(200, { "content-type": registry.contentType, "cache-control": "no-store" }).end(text);
-      } catch (error) {
-        log.error({ err: error }, "metrics failed");
-        response.writeHead(500).end();
-      }
-    },
-  );
-  server.maxConnections = 50;
+  const render = limitRate(async () => {
+    await Promise.all(refreshes.map((refresh) => refresh()));
+    return Buffer.from(await registry.metrics());
+  });
+
+  const server = createServer({ headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 });
+  const connections = boundConnections(server, { most: mostConnections });
+  server.on("request", async (request, response) => {
+    if (!connections.admit(request, response)) return;
+    if (request.method !== "GET" || request.url!.split("?")[0] !== "/metrics")
+      return void response.writeHead(404).end();
+    try {
+      const text = await render();
+      response.writeHead(200, { "content-type": registry.contentType, "cache-control": "no-store" }).end(text);
+    } catch (error) {
+      log.error({ err: error }, "metrics failed");
+      response.writeHead(500).end();
+    }
+  });
   const settings = { host: "METRICS_HOST", port: "METRICS_PORT" };
   const origin = await openPort(server, { host: metricsHost, port: metricsPort, settings });
 
@@ -85,5 +93,18 @@ export async function startMetrics(
         server.close(() => resolve());
         server.closeAllConnections();
       }),
+  };
+}
+
+function limitRate<T>(render: () => Promise<T>): () => Promise<T> {
+  let since = -Infinity;
+  let rendered = 0;
+  let last: Promise<T>;
+  return () => {
+    const now = performance.now();
+    if (now - since >= perMs) [since, rendered] = [now, 0];
+    if (rendered < mostScrapes) last = render();
+    rendered += 1;
+    return last;
   };
 }
