@@ -62,7 +62,7 @@ export function takeTurns(server: Server): Turns {
   const strangers = new Set<Reading>();
 
   server.on("connection", (socket: Socket) => {
-    const reading: Reading = createReading(socket, (chunk) => read(reading, chunk));
+    const reading: Reading = createReading(socket, (chunk) => read(reading, chunk, queue));
     readings.set(socket, reading);
     strangers.add(reading);
     queue.noteAccepted();
@@ -71,32 +71,6 @@ export function takeTurns(server: Server): Turns {
       queue.delete(reading);
     });
   });
-
-  function hold(reading: Reading, bytes: Buffer): void {
-    reading.isHeld = true;
-    reading.socket.pause();
-    reading.socket.unshift(bytes);
-  }
-
-  function read(reading: Reading, chunk: Buffer): void {
-    if (isOver(reading.socket)) return;
-    reading.hasPipelined ||= isBusy(reading) || (reading.openAnswers === 0 && hasTwoHeads(chunk));
-    if (reading.isHeld || isBusy(reading)) return hold(reading, chunk);
-    if (!reading.hasTurn && !queue.mayBegin(reading)) {
-      hold(reading, chunk);
-      return queue.add(reading);
-    }
-    reading.hasTurn = false;
-    let rest = chunk;
-    do {
-      const end = findEndOfHead(rest);
-      reading.reader.feed(rest.subarray(0, end));
-      rest = rest.subarray(end);
-      if (rest.length === 0 || isOver(reading.socket)) return;
-    } while (!isBusy(reading) && queue.mayBegin(reading));
-    hold(reading, rest);
-    if (!isBusy(reading)) queue.add(reading);
-  }
 
   function noteAnswered(reading: Reading): void {
     reading.openAnswers -= 1;
@@ -130,6 +104,32 @@ export function takeTurns(server: Server): Turns {
         if (!socket.destroyed && (openAnswers === 0 || hasAnswered)) yield socket;
     },
   };
+}
+
+function hold(reading: Reading, bytes: Buffer): void {
+  reading.isHeld = true;
+  reading.socket.pause();
+  reading.socket.unshift(bytes);
+}
+
+function read(reading: Reading, chunk: Buffer, queue: Queue): void {
+  if (isOver(reading.socket)) return;
+  reading.hasPipelined ||= isBusy(reading) || (reading.openAnswers === 0 && hasTwoHeads(chunk));
+  if (reading.isHeld || isBusy(reading)) return hold(reading, chunk);
+  if (!reading.hasTurn && !queue.mayBegin(reading)) {
+    hold(reading, chunk);
+    return queue.add(reading);
+  }
+  reading.hasTurn = false;
+  let rest = chunk;
+  do {
+    const end = findEndOfHead(rest);
+    reading.reader.feed(rest.subarray(0, end));
+    rest = rest.subarray(end);
+    if (rest.length === 0 || isOver(reading.socket)) return;
+  } while (!isBusy(reading) && queue.mayBegin(reading));
+  hold(reading, rest);
+  if (!isBusy(reading)) queue.add(reading);
 }
 
 function createReading(socket: Socket, onData: (chunk: Buffer) => void): Reading {
