@@ -31,7 +31,8 @@ t.before(async () => {
   await makeCoupons();
   await workOneDay();
   psql = openSession(service.address, { name: "psql" });
-  await psql.run("set jit = off");
+  // A DBA reads subjects, also with a date style of their own.
+  await psql.run("set jit = off; set datestyle = 'German'");
   t.teardown(() => psql.end());
 });
 

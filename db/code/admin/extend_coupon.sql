@@ -4,7 +4,8 @@
 create or replace function admin.extend_coupon(
   p_tenant text, p_coupon text, p_valid_to timestamptz, p_reason text)
 returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set timezone = 'UTC' as $$
 declare
   v_reason  text := rules.check_reason(p_reason);
   v_coupon  core.coupon := rules.hold_coupon_for_patch(p_tenant, p_coupon);

@@ -4,7 +4,8 @@
 create or replace function admin.replay_range(
   p_tenant text, p_party text, p_from timestamptz, p_to timestamptz, p_reason text)
 returns int
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set timezone = 'UTC' as $$
 declare
   v_reason   text := rules.check_reason(p_reason);
   v_webhook  core.webhook := rules.hold_webhook_for_patch(p_tenant, p_party);

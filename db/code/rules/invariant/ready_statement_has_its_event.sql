@@ -1,6 +1,6 @@
 create or replace view rules.ready_statement_has_its_event as
 select 'ready statement has its event' as law, s.tenant_id,
-       s.distributor_id || ' ' || s.business_date as subject
+       s.distributor_id || ' ' || to_char(s.business_date, 'YYYY-MM-DD') as subject
 from core.statement s
 left join (
   select e.tenant_id, e.party_id, e.business_date, count(*) as events

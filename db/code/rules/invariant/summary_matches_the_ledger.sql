@@ -4,7 +4,7 @@
 -- writes summaries, so a mistake in that function is found.
 create or replace view rules.summary_matches_the_ledger as
 select 'summary matches the ledger' as law, d.tenant_id,
-       d.distributor_id || ' ' || d.business_date as subject
+       d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject
 from (
   select p.tenant_id, p.distributor_id, p.business_date, r.merchant_id, b.template_id, l.currency,
          0 as lines,
