@@ -11,6 +11,7 @@ import postgres from "postgres";
 import { type Address, formatUrl, isSocketFolder } from "../common/database-address.ts";
 import { beforeDeadline } from "../common/deadline.ts";
 import { createPool } from "./pool.ts";
+import { sessionSettings } from "./session-settings.ts";
 import { readTls, withoutTls } from "./tls.ts";
 import type { Database, Options, Session } from "./types.ts";
 
@@ -58,7 +59,9 @@ export function openSession(address: Address, options: Options): Session {
  * them by readTls. The connection acts as `role`.
  */
 export function formatRoleUrl(address: Address, role: string): string {
-  const options = `-c role=${role} -c search_path=pg_catalog,pg_temp`;
+  const options = Object.entries({ ...sessionSettings, role })
+    .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
+    .join(" ");
   const { parameters } = withoutTls(address);
   return formatUrl({ ...address, parameters: { ...parameters, options, application_name: role } });
 }
@@ -124,15 +127,8 @@ function open(address: Address, options: Options, more: object): postgres.Sql {
     ssl: readTls(address),
     onnotice: () => {},
     connection: {
+      ...sessionSettings,
       application_name: name,
-      TimeZone: "UTC",
-      // A decision reads what was committed before it, also after it has waited for a row.
-      default_transaction_isolation: "read committed",
-      // So no statement of ours reads a schema that somebody else created.
-      search_path: "pg_catalog, pg_temp",
-      // Our statements are short: JIT compilation and parallel workers would take longer than running them.
-      jit: "off",
-      max_parallel_workers_per_gather: "0",
       ...(role !== undefined && { role }),
       ...(statementTimeoutMs !== undefined && { statement_timeout: statementTimeoutMs }),
       ...(lockTimeoutMs !== undefined && { lock_timeout: lockTimeoutMs }),

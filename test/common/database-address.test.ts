@@ -88,7 +88,7 @@ t.test("what is written is read back, by us and by graphile-worker's driver", as
     t.match(theirs.connectionParameters, {
       ...expected,
       application_name: "coupon_worker",
-      options: "-c role=coupon_worker -c search_path=pg_catalog,pg_temp",
+      options: /^-c DateStyle=ISO,\\ MDY .* -c role=coupon_worker$/,
     });
   }
 });

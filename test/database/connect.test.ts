@@ -1,8 +1,18 @@
 // What a connection sets, how arrays travel, and which errors mean that the server could not be reached.
+import pg from "pg";
 import t from "tap";
-import { connect, isConnectionError, openSession, sqlDetail, sqlPlace, sqlState } from "../../src/database/connect.ts";
+import {
+  connect,
+  formatRoleUrl,
+  isConnectionError,
+  openSession,
+  sqlDetail,
+  sqlPlace,
+  sqlState,
+} from "../../src/database/connect.ts";
 import type { Database, Options } from "../../src/database/types.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { hostileDefaults, openPlace } from "../support/hostile-defaults.ts";
 
 let test: TestDatabase;
 t.before(async () => {
@@ -59,6 +69,60 @@ t.test("a connection has its name, its role and its time limits, and plans for s
     lock_timeout: "1002ms",
     idle_session_timeout: "1003ms",
   });
+});
+
+// Nothing that we send or read depends on these.
+const left = [
+  "timezone_abbreviations",
+  "xmlbinary",
+  "xmloption",
+  "backslash_quote",
+  "transform_null_equals",
+  "row_security",
+  "plpgsql.extra_warnings",
+  "plpgsql.check_asserts",
+  "plpgsql.variable_conflict",
+  "plan_cache_mode",
+  "constraint_exclusion",
+  "stats_fetch_consistency",
+  "default_text_search_config",
+  "check_function_bodies",
+  "default_transaction_deferrable",
+];
+
+t.test("both drivers set what the programs depend on, whatever the database and the login have set", async (t) => {
+  const { address, holders, give } = await openPlace(t);
+  const names = Object.keys(hostileDefaults);
+  const text = `select ${names.map((name) => `current_setting('${name}', true) as "${name}"`).join()}`;
+  async function readBoth(): Promise<Record<string, string>[]> {
+    const ours = connect(address, { name: "coupon test", max: 1 });
+    const theirs = new pg.Client(formatRoleUrl(address, "coupon_worker"));
+    try {
+      await theirs.connect();
+      return [{ ...(await ours.rows<Record<string, string>>(text))[0] }, { ...(await theirs.query(text)).rows[0] }];
+    } finally {
+      await Promise.all([ours.end(), theirs.end()]);
+    }
+  }
+  const [plain] = await readBoth();
+  const expected = Object.fromEntries(
+    names.map((name) => [name, (left.includes(name) ? hostileDefaults : plain!)[name]]),
+  );
+  for (const holder of holders) {
+    await give(holder, hostileDefaults);
+    t.strictSame(await readBoth(), [expected, expected], holder);
+    await give(holder, {});
+  }
+});
+
+t.test("what DATABASE_URL sets takes precedence", async (t) => {
+  const database = connect(
+    { ...test.address, parameters: { synchronous_commit: "remote_apply" } },
+    { name: "coupon test", max: 1 },
+  );
+  t.teardown(() => database.end());
+  const rows = await database.rows("select current_setting('synchronous_commit') as value");
+  t.strictSame([...rows], [{ value: "remote_apply" }]);
 });
 
 t.test(

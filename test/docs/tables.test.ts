@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
 import { connect } from "../../src/database/connect.ts";
+import { sessionSettings } from "../../src/database/session-settings.ts";
 import { createDatabase } from "../support/database.ts";
 import { root } from "../support/copy.ts";
 import { read } from "./markdown.ts";
@@ -36,6 +37,11 @@ t.test("docs/operate.md states the default and the limits of each numeric settin
     // The others have no number: no metrics, and the burst of one second.
     if (/^\d+$/.test(usual) && name !== "METRICS_PORT") t.equal(defaults.split(", ")[place], usual, name);
   }
+});
+
+t.test("docs/operate.md lists every setting of a connection, and no other", (t) => {
+  t.strictSame(firstCells(between(read("docs/operate.md"), "session")).sort(), Object.keys(sessionSettings).sort());
+  t.end();
 });
 
 t.test("docs/database.md lists every report view, and no other", async (t) => {

@@ -1,0 +1,43 @@
+// What each connection of the programs sets. A DBA may give the database or the login other defaults, for other
+// programs (`alter database … set`, `alter role … set`), and what a connection sets takes precedence over both.
+//
+// PostgreSQL 15 to 18 know each of them and let every login set it: with any other, no connection would open.
+
+export const sessionSettings: Readonly<Record<string, string>> = {
+  // How the server writes values, and both drivers read them.
+  DateStyle: "ISO, MDY",
+  IntervalStyle: "postgres",
+  TimeZone: "UTC",
+  bytea_output: "hex",
+  // The shortest text that is the same number again.
+  extra_float_digits: "1",
+  // Names in the log of migrate, as a DBA writes them.
+  quote_all_identifiers: "off",
+
+  // How the server reads what we send: `null` in an array is no text, and a backslash is one character.
+  array_nulls: "on",
+  standard_conforming_strings: "on",
+  // So no statement of ours reads a schema that somebody else created.
+  search_path: "pg_catalog, pg_temp",
+
+  // A decision reads what was committed before it, also after it has waited for a row.
+  default_transaction_isolation: "read committed",
+  default_transaction_read_only: "off",
+  // An answer 2xx is on disk.
+  synchronous_commit: "on",
+
+  // An error of a statement ends neither the session nor the exception block around it, and `select … into` keeps its
+  // usual meaning. migrate compiles the functions under stricter rules.
+  exit_on_error: "off",
+  "plpgsql.extra_errors": "none",
+
+  // No limit, except where a program sets one: a migration takes as long as it takes.
+  statement_timeout: "0",
+  lock_timeout: "0",
+  idle_session_timeout: "0",
+  idle_in_transaction_session_timeout: "0",
+
+  // Our statements are short: JIT compilation and parallel workers would take longer than running them.
+  jit: "off",
+  max_parallel_workers_per_gather: "0",
+};
