@@ -65,9 +65,9 @@ export async function serve(parts: ServeParts): Promise<Service> {
     await heartbeat.stop();
     await gate.end();
   };
-  const checkKeys = createKeyCheck(gate, keys);
+  const checkDatabase = createDatabaseCheck(gate, keys);
   try {
-    await checkKeys(performance.now() + askWithinMs);
+    await checkDatabase(performance.now() + askWithinMs);
   } catch (error) {
     if (error instanceof ConfigError) {
       await endAll();
@@ -83,7 +83,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
     log,
     limits,
     load,
-    readiness: createReadiness(gate, checkKeys),
+    readiness: createReadiness(gate, checkDatabase),
     pages: hasDocs ? createReference({ routes, events }) : [],
     ...(observer !== undefined && { observer }),
   });
@@ -103,24 +103,27 @@ export async function serve(parts: ServeParts): Promise<Service> {
   };
 }
 
-type KeyCheck = ReturnType<typeof createKeyCheck>;
+type DatabaseCheck = ReturnType<typeof createDatabaseCheck>;
 
-// Rejects with a ConfigError if the database was used with other keys.
-function createKeyCheck(gate: Gate, keys: MasterKeys) {
+// Rejects with a ConfigError if the database was used with other keys, or has settings that break the service.
+function createDatabaseCheck(gate: Gate, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
   const review = createKeyReview(keys);
-  return async (deadline: number): Promise<void> => review(await gate.registerKeys(fingerprints, deadline));
+  return async (deadline: number): Promise<void> => {
+    await gate.checkSession(deadline);
+    review(await gate.registerKeys(fingerprints, deadline));
+  };
 }
 
 // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
 // "Change the schema"). An older database is not, nor is one with other keys, which replaced ours while we run, nor one
-// on a full disk, where nearly every call is refused.
-function createReadiness(gate: Gate, checkKeys: KeyCheck): Readiness {
+// on a full disk, where nearly every call is refused, nor one with settings that break the service.
+function createReadiness(gate: Gate, checkDatabase: DatabaseCheck): Readiness {
   const expected = expectedVersion();
   return async (deadline) => {
     const { migration, code } = await gate.readVersion(deadline);
     const isCurrent = migration >= expected.migration && code.split(" ").includes(expected.code);
-    if (isCurrent) await checkKeys(deadline);
+    if (isCurrent) await checkDatabase(deadline);
     if (gate.isDiskFull()) throw new Unavailable("the disk of the database is full");
     return isCurrent;
   };

@@ -16,6 +16,7 @@ import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl, openSession } from "./database/connect.ts";
 import { openReconnecting } from "./database/reconnecting.ts";
+import { refuseSettings } from "./database/session-settings.ts";
 import { readTls } from "./database/tls.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
@@ -61,9 +62,9 @@ type Tasks = ReturnType<typeof createTasks>;
 export async function work({ address, keys, config, log, metrics = null, lookEveryMs = 250 }: WorkParts) {
   const stopping = new AbortController();
   const databases = openDatabases(address, metrics !== null);
-  const checkKeys = createKeyCheck(databases, keys);
+  const checkDatabase = createDatabaseCheck(databases, keys);
   try {
-    await checkKeys();
+    await checkDatabase();
   } catch (error) {
     if (error instanceof ConfigError) {
       await endAll(databases);
@@ -90,7 +91,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   });
   const dueWork = startTicker({ name: "due work", everyMs: lookEveryMs, log, tick: () => addDueJobs(runner, tasks) });
   // A database may be restored or replaced while this program runs.
-  const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: checkKeys });
+  const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: checkDatabase });
   const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, dueWork, log)];
 
   return {
@@ -122,10 +123,12 @@ function openDatabases(address: Address, hasMetrics: boolean) {
 
 const endAll = (databases: Databases) => Promise.all(Object.values(databases).map((database) => database?.end()));
 
-function createKeyCheck({ jobs }: Databases, keys: MasterKeys) {
+// Rejects with a ConfigError if the database was used with other keys, or has settings that break the service.
+function createDatabaseCheck({ jobs }: Databases, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
   const review = createKeyReview(keys);
   return async (): Promise<void> => {
+    await refuseSettings(jobs.rows);
     const text = "select version, problem from jobs.register_keys($1::text::jsonb)";
     review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };

@@ -1,6 +1,7 @@
 // The single connection of a command: acts as coupon_admin and closes when the command ends.
 import type { Address } from "../common/database-address.ts";
 import { connect } from "../database/connect.ts";
+import { refuseSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
 import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "../crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
@@ -13,6 +14,7 @@ export async function withAdminDatabase<T>(
 ): Promise<T> {
   const database = connect(address, { name, role: "coupon_admin", max: 1 });
   try {
+    await refuseSettings(database.rows);
     return await run(database);
   } finally {
     await database.end();

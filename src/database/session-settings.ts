@@ -2,6 +2,8 @@
 // programs (`alter database … set`, `alter role … set`), and what a connection sets takes precedence over both.
 //
 // PostgreSQL 15 to 18 know each of them and let every login set it: with any other, no connection would open.
+import { ConfigError } from "../common/config.ts";
+import type { Database } from "./types.ts";
 
 export const sessionSettings: Readonly<Record<string, string>> = {
   // How the server writes values, and both drivers read them.
@@ -41,3 +43,21 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   jit: "off",
   max_parallel_workers_per_gather: "0",
 };
+
+/**
+ * Throws a ConfigError if this login has a default that breaks the service and that no connection can set: only a
+ * superuser may set the first, and not every PostgreSQL 15 knows the second.
+ */
+export async function refuseSettings(rows: Database["rows"]): Promise<void> {
+  const [session] = await rows<{ replication: string; restricted: string | null }>(
+    `select current_setting('session_replication_role') as replication,
+            current_setting('restrict_nonsystem_relation_kind', true) as restricted`,
+  );
+  const { replication, restricted } = session!;
+  if (replication === "replica") refuse("session_replication_role", "no trigger runs and no foreign key is checked");
+  if (restricted) refuse("restrict_nonsystem_relation_kind", "no function can read what it needs");
+}
+
+function refuse(name: string, consequence: string): never {
+  throw new ConfigError(`${name} is set for this login, so ${consequence}: reset it with alter role or alter database`);
+}

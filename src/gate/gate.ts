@@ -3,6 +3,7 @@
 // A call first runs in the quick lane, in a group with other calls of its tenant, or alone in the long lane. SQL never
 // waits for a lock there: a call that would have to wait is handed back. It then runs again, alone, in the patient
 // lane, where it may wait.
+import { refuseSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type Connections, type LaneName } from "./connections.ts";
 import { createDiskWatch } from "./disk-watch.ts";
@@ -72,6 +73,8 @@ export type Gate = {
   isDiskFull(): boolean;
   /** Registers new versions of the master key. `fingerprints` is what fingerprintKeys returns. */
   registerKeys(fingerprints: string, deadline: number): Promise<KeyProblem[]>;
+  /** Rejects with a ConfigError if the login has settings that break the service. */
+  checkSession(deadline: number): Promise<void>;
   end(): Promise<void>;
 };
 
@@ -175,7 +178,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
 }
 
 // What is true of the whole database, for /readyz.
-function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys"> {
+function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys" | "checkSession"> {
   return {
     async readVersion(deadline) {
       const text = "select migration, code from gate.read_version()";
@@ -187,6 +190,7 @@ function createStateReader(connections: Connections): Pick<Gate, "readVersion" |
       const text = "select version, problem from gate.register_keys($1::text::jsonb)";
       return connections.rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);
     },
+    checkSession: (deadline) => refuseSettings((text) => connections.rows(forNoTenant, deadline, text, [])),
   };
 }
 

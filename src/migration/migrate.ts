@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../common/database-address.ts";
 import { openSession, sqlState } from "../database/connect.ts";
+import { refuseSettings } from "../database/session-settings.ts";
 import type { Session } from "../database/types.ts";
 import { type Applied, readApplied, refuseOtherText } from "./applied.ts";
 import { expectedVersion, listMigrations, readScript } from "./db-files.ts";
@@ -101,6 +102,7 @@ async function hasJobQueue(session: Session): Promise<boolean> {
 }
 
 async function checkServer(session: Session): Promise<void> {
+  await refuseSettings(session.rows);
   const [server] = await session.rows<{ version: number; encoding: string }>(
     "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding",
   );

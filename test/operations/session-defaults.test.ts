@@ -228,3 +228,18 @@ t.test("Views and functions return the same values to psql, whatever it has set"
   }
   t.strictSame(empty, ["report.delivery x"], "all others have rows");
 });
+
+t.test("A default that no connection can set is refused in one line, by each program", async (t) => {
+  const life = plain!;
+  for (const [name, value] of [
+    ["session_replication_role", "replica"],
+    ["restrict_nonsystem_relation_kind", "view"],
+  ] as const) {
+    await life.give(life.holders.at(-1)!, { [name]: value });
+    for (const words of [["migrate"], ["statements", "list"], ["serve"], ["work"]]) {
+      const { code, stdout, stderr } = await run(life, "refused", words);
+      t.strictSame([code, stdout], [1, ""], words.join(" "));
+      t.match(stderr, new RegExp(`^${name} is set for this login, .*\\n$`));
+    }
+  }
+});

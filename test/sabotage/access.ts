@@ -118,7 +118,7 @@ export const accessGuards: Sabotage[] = [
   },
   {
     name: "master keys of a running program",
-    edits: [edit("src/serve.ts", "if (isCurrent) await checkKeys(deadline);", "")],
+    edits: [edit("src/serve.ts", "if (isCurrent) await checkDatabase(deadline);", "")],
     tests: ["test/operations/master-keys.test.ts"],
   },
   {

@@ -111,6 +111,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" |
     isDiskFull: () => false,
     readVersion: async () => ({ migration: "1", code: "1" }),
     registerKeys: async () => [],
+    checkSession: async () => {},
     async end() {},
     ...overrides,
   };
