@@ -1,10 +1,10 @@
-// floods: what well-behaved clients notice of clients that disconnect early, send nothing or send slowly. Measures
-// redemptions at a fixed rate, alone and during each flood.
+// floods: what well-behaved clients notice of clients that disconnect early, send nothing, send slowly or read
+// nothing. Measures redemptions at a fixed rate, alone and during each flood.
 import { startLoader } from "./contenders.ts";
 import { joined, quantile, type Report } from "./results.ts";
 import { loadAt } from "./latency.ts";
 import { residentMiB } from "./measure.ts";
-import { cutAnswers, cutBodies, hold, type Held, type Target } from "../support/floods.ts";
+import { cutAnswers, cutBodies, hold, pipeline, type Held, type Target } from "../support/floods.ts";
 import type { Server } from "./server.ts";
 import type { Settings } from "./settings.ts";
 import { openEnvironment, settle } from "./environment.ts";
@@ -35,6 +35,7 @@ export async function benchFloods(server: Server, { seconds, rounds }: Settings)
     ["1,000 leave during the answer", spread(cutAnswers), staying],
     ["2,000 send nothing", () => hold(target, 2_000, false), noFlood],
     ["1,000 send their headers slowly", () => hold(target, 1_000, true), noFlood],
+    ["1,000 pipeline and read nothing", () => pipeline(target, 1_000), noFlood],
   ];
 
   async function measure(start: () => Promise<Held>): Promise<Float64Array> {
