@@ -51,7 +51,8 @@ export async function startMetrics(
     return Buffer.from(await registry.metrics());
   });
 
-  const server = createServer({ headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 });
+  const times = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 };
+  const server = createServer(times);
   const connections = boundConnections(server, { most: mostConnections });
   server.on("request", async (request, response) => {
     if (!connections.admit(request, response)) return;
