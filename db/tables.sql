@@ -300,14 +300,20 @@ comment on column core.event.event_id is 'UUIDv7. Outside the database: evt_ and
 
 create table core.event_gap (
   event_seq bigint not null,
-  drawn_before xid8 not null,
-  constraint event_gap_pkey PRIMARY KEY (event_seq)
+  drawn_before xid8,
+  tenant_id integer,
+  party_id integer,
+  constraint event_gap_pkey PRIMARY KEY (event_seq),
+  constraint event_gap_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
+  constraint gap_waits_for_a_transaction_or_a_party CHECK ((((drawn_before IS NULL) = (tenant_id IS NOT NULL)) AND ((tenant_id IS NULL) = (party_id IS NULL))))
 );
 CREATE INDEX event_gap_by_drawn_before ON core.event_gap USING btree (drawn_before);
-CREATE TRIGGER event_gap_is_immutable BEFORE UPDATE OR TRUNCATE ON core.event_gap FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE INDEX event_waits_for_its_party ON core.event_gap USING btree (tenant_id, party_id, event_seq) WHERE (party_id IS NOT NULL);
+CREATE TRIGGER event_gap_is_immutable BEFORE UPDATE ON core.event_gap FOR EACH ROW WHEN (((new.event_seq <> old.event_seq) OR (old.drawn_before IS NULL) OR (new.drawn_before IS NOT NULL))) EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER event_gap_is_kept BEFORE TRUNCATE ON core.event_gap FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER gap_is_above_the_sequencer AFTER INSERT ON core.event_gap REFERENCING NEW TABLE AS new_gap FOR EACH STATEMENT EXECUTE FUNCTION core.check_event_gaps();
-comment on table core.event_gap is 'Event numbers that were drawn but are not visible yet: their transactions commit late or were rolled back.';
-comment on column core.event_gap.drawn_before is 'A transaction with a lower ID drew the number. Once all of those have ended, a number that is still missing was rolled back.';
+comment on table core.event_gap is 'Event numbers that were drawn and are in no feed or business day yet: their transactions commit late or were rolled back, or their party is stuck.';
+comment on column core.event_gap.drawn_before is 'A transaction with a lower ID drew the number. Once all of those have ended, a number that is still missing was rolled back. Null: the event is visible, and waits for its party.';
 
 create table core.feed (
   tenant_id integer not null,
@@ -469,11 +475,11 @@ create table core.party (
   constraint party_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint party_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
-  constraint time_zone_is_known CHECK (((now() AT TIME ZONE time_zone) IS NOT NULL)),
   constraint time_zone_is_no_abbreviation CHECK (((time_zone = 'UTC'::text) OR (time_zone !~ '^[[:alpha:]]+$'::text)))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
 CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER time_zone_is_known BEFORE INSERT OR UPDATE OF time_zone ON core.party FOR EACH ROW EXECUTE FUNCTION core.check_time_zone();
 comment on table core.party is 'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
 comment on column core.party.time_zone is 'IANA name. The business days of a distributor are local days in this zone.';
 
@@ -658,6 +664,26 @@ create table core.store (
   constraint store_external_id_is_1_to_64_characters CHECK (((length(external_id) >= 1) AND (length(external_id) <= 64)))
 );
 comment on table core.store is 'Stores registered under a merchant. Only Variant B checks them.';
+
+create table core.stuck_work (
+  tenant_id integer not null,
+  party_id integer not null,
+  work text not null,
+  subject text not null,
+  reason text not null,
+  since timestamp with time zone not null,
+  tried_at timestamp with time zone not null,
+  constraint stuck_work_pkey PRIMARY KEY (tenant_id, party_id, work, subject),
+  constraint stuck_work_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
+  constraint reason_is_at_most_500_characters CHECK ((length(reason) <= 500)),
+  constraint subject_is_at_most_64_characters CHECK ((length(subject) <= 64)),
+  constraint work_is_known CHECK ((work = ANY (ARRAY['events'::text, 'locks'::text, 'expiry'::text, 'mint'::text, 'statement'::text, 'webhook'::text])))
+);
+CREATE INDEX stuck_work_by_kind ON core.stuck_work USING btree (work, tried_at);
+comment on table core.stuck_work is 'Work that fails because of the rows of one party. It is tried again and again; nothing else waits for it. A row counts while tried_at is recent, see the view stuck_work of the schema rules.';
+comment on column core.stuck_work.work is 'events: the party''s events get no positions, and its business days do not close.';
+comment on column core.stuck_work.subject is 'External ID, or date, of what fails.';
+comment on column core.stuck_work.since is 'When it first failed.';
 
 create table core.template (
   tenant_id integer not null,

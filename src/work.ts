@@ -33,6 +33,7 @@ import { createExpirer } from "./worker/tasks/expire.ts";
 import { createMinter, type DueBatch } from "./worker/tasks/mint.ts";
 import { createNoncePruner, createOldRowPruner } from "./worker/tasks/prune.ts";
 import { createSequencer } from "./worker/tasks/sequence.ts";
+import { createUnsticker } from "./worker/tasks/stuck.ts";
 import { startTicker, type Ticker } from "./worker/ticker.ts";
 import { createSender } from "./worker/webhook-sender.ts";
 import { keepWorkerSession, type GetWorkerSession } from "./worker/worker-session.ts";
@@ -161,6 +162,7 @@ function createTasks(
     analyze: createAnalyzer({ database, stopping }),
     sequencer: createSequencer({ database: sequencer, stopping }),
     closer: createCloser({ sequencer, statements, log, stopping }),
+    unsticker: createUnsticker({ sequencer, database, log, stopping }),
   };
 }
 
@@ -196,7 +198,11 @@ async function addDueJobs(runner: JobRunner, { minter, deliverer }: Tasks): Prom
 }
 
 // Tasks that run in short steps need no jobs.
-function startStepTickers({ sequencer, expire, analyze, closer }: Tasks, dueWork: Ticker, log: Logger): Ticker[] {
+function startStepTickers(
+  { sequencer, expire, analyze, closer, unsticker }: Tasks,
+  dueWork: Ticker,
+  log: Logger,
+): Ticker[] {
   const everySecond = (name: string, tick: () => Promise<unknown>) => startTicker({ name, everyMs: 1_000, log, tick });
   const sequence = async () => {
     // New events may be due to subscribers.
@@ -210,6 +216,8 @@ function startStepTickers({ sequencer, expire, analyze, closer }: Tasks, dueWork
     everySecond("statements", closer.finishStatements),
     // A second one, so that other statements do not wait for a large one.
     everySecond("statements 2", closer.finishStatements),
+    everySecond("retry stuck work", unsticker.retry),
+    everySecond("list stuck work", unsticker.logChanges),
   ];
 }
 

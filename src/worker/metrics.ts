@@ -39,6 +39,8 @@ const databaseMetrics = {
   statement_lag: ["coupon_statement_lag_seconds", "Time since the first such day was closed."],
   lock_lag: ["coupon_lock_lag_seconds", "Age of the oldest expired lock that is not yet marked LAPSED."],
 } as const;
+// The check work_is_known of core.stuck_work.
+const kindsOfWork = ["events", "locks", "expiry", "mint", "statement", "webhook"] as const;
 type Row = Record<keyof typeof databaseMetrics, number | string>;
 
 export function observeWork(metrics: Metrics, database: ReconnectingDatabase): WorkObserver {
@@ -48,14 +50,23 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     gauge: new Gauge({ name, help, registers }),
   }));
   const columns = Object.keys(databaseMetrics).join(", ");
+  const stuck = new Gauge({
+    name: "coupon_stuck_work",
+    help: "Work that fails because of the rows of one party, by kind. report.stuck_work names the parties.",
+    labelNames: ["work"],
+    registers,
+  });
   metrics.watch({
     program: "work",
     async ask() {
       const [row] = await database.rows<Row>(`select ${columns} from jobs.read_metrics()`);
+      const found = await database.rows<{ work: string }>("select work from jobs.list_stuck_work()");
       for (const { column, gauge } of gauges) gauge.set(Number(row![column]));
+      for (const work of kindsOfWork) stuck.set({ work }, found.filter((one) => one.work === work).length);
     },
     hide() {
       for (const { gauge } of gauges) gauge.remove();
+      stuck.reset();
     },
   });
 

@@ -3,8 +3,8 @@
 -- closes days: no entry misses its day, and none is in two days.
 --
 -- Closes nothing while the sequencer still has to process a settled event, because that event may
--- belong to a day that is over. Newer events do not matter: no day that is over includes them.
--- Under load there are always some.
+-- belong to a day that is over. Leaves out distributors that are stuck: jobs.try_stuck_work tries
+-- them. One whose time zone the server does not know counts as due, so that it is found here.
 create or replace function jobs.close_days(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -12,49 +12,25 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
 declare
   v_now   timestamptz := clock_timestamp();
-  v_high  bigint;
   v_day   record;
   v_done  int := 0;
 begin
-  if not rules.try_sequencer_lock() then
-    return 0;
-  end if;
-  select s.high_seq into strict v_high from core.sequencer s;
-  -- ordered and limited, so that the planner cannot scan sequenced events
-  if exists (
-    select
-    from (
-      select e.recorded_at
-      from rules.event e
-      where e.event_seq > v_high
-      order by e.event_seq
-      limit 1000) w
-    where w.recorded_at < rules.compute_settled_time(v_now))
-  or exists (
-    select
-    from rules.event e
-    where e.event_seq = any (array(select g.event_seq from core.event_gap g))
-      and e.recorded_at < rules.compute_settled_time(v_now))
-  then
+  if not rules.try_sequencer_lock() or rules.has_unsequenced_event(v_now) then
     return 0;
   end if;
   for v_day in
-    select d.tenant_id, d.party_id, d.time_zone, d.business_date
-    from (
-      select b.tenant_id, b.party_id, p.time_zone,
-             rules.find_due_date(b.open_on, v_now, p.time_zone) as business_date
-      from core.ledger_book b
-      join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
-    where d.business_date is not null
+    select d.tenant_id, d.party_id
+    from rules.list_due_days(v_now) d
+    where not exists (
+      select
+      from core.stuck_work s
+      where s.tenant_id = d.tenant_id and s.party_id = d.party_id and s.work = 'events')
     order by d.business_date
     limit p_limit
   loop
-    -- before its entries are counted: a session that posts to this book waits for us, or we for it
-    update core.ledger_book b
-    set open_on = rules.find_next_business_date(v_day.business_date, v_day.time_zone)
-    where b.tenant_id = v_day.tenant_id and b.party_id = v_day.party_id;
-    perform rules.close_day(v_day.tenant_id, v_day.party_id, v_day.business_date);
-    v_done := v_done + 1;
+    if rules.close_due_day(v_day.tenant_id, v_day.party_id, v_now) then
+      v_done := v_done + 1;
+    end if;
   end loop;
   return v_done;
 end

@@ -4,7 +4,7 @@
 -- Goes through each batch in order of number, because the coupons of a batch expire together.
 -- Coupons with a patched valid_to are in core.coupon_extension and come last. Skips LOCKED coupons:
 -- they expire when their lock ends. A coupon whose row another session holds delays only the
--- coupons after it in its batch.
+-- coupons after it in its batch. So does one that cannot expire: its batch rests for a minute.
 create or replace function jobs.expire_coupons(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -14,17 +14,28 @@ declare
   v_due      timestamptz := clock_timestamp();
   v_batch    core.batch;
   v_reached  int;
+  v_reason   text;
 begin
   for v_batch in
     select b.*
     from core.batch b
     where b.status = 'ALLOCATED' and b.expired_through < b.total_count and b.valid_to <= v_due
+      and not rules.is_resting(
+        'expiry', b.tenant_id, coalesce(b.distributor_id, b.maker_id), b.external_id)
     order by b.valid_to
     for no key update skip locked
   loop
-    v_reached := rules.expire_range(
-      v_batch, v_batch.expired_through,
-      least(v_batch.expired_through + p_limit, v_batch.total_count), v_due);
+    begin
+      v_reached := rules.expire_range(
+        v_batch, v_batch.expired_through,
+        least(v_batch.expired_through + p_limit, v_batch.total_count), v_due);
+    exception when data_exception or integrity_constraint_violation then
+      get stacked diagnostics v_reason = message_text;
+      perform rules.note_stuck_work(
+        'expiry', v_batch.tenant_id, coalesce(v_batch.distributor_id, v_batch.maker_id),
+        v_batch.external_id, v_reason);
+      continue;
+    end;
     if v_reached > v_batch.expired_through then
       update core.batch b
       set expired_through = v_reached

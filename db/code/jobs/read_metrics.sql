@@ -2,6 +2,8 @@
 -- backlog: the counts of new events, deliveries and statements stop at 10,000, that of late events
 -- at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an index.
 -- Pending batches, webhooks and ledger books are read whole. Lags are in seconds; 0: nothing waits.
+-- Events of a stuck party are not counted, nor days whose end the server cannot tell: see
+-- jobs.list_stuck_work.
 create or replace function jobs.read_metrics(
   out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,
   out webhook_disabled int, out mint_batches int, out mint_coupons bigint, out mint_lag float8,
@@ -27,7 +29,8 @@ begin
     select e.recorded_at
     from rules.event e
     where e.event_seq = any (array(
-      select g.event_seq from core.event_gap g order by g.event_seq limit 1000))) w;
+      select g.event_seq from core.event_gap g
+      where g.drawn_before is not null order by g.drawn_before limit 1000))) w;
   feed_lag := coalesce(extract(epoch from v_now - v_since), 0);
 
   select count(*) into delivery_waiting
@@ -54,13 +57,10 @@ begin
   -- one row per distributor; a day is due once it has ended
   select count(*),
          coalesce(extract(epoch from v_now - min(
-           (d.ended_on + 1)::timestamp at time zone d.time_zone)), 0)
+           (d.business_date + 1)::timestamp at time zone d.time_zone)), 0)
     into day_overdue, day_lag
-  from (
-    select rules.find_due_date(b.open_on, v_now, p.time_zone) as ended_on, p.time_zone
-    from core.ledger_book b
-    join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.party_id) d
-  where d.ended_on is not null;
+  from rules.list_due_days(v_now) d
+  where d.time_zone is not null;
   select count(*), coalesce(extract(epoch from v_now - min(s.closed_at)), 0)
     into statement_waiting, statement_lag
   from (select t.closed_at from core.statement t where t.ready_at is null limit 10000) s;

@@ -1,5 +1,6 @@
 -- One step of the sequencer. Takes up to p_limit committed events (at most 1,000), appends them to
 -- their feeds, posts their ledger entries to a business day, and creates their deliveries.
+-- sequenced also counts events that now wait because their party is stuck (rules.sequence_events).
 -- is_drained: no visible event is left. Only one sequencer runs at a time; a second one returns at
 -- once. A step is one transaction, so a step that is killed has no effect.
 --
@@ -20,6 +21,7 @@ declare
   v_high           bigint;
   v_last_snapshot  pg_snapshot;
   v_found          record;
+  v_events         rules.event[];
 begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a step of the sequencer needs its own transaction'
@@ -60,22 +62,21 @@ begin
     limit v_limit - (select count(*) from late))
   -- late numbers are lower than fresh ones
   select array(select l.event from late l union all select f.event from fresh f) as events,
-         (select count(*) from late) < v_limit as has_all_late,
-         pg_current_snapshot() as snapshot
+         case when (select count(*) from late) < v_limit
+           then pg_current_snapshot() end as next_snapshot
     into v_found;
 
   sequenced := cardinality(v_found.events);
   is_drained := sequenced < v_limit;
   if sequenced > 0 then
-    perform rules.claim_events(
-      v_high, v_found.events, case when v_found.has_all_late then v_found.snapshot end);
-    perform rules.append_to_feeds(v_found.events);
-    perform rules.open_books(v_found.events);
-    perform rules.post_entries(v_found.events);
-    perform rules.create_deliveries(v_found.events);
+    v_events := rules.split_stuck_events(v_found.events, v_found.next_snapshot);
+    if cardinality(v_events) > 0 then
+      perform rules.sequence_events(v_events, v_found.next_snapshot);
+    end if;
   end if;
-  if v_found.has_all_late then
-    perform rules.forget_gaps(pg_snapshot_xmin(v_found.snapshot));
+  -- null if late events are left
+  if v_found.next_snapshot is not null then
+    perform rules.forget_gaps(pg_snapshot_xmin(v_found.next_snapshot));
   end if;
 end
 $$;

@@ -8,6 +8,7 @@
 import type { Logger } from "../../common/log.ts";
 import { measureFile, type Kind, type Line } from "../../common/statement-csv.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
+import { noteStuckWork } from "../stuck-work.ts";
 
 // Days closed in one transaction. The sequencer waits meanwhile.
 const daysPerStep = 50;
@@ -40,6 +41,8 @@ export function createCloser({ sequencer, statements, log, stopping }: Parts) {
       } catch (error) {
         if (stopping.aborted) return;
         log.error({ statement: nameOf(due), err: error }, "statement not finished; trying again later");
+        const { tenant_id, distributor_id: party_id, business_date: subject } = due;
+        await noteStuckWork(statements, { work: "statement", tenant_id, party_id, subject }, error);
         restingUntil.set(nameOf(due), performance.now() + restMs);
       } finally {
         busy.delete(nameOf(due));

@@ -15,7 +15,8 @@ import { open, webhookPurpose } from "../../crypto/seal.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import type { AttemptOutcome, WorkObserver } from "../metrics.ts";
 import type { GetWorkerSession } from "../worker-session.ts";
-import type { Outcome, Send } from "../webhook-sender.ts";
+import { noteStuckWork, useStored } from "../stuck-work.ts";
+import type { Outcome, Send, Webhook } from "../webhook-sender.ts";
 
 /** Subscribers that one process serves at once. They wait for their receivers and cost almost nothing. */
 export const maxSubscribersAtOnce = 32;
@@ -76,10 +77,9 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
 
   /** Due subscribers, as many as this process has free places. */
   async function listDue(): Promise<Subscriber[]> {
-    if (running >= maxSubscribersAtOnce || getSession() === null) return [];
-    return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [
-      maxSubscribersAtOnce - running,
-    ]);
+    const free = maxSubscribersAtOnce - running;
+    if (free <= 0 || getSession() === null) return [];
+    return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [free]);
   }
 
   // After an error the lease is kept on purpose: nobody tries again until it expires.
@@ -99,8 +99,11 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
         await record(lease, deliveries[0]!, await sendRound(deliveries, isOver, cut));
         deliveries = isOver() ? [] : await claimDeliveries(database, lease);
       }
-      const { tenant_id, party_id, holder } = lease;
-      await database.rows("select jobs.end_webhook_lease($1, $2, $3)", [tenant_id, party_id, holder]);
+      const params = [lease.tenant_id, lease.party_id, lease.holder];
+      await database.rows("select jobs.end_webhook_lease($1, $2, $3)", params);
+    } catch (error) {
+      await noteStuckWork(database, { work: "webhook", ...subscriber }, error);
+      throw error;
     } finally {
       running -= 1;
     }
@@ -116,9 +119,7 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
       while (!isRefused && !isOver()) {
         const delivery = waiting.shift();
         if (delivery === undefined) return;
-        const { external_id: id, url, test_event_type } = delivery;
-        const body = delivery.test_body ?? renderEvent(JSON.parse(delivery.event!));
-        const outcome = await send({ id, url, body, secrets, isTest: test_event_type !== null }, cut);
+        const outcome = await send(toWebhook(delivery, secrets), cut);
         if (outcome === null) return;
         const result = toResult(delivery, outcome);
         isRefused ||= result.is_gone || result.retry_after_seconds !== null;
@@ -163,8 +164,24 @@ async function recordDeliveries(
   return rows.map(({ outcome }) => outcome);
 }
 
+// A replaced secret that does not open signs no more. Otherwise a new secret would be no cure for 24 h.
 function openSecrets(keys: MasterKeys, { tenant, party, sealed_secrets }: Delivery): string[] {
-  return sealed_secrets.map((one) => open(keys, webhookPurpose(tenant, party), one));
+  const openOne = (one: Uint8Array) => useStored(() => open(keys, webhookPurpose(tenant, party), one));
+  const [current, ...replaced] = sealed_secrets;
+  const opened = replaced.flatMap((one) => {
+    try {
+      return [openOne(one)];
+    } catch {
+      return [];
+    }
+  });
+  return [openOne(current!), ...opened];
+}
+
+function toWebhook(delivery: Delivery, secrets: string[]): Webhook {
+  const { external_id: id, url, event, test_body, test_event_type } = delivery;
+  const body = useStored(() => test_body ?? renderEvent(JSON.parse(event!)));
+  return { id, url, body, secrets, isTest: test_event_type !== null };
 }
 
 function toResult(

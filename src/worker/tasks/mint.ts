@@ -12,6 +12,7 @@ import { batchKey, lookupHash, makeCode } from "../../crypto/coupon-code.ts";
 import { fingerprintKeys } from "../../crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
+import { noteStuckBatch, useStored } from "../stuck-work.ts";
 import type { GetWorkerSession } from "../worker-session.ts";
 
 // Coupons per transaction. A large chunk takes 40 ms and slows down requests that arrive meanwhile. So while events are
@@ -70,6 +71,9 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
       if (claim === undefined) return; // complete, leased to another worker, or made with a key that this worker lacks
       if (await mintSlice(lease, claim)) return;
       await database.rows("select jobs.end_batch_lease($1, $2, $3)", [tenant_id, batch_id, lease.holder]);
+    } catch (error) {
+      await noteStuckBatch(database, { tenant_id, batch_id }, error);
+      throw error;
     } finally {
       running -= 1;
     }
@@ -78,7 +82,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
   // Returns true if the batch is complete or another worker has taken it over. Hashes of the next chunk are computed
   // while the database writes the current one.
   async function mintSlice(lease: Lease, claim: Claim): Promise<boolean> {
-    const key = batchKey(keys, claim.key_version, claim.salt);
+    const key = useStored(() => batchKey(keys, claim.key_version, claim.salt));
     const hash: Hash = (number, attempt) => lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
     const sliceEnd = performance.now() + sliceMs;
     const isStopped = () => lease.lost.aborted || stopping.aborted;

@@ -29,6 +29,10 @@ begin
       p_path || '.amount_unit', 'cannot change: the tenant exists with ' || v_tenant.amount_unit);
     return;
   end if;
+  problems := rules.find_zone_problems(p_tenant -> 'parties', p_path || '.parties');
+  if problems <> '[]' then
+    return;
+  end if;
   if v_tenant.name <> p_tenant ->> 'name' then
     update core.tenant t set name = p_tenant ->> 'name' where t.tenant_id = v_tenant.tenant_id;
     changed := 1;

@@ -1,0 +1,31 @@
+-- Notes that work of one party failed because of its rows, so that it is shown and others go on.
+create or replace function rules.note_stuck_work(
+  p_work text, p_tenant_id int, p_party_id int, p_subject text, p_reason text)
+returns void
+language plpgsql volatile as $$
+declare
+  v_now  timestamptz := clock_timestamp();
+begin
+  insert into core.stuck_work as s
+    (work, tenant_id, party_id, subject, reason, since, tried_at)
+  values
+    (p_work, p_tenant_id, p_party_id, p_subject, left(p_reason, 500), v_now, v_now)
+  on conflict (tenant_id, party_id, work, subject) do update
+  set reason = excluded.reason, tried_at = v_now,
+      since = case
+        when exists (
+          select
+          from rules.stuck_work n
+          where n.tenant_id = p_tenant_id
+            and n.party_id = p_party_id
+            and n.work = p_work
+            and n.subject = p_subject)
+          then s.since
+        else v_now
+      end;
+  delete from core.stuck_work s
+  where s.work <> 'events' and s.tried_at < v_now - interval '1 day';
+end
+$$;
+comment on function rules.note_stuck_work(text, int, int, text, text) is
+  'Notes that work of one party failed because of its rows.';
