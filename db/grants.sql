@@ -19,7 +19,8 @@ grant execute on function
   rules.format_id(text, uuid), rules.parse_id(text, text),
   rules.format_amount(bigint, int, text),
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
-  rules.is_key_in_use(text)
+  rules.is_key_in_use(text),
+  rules.find_unknown_zones(text[])
 to coupon_report, coupon_admin;
 
 grant usage on schema admin to coupon_admin;

@@ -309,8 +309,8 @@ create table core.event_gap (
 );
 CREATE INDEX event_gap_by_drawn_before ON core.event_gap USING btree (drawn_before);
 CREATE INDEX event_waits_for_its_party ON core.event_gap USING btree (tenant_id, party_id, event_seq) WHERE (party_id IS NOT NULL);
-CREATE TRIGGER event_gap_is_immutable BEFORE UPDATE ON core.event_gap FOR EACH ROW WHEN (((new.event_seq <> old.event_seq) OR (old.drawn_before IS NULL) OR (new.drawn_before IS NOT NULL))) EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER event_gap_is_kept BEFORE TRUNCATE ON core.event_gap FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER gap_change_is_checked BEFORE UPDATE ON core.event_gap FOR EACH ROW EXECUTE FUNCTION core.check_gap_change();
 CREATE TRIGGER gap_is_above_the_sequencer AFTER INSERT ON core.event_gap REFERENCING NEW TABLE AS new_gap FOR EACH STATEMENT EXECUTE FUNCTION core.check_event_gaps();
 comment on table core.event_gap is 'Event numbers that were drawn and are in no feed or business day yet: their transactions commit late or were rolled back, or their party is stuck.';
 comment on column core.event_gap.drawn_before is 'A transaction with a lower ID drew the number. Once all of those have ended, a number that is still missing was rolled back. Null: the event is visible, and waits for its party.';

@@ -9,10 +9,12 @@ begin
     perform now() at time zone new.time_zone;
   end if;
   return new;
+exception when invalid_parameter_value then
+  raise exception 'time zone "%" not recognized', new.time_zone
+    using errcode = 'invalid_parameter_value', constraint = 'time_zone_is_known';
 end
 $$;
-comment on function core.check_time_zone() is
-  'Trigger: the server knows a new time zone. Otherwise PostgreSQL raises an error here.';
+comment on function core.check_time_zone() is 'Trigger: the server knows a new time zone.';
 
 create trigger time_zone_is_known
 before insert or update of time_zone on core.party
@@ -64,9 +66,19 @@ create index event_waits_for_its_party on core.event_gap (tenant_id, party_id, e
 where party_id is not null;
 
 drop trigger event_gap_is_immutable on core.event_gap;
-create trigger event_gap_is_immutable before update on core.event_gap
-for each row when (
-  new.event_seq <> old.event_seq or old.drawn_before is null or new.drawn_before is not null)
-execute function core.refuse_change();
+create function core.check_gap_change() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.event_seq <> old.event_seq or old.drawn_before is null or new.drawn_before is not null then
+    raise exception 'a missing event number may only begin to wait for its party'
+      using errcode = 'check_violation', constraint = 'event_gap_is_immutable';
+  end if;
+  return new;
+end
+$$;
+comment on function core.check_gap_change() is
+  'Trigger: a missing event number may only begin to wait for its party.';
+create trigger gap_change_is_checked before update on core.event_gap
+for each row execute function core.check_gap_change();
 create trigger event_gap_is_kept before truncate on core.event_gap
 for each statement execute function core.refuse_change();

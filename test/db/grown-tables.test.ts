@@ -9,7 +9,7 @@ import { fillEveryTable } from "../support/every-table.ts";
 import { waitAtMost } from "../support/wait-until.ts";
 
 // Small state of the service, read whole or by their only index.
-const exempt = ["code_version", "currency", "event_gap", "master_key", "migration", "sequencer"];
+const exempt = ["code_version", "currency", "event_gap", "master_key", "migration", "sequencer", "stuck_work"];
 
 let session: Session;
 let address: Address;

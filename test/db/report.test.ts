@@ -119,6 +119,7 @@ t.test("Counting the rows of a view reads only the tables that decide how many t
     request: "request",
     statement: "statement",
     statement_line: "statement_line",
+    stuck_work: "party stuck_work tenant",
     template: "currency party template tenant",
     tenant: "tenant",
     voiding: "voiding",

@@ -102,7 +102,7 @@ export const reportGuards: Sabotage[] = [
   },
   {
     name: "the lag of a day counts from its end",
-    edits: [edit("db/code/jobs/read_metrics.sql", "(d.ended_on + 1)::timestamp", "d.ended_on::timestamp")],
+    edits: [edit("db/code/jobs/read_metrics.sql", "(d.business_date + 1)::timestamp", "d.business_date::timestamp")],
     tests,
   },
   {

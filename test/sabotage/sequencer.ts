@@ -88,16 +88,18 @@ export const sequencerGuards: Sabotage[] = [
   },
   {
     name: "a business day waits for the oldest of many events",
-    edits: [edit("db/code/jobs/close_days.sql", "order by e.event_seq\n", "order by e.event_seq desc\n")],
+    edits: [
+      edit("db/code/rules/feed/has_unsequenced_event.sql", "order by e.event_seq\n", "order by e.event_seq desc\n"),
+    ],
     tests: ["test/worker/tasks/close.test.ts"],
   },
   {
     name: "a business day waits for events that commit late",
     edits: [
       edit(
-        "db/code/jobs/close_days.sql",
-        "e.event_seq = any (array(select g.event_seq",
-        "false and e.event_seq = any (array(select g.event_seq",
+        "db/code/rules/feed/has_unsequenced_event.sql",
+        "e.event_seq = any (array(\n",
+        "false and e.event_seq = any (array(\n",
       ),
     ],
     tests: ["test/worker/tasks/event-gaps.test.ts"],

@@ -13,8 +13,8 @@ export const workerGuards: Sabotage[] = [
     edits: [
       edit(
         "db/code/rules/feed/claim_events.sql",
-        "select e.event_seq from unnest(p_events) e) m;",
-        "select e.event_seq from unnest(p_events) e) m\n    where false;",
+        "select e.event_seq from unnest(p_taken || p_waiting) e) m;",
+        "select e.event_seq from unnest(p_taken || p_waiting) e) m\n    where false;",
       ),
     ],
     tests: ["test/worker/tasks/sequence.test.ts"],
@@ -22,11 +22,7 @@ export const workerGuards: Sabotage[] = [
   {
     name: "late events beyond the limit of a step",
     edits: [
-      edit(
-        "db/code/jobs/sequence_events.sql",
-        "(select count(*) from late) < v_limit as has_all_late",
-        "true as has_all_late",
-      ),
+      edit("db/code/jobs/sequence_events.sql", "case when (select count(*) from late) < v_limit", "case when true"),
     ],
     tests: ["test/worker/tasks/sequence-steps.test.ts"],
   },
@@ -61,7 +57,7 @@ export const workerGuards: Sabotage[] = [
   },
   {
     name: "a business day closes after its events are sequenced",
-    edits: [edit("db/code/jobs/close_days.sql", "w.recorded_at < rules.compute_settled_time(v_now))", "false)")],
+    edits: [edit("db/code/rules/feed/has_unsequenced_event.sql", "w.recorded_at < v_settled)", "false)")],
     tests: ["test/worker/tasks/business-days.test.ts", "test/worker/tasks/close.test.ts"],
   },
   {

@@ -31,7 +31,7 @@ t.test("Each column of each report view has the value of the story", async (t) =
   t.strictSame(Object.keys(expected).toSorted(), [...views.keys()], "every view has an expectation");
   for (const [view, columns] of views) {
     await compareView(t, session, view, columns, expected[view]!);
-    t.equal(expected[view]!.length > 0, view !== "invariants", `report.${view} has rows`);
+    t.equal(expected[view]!.length > 0, !["invariants", "stuck_work"].includes(view), `report.${view} has rows`);
   }
 });
 

@@ -165,5 +165,10 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
   await session.rows("select rules.create_test_delivery(tenant_id, party_id, 'batch.generated') from core.webhook");
   await session.rows("update core.webhook set sealed_secret = sealed_secret || '0'");
   await session.rows("insert into core.event_gap select 999999999, pg_current_xact_id()");
+  await session.rows(
+    `insert into core.event_gap (event_seq, tenant_id, party_id)
+     select 999999998, tenant_id, party_id from core.webhook`,
+  );
+  await session.rows("select rules.note_stuck_events(tenant_id, party_id, 'a reason') from core.webhook limit 1");
   return closed;
 }

@@ -71,7 +71,15 @@ export const feedAttempts: Attempts = {
   },
   event_gap_is_immutable: {
     "another number that is missing": update("event_gap", "event_seq = 1"),
-    "all missing numbers truncated": "truncate core.event_gap",
+    "a number that waits for no transaction and no party": update("event_gap", "drawn_before = '2'"),
+  },
+  time_zone_is_known: { "a time zone that the server does not know": update("party", "time_zone = 'Mars/Base'") },
+  work_is_known: { "other work that is stuck": update("stuck_work", "work = 'else'") },
+  subject_is_at_most_64_characters: { "a long subject": update("stuck_work", "subject = repeat('x', 65)") },
+  reason_is_at_most_500_characters: { "a long reason": update("stuck_work", "reason = repeat('x', 501)") },
+  event_gap_is_kept: { "all missing numbers truncated": "truncate core.event_gap" },
+  gap_waits_for_a_transaction_or_a_party: {
+    "a number that waits for nothing": "insert into core.event_gap (event_seq) select high_seq + 1 from core.sequencer",
   },
   sequencer_goes_forward: {
     "numbers taken again": update("sequencer", "high_seq = 0"),

@@ -73,6 +73,7 @@ export function expectEvents({ books, eventIds, service }: Story): Expected {
       details,
     })),
     invariants: [],
+    stuck_work: [],
   };
 }
 

@@ -101,6 +101,12 @@ function expectWork({ books, calendar }: Story, at: Window): Record<string, Samp
     coupon_statements_waiting: unfinished.length,
     coupon_statement_lag_seconds: since(unfinished.map(({ closedAt }) => closedAt)),
     coupon_lock_lag_seconds: since(expired.map(({ expiresAt }) => expiresAt!)),
+    ...Object.fromEntries(
+      ["events", "locks", "expiry", "mint", "statement", "webhook"].map((kind) => [
+        `coupon_stuck_work{work="${kind}"}`,
+        0,
+      ]),
+    ),
   };
 }
 

@@ -44,6 +44,7 @@ const keys: Record<string, string[]> = {
   request: ["request_id"],
   audit: ["audit_id"],
   invariants: [],
+  stuck_work: [],
 };
 
 /** The views of the catalog. A report reader reads them. */

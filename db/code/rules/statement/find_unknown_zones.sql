@@ -2,7 +2,7 @@
 -- timezone files may lack a name that they had. Asks for all at once, and one by one only if that
 -- fails: each of those questions costs a subtransaction, and an unknown name a search in the files.
 create or replace function rules.find_unknown_zones(p_time_zones text[]) returns text[]
-language plpgsql stable as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   v_zone     text;
   v_unknown  text[] := '{}';
