@@ -113,14 +113,14 @@ export const inDatabase: Equivalent[] = [
   },
   {
     file: "db/code/rules/feed/claim_events.sql",
-    before: "if v_new_high - p_old_high > cardinality(p_events) - cardinality(v_late) then",
-    after: "if v_new_high + p_old_high > cardinality(p_events) - cardinality(v_late) then",
+    before: "if v_new_high - v_old_high > cardinality(p_taken) - cardinality(v_late) then",
+    after: "if v_new_high + v_old_high > cardinality(p_taken) - cardinality(v_late) then",
     reason: "If no number is missing, the insert finds none. The condition saves the search.",
   },
   {
     file: "db/code/rules/feed/claim_events.sql",
-    before: "if v_new_high - p_old_high > cardinality(p_events) - cardinality(v_late) then",
-    after: "if v_new_high - p_old_high >= cardinality(p_events) - cardinality(v_late) then",
+    before: "if v_new_high - v_old_high > cardinality(p_taken) - cardinality(v_late) then",
+    after: "if v_new_high - v_old_high >= cardinality(p_taken) - cardinality(v_late) then",
     reason: "If no number is missing, the insert finds none. The condition saves the search.",
   },
   {
