@@ -48,6 +48,27 @@ t.test("coupons with a patched end expire at that end", async (t) => {
   t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 1 });
 });
 
+t.test("a coupon with a patched end that cannot expire delays no other, and expires once it is repaired", async (t) => {
+  const { psql, expire, make, lock, extend, statusOf } = fixture;
+  const { codes, couponIds } = await make("tpl_live", 2);
+  const [wrong, right] = couponIds as [string, string];
+  await lock(codes[0]!);
+  const set = (status: string) =>
+    psql.rows("update core.coupon set status = $1 where coupon_id = rules.parse_id('cpn', $2)", [status, wrong]);
+  await extend(wrong, "2021-01-01T00:00:00Z");
+  await extend(right, "2021-01-02T00:00:00Z");
+  await set("ISSUED");
+  await expire();
+  t.strictSame([await statusOf(wrong), await statusOf(right)], ["ISSUED", "EXPIRED"]);
+  t.match(await psql.rows("select work, party, subject, reason from report.stuck_work"), [
+    { work: "expiry", party: "pty_a", subject: wrong, reason: /is EXPIRED, but its live redemption is LOCKED/ },
+  ]);
+  await psql.run("update core.stuck_work set tried_at = tried_at - interval '61 seconds'");
+  await psql.run("update core.redemption set status = 'CANCELLED', ended_at = now() where status = 'LOCKED'");
+  await expire();
+  t.equal(await statusOf(wrong), "EXPIRED");
+});
+
 t.test("a coupon that is freed after the expiry job has passed it expires alone", async (t) => {
   const { service, psql, expire, make, must, lock, end, countCoupons } = fixture;
   const batch = await make("tpl_again", 2);
