@@ -15,7 +15,7 @@ type Bounds = {
 // wait to be sent.
 const stalledAfterMs = 60_000;
 const checkUnsentEveryMs = 1_000;
-// Of all answers that wait for their clients to read.
+// The limit for all answers that wait for their clients to read.
 const mostUnsentBytes = 64 * 1024 * 1024;
 
 export function boundConnections(server: Server, { most, onRefused }: Bounds): Connections {

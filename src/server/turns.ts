@@ -29,7 +29,7 @@ type Reading = {
   hasAnswered: boolean;
   latest: IncomingMessage | null;
   openAnswers: number;
-  /** Paused by us. What was read waits in the socket. */
+  /** We paused it. What was read waits in the socket. */
   isHeld: boolean;
   /** Its turn has come: the next bytes need not wait. */
   hasTurn: boolean;
@@ -41,12 +41,12 @@ const longestTurnMs = 2;
 // A turn accepts one connection. So while connections come, strangers get a fifth of the time, and none of those that
 // come waits long to be accepted.
 const pausesWhileAccepting = 4;
-// Of a known connection. As many signed requests as node reads at once.
+// How many requests a known caller may pipeline: as many signed ones as node reads at once.
 const mostPipelined = 300;
 const blankLine = Buffer.from("\r\n\r\n");
 // No head of a request is shorter.
 const shortestHead = "GET / HTTP/1.0\r\n\r\n".length;
-// The pieces of a chunked body each cost a call.
+// Strangers' bytes reach the parser in pieces of this size, because each chunk of a chunked body costs a call.
 const largestPiece = 1_024;
 
 const readings = new WeakMap<Socket, Reading>();
@@ -177,7 +177,7 @@ type Queue = {
 function createQueue(): Queue {
   const urgent = new Set<Reading>();
   const other = new Set<Reading>();
-  // Those that send one request at a time, such as health checks, and that are not in the middle of a long one.
+  // A stranger is urgent if it sends one request at a time, as health checks do, and its next request begins.
   const isUrgent = ({ hasPipelined, openAnswers }: Reading) => !hasPipelined && openAnswers === 0;
   let isCounting = false;
   let hasAccepted = false;

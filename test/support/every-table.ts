@@ -169,6 +169,8 @@ async function workOneDay(session: Session, ids: Record<string, string>): Promis
     `insert into core.event_gap (event_seq, tenant_id, party_id)
      select 999999998, tenant_id, party_id from core.webhook`,
   );
-  await session.rows("select rules.note_stuck_events(tenant_id, party_id, 'a reason') from core.webhook limit 1");
+  await session.rows(
+    "select rules.note_stuck_work('events', tenant_id, party_id, null, 'why') from core.webhook limit 1",
+  );
   return closed;
 }

@@ -250,7 +250,7 @@ t.test("apply names the path of a time zone that only the server does not know",
   const [one, other] = [tenants[0]!, tenants[1]!];
   const read = () => service.owner.rows("select * from report.party order by tenant, party");
   const before = await read();
-  // Node knows other time zones than the server, but this one neither.
+  // Neither knows this one. It is set after the check of the programs, which ask Node.
   const document = provisioning.parse({ tenants: [documentOf(one, { name: "new" }), documentOf(other)] });
   for (const tenant of document.tenants) {
     tenant.credentials = [];

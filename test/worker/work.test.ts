@@ -64,8 +64,18 @@ t.test("a worker that may do nothing yet starts, names what fails, and works as 
   t.teardown(() => worker.stop());
   const listTickers = (msg: string) => lines.filter((line) => line["msg"] === msg).map((line) => line["ticker"]);
   const listFailing = () => listTickers("the ticker failed; it keeps trying");
-  const steps = ["analyze", "close", "due work", "expire", "keys", "list stuck work", "retry stuck work", "sequence"];
-  steps.push("statements", "statements 2");
+  const steps = [
+    "analyze",
+    "close",
+    "due work",
+    "expire",
+    "keys",
+    "list stuck work",
+    "retry stuck work",
+    "sequence",
+    "statements",
+    "statements 2",
+  ];
   await waitUntil("every ticker to fail", () => listFailing().length >= steps.length);
   t.strictSame(listFailing().sort(), steps, "each once");
   t.match(lines[0], { msg: "the database cannot be asked for its master keys yet" });

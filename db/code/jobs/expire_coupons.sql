@@ -20,8 +20,7 @@ begin
     select b.*
     from core.batch b
     where b.status = 'ALLOCATED' and b.expired_through < b.total_count and b.valid_to <= v_due
-      and not rules.is_resting(
-        'expiry', b.tenant_id, coalesce(b.distributor_id, b.maker_id), b.external_id)
+      and not rules.is_resting('expiry', b.tenant_id, b.distributor_id, b.external_id)
     order by b.valid_to
     for no key update skip locked
   loop
@@ -32,8 +31,7 @@ begin
     exception when data_exception or integrity_constraint_violation then
       get stacked diagnostics v_reason = message_text;
       perform rules.note_stuck_work(
-        'expiry', v_batch.tenant_id, coalesce(v_batch.distributor_id, v_batch.maker_id),
-        v_batch.external_id, v_reason);
+        'expiry', v_batch.tenant_id, v_batch.distributor_id, v_batch.external_id, v_reason);
       continue;
     end;
     if v_reached > v_batch.expired_through then

@@ -29,7 +29,7 @@ begin
       get stacked diagnostics v_reason = message_text;
       v_batch := rules.find_batch_of_coupon(v_coupon.tenant_id, v_coupon.coupon_id);
       perform rules.note_stuck_work(
-        'locks', v_coupon.tenant_id, coalesce(v_batch.distributor_id, v_batch.maker_id),
+        'locks', v_coupon.tenant_id, v_batch.distributor_id,
         rules.format_id('cpn', v_coupon.coupon_id), v_reason);
     end;
   end loop;

@@ -6,10 +6,7 @@ create or replace function jobs.note_stuck_work(
 returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
-  select rules.note_stuck_work(
-    p_work, p.tenant_id, p.party_id, coalesce(p_subject, p.external_id), p_reason)
-  from core.party p
-  where p.tenant_id = p_tenant_id and p.party_id = p_party_id;
+  select rules.note_stuck_work(p_work, p_tenant_id, p_party_id, p_subject, p_reason);
 end;
 comment on function jobs.note_stuck_work(text, int, int, text, text) is
   'Notes that work of one party failed because of what is stored.';

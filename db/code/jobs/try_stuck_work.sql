@@ -1,9 +1,9 @@
--- Tries one stuck party again, the one that has waited longest for that: up to p_limit of its
--- events, in order, and the closing of its day. Returns 1, or 0 if none waits for that. Once all of
--- its events have their places and its day can be closed, it is no longer stuck.
+-- Retries the stuck party whose last attempt is oldest: up to p_limit of its events, in order, then
+-- the closing of its day. Returns 1, or 0 if no party is due for a retry. Once all its events have
+-- their places and its day can be closed, the party is no longer stuck.
 --
--- A step of the sequencer with no other party's events, so a failure costs the others nothing. A
--- party that is cured catches up in such steps, and its newer events wait until it has.
+-- This is a step of the sequencer with no other party's events, so a failure costs the others
+-- nothing. A cured party catches up in such steps, and its newer events wait until it has.
 create or replace function jobs.try_stuck_work(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan

@@ -1,5 +1,5 @@
 // Limits of credentials and of the file that `npm run apply` takes.
-import { at, bounds, pins, type Limit } from "./limit.ts";
+import { at, pins, type Limit } from "./limit.ts";
 
 export const provisioningLimits: Limit[] = [
   {
@@ -94,33 +94,5 @@ export const provisioningLimits: Limit[] = [
     ],
     test: pins("test/commands/provisioning.test.ts", "a percentage has at most four decimals"),
     said: ["with up to four decimals"],
-  },
-  {
-    name: "known callers' requests of one connection at a time",
-    value: "at most 300",
-    places: [at("src/server/turns.ts", "mostPipelined = ", "300", ";")],
-    test: pins("test/server/turns.test.ts", "A known caller that pipelines is answered in order, and is cut"),
-    said: [],
-  },
-  {
-    name: "answers that wait for clients to read, of all connections",
-    value: "64 MiB",
-    places: [at("src/server/connections.ts", "mostUnsentBytes = ", "64", " *")],
-    test: bounds("test/server/turns.test.ts", "Answers that nobody reads are bounded"),
-    said: ["answers that nobody reads are cut at 64 MiB"],
-  },
-  {
-    name: "pieces of a chunked body",
-    value: "1,000",
-    places: [at("src/http/body.ts", "mostPieces = ", "1_000", ";")],
-    test: pins("test/http/limits.test.ts", "A body arrives in at most 1,000 pieces"),
-    said: [],
-  },
-  {
-    name: "access keys that wait for their first lookup",
-    value: "250",
-    places: [at("src/gate/connections.ts", "mostWaitingLookups = ", "250", ";")],
-    test: pins("test/gate/connections.test.ts", "Access keys that nobody has seen queue apart"),
-    said: [],
   },
 ];

@@ -11,7 +11,7 @@ declare
   v_done    int := 0;
 begin
   for v_row in
-    select c.tenant_id, c.coupon_id, c.status, b.maker_id, b.distributor_id
+    select c.tenant_id, c.coupon_id, c.status, b.distributor_id
     from core.coupon_extension x
     join core.coupon c on c.tenant_id = x.tenant_id and c.coupon_id = x.coupon_id
     join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
@@ -20,8 +20,7 @@ begin
       and c.status <> 'LOCKED'
       and b.status = 'ALLOCATED'
       and not rules.is_resting(
-        'expiry', b.tenant_id, coalesce(b.distributor_id, b.maker_id),
-        rules.format_id('cpn', c.coupon_id))
+        'expiry', b.tenant_id, b.distributor_id, rules.format_id('cpn', c.coupon_id))
     order by x.valid_to
     limit p_limit
     for no key update of c skip locked
@@ -36,8 +35,8 @@ begin
     exception when data_exception or integrity_constraint_violation then
       get stacked diagnostics v_reason = message_text;
       perform rules.note_stuck_work(
-        'expiry', v_row.tenant_id, coalesce(v_row.distributor_id, v_row.maker_id),
-        rules.format_id('cpn', v_row.coupon_id), v_reason);
+        'expiry', v_row.tenant_id, v_row.distributor_id, rules.format_id('cpn', v_row.coupon_id),
+        v_reason);
     end;
   end loop;
   return v_done;

@@ -30,8 +30,8 @@ exception when data_exception or integrity_constraint_violation then
   from (select max(r.rank) as parties from ranked r) m;
   if v_half.parties = 1 then
     perform rules.claim_events('{}', p_events, p_snapshot);
-    perform rules.note_stuck_events(
-      (p_events[1]).tenant_id, (p_events[1]).party_id, v_reason);
+    perform rules.note_stuck_work(
+      'events', (p_events[1]).tenant_id, (p_events[1]).party_id, null, v_reason);
   else
     perform rules.sequence_events(v_half.first, p_snapshot);
     perform rules.sequence_events(v_half.second, p_snapshot);

@@ -26,7 +26,7 @@ begin
   return true;
 exception when data_exception or integrity_constraint_violation then
   get stacked diagnostics v_reason = message_text;
-  perform rules.note_stuck_events(p_tenant_id, p_distributor_id, v_reason);
+  perform rules.note_stuck_work('events', p_tenant_id, p_distributor_id, null, v_reason);
   return null;
 end
 $$;
