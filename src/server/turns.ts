@@ -58,11 +58,10 @@ export function noteAuthenticated(socket: Socket): void {
 }
 
 export function takeTurns(server: Server): Turns {
-  const queue = createQueue();
   const strangers = new Set<Reading>();
 
   server.on("connection", (socket: Socket) => {
-    const reading: Reading = createReading(socket, (chunk) => read(reading, chunk, queue));
+    const reading: Reading = createReading(socket, (chunk) => read(reading, chunk));
     readings.set(socket, reading);
     strangers.add(reading);
     queue.noteAccepted();
@@ -112,7 +111,7 @@ function hold(reading: Reading, bytes: Buffer): void {
   reading.socket.unshift(bytes);
 }
 
-function read(reading: Reading, chunk: Buffer, queue: Queue): void {
+function read(reading: Reading, chunk: Buffer): void {
   if (isOver(reading.socket)) return;
   reading.hasPipelined ||= isBusy(reading) || (reading.openAnswers === 0 && hasTwoHeads(chunk));
   if (reading.isHeld || isBusy(reading)) return hold(reading, chunk);
@@ -165,6 +164,9 @@ function hasTwoHeads(bytes: Buffer): boolean {
   return blank !== -1 && start.includes(blankLine, blank + blankLine.length);
 }
 
+// Of all ports of the process, because they share one event loop.
+const queue = createQueue();
+
 type Queue = {
   add(reading: Reading): void;
   delete(reading: Reading): void;
@@ -205,10 +207,10 @@ function createQueue(): Queue {
   }
 
   function beginNext(): void {
-    const queue = urgent.size === 0 || (begun === 0 && other.size > 0) ? other : urgent;
-    const [next] = queue;
+    const chosen = urgent.size === 0 || (begun === 0 && other.size > 0) ? other : urgent;
+    const [next] = chosen;
     if (next === undefined || !begin()) return;
-    queue.delete(next);
+    chosen.delete(next);
     next.isHeld = false;
     next.hasTurn = true;
     next.socket.resume();

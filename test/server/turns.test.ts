@@ -112,6 +112,22 @@ t.test("A caller that authenticated goes first; so does a stranger that sends on
   await waitUntil("the rest of the flood", () => begun.filter((path) => path === "/flood").length > 5_000);
 });
 
+t.test("The strangers of all ports take turns together", async (t) => {
+  const ports = [await start(t), await start(t)];
+  const count = () => ports[0]!.begun.length + ports[1]!.begun.length;
+  let [before, most, isOver] = [0, 0, false];
+  setImmediate(function endTurn() {
+    [before, most] = [count(), Math.max(most, count() - before)];
+    if (!isOver) setImmediate(endTurn);
+  });
+  for (const { open } of ports)
+    for (const socket of await Promise.all(numbered(50, () => "").map(open)))
+      socket.resume().write(get("/").repeat(500));
+  await waitUntil("the flood", () => ports.every(({ begun }) => begun.length > 2_000));
+  isOver = true;
+  t.ok(most <= 16, `${most} in one turn of the event loop`);
+});
+
 t.test("A known caller that pipelines is answered in order, and is cut if it never ends", async (t) => {
   const { begun, open } = await start(t, 10, (request, response) => {
     if (request.url !== "/wait") answer(request, response);
