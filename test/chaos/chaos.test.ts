@@ -5,6 +5,7 @@ import { check, type Findings } from "./checker.ts";
 import { runCycles, type Report } from "./chaos.ts";
 import { outcomeOf, type Entry, type History } from "./history.ts";
 import { openEnvironment, type Environment } from "./environment.ts";
+import { fits } from "../support/fits.ts";
 
 const seed = 20_261_121;
 const perSecond = 60;
@@ -63,7 +64,7 @@ t.test("the checker finds a missing effect of an ok answer, and an effect withou
     for (const attempt of find(entries, "redeem", "ok").attempts)
       Object.assign(attempt, { status: 409, code: "COUPON_REDEEMED", text: "{}" });
   });
-  t.match(refused.phantom.map((effect) => effect.split(" ")[0]).sort(), [
+  fits(t, refused.phantom.map((effect) => effect.split(" ")[0]).sort(), [
     "event",
     "feed",
     "ledger",

@@ -9,6 +9,7 @@ import {
   type Client,
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
+import { fits } from "../support/fits.ts";
 import { findFreePort } from "../support/listen.ts";
 import {
   accessKey,
@@ -71,7 +72,7 @@ t.test("A refusal is thrown at once, with the code and the details of its code",
   const details = { lock_expires_at: "2026-11-22T07:39:40.425Z" };
   const { client, received } = await start(t, [refusal(409, "COUPON_LOCKED", details)]);
   const error = await fail(client.redeem(body));
-  t.match(error, {
+  fits(t, error, {
     name: "RefusedError",
     message: "redeem: COUPON_LOCKED (409): No.",
     operation: "redeem",
@@ -91,10 +92,10 @@ t.test("A refusal is thrown at once, with the code and the details of its code",
 
 t.test("After the last attempt the error of that attempt is thrown", async (t) => {
   const refused = await start(t, [cut, refusal(503, "UNAVAILABLE")], { attempts: 3 });
-  t.match(await fail(refused.client.redeem(body)), { name: "RefusedError", code: "UNAVAILABLE" });
+  fits(t, await fail(refused.client.redeem(body)), { name: "RefusedError", code: "UNAVAILABLE" });
   t.equal(refused.received.length, 3);
   const lost = await start(t, [cut], { attempts: 2 });
-  t.match(await fail(lost.client.redeem(body)), {
+  fits(t, await fail(lost.client.redeem(body)), {
     name: "UnansweredError",
     status: null,
     cause: { code: "ECONNRESET" },
@@ -109,7 +110,7 @@ t.test("Retry-After is waited out, unless it is longer than the caller allows", 
   await client.redeem(body);
   t.ok(performance.now() - startedAt > 990);
   const hurried = await start(t, [busy, answer(200, done)], { longestWaitMs: 999 });
-  t.match(await fail(hurried.client.redeem(body)), { code: "RATE_LIMITED", retryAfterMs: 1_000 });
+  fits(t, await fail(hurried.client.redeem(body)), { code: "RATE_LIMITED", retryAfterMs: 1_000 });
   t.equal(hurried.received.length, 1);
   const date = { "retry-after": new Date(Date.now() + 100_000).toUTCString() };
   const dated = await start(t, [refusal(503, "UNAVAILABLE", null, date)]);
@@ -118,7 +119,7 @@ t.test("Retry-After is waited out, unless it is longer than the caller allows", 
   // A till with a wrong clock: the date counts by the clock of the answer.
   const past = { date: "Sun, 06 Nov 1994 08:47:57 GMT", "retry-after": "Sun, 06 Nov 1994 08:49:37 GMT" };
   const early = await start(t, [refusal(503, "UNAVAILABLE", null, past)]);
-  t.match(await fail(early.client.redeem(body)), { retryAfterMs: 100_000 });
+  fits(t, await fail(early.client.redeem(body)), { retryAfterMs: 100_000 });
 });
 
 t.test("A wait that is longer than a timer of Node does not end at once", async (t) => {
@@ -132,7 +133,7 @@ t.test("A wait that is longer than a timer of Node does not end at once", async 
     longestWaitMs: Infinity,
     onReply: () => setTimeout(() => enough.abort(new Error("enough")), 100),
   });
-  t.match(await fail(client.redeem(body, { signal: enough.signal })), { message: "enough" });
+  fits(t, await fail(client.redeem(body, { signal: enough.signal })), { message: "enough" });
   t.equal(received.length, 1);
   t.strictSame(warnings, []);
 });
@@ -145,7 +146,7 @@ t.test("An answer that is not from the service is no answer", async (t) => {
   const proxied = await start(t, [page(502), page(200), answer(200, done)]);
   t.strictSame(await proxied.client.redeem(body), done);
   const login = await start(t, [page(403)]);
-  t.match(await fail(login.client.redeem(body)), { name: "UnansweredError", status: 403 });
+  fits(t, await fail(login.client.redeem(body)), { name: "UnansweredError", status: 403 });
   t.equal(login.received.length, 1);
 });
 

@@ -1,6 +1,7 @@
 // Which fields of a template can change: each of them, until it has a batch. Then its terms are fixed.
 import t, { type Test } from "tap";
 import { issuesOf } from "../support/applying.ts";
+import { fits } from "../support/fits.ts";
 import { tenants } from "../support/provisioning.ts";
 import { startService, type Running } from "../support/service.ts";
 import { party, template } from "../support/tenant-document.ts";
@@ -54,10 +55,10 @@ async function readTemplate(): Promise<Record<string, unknown>> {
 async function checkChanges(t: Test, changes: Change[]): Promise<void> {
   for (const [change, shown] of changes) {
     const before = await readTemplate();
-    t.match(await service.apply(fileWith(change)), { changed: 1 }, JSON.stringify(change));
+    fits(t, await service.apply(fileWith(change)), { changed: 1 }, JSON.stringify(change));
     Object.assign(declared, change);
     t.strictSame(await readTemplate(), { ...before, ...shown });
-    t.match(await service.apply(fileWith({})), { changed: 0 });
+    fits(t, await service.apply(fileWith({})), { changed: 0 });
   }
 }
 
@@ -66,7 +67,7 @@ t.test("Each term of a template without a batch can change alone", (t) => checkC
 t.test("Each term of a template with a batch is fixed", async (t) => {
   await service.makeBatch(service.as("ak_a"), "tpl_new", 1, { isReleased: false });
   const before = await readTemplate();
-  t.match(await service.apply(fileWith({ skus: ["B", "A"] })), { changed: 0 }, "SKUs have no order");
+  fits(t, await service.apply(fileWith({ skus: ["B", "A"] })), { changed: 0 }, "SKUs have no order");
   for (const change of [
     { maker: "pty_a" },
     { currency: "EUR" },

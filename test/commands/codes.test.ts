@@ -1,5 +1,6 @@
 // npm run codes, as an operator runs it.
 import t from "tap";
+import { fits } from "../support/fits.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { runProgram, startProgram, exitCodeOf } from "../support/program.ts";
 
@@ -38,21 +39,21 @@ t.test("the audit records who exported which batch and when", async (t) => {
   await runProgram(service, "codes", [id]);
   const after = await exports();
   t.equal(after.length, before + 1);
-  t.match(after.at(-1), { login: /./, is_recent: true });
+  fits(t, after.at(-1), { login: /./, is_recent: true });
 });
 
 t.test("an unreleased batch is exported only with --unreleased, and a pending one never", async (t) => {
   const service = await startService(t);
   const a = service.as("ak_a");
   const completed = await service.makeBatch(a, "tpl_fixed", 2, { isReleased: false });
-  t.match(await runProgram(service, "codes", [completed.id]), { code: 1, stdout: "", stderr: /--unreleased/ });
-  t.match(await runProgram(service, "codes", [completed.id, "--unreleased"]), {
+  fits(t, await runProgram(service, "codes", [completed.id]), { code: 1, stdout: "", stderr: /--unreleased/ });
+  fits(t, await runProgram(service, "codes", [completed.id, "--unreleased"]), {
     code: 0,
     stdout: /^coupon_id,code\n(cpn_\w{26},\w{16}\n){2}$/,
   });
   const created = await a.post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 2 });
   const pending = created.json.batch.external_id as string;
-  t.match(await runProgram(service, "codes", [pending, "--unreleased"]), {
+  fits(t, await runProgram(service, "codes", [pending, "--unreleased"]), {
     code: 1,
     stdout: "",
     stderr: /being minted/,
@@ -68,26 +69,26 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
     ["--destroy", "--reason"],
     ["--destroy", "--unreleased"],
   ])
-    t.match(await runProgram(service, "codes", [id, ...args]), { code: 2, stdout: "", stderr: /\nusage: / });
-  t.match(await runProgram(service, "codes", [id, "--destroy", "--reason", " "]), {
+    fits(t, await runProgram(service, "codes", [id, ...args]), { code: 2, stdout: "", stderr: /\nusage: / });
+  fits(t, await runProgram(service, "codes", [id, "--destroy", "--reason", " "]), {
     code: 1,
     stderr: "a patch needs a reason\n",
   });
   const aboutCode = "an argument contains a coupon code: name a coupon by its ID, cpn_…\n";
   for (const args of [[codes[0]!], [id, "--destroy", "--reason", `sheet with ${codes[0]} is lost`]])
-    t.match(await runProgram(service, "codes", args), { code: 1, stdout: "", stderr: aboutCode });
-  t.match(await service.owner.rows("select salt is null as is_destroyed from core.batch"), [{ is_destroyed: false }]);
+    fits(t, await runProgram(service, "codes", args), { code: 1, stdout: "", stderr: aboutCode });
+  fits(t, await service.owner.rows("select salt is null as is_destroyed from core.batch"), [{ is_destroyed: false }]);
   const why = ["--destroy", "--reason", "codes are printed"];
-  t.match(await runProgram(service, "codes", [id, ...why]), { code: 0, stdout: "" });
-  t.match(await service.owner.rows("select action, target, reason from core.audit order by audit_id desc limit 1"), [
+  fits(t, await runProgram(service, "codes", [id, ...why]), { code: 0, stdout: "" });
+  fits(t, await service.owner.rows("select action, target, reason from core.audit order by audit_id desc limit 1"), [
     { action: "destroy_codes", target: id, reason: "codes are printed" },
   ]);
-  t.match(await runProgram(service, "codes", [id]), { code: 1, stdout: "", stderr: /destroyed/ });
+  fits(t, await runProgram(service, "codes", [id]), { code: 1, stdout: "", stderr: /destroyed/ });
   const [batch] = await service.owner.rows("select salt from core.batch where external_id = $1", [id]);
-  t.match(batch, { salt: null });
+  fits(t, batch, { salt: null });
   const other = await service.makeBatch(a, "tpl_fixed", 1);
-  t.match(await runProgram(service, "codes", [other.id, "--destroy"]), { code: 0, stdout: "" });
-  t.match(await service.owner.rows("select target, reason from core.audit order by audit_id desc limit 1"), [
+  fits(t, await runProgram(service, "codes", [other.id, "--destroy"]), { code: 0, stdout: "" });
+  fits(t, await service.owner.rows("select target, reason from core.audit order by audit_id desc limit 1"), [
     { target: other.id, reason: "no reason given" },
   ]);
   const redeemed = await a.post("/v1/coupons/redeem", {
@@ -106,7 +107,7 @@ t.test("an unknown batch: one line on standard error and exit code 1; wrong argu
     stderr: "no batch bat_none\n",
   });
   for (const args of [[], ["--all"], ["bat_1", "bat_2"]]) {
-    t.match(await runProgram(service, "codes", args), { code: 2, stdout: "", stderr: /^[^\n]+\nusage: / });
+    fits(t, await runProgram(service, "codes", args), { code: 2, stdout: "", stderr: /^[^\n]+\nusage: / });
   }
 });
 
@@ -133,15 +134,15 @@ t.test("apply reads standard input and prints JSON; for a wrong file it prints t
   };
   const applied = await runProgram(service, "apply", ["-"], JSON.stringify({ tenants: [tenant] }));
   t.equal(applied.code, 0, applied.stderr);
-  t.match(JSON.parse(applied.stdout), {
+  fits(t, JSON.parse(applied.stdout), {
     changed: 3,
     generated_secrets: { credentials: [{ access_key: "ak_new", secret: /.{32}/ }] },
   });
   const wrong = { tenants: [{ ...tenant, name: "", variant: "C" }] };
   const refused = await runProgram(service, "apply", ["-"], JSON.stringify(wrong));
-  t.match(refused, { code: 1, stdout: "", stderr: /^tenants\.0\.name: .*\ntenants\.0\.variant: .*\n$/ });
+  fits(t, refused, { code: 1, stdout: "", stderr: /^tenants\.0\.name: .*\ntenants\.0\.variant: .*\n$/ });
   const secret = "a secret of more than thirty-two characters";
-  t.match(await runProgram(service, "apply", ["-"], `{"secret": "${secret}" x`), {
+  fits(t, await runProgram(service, "apply", ["-"], `{"secret": "${secret}" x`), {
     code: 1,
     stdout: "",
     stderr: /^-: not JSON at position 5\d[^\n]*\n$/,
@@ -154,7 +155,7 @@ t.test("apply reads standard input and prints JSON; for a wrong file it prints t
     Buffer.from(JSON.stringify({ tenants: [{ ...tenant, name: "Müller" }] }), "latin1"),
     "-: not UTF-8\n",
   );
-  t.match(await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), {
+  fits(t, await runProgram(service, "apply", ["-"], `{"tenants": [], "tenants": ["${secret}"]}`), {
     code: 1,
     stdout: "",
     stderr: "-: has a duplicate key\n",

@@ -10,6 +10,7 @@ import { asOwner } from "../support/as-owner.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { change, copyCheckout } from "../support/copy.ts";
 import { createDatabase, createEmptyDatabase } from "../support/database.ts";
+import { fits } from "../support/fits.ts";
 import { makeNextVersion } from "../support/next-version.ts";
 import { exitCodeOf, spawnProgram, type Result } from "../support/program.ts";
 import { startTemporaryServer } from "../support/temporary-server.ts";
@@ -53,13 +54,13 @@ dry run: nothing was changed
 
   const status = await run(["--status"], options);
   t.match(status.stdout, `pending  ${first}\npending  ${online}\npending  ${last}\ncode     another version\n`);
-  t.match(JSON.parse((await run(["--status", "--json"], options)).stdout), {
+  fits(t, JSON.parse((await run(["--status", "--json"], options)).stdout), {
     code: "another version",
     is_up_to_date: false,
   });
   t.strictSame(await readCatalog(address), before);
 
-  t.match(await run([], options), { code: 0, stdout: /^migrated: 3 migrations/ });
+  fits(t, await run([], options), { code: 0, stdout: /^migrated: 3 migrations/ });
 });
 
 t.test("a database made by other text of a migration is refused, and the sentence names the migration", async (t) => {
@@ -81,9 +82,9 @@ t.test("a database made by other text of a migration is refused, and the sentenc
     t.strictSame(await run(args, options), { code: 1, stdout: "", stderr: sentence(`${name}.sql`) }, args.join());
 
   writeFileSync(path.join(folder, "db/migrations/001-schemas.sql"), "");
-  t.match(await run(["--status"], options), { code: 1, stderr: sentence("001-schemas.sql and 1 more") });
+  fits(t, await run(["--status"], options), { code: 1, stderr: sentence("001-schemas.sql and 1 more") });
   t.strictSame(await readCatalog(address), before);
-  t.match(await run([], { env: reach(address) }), { code: 0, stdout: "database is up to date\n" });
+  fits(t, await run([], { env: reach(address) }), { code: 0, stdout: "database is up to date\n" });
 });
 
 t.test("a database that recorded no text is refused too", async (t) => {
@@ -97,7 +98,7 @@ t.test("a database that recorded no text is refused too", async (t) => {
     stdout: "",
     stderr: /^this database was made by other SQL .*001-schemas\.sql and \d+ more/,
   };
-  for (const args of [[], ["--status"]]) t.match(await run(args, { env: reach(address) }), refusal);
+  for (const args of [[], ["--status"]]) fits(t, await run(args, { env: reach(address) }), refusal);
 });
 
 t.test("an online migration is applied once its index is valid, and stays applied whatever fails later", async (t) => {
@@ -117,7 +118,7 @@ t.test("an online migration is applied once its index is valid, and stays applie
     return (await asOwner<{ name: string }>(address, text, [next.migrations])).map(({ name }) => name);
   };
   for (let times = 0; times < 2; times += 1) {
-    t.match(await run([], options), {
+    fits(t, await run([], options), {
       code: 1,
       stderr: /^102-channel-index: the index core.redemption_by_channel is invalid, .*"drop index concurrently core.re/,
     });
@@ -127,10 +128,10 @@ t.test("an online migration is applied once its index is valid, and stays applie
   await superuser.end();
   await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
   await asOwner(address, "create view core.theirs as select rules.forgotten() as one");
-  t.match(await run([], options), { code: 1, stderr: /cannot drop what db\/code no longer has/ });
+  fits(t, await run([], options), { code: 1, stderr: /cannot drop what db\/code no longer has/ });
   t.strictSame(await listNew(), [first, online], "the index is there, so its migration is not tried again");
   await asOwner(address, "drop view core.theirs");
-  t.match(await run([], options), { code: 0, stdout: /^migrated: 1 migrations,/ });
+  fits(t, await run([], options), { code: 0, stdout: /^migrated: 1 migrations,/ });
   t.strictSame(await listNew(), [first, online, last]);
 });
 
@@ -164,7 +165,7 @@ t.test("on the embedded server of DATA_DIR, --dry-run leaves not even a role beh
 
 t.test("--help prints the usage, without a database", async (t) => {
   for (const flag of ["--help", "-h"]) {
-    t.match(await run([flag], {}), { code: 0, stdout: /^usage: coupon migrate/, stderr: "" });
+    fits(t, await run([flag], {}), { code: 0, stdout: /^usage: coupon migrate/, stderr: "" });
   }
 });
 
@@ -173,7 +174,7 @@ t.test("a command line that is not understood ends with exit code 2 and changes 
   t.teardown(drop);
   const before = await readCatalog(address);
   for (const args of [["--dryrun"], ["status"], ["--status", "--dry-run"], ["--status=yes"], ["-n"]]) {
-    t.match(await run(args, { env: reach(address) }), { code: 2, stdout: "", stderr: /\nusage: coupon migrate/ });
+    fits(t, await run(args, { env: reach(address) }), { code: 2, stdout: "", stderr: /\nusage: coupon migrate/ });
   }
   t.strictSame(await readCatalog(address), before);
 });

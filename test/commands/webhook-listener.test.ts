@@ -7,6 +7,7 @@ import { ConfigError, readWebhookSecrets } from "../../src/common/config.ts";
 import { formatHelp } from "../../src/common/help.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
+import { fits } from "../support/fits.ts";
 import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, spawnProgram } from "../support/program.ts";
 import { loopbackOnly } from "../support/subscribers.ts";
@@ -32,9 +33,9 @@ async function start(t: Test, changes: Partial<Parameters<typeof startListener>[
 t.test("listen verifies with both secrets, prints, and notices tests and repeats", async (t) => {
   const { deliver, printed } = await start(t);
   const shown = body.replaceAll("\u009b", "?");
-  t.match(await deliver([secret]), { httpStatus: 204 });
-  t.match(await deliver([older], true), { httpStatus: 204 });
-  t.match(await deliver([secret.replace("MDEy", "AAAA")]), { httpStatus: 401 });
+  fits(t, await deliver([secret]), { httpStatus: 204 });
+  fits(t, await deliver([older], true), { httpStatus: 204 });
+  fits(t, await deliver([secret.replace("MDEy", "AAAA")]), { httpStatus: 401 });
   t.strictSame(printed, [
     "evt_1: genuine, answer 204",
     shown,
@@ -63,9 +64,9 @@ t.test("listen refuses what is too old or unsigned", async (t) => {
 
 t.test("listen answers wrong, late or never on request", async (t) => {
   const wrong = await start(t, { status: 500 });
-  t.match(await wrong.deliver([secret]), { httpStatus: 500 });
+  fits(t, await wrong.deliver([secret]), { httpStatus: 500 });
   const late = await start(t, { lateSeconds: 1 });
-  t.match(await late.deliver([secret]), { httpStatus: 204 });
+  fits(t, await late.deliver([secret]), { httpStatus: 204 });
   t.equal(late.printed[0], "evt_1: genuine, answer 204 after 1 s");
   for (const [change, line] of [
     [{ lateSeconds: 60 }, "evt_1: genuine, answer 204 after 60 s"],
@@ -91,7 +92,7 @@ t.test("listen is a program without a database: it says where it listens, and a 
   program.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()));
   await waitUntil("the line of listen", () => output.includes("\n"));
   t.equal(output, `listening on ${url}\n`);
-  t.match(await send({ id: "evt_1", url, body: "{}", secrets: [older], isTest: false }), { httpStatus: 204 });
+  fits(t, await send({ id: "evt_1", url, body: "{}", secrets: [older], isTest: false }), { httpStatus: 204 });
   await waitUntil("the lines of a webhook", () => output.endsWith("\n{}\n"));
   t.match(output, /\n\S+Z evt_1: genuine, answer 204\n\{\}\n$/);
   program.kill("SIGTERM");

@@ -6,6 +6,7 @@ import path from "node:path";
 import { mock } from "node:test";
 import t from "tap";
 import { createLog } from "../../src/common/log.ts";
+import { fits } from "../support/fits.ts";
 import { hasEnded } from "../support/program.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
@@ -55,7 +56,7 @@ t.test("a program outlives a full disk of its log, and the log says where lines 
   await waitUntil("lines after the loss", () => hasEnded(program) || lastNumber() > before + 20);
   t.equal(hasEnded(program), false);
   const [gap, ...next] = read().slice(full.length).trimStart().split("\n");
-  t.match(JSON.parse(gap!), { level: 40, msg: "lines of the log are missing here: its disk was full" });
+  fits(t, JSON.parse(gap!), { level: 40, msg: "lines of the log are missing here: its disk was full" });
   const numbers = next.slice(0, 5).map((line) => (JSON.parse(line) as { number: number }).number);
   t.strictSame(
     numbers,
@@ -76,7 +77,8 @@ t.test("a log that has reached a quota loses lines, and any other error ends the
     const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code(error)]);
     const [, gap, next] = String(stdout).split("\n");
     t.equal(status, 0, error);
-    t.match(
+    fits(
+      t,
       [JSON.parse(gap!).msg, JSON.parse(next!).msg],
       ["lines of the log are missing here: its disk was full", "next"],
     );

@@ -6,6 +6,7 @@ import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { createKeyReview, fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../../src/crypto/seal.ts";
+import { fits } from "../support/fits.ts";
 
 const one = randomBytes(32).toString("base64");
 const two = randomBytes(32).toString("base64");
@@ -13,7 +14,7 @@ const two = randomBytes(32).toString("base64");
 t.test("the setting is one key, or a list with the current key first", async (t) => {
   const { current, others } = parseMasterKeys(one);
   t.strictSame({ current, others }, { current: "1", others: [] });
-  t.match(parseMasterKeys(`2:${two}, 1:${one}`), { current: "2", others: ["1"] });
+  fits(t, parseMasterKeys(`2:${two}, 1:${one}`), { current: "2", others: ["1"] });
   t.strictSame([...parseMasterKeys(`Z:${two},1:${one}`).versions.keys()], ["Z", "1"]);
 });
 

@@ -4,6 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import t from "tap";
 import { sign } from "../../clients/typescript/src/signature.ts";
 import { isInWindow, readAuthHeaders, stringToSign, verify, type Signed } from "../../src/crypto/request-signature.ts";
+import { fits } from "../support/fits.ts";
 
 type Vector = {
   method: string;
@@ -89,7 +90,7 @@ t.test("headers are accepted only if all are present and well-formed", async (t)
     "x-svc-nonce": "0123456789abcdef",
     "x-svc-signature": "a".repeat(64),
   };
-  t.match(readAuthHeaders(good), { accessKey: "ak_1", nonce: "0123456789abcdef" });
+  fits(t, readAuthHeaders(good), { accessKey: "ak_1", nonce: "0123456789abcdef" });
   t.not(readAuthHeaders({ ...good, "x-svc-nonce": "n".repeat(64) }), null, "the longest nonce");
   for (const name of Object.keys(good))
     t.equal(readAuthHeaders({ ...good, [name]: undefined }), null, `without ${name}`);

@@ -6,6 +6,7 @@ import { createGate, type Call, type Gate, type Upkeep } from "../../src/gate/ga
 import { routes } from "../../src/http/routes/table.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Unavailable } from "../../src/common/unavailable.ts";
+import { fits } from "../support/fits.ts";
 import { startService } from "../support/service.ts";
 import { waitFor } from "../support/wait-until.ts";
 
@@ -77,7 +78,7 @@ t.test("An answer passes through unchanged", async (t) => {
 
 t.test("A call that is handed back runs again alone, with its nonce already spent", async (t) => {
   const { gate, asked } = gateOver(async (_, isAlone) => (isAlone ? done : handedBack));
-  t.match(await gate.perform(7, call, soon()), { status: 200 });
+  fits(t, await gate.perform(7, call, soon()), { status: 200 });
   t.strictSame(asked, [
     { calls: [call], isAlone: false },
     { calls: [{ ...call, nonce: null }], isAlone: true },
@@ -87,8 +88,8 @@ t.test("A call that is handed back runs again alone, with its nonce already spen
 t.test("spendNonce returns null for a new nonce, and the refusal for a used one", async (t) => {
   const { gate, asked } = gateOver(async () => (asked.length === 1 ? done : { ...done, http_status: 401 }));
   t.equal(await gate.spendNonce(7, call, soon()), null);
-  t.match(await gate.spendNonce(7, call, soon()), { status: 401 });
-  t.match(asked[0]!.calls[0], { operation: "spend_nonce", nonce: "n", body_hash: null });
+  fits(t, await gate.spendNonce(7, call, soon()), { status: 401 });
+  fits(t, asked[0]!.calls[0], { operation: "spend_nonce", nonce: "n", body_hash: null });
   t.equal(asked.length, 2, "it never runs alone");
 });
 
@@ -108,7 +109,7 @@ t.test("A query that never ends gets 503 at its deadline", async (t) => {
 t.test("Hung connections are replaced, and calls succeed again", async (t) => {
   const { gate, opened, closed } = gateOver(async () => (opened() === 1 ? never() : done), 20);
   await waitFor("the 503", isUnavailable(t, gate.perform(7, call, soon())), { withinMs: 20_000 });
-  t.match(await gate.perform(7, call, soon()), { status: 200 });
+  fits(t, await gate.perform(7, call, soon()), { status: 200 });
   t.strictSame([opened(), closed()], [2, 1]);
 });
 
@@ -150,7 +151,7 @@ t.test("A tenant's calls that wait for locks leave connections to another tenant
     gate.perform(7, { ...call, request_id: "held" }, soon(300)).catch(() => "503"),
   );
   const other = gate.perform(8, call, soon());
-  t.match(await waitFor("the other", other, { withinMs: 20_000 }), { status: 200 });
+  fits(t, await waitFor("the other", other, { withinMs: 20_000 }), { status: 200 });
   t.strictSame(new Set(await Promise.all(held)), new Set(["503"]));
 });
 
@@ -195,7 +196,7 @@ t.test("An error of one call fails only that call; an unreachable database fails
     all.flatMap(({ status }, index) => (status === "rejected" ? [index] : [])),
     [50],
   );
-  t.match((all[50] as PromiseRejectedResult).reason, { code: "22012" });
+  fits(t, (all[50] as PromiseRejectedResult).reason, { code: "22012" });
   t.ok(asked.some(({ calls }) => calls.length > 50));
 
   const away = gateOver(async () => Promise.reject(Object.assign(new Error("away"), { code: "ECONNREFUSED" })));

@@ -1,6 +1,7 @@
 // GET /v1/events: how a feed is read page by page. For its order and contents see test/worker/tasks/sequence.test.ts.
 import t from "tap";
 import { keepBusinessDays } from "../support/business-days.ts";
+import { fits } from "../support/fits.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import type { Client } from "../support/client.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
@@ -53,7 +54,7 @@ t.test("In Variant A the tenant has one feed for all distributors", async (t) =>
     page.json.events.map(({ event_type }: Event) => event_type),
     ["coupon.redeemed", "coupon.redeemed", "coupon.reversed", "coupon.voided"],
   );
-  t.match(page.json.events[2], { coupon_id: first.couponIds[0], redemption_id: r1, event_id: /^evt_/ });
+  fits(t, page.json.events[2], { coupon_id: first.couponIds[0], redemption_id: r1, event_id: /^evt_/ });
   t.equal(page.json.events[3].redemption_id, null);
   t.equal(
     page.text,
@@ -175,21 +176,23 @@ t.test("A cursor that is not from this feed is 400, and so is a limit outside 1 
     "%F0%9F%92%A3",
   ];
   for (const given of wrong)
-    t.match(
+    fits(
+      t,
       await a.get(`/v1/events?cursor=${given}`),
       { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: "cursor" }] } } },
       `cursor ${given}`,
     );
   for (const given of ["", "0", "1001", "-1", "1.5", "1e2", "ten", "+1", "01", "99999999999999999999"]) {
-    t.match(
+    fits(
+      t,
       await a.get(`/v1/events?limit=${given}`),
       { status: 400, json: { details: { issues: [{ path: "limit" }] } } },
       `limit ${given}`,
     );
   }
-  t.match(await a.get("/v1/events?limit=1&limit=1"), { status: 400 });
-  t.match(await a.get("/v1/events?page=1"), { status: 400, json: { details: { issues: [{ path: "page" }] } } });
-  t.match(await a.post("/v1/events", {}), { status: 405, headers: { allow: "GET, HEAD" } });
+  fits(t, await a.get("/v1/events?limit=1&limit=1"), { status: 400 });
+  fits(t, await a.get("/v1/events?page=1"), { status: 400, json: { details: { issues: [{ path: "page" }] } } });
+  fits(t, await a.post("/v1/events", {}), { status: 405, headers: { allow: "GET, HEAD" } });
   for (const given of ["1", "1000"]) t.equal((await a.get(`/v1/events?limit=${given}`)).status, 200);
 });
 

@@ -7,6 +7,7 @@ import { listen } from "../../src/http/listener.ts";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { sendBytes, sendPlain } from "../support/client.ts";
+import { fits } from "../support/fits.ts";
 import { allowMadeUp } from "../support/watch-answers.ts";
 import { bodies, createStubLog, startStub } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
@@ -77,8 +78,8 @@ t.test("Requests beyond openRequests get 503 at once; a request counts once it i
   const two = [asA.post(lockPath, bodies[lockPath]), asB.get("/v1/batches/bat_1")];
   await waitUntil("two calls", () => finish.length === 2);
   const third = await asA.post(lockPath, bodies[lockPath]);
-  t.match(third, { status: 503, json: { code: "UNAVAILABLE" }, headers: { "retry-after": "1" } });
-  t.match(log.at(-1), { reason: "too many requests at once" });
+  fits(t, third, { status: 503, json: { code: "UNAVAILABLE" }, headers: { "retry-after": "1" } });
+  fits(t, log.at(-1), { reason: "too many requests at once" });
   for (const each of finish) each();
   for (const each of await Promise.all(two)) t.equal(each.status, 200);
   const fourth = asA.get("/v1/batches/bat_1");
@@ -99,8 +100,8 @@ t.test("A tenant has at most half of the open requests; another tenant's still g
   const running = [asA.post(lockPath, bodies[lockPath]), asA.get("/v1/batches/bat_1")];
   await waitUntil("two calls", () => finish.length === 2);
   for (const what of ["the third", "a refused one gives its place back"]) {
-    t.match(await asA.post(lockPath, bodies[lockPath]), { status: 503, headers: { "retry-after": "1" } }, what);
-    t.match(log.at(-1), { reason: "too many requests of the tenant at once" });
+    fits(t, await asA.post(lockPath, bodies[lockPath]), { status: 503, headers: { "retry-after": "1" } }, what);
+    fits(t, log.at(-1), { reason: "too many requests of the tenant at once" });
     t.equal((await asB.post(lockPath, bodies[lockPath])).status, 200, "of the other tenant");
   }
   finish.shift()!();
@@ -114,7 +115,7 @@ t.test("A tenant has at most half of the open requests; another tenant's still g
 t.test("The maximum sizes of body and head are settings", async (t) => {
   const { url, asA } = await startStub(t, {}, { bodyBytes: 2_000, headerBytes: 2_000 });
   t.equal((await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_000, " "))).status, 200);
-  t.match(await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_001, " ")), {
+  fits(t, await asA.post(lockPath, JSON.stringify(bodies[lockPath]).padEnd(2_001, " ")), {
     status: 413,
     json: { code: "PAYLOAD_TOO_LARGE" },
   });
@@ -141,7 +142,7 @@ t.test("Unusual requests get the usual answer, with a request_id that is in the 
   ];
   for (const [bytes, expected, code] of cases) {
     const answer = await sendBytes(url, bytes);
-    t.match(answer, expected, bytes.slice(0, 30));
+    fits(t, answer, expected, bytes.slice(0, 30));
     const id = /x-request-id: (req_[0-9a-z]{26})\r\n/.exec(answer)?.[1];
     t.ok(
       log.some((line) => line["request_id"] === id && (code === undefined || line["code"] === code)),
@@ -198,10 +199,10 @@ t.test("While the program starts, /healthz is 200, and any other request waits a
   const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, logger);
   t.teardown(() => listening.stop());
   const send = (method: string, target: string) => sendPlain(listening.url, method, target);
-  t.match(await send("GET", "/healthz"), { status: 200, text: '{"ok":true}' });
+  fits(t, await send("GET", "/healthz"), { status: 200, text: '{"ok":true}' });
   const replies = await Promise.all([send("GET", "/readyz"), send("POST", lockPath)]);
   for (const { status, headers, json } of replies) {
-    t.match({ status, headers, json }, { status: 503, headers: { "retry-after": "1" }, json: { code: "UNAVAILABLE" } });
+    fits(t, { status, headers, json }, { status: 503, headers: { "retry-after": "1" }, json: { code: "UNAVAILABLE" } });
     t.equal(headers["x-request-id"], json.request_id);
     t.equal(log.filter(({ request_id, status: logged }) => request_id === json.request_id && logged === 503).length, 1);
   }
@@ -234,9 +235,9 @@ t.test("An error that the handler misses costs one answer, not the program", asy
     ["/reject", "rejected"],
   ] as const) {
     const { status, headers, json } = await sendPlain(listening.url, "GET", target);
-    t.match({ status, json }, { status: 500, json: { code: "INTERNAL_ERROR", request_id: headers["x-request-id"] } });
-    t.match(log.find(({ level }) => level === 50)!["err"], { message });
-    t.match(log.pop(), { request_id: headers["x-request-id"], status: 500 });
+    fits(t, { status, json }, { status: 500, json: { code: "INTERNAL_ERROR", request_id: headers["x-request-id"] } });
+    fits(t, log.find(({ level }) => level === 50)!["err"], { message });
+    fits(t, log.pop(), { request_id: headers["x-request-id"], status: 500 });
     log.length = 0;
   }
   await t.rejects(sendPlain(listening.url, "GET", "/late"), "a half-sent answer is cut");

@@ -12,6 +12,7 @@ import { observeServe } from "../../src/http/metrics.ts";
 import { serve } from "../../src/serve.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
 import { work } from "../../src/work.ts";
+import { fits } from "../support/fits.ts";
 import { createClient } from "../support/signing-client.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { secretOf } from "../support/provisioning.ts";
@@ -55,7 +56,7 @@ t.test(
     await sendPlain(url, "GET", "/readyz");
     await sendBytes(url, "nonsense\r\n\r\n");
     const seen = await scrape(metrics);
-    t.match(Object.fromEntries(seen), {
+    fits(t, Object.fromEntries(seen), {
       'coupon_http_requests_total{operation="redeem",status="200",code="OK"}': 2,
       'coupon_http_requests_total{operation="redeem",status="409",code="COUPON_REDEEMED"}': 1,
       'coupon_http_requests_total{operation="redeem",status="422",code="COUPON_CODE_INVALID"}': 1,
@@ -93,7 +94,7 @@ t.test("A refusal is counted under the limit that caused it, whether open reques
   const limits = { ...defaultLimits, openRequests: 0, connections: 1 };
   const { url, as } = await serveBeside(t, service, metrics, limits);
   for (let count = 0; count < 2; count += 1)
-    t.match(await as("ak_a").get("/v1/webhook"), { status: 503, json: { code: "UNAVAILABLE" } });
+    fits(t, await as("ak_a").get("/v1/webhook"), { status: 503, json: { code: "UNAVAILABLE" } });
   // The connection of these calls is still open. It is closed for this one.
   const answer = await sendBytes(url, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
   t.match(answer, /^HTTP\/1.1 200 /);
@@ -171,7 +172,7 @@ t.test(
       observeWork(metrics, openMetricsDatabase(t, address));
       const scrapes = Promise.all([scrape(metrics), scrape(metrics)]);
       const [seen, again] = await waitFor(`two scrapes beside a ${what} database`, scrapes, { withinMs: 20_000 });
-      t.match(Object.fromEntries(seen), {
+      fits(t, Object.fromEntries(seen), {
         'coupon_database_up{program="serve"}': 0,
         'coupon_database_up{program="work"}': 0,
         coupon_http_open_requests: 0,
@@ -201,9 +202,9 @@ t.test("docs/operate.md lists every metric and no others", async (t) => {
 });
 
 t.test("Without METRICS_PORT there are no metrics; with it, only GET /metrics answers", async (t) => {
-  t.match(readConfig({}), { metricsPort: null, metricsHost: "127.0.0.1" });
+  fits(t, readConfig({}), { metricsPort: null, metricsHost: "127.0.0.1" });
   t.equal(await startMetrics(readConfig({}), log), null);
-  t.match(readConfig({ METRICS_PORT: "9464", METRICS_HOST: "0.0.0.0" }), { metricsPort: 9464, metricsHost: "0.0.0.0" });
+  fits(t, readConfig({ METRICS_PORT: "9464", METRICS_HOST: "0.0.0.0" }), { metricsPort: 9464, metricsHost: "0.0.0.0" });
   t.throws(() => readConfig({ METRICS_PORT: "many" }), ConfigError);
   const metrics = await openMetrics(t);
   t.equal((await sendPlain(metrics.url, "GET", "/")).status, 404);

@@ -1,5 +1,6 @@
 // A deployment as docs/docker.md shows it, on a real engine. Skipped where none runs. compose.test.ts checks the file.
 import t, { type Test } from "tap";
+import { fits } from "../support/fits.ts";
 import { createClient } from "../support/signing-client.ts";
 import { postOk } from "../support/client.ts";
 import { collect, findMissing, killGroup, openDeployment, readSection, type Deployment } from "../support/docker.ts";
@@ -106,7 +107,7 @@ async function checkPasswords(t: Test, deployment: Deployment): Promise<void> {
   for (const name of ["POSTGRES_PASSWORD", "SERVE_PASSWORD", "WORK_PASSWORD"]) {
     deployment.setValue(name, `${name[0]}${special}`);
   }
-  t.match(await deployment.run(section("Upgrade")), { code: 0 }, "migrate needs no password");
+  fits(t, await deployment.run(section("Upgrade")), { code: 0 }, "migrate needs no password");
   await deployment.untilHealthy("serve", "work");
   const quoted = `P${special}`.replaceAll("'", "'\\''");
   const asPostgres = `exec -T -e 'PGPASSWORD=${quoted}' database psql -h database -U postgres -Atc 'select 1' coupon`;

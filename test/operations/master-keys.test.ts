@@ -15,6 +15,7 @@ import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { work } from "../../src/work.ts";
 import { postOk, sendPlain } from "../support/client.ts";
+import { fits } from "../support/fits.ts";
 import { createClient } from "../support/signing-client.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted, type Result } from "../support/program.ts";
 import { secretOf } from "../support/provisioning.ts";
@@ -104,7 +105,7 @@ t.test("with another key or without a key in use, no program starts, and nothing
       t.notMatch(stdout, /cpn_|working|serving|Listening/, name);
     }
   }
-  t.match(await readBatch(service, pending), { status: "PENDING", minted_count: 0 });
+  fits(t, await readBatch(service, pending), { status: "PENDING", minted_count: 0 });
   t.strictSame([...(await service.owner.rows("select from core.tenant where external_id = 'ten_new'"))], []);
   t.strictSame([...(await service.owner.rows("select version from core.master_key"))], [{ version: "1" }]);
 });
@@ -151,7 +152,7 @@ t.test("/readyz of a running program is 503 while the database has another key, 
     superuser.run(`begin; set local session_replication_role = replica;
       update core.master_key set fingerprint = set_byte(fingerprint, 0, 255 - get_byte(fingerprint, 0)); commit`);
   await flip();
-  t.match(await sendPlain(url, "GET", "/readyz"), { status: 503, json: { code: "UNAVAILABLE" } });
+  fits(t, await sendPlain(url, "GET", "/readyz"), { status: 503, json: { code: "UNAVAILABLE" } });
   const reason = '"reason":"COUPON_MASTER_KEY: key 1 is not the one this database was used with"';
   await waitUntil("the reason in the log", () => log.includes(reason));
   t.equal((await sendPlain(url, "GET", "/healthz")).status, 200);
@@ -176,13 +177,13 @@ t.test("a deleted key file beside an embedded database is not replaced; the rest
   renameSync(file, backup);
   const refusal = new RegExp(`^${file} is missing, .*restore the file from your backup.*\\n$`);
   for (const [name, args] of Object.entries({ webhooks: ["status"], serve: [], work: [] }))
-    t.match(await run(t, name, env, args), { code: 1, stdout: "", stderr: refusal }, `${name} beside npm start`);
+    fits(t, await run(t, name, env, args), { code: 1, stdout: "", stderr: refusal }, `${name} beside npm start`);
   await stop(first);
-  t.match(await run(t, "start", env), { code: 1, stdout: "", stderr: refusal });
+  fits(t, await run(t, "start", env), { code: 1, stdout: "", stderr: refusal });
   t.notOk(existsSync(file), "no key was made");
 
   writeFileSync(file, `${newKey()}\n`);
-  t.match(await run(t, "start", env), {
+  fits(t, await run(t, "start", env), {
     code: 1,
     stderr: `${file}: key 1 is not the one this database was used with\n`,
   });
@@ -208,7 +209,7 @@ t.test("a rotation: programs with the old list keep working beside programs with
   const old = await startServe(t, oldEnv);
   await untilPrinted(start(t, "work", oldEnv), /working/);
   const rotated = await startServe(t, newEnv);
-  t.match(await run(t, "webhooks", oldEnv, ["status"]), { code: 0 }, "nothing is made with key 2 yet: old lists start");
+  fits(t, await run(t, "webhooks", oldEnv, ["status"]), { code: 0 }, "nothing is made with key 2 yet: old lists start");
 
   const work = start(t, "work", newEnv);
   await untilPrinted(work, /working/);
@@ -228,8 +229,8 @@ t.test("a rotation: programs with the old list keep working beside programs with
     const by = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
     await postOk(by, "/v1/coupons/query", { coupon: codes[index]!.code, merchant: "mch_a" });
   }
-  t.match(await run(t, "codes", newEnv, [later[0]!, "--unreleased"]), { code: 0, stdout: /,2\w{15}\n/ });
-  t.match(await run(t, "codes", oldEnv, [first!, "--unreleased"]), {
+  fits(t, await run(t, "codes", newEnv, [later[0]!, "--unreleased"]), { code: 0, stdout: /,2\w{15}\n/ });
+  fits(t, await run(t, "codes", oldEnv, [first!, "--unreleased"]), {
     code: 1,
     stdout: "",
     stderr: "COUPON_MASTER_KEY: key 2 is missing, but codes or secrets in this database were made with it\n",

@@ -6,6 +6,7 @@ import { hashBody } from "../../src/crypto/body-hash.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
+import { fits } from "../support/fits.ts";
 import { secretOf } from "../support/provisioning.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { createClient } from "../support/signing-client.ts";
@@ -40,7 +41,7 @@ t.test("an equal retry is a replay under each list of a rotation, and another bo
       const replay = await other.post("/v1/coupons/redeem", body);
       t.strictSame([replay.status, replay.json], [200, answer.json], `case ${index}`);
       t.equal(replay.headers["idempotent-replayed"], "true");
-      t.match(await other.post("/v1/coupons/redeem", { ...body, order_amount: 41 }), {
+      fits(t, await other.post("/v1/coupons/redeem", { ...body, order_amount: 41 }), {
         status: 422,
         json: { code: "IDEMPOTENCY_KEY_REUSED" },
       });

@@ -8,6 +8,7 @@ import t, { type Test } from "tap";
 import { createEmptyDatabase } from "../support/database.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { closeIdleConnections, sendPlain } from "../support/client.ts";
+import { fits } from "../support/fits.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
 import { scrape } from "../support/scrape.ts";
@@ -66,7 +67,7 @@ const messagesOf = ({ lines }: Ended): string[] =>
 
 function endedInOrder(t: Test, ended: Ended, signal: NodeJS.Signals): void {
   t.strictSame([ended.code, ended.stderr], [0, ""]);
-  t.match(ended.lines.at(-1), { msg: "stopped", signal, duration_ms: Number });
+  fits(t, ended.lines.at(-1), { msg: "stopped", signal, duration_ms: Number });
   t.strictSame(
     ended.lines.filter(({ level }) => level !== info),
     [],
@@ -85,7 +86,7 @@ t.test("npm start logs one line when it is ready and one when it stops, and the 
   endedInOrder(t, second, "SIGINT");
   t.strictSame(messagesOf(second), ["serving and working", "stopped"]);
   t.strictSame(second.served, { measured: ["serve", "work"], description: 404 });
-  t.match(second.lines[0], { url: /^http:\/\/127\.0\.0\.1:\d+$/, metrics_url: /^http:\S+\/metrics$/ });
+  fits(t, second.lines[0], { url: /^http:\/\/127\.0\.0\.1:\d+$/, metrics_url: /^http:\S+\/metrics$/ });
   const serverLog = readFileSync(path.join(dataDir, "postgres/server.log"), "utf8");
   t.strictSame(
     serverLog.split("\n").filter((line) => /\b(WARNING|ERROR|FATAL|PANIC):/.test(line)),

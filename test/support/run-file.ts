@@ -27,7 +27,7 @@ export async function runFile(
 ): Promise<FileRun> {
   const { folder, ...run } = place;
   const startedAt = performance.now();
-  const child = spawn(process.execPath, ["--import=./test/support/exact-match.ts", file], {
+  const child = spawn(process.execPath, [file], {
     cwd: folder,
     env: {
       ...process.env,

@@ -5,6 +5,7 @@ import { readConfig } from "../../src/common/config.ts";
 import { formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { crontab, work } from "../../src/work.ts";
+import { fits } from "../support/fits.ts";
 import { recordDelays } from "../support/record-delays.ts";
 import { startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";
@@ -84,7 +85,7 @@ t.test("summing up a statement may take 10 minutes, and the self-check 3 hours",
   };
   for (const [name, message] of Object.entries(limits)) {
     const failed = await waitUntil(`${name} to fail`, () => log.find(({ ticker }) => ticker === name));
-    t.match(failed, { err: { message } });
+    fits(t, failed, { err: { message } });
   }
   const longer = (limit: number) => delays.filter((ms) => ms > limit && ms <= limit + 10_000).length;
   t.ok(longer(hour / 6) > 0, "the worker waits longer than the server works");

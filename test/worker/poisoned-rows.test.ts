@@ -9,6 +9,7 @@ import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { work } from "../../src/work.ts";
 import { daySeconds, noonOffset, zoneOf } from "../support/business-days.ts";
 import { postOk } from "../support/client.ts";
+import { fits } from "../support/fits.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
@@ -235,15 +236,15 @@ const listStuck = async () => [
 async function showNamed(t: Test, one: Tenant, { stuck }: Poison, log: Line[]): Promise<void> {
   if (stuck === null) {
     const failures = log.filter(({ msg }) => msg === "a webhook failed");
-    t.match([...new Set(failures.map(({ party, error }) => `${party}: ${error}`))], [`${one.party}: Invalid URL`]);
+    fits(t, [...new Set(failures.map(({ party, error }) => `${party}: ${error}`))], [`${one.party}: Invalid URL`]);
     t.strictSame(await listStuck(), []);
     return;
   }
   const named = { work: stuck.work, tenant: one.id, party: one.party };
   const listNamed = () => log.filter(({ msg }) => msg === "work is stuck; only this party waits");
   await waitUntil("the log to name it", () => listNamed().length > 0);
-  t.match(await listStuck(), [{ ...named, reason: stuck.reason }]);
-  for (const line of listNamed()) t.match(line, { level: 50, ...named });
+  fits(t, await listStuck(), [{ ...named, reason: stuck.reason }]);
+  for (const line of listNamed()) fits(t, line, { level: 50, ...named });
 }
 
 t.test("apply names the path of a time zone that only the server does not know", async (t) => {

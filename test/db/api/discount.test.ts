@@ -1,6 +1,7 @@
 // The discount of a coupon. Every expected value is computed by hand; see discount-cases for the rules and cases.
 import t from "tap";
 import type { Client } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import { secretOf } from "../../support/provisioning.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
@@ -96,7 +97,7 @@ for (const variant of ["A", "B"] as const) {
       t.strictSame(await readState(service.owner), before, "refusals change nothing");
       const items = variant === "A" ? [item("A1", 1)] : undefined;
       const lockUnused = bodyOf(newRequestId(), unused, { order: 100, items });
-      t.match(await by.post("/v1/coupons/lock", lockUnused), { status: 200 }, "the refused coupon can still be locked");
+      fits(t, await by.post("/v1/coupons/lock", lockUnused), { status: 200 }, "the refused coupon can still be locked");
 
       for (const [index, [ask, expected, minor]] of granted.entries()) {
         const [coupon, name] = [codes[index]!, JSON.stringify(ask)];
@@ -136,7 +137,7 @@ t.test("DISCOUNT_NOT_COMPUTABLE names the missing field", async (t) => {
   ];
   for (const [name, ask, missing] of named) {
     const { codes } = await service.makeBatch(by, `tpl_${rules.findIndex((rule) => rule.name === name)}`, 1);
-    t.match((await send(by, "/v1/coupons/redeem", codes[0]!, ask)).json, {
+    fits(t, (await send(by, "/v1/coupons/redeem", codes[0]!, ask)).json, {
       code: notComputable,
       details: { missing },
     });

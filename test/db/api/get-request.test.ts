@@ -1,6 +1,7 @@
 // Which requests are recorded, and how a caller that lost its answer learns the outcome.
 import t from "tap";
 import { sendPatiently, sendPlain, type Client, type Reply } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import { isReplay, readEverything } from "../../support/replays.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
@@ -70,15 +71,16 @@ t.test("A repeated request waits for the first one, for at most 2 s", async (t) 
     return answer;
   };
   const replayed = { status: 200, headers: { "idempotent-replayed": "true" } };
-  t.match(await answerAfter(bodies[0]!, "commit"), replayed, "the answer of the first");
+  fits(t, await answerAfter(bodies[0]!, "commit"), replayed, "the answer of the first");
   const performed = await answerAfter(bodies[1]!, "rollback");
   t.ok(performed.status === 200 && !isReplay(performed), "the first was rolled back, so the second runs");
   const end = await begin(bodies[2]!);
   const refused = await sendPatiently(() => a.post(redeemPath, bodies[2]!), ["UNAVAILABLE"]);
-  t.match(refused, { status: 409, json: { code: "REQUEST_IN_PROGRESS" } });
+  fits(t, refused, { status: 409, json: { code: "REQUEST_IN_PROGRESS" } });
   // Only now: the answer came while the first request was still running.
   await end("commit");
-  t.match(
+  fits(
+    t,
     await a.post(redeemPath, bodies[2]!),
     replayed,
     "REQUEST_IN_PROGRESS is not recorded, so a retry gets the answer",
@@ -90,7 +92,7 @@ t.test("A request that got 503 before it ran can be retried with the same reques
   const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
   const release = await holdCoupon(service, couponIds[0]!);
   const before = await everything();
-  t.match(await a.post(redeemPath, body), {
+  fits(t, await a.post(redeemPath, body), {
     status: 503,
     json: { code: "UNAVAILABLE", request_id: body.request_id },
     headers: { "retry-after": /^\d+$/ },
@@ -105,7 +107,7 @@ t.test("get_request returns the outcome of a request, whatever characters its ID
   const [code] = await makeCoupons(1);
   const request_id = `${newRequestId()} ä/ö?#%2F "\\😀`;
   const target = `/v1/requests/${encodeURIComponent(request_id)}`;
-  t.match(await a.get(target), { status: 404, json: { code: "NOT_FOUND", details: { resource: "request" } } });
+  fits(t, await a.get(target), { status: 404, json: { code: "NOT_FOUND", details: { resource: "request" } } });
   for (const [id, body] of [
     [request_id, { coupon: code, merchant: "mch_a" }],
     [newRequestId(), { coupon: code, merchant: "mch_none" }],
@@ -114,7 +116,7 @@ t.test("get_request returns the outcome of a request, whatever characters its ID
     const { status, text, json } = await a.get(`/v1/requests/${encodeURIComponent(id)}`);
     t.equal(status, 200);
     t.ok(text.includes(`"response":${first.text}`), "the answer, byte for byte");
-    t.match(json, {
+    fits(t, json, {
       ok: true,
       request: {
         request_id: id,

@@ -1,6 +1,7 @@
 // How retries are recognised: by request_id or idempotency-key, per caller. Also the writes that remember more than
 // recorded requests do: cancels that arrive before their lock, and batch creates.
 import t from "tap";
+import { fits } from "../../support/fits.ts";
 import { createClient } from "../../support/signing-client.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { isReplay, startReplayService } from "../../support/replays.ts";
@@ -45,7 +46,7 @@ t.test("IDs belong to the caller, not to the access key", async (t) => {
     first,
     service.as("ak_a_second").post(redeemPath, { ...body, request_id: newRequestId() }, { idempotencyKey: "one-key" }),
   );
-  t.match((await service.as("ak_a_second").get(`/v1/requests/${body.request_id}`)).json, { ok: true });
+  fits(t, (await service.as("ak_a_second").get(`/v1/requests/${body.request_id}`)).json, { ok: true });
 
   // Variant B: each party has its own IDs; a second credential of the same party shares them.
   const again = structuredClone(tenants[2]!);
@@ -78,12 +79,13 @@ t.test("A lock that arrives after its cancel is refused", async (t) => {
   const lock = { request_id, coupon: codes[0], merchant: "mch_b" };
   const cancel = { request_id: newRequestId(), lock_request_id: request_id, coupon: codes[0] };
   const early = await service.as("ak_pos").post("/v1/coupons/cancel", cancel);
-  t.match(early, { status: 409, json: { code: "LOCK_NOT_FOUND" } });
+  fits(t, early, { status: 409, json: { code: "LOCK_NOT_FOUND" } });
   const late = await service.as("ak_pos").post("/v1/coupons/lock", lock);
-  t.match(late, { status: 409, json: { code: "LOCK_CANCELLED" } });
+  fits(t, late, { status: 409, json: { code: "LOCK_CANCELLED" } });
   await isReplayOf(t, late, service.as("ak_pos").post("/v1/coupons/lock", lock));
   await isReplayOf(t, early, service.as("ak_pos").post("/v1/coupons/cancel", cancel));
-  t.match(
+  fits(
+    t,
     await service.as("ak_pos").post(redeemPath, { ...lock, request_id: newRequestId() }),
     { status: 200 },
     "the coupon is free for a new request",
@@ -102,19 +104,20 @@ t.test("A repeated batch create never mints twice, even after its record was del
     service.owner.rows("select external_id, minted_count from core.batch where request_id = $1", [body.request_id]);
   const before = await batches();
   const again = await a.post("/v1/batches", body);
-  t.match(again, {
+  fits(t, again, {
     status: 200,
     json: { batch: { external_id: first.json.batch.external_id, status: "COMPLETED", minted_count: 4 } },
   });
   await service.mint();
   t.strictSame(await batches(), before);
   await service.owner.rows("delete from core.request where request_id = $1", [body.request_id]);
-  t.match(await a.post("/v1/batches", { ...body, total_count: 5 }), {
+  fits(t, await a.post("/v1/batches", { ...body, total_count: 5 }), {
     status: 422,
     json: { code: "IDEMPOTENCY_KEY_REUSED" },
   });
   t.strictSame(await batches(), before);
-  t.match(
+  fits(
+    t,
     await a.post("/v1/batches", body),
     { status: 200, json: { batch: { external_id: first.json.batch.external_id } } },
     "a wrong retry does not prevent the right one",

@@ -2,6 +2,7 @@
 // the same ID is refused.
 import t from "tap";
 import { postOk } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import { tenants } from "../../support/provisioning.ts";
 import { isReplay, startReplayService } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
@@ -29,7 +30,7 @@ t.test("A repeated write gets the same answer byte for byte, and its effect happ
   for (const [path, fields] of writes) {
     const body = { request_id: newRequestId(), ...fields };
     const first = await a.post(path, body);
-    t.match(first, { status: 200, json: { ok: true } }, `${path} ${first.text}`);
+    fits(t, first, { status: 200, json: { ok: true } }, `${path} ${first.text}`);
     t.notOk(isReplay(first));
     for (let retry = 0; retry < 2; retry += 1) await isReplayOf(t, first, a.post(path, body), path);
     if (path !== redeemPath) continue;
@@ -49,7 +50,7 @@ t.test("A refusal is final too: it is repeated even when its reason is gone", as
   const { id, codes } = await service.makeBatch(a, "tpl_fixed", 1, { isReleased: false });
   const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
   const early = await a.post(redeemPath, body);
-  t.match(early, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
+  fits(t, early, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
   await a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
   await isReplayOf(t, early, a.post(redeemPath, body), "409");
   t.equal(
@@ -68,7 +69,7 @@ t.test("A refusal is final too: it is repeated even when its reason is gone", as
 
   const unscoped = { request_id: newRequestId(), coupon: ahead, merchant: "mch_a", currency: "USD" };
   const mismatch = await a.post(redeemPath, unscoped);
-  t.match(mismatch, { status: 422, json: { code: "CURRENCY_MISMATCH" } });
+  fits(t, mismatch, { status: 422, json: { code: "CURRENCY_MISMATCH" } });
   await isReplayOf(t, mismatch, a.post(redeemPath, unscoped), "422");
 });
 
@@ -159,9 +160,9 @@ t.test("Once its record is pruned, a request_id locks again, and names the newes
   await postOk(a, "/v1/coupons/cancel", { request_id: newRequestId(), ...named });
   await service.owner.rows("delete from core.request where request_id = $1", [lock.request_id]);
   const { lock_expires_at, redemption } = await postOk(a, "/v1/coupons/lock", lock);
-  t.match(await a.post("/v1/coupons/lock", { ...lock, request_id: newRequestId() }), {
+  fits(t, await a.post("/v1/coupons/lock", { ...lock, request_id: newRequestId() }), {
     status: 409,
     json: { code: "COUPON_LOCKED", details: { lock_expires_at } },
   });
-  t.match(await postOk(a, "/v1/coupons/confirm", { request_id: newRequestId(), ...place, ...named }), { redemption });
+  fits(t, await postOk(a, "/v1/coupons/confirm", { request_id: newRequestId(), ...place, ...named }), { redemption });
 });

@@ -3,6 +3,7 @@
 import t, { type Test } from "tap";
 import { routes } from "../../../src/http/routes/table.ts";
 import { postOk, type Client } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import type { Event, Owned, Story } from "../../support/owners.ts";
 import { pullEvents } from "../../support/pull-events.ts";
 import type { Running } from "../../support/service.ts";
@@ -70,7 +71,7 @@ const reads: Record<string, (t: Test, story: Story) => Promise<void>> = {
       t.strictSame((await maker.get(`/v1/batches/${batch.external_id}`)).json, { ok: true, batch });
     for (const other of stories.filter((one) => !seenBy(owners, story).includes(one)))
       for (const { external_id } of Object.values(other.batches))
-        t.match(await maker.get(`/v1/batches/${external_id}`), notFound("batch"), `${other.tenant} ${external_id}`);
+        fits(t, await maker.get(`/v1/batches/${external_id}`), notFound("batch"), `${other.tenant} ${external_id}`);
   },
   async query(t, story) {
     const shop = service.as(story.shop);
@@ -87,20 +88,20 @@ const reads: Record<string, (t: Test, story: Story) => Promise<void>> = {
     }
     for (const other of othersIn(owners, story)) {
       const own = story.tenant.endsWith("1") ? story : other;
-      t.match(await query(story.merchant, own.coupons.scoped), { status: 200 }, "a coupon for the own merchant");
+      fits(t, await query(story.merchant, own.coupons.scoped), { status: 200 }, "a coupon for the own merchant");
       const away = own === story ? other : story;
-      t.match(await query(story.merchant, away.coupons.scoped), {
+      fits(t, await query(story.merchant, away.coupons.scoped), {
         status: 422,
         json: { code: "MERCHANT_NOT_IN_SCOPE" },
       });
-      if (story.variant === "B") t.match(await query(other.merchant, story.coupons.issued), notFound("merchant"));
+      if (story.variant === "B") fits(t, await query(other.merchant, story.coupons.issued), notFound("merchant"));
     }
     if (story.variant === "A") return;
     // A delegate of mch_1.
     const delegate = service.as(story.shop.replace(/s.$/, "p"));
     const body = { merchant: story.merchant, coupon: story.coupons.issued.code };
     t.equal((await delegate.post("/v1/coupons/query", body)).status, story.merchant === "mch_1" ? 200 : 404);
-    t.match(await service.as(story.maker).post("/v1/coupons/query", body), notFound("merchant"));
+    fits(t, await service.as(story.maker).post("/v1/coupons/query", body), notFound("merchant"));
   },
   async get_request(t, story) {
     const rows = await service.owner.rows<any>(
@@ -124,7 +125,7 @@ const reads: Record<string, (t: Test, story: Story) => Promise<void>> = {
       };
       if (is_own) t.strictSame(answer.json, expected, request_id);
       else if (rows.every((row: any) => row.request_id !== request_id || !row.is_own))
-        t.match(answer, notFound("request"), request_id);
+        fits(t, answer, notFound("request"), request_id);
     }
   },
   ...statementReads(() => owners),

@@ -2,6 +2,7 @@
 import t from "tap";
 import { sendPatiently } from "../../support/client.ts";
 import { openScratchDatabase } from "../../support/database.ts";
+import { fits } from "../../support/fits.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
 import { dropDeliveries } from "../../support/drop-deliveries.ts";
@@ -74,7 +75,7 @@ t.test("a range has at most 10,000 events", async (t) => {
   t.strictSame([whole.status, whole.json], [200, { ok: true, replayed: 10_000 }], whole.text);
   await addDays(fixture, 1);
   const message = "must be earlier: at most 10000 events are replayed at once";
-  t.match(await replay(), { status: 400, json: { details: { issues: [{ path: "to", message }] } } });
+  fits(t, await replay(), { status: 400, json: { details: { issues: [{ path: "to", message }] } } });
 });
 
 t.test("get_webhook counts to 10,000, and no further", async (t) => {

@@ -5,6 +5,7 @@ import { batchKey, makeCode } from "../../../src/crypto/coupon-code.ts";
 import { newId } from "../../../src/common/id.ts";
 import { routes } from "../../../src/http/routes/table.ts";
 import type { Client, Reply } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
 import { operations, reads, scopeTenants, sentByMaker, type Ids } from "./scope-callers.ts";
@@ -93,7 +94,7 @@ async function refuseWrongIds(
         const recorded = await countRequests();
         const [first, ...others] = wrong[field]!;
         const unknown = await send(by, { ...own[name], [field]: first! }, requestId());
-        t.match(unknown, { status: 404, json: { code: "NOT_FOUND", details: { resource: field } } });
+        fits(t, unknown, { status: 404, json: { code: "NOT_FOUND", details: { resource: field } } });
         for (const value of others)
           t.strictSame(bare(await send(by, { ...own[name], [field]: value }, requestId())), bare(unknown), value);
         t.strictSame(await readState(service.owner), before, "nothing changes");
@@ -198,7 +199,7 @@ t.test("Variant B: the maker operates its batches; the merchant's party and its 
     const own = await makeOwn(maker, service.as("ak_pos"), "tpl_b", "mch_b", { store: "S1", terminal: "T1" });
     for (const [name, { send }] of Object.entries(operations)) {
       const reply = await send(service.as(caller), own[name]!, requestId());
-      t.match(reply, expectedFor(caller, name), `${caller} ${name}: ${reply.text}`);
+      fits(t, reply, expectedFor(caller, name), `${caller} ${name}: ${reply.text}`);
     }
   }
 });
@@ -211,8 +212,8 @@ t.test("The same ID in two tenants names two different things", async (t) => {
     total_count: 1,
     distributor: "pty_far",
   });
-  t.match(created, { status: 200, json: { batch: { maker_party_id: "pty_maker", distributor_party_id: "pty_far" } } });
-  t.match(await service.as("ak_maker").get(`/v1/batches/${created.json.batch.external_id}`), { status: 404 });
+  fits(t, created, { status: 200, json: { batch: { maker_party_id: "pty_maker", distributor_party_id: "pty_far" } } });
+  fits(t, await service.as("ak_maker").get(`/v1/batches/${created.json.batch.external_id}`), { status: 404 });
 });
 
 t.test("The answer names the first wrong ID; the merchant scope is checked after all IDs", async (t) => {
@@ -228,11 +229,11 @@ t.test("The answer names the first wrong ID; the merchant scope is checked after
   for (const name of ["lock", "redeem"]) {
     for (let first = 0; first < wrong.length; first += 1) {
       const ids = Object.assign({}, good, ...wrong.slice(first).map(([, id]) => id)) as Ids;
-      t.match((await operations[name]!.send(pos, ids, requestId())).json, { details: { resource: wrong[first]![0] } });
+      fits(t, (await operations[name]!.send(pos, ids, requestId())).json, { details: { resource: wrong[first]![0] } });
     }
   }
   for (const name of ["lock", "redeem", "confirm", "void", "query"]) {
     const reply = await operations[name]!.send(pos, { ...good, lock_request_id: "none" }, requestId());
-    t.match(reply, { status: 422, json: { code: "MERCHANT_NOT_IN_SCOPE", details: null } }, name);
+    fits(t, reply, { status: 422, json: { code: "MERCHANT_NOT_IN_SCOPE", details: null } }, name);
   }
 });

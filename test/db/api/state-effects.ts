@@ -2,6 +2,7 @@
 import type { Test } from "tap";
 import type { Arranged, VariantSetup } from "../../support/arrange.ts";
 import type { Reply } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import type { CouponHistory } from "../../support/inspect.ts";
 import type { Operation, State } from "./states.ts";
 
@@ -23,10 +24,10 @@ export function checkAnswer(
   const own = { redemption: coupon.redemption };
   switch (operation) {
     case "lock":
-      t.match(json, { ok: true, redemption: /^red_/, discount_amount: 5, lock_expires_at: /Z$/ });
+      fits(t, json, { ok: true, redemption: /^red_/, discount_amount: 5, lock_expires_at: /Z$/ });
       return void t.strictSame(Object.keys(json), ["ok", "redemption", "discount_amount", "lock_expires_at"]);
     case "redeem":
-      t.match(json, { ok: true, redemption: /^red_/, discount_amount: 5 });
+      fits(t, json, { ok: true, redemption: /^red_/, discount_amount: 5 });
       return void t.strictSame(Object.keys(json), ["ok", "redemption", "discount_amount"]);
     case "confirm":
       return void t.strictSame(json, { ok: true, ...own, status: "REDEEMED" });
@@ -46,9 +47,9 @@ export function checkAnswer(
           : ["batch_id", "created_at", "valid_from", "valid_to", ...(isShown ? ["redemption"] : [])];
       t.strictSame(Object.keys(json), ["ok", "coupon"]);
       t.strictSame(Object.keys(json.coupon), ["coupon_id", "status", ...fields]);
-      t.match(json.coupon, { coupon_id: coupon.couponId, status });
+      fits(t, json.coupon, { coupon_id: coupon.couponId, status });
       if (setup.variant === "A" && isShown)
-        t.match(json.coupon.redemption, {
+        fits(t, json.coupon.redemption, {
           merchant_id: setup.merchant,
           status: history.redemptions.at(-1),
           discount_amount: 5,

@@ -1,5 +1,6 @@
 // Concurrent calls for one coupon: exactly one wins, the others learn why not, and none gets a 5xx.
 import t, { type Test } from "tap";
+import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether } from "../../support/race.ts";
 import { allAgree, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
@@ -28,7 +29,7 @@ race("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
     times(100, () => fixture.redeem(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_REDEEMED: 99 });
-  t.match(await readCouponHistory(fixture.service.owner, id), {
+  fits(t, await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REDEEMED"],
     amounts: [500],
@@ -44,7 +45,7 @@ race("Of 100 locks of one coupon exactly one succeeds", async (t) => {
     times(100, () => fixture.lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 99 });
-  t.match(await readCouponHistory(fixture.service.owner, id), {
+  fits(t, await readCouponHistory(fixture.service.owner, id), {
     status: "LOCKED",
     redemptions: ["LOCKED"],
     amounts: [],
@@ -61,7 +62,7 @@ race("Of 20 reverses of one redemption exactly one succeeds", async (t) => {
     times(20, () => fixture.reverse(redemption)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, REDEMPTION_REVERSED: 19 });
-  t.match(await readCouponHistory(fixture.service.owner, id), {
+  fits(t, await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REVERSED"],
     amounts: [500, -500],
@@ -78,8 +79,8 @@ race("Of a confirm and a cancel of one lock the first wins, and the second learn
       () => fixture.cancel(code, lockId),
     ]);
     t.equal(confirmed!.status, 200);
-    t.match(cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
-    t.match(await readCouponHistory(fixture.service.owner, id), {
+    fits(t, cancelled, { status: 409, json: { code: "LOCK_CONFIRMED" } });
+    fits(t, await readCouponHistory(fixture.service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
@@ -94,7 +95,7 @@ race("Of a confirm and a cancel of one lock the first wins, and the second learn
       () => fixture.confirm(code, lockId),
     ]);
     t.equal(cancelled!.status, 200);
-    t.match(confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
+    fits(t, confirmed, { status: 409, json: { code: "LOCK_CANCELLED" } });
     t.strictSame(await readCouponHistory(fixture.service.owner, id), {
       status: "ISSUED",
       redemptions: ["CANCELLED"],
@@ -120,9 +121,10 @@ race("Of confirms and cancels of 30 locks, all at once, exactly one per lock win
   );
   for (const [index, [confirmed, cancelled]] of pairs.entries()) {
     const isConfirmed = confirmed.status === 200;
-    t.match(isConfirmed ? cancelled.json : confirmed.json, { code: isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED" });
+    fits(t, isConfirmed ? cancelled.json : confirmed.json, { code: isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED" });
     t.equal(isConfirmed ? confirmed.status : cancelled.status, 200);
-    t.match(
+    fits(
+      t,
       await readCouponHistory(fixture.service.owner, coupons[index]!.id),
       isConfirmed
         ? { status: "REDEEMED", redemptions: ["REDEEMED"] }
@@ -138,8 +140,8 @@ race("Of a void and a redeem of one coupon the first wins, and the second learns
       () => fixture.redeem(code),
     ]);
     t.equal(voided!.status, 200);
-    t.match(redeemed, { status: 409, json: { code: "COUPON_VOIDED" } });
-    t.match(await readCouponHistory(fixture.service.owner, id), {
+    fits(t, redeemed, { status: 409, json: { code: "COUPON_VOIDED" } });
+    fits(t, await readCouponHistory(fixture.service.owner, id), {
       status: "VOIDED",
       redemptions: [],
       amounts: [],
@@ -152,8 +154,8 @@ race("Of a void and a redeem of one coupon the first wins, and the second learns
       () => fixture.voidCoupon(code),
     ]);
     t.equal(redeemed!.status, 200);
-    t.match(voided, { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
-    t.match(await readCouponHistory(fixture.service.owner, id), {
+    fits(t, voided, { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
+    fits(t, await readCouponHistory(fixture.service.owner, id), {
       status: "REDEEMED",
       redemptions: ["REDEEMED"],
       amounts: [500],
@@ -171,10 +173,10 @@ race("A reissued coupon is redeemed again only after its reversal", async (t) =>
     () => fixture.reverse(redemption),
     () => fixture.redeem(code),
   ]);
-  t.match(early, { status: 409, json: { code: "COUPON_REDEEMED" } });
+  fits(t, early, { status: 409, json: { code: "COUPON_REDEEMED" } });
   t.equal(reversed!.status, 200);
   t.equal(late!.status, 200);
-  t.match(await readCouponHistory(fixture.service.owner, id), {
+  fits(t, await readCouponHistory(fixture.service.owner, id), {
     status: "REDEEMED",
     redemptions: ["REVERSED", "REDEEMED"],
     amounts: [500, -500, 500],
@@ -195,5 +197,5 @@ race("Of 20 locks of a coupon with an expired lock exactly one succeeds", async 
     times(20, () => fixture.lock(code)),
   );
   t.strictSame(countOutcomes(answers), { 200: 1, COUPON_LOCKED: 19 });
-  t.match(await readCouponHistory(fixture.service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
+  fits(t, await readCouponHistory(fixture.service.owner, id), { status: "LOCKED", redemptions: ["LAPSED", "LOCKED"] });
 });

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import t from "tap";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { createDeliverer } from "../../../src/worker/tasks/deliver.ts";
+import { fits } from "../../support/fits.ts";
 import { startReceiver } from "../../support/receiver.ts";
 import { createStubLog } from "../../support/stub.ts";
 import { findSubscriber, listAttempts, listDeliveries, startDeliverer, subscribe } from "../../support/subscribers.ts";
@@ -19,7 +20,7 @@ t.test("a worker without the key of a secret sends nothing, and costs the delive
     await fixture.service.owner.rows("update core.webhook set lease_until = clock_timestamp()");
   }
   t.strictSame([receiver.received.length, (await listAttempts(fixture)).length], [0, 0]);
-  t.match(await listDeliveries(fixture), [{ event, status: "WAITING", attempt_count: 0, is_due: true }]);
+  fits(t, await listDeliveries(fixture), [{ event, status: "WAITING", attempt_count: 0, is_due: true }]);
   await startDeliverer(fixture, fixture.worker).drain();
   t.strictSame(
     receiver.received.map(({ id }) => id),
@@ -42,5 +43,5 @@ t.test("with the wrong master key nothing is sent, and the lease is the pause be
   });
   await t.rejects(stranger.deliver(await findSubscriber(fixture, "pty_s1")), { message: /does not open/ });
   t.equal((await stranger.listDue()).length, 0);
-  t.match(await listDeliveries(fixture), [{ attempt_count: 0 }]);
+  fits(t, await listDeliveries(fixture), [{ attempt_count: 0 }]);
 });

@@ -1,5 +1,6 @@
 // Parked deliveries: what parks them, and how replays send events again.
 import t from "tap";
+import { fits } from "../../support/fits.ts";
 import { startReceiver, status, take } from "../../support/receiver.ts";
 import {
   listAttempts,
@@ -16,7 +17,7 @@ t.test("a delivery is parked after the tenth attempt; a replay starts over with 
   const deliverer = startDeliverer(fixture, fixture.worker);
   const [event] = await fixture.happen("pty_s1", 1);
   for (let attempt = 1; attempt <= 12; attempt += 1) {
-    t.match(await listDeliveries(fixture), [
+    fits(t, await listDeliveries(fixture), [
       { event, status: attempt <= 10 ? "WAITING" : "PARKED", attempt_count: Math.min(attempt - 1, 10) },
     ]);
     await passTime(fixture);
@@ -28,19 +29,20 @@ t.test("a delivery is parked after the tenth attempt; a replay starts over with 
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   );
   receiver.answer = take;
-  t.match(
+  fits(
+    t,
     await fixture.service.admin.rows("select admin.replay_parked($1, 'pty_s1', 'the receiver works again') as count", [
       tenant,
     ]),
     [{ count: 1 }],
   );
-  t.match(await listDeliveries(fixture), [
+  fits(t, await listDeliveries(fixture), [
     { event, status: "WAITING", attempt_count: 0, last_error: null, is_due: true },
   ]);
   await deliverer.drain();
   t.strictSame(await listDeliveries(fixture), []);
   t.strictSame([...new Set(receiver.received.map(({ id }) => id))], [event]);
-  t.match((await listAttempts(fixture)).at(-1), { attempt: 1, http_status: 204 });
+  fits(t, (await listAttempts(fixture)).at(-1), { attempt: 1, http_status: 204 });
   t.strictSame(deliverer.outcomes, [...Array<string>(9).fill("failed"), "parked", "taken"]);
 });
 
@@ -54,8 +56,8 @@ t.test("a 410 disables the webhook: nothing is sent until an operator enables it
   t.strictSame(new Set(deliverer.outcomes), new Set(["gone"]));
   const deliveries = await listDeliveries(fixture);
   t.equal(deliveries.length, 10);
-  for (const delivery of deliveries) t.match(delivery, { status: "PARKED", last_error: "HTTP 410" });
-  t.match(await fixture.service.owner.rows("select health, parked from report.webhook_health"), [
+  for (const delivery of deliveries) fits(t, delivery, { status: "PARKED", last_error: "HTTP 410" });
+  fits(t, await fixture.service.owner.rows("select health, parked from report.webhook_health"), [
     { health: "disabled", parked: "10" },
   ]);
 
@@ -128,7 +130,7 @@ t.test("a replay sends one event, a time range or all parked events again, whate
     await replayed(() => admin.rows("select admin.replay_parked($1, 'pty_s1', 'repaired')", [tenant])),
     [...last].sort(),
   );
-  t.match(await owner.rows("select action, reason from report.audit where action like 'replay%' order by audit_id"), [
+  fits(t, await owner.rows("select action, reason from report.audit where action like 'replay%' order by audit_id"), [
     { action: "replay_event" },
     { action: "replay_range" },
     { action: "replay_parked", reason: "repaired" },

@@ -1,5 +1,6 @@
 // How long a worker serves one subscriber before the next one gets the place.
 import t from "tap";
+import { fits } from "../../support/fits.ts";
 import { startReceiver, take } from "../../support/receiver.ts";
 import { stopClock } from "../../support/stop-clock.ts";
 import { findSubscriber, listDeliveries, startDeliverer, subscribe } from "../../support/subscribers.ts";
@@ -30,7 +31,7 @@ t.test("after its slice no request starts, what was sent is recorded, and the re
   t.ok(sent >= 21 && sent <= 24, `${sent} requests`);
   const left = await listDeliveries(fixture);
   t.equal(left.length, 70 - sent);
-  for (const delivery of left) t.match(delivery, { attempt_count: 0, is_due: true });
+  for (const delivery of left) fits(t, delivery, { attempt_count: 0, is_due: true });
   t.strictSame([...(await deliverer.listDue())], [subscriber], "its lease has ended");
 });
 
