@@ -6,7 +6,7 @@ import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
 import type { Session } from "../../src/database/types.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
-import { merchant, party, template } from "../support/tenant-document.ts";
+import { merchant, party, template } from "../support/tenants.ts";
 
 const smallTables = ["tenant", "party", "merchant", "template", "batch", "currency"];
 

@@ -1,11 +1,5 @@
 // The tenant of the benchmarks: Variant A, with fifty merchants.
-import {
-  credential,
-  merchant,
-  party as makeParty,
-  secretOf,
-  template as makeTemplate,
-} from "../support/tenant-document.ts";
+import { credential, merchant, party as makeParty, secretOf, template as makeTemplate } from "../support/tenants.ts";
 
 export const accessKey = "ak_bench";
 export const secret = secretOf(accessKey);

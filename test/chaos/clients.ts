@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Reply } from "../support/client.ts";
 import { createClient } from "../support/signing-client.ts";
 import { pathOf } from "../support/path-of.ts";
-import { secretOf } from "../support/tenant-document.ts";
+import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { finalOf, outcomeOf, verdictOf, type Attempt, type Entry, type History } from "./history.ts";
 import type { Call, Scenario } from "./workload.ts";

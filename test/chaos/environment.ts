@@ -13,7 +13,7 @@ import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { createClient, type Reply } from "../support/signing-client.ts";
 import { findFreePort } from "../support/listen.ts";
 import { environmentOf } from "../support/program.ts";
-import { secretOf } from "../support/tenant-document.ts";
+import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import type { Pools } from "./clients.ts";
 import { startProxy, type Proxy } from "../support/proxy.ts";

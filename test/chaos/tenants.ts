@@ -1,6 +1,6 @@
 // A tenant of each variant, each with a webhook subscriber. In Variant B the tills belong to two parties; in A they are
 // two access keys of one caller.
-import { credential, merchant, party, template } from "../support/tenant-document.ts";
+import { credential, merchant, party, template } from "../support/tenants.ts";
 
 export type Variant = "A" | "B";
 export type Till = { accessKey: string; merchant: string };

@@ -4,7 +4,7 @@ import { Agent } from "node:http";
 import t from "tap";
 import { createClient, type ReplyInfo } from "../../clients/typescript/src/index.ts";
 import { fits } from "../support/fits.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { lacksIpv6 } from "../support/listen.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startService } from "../support/service.ts";

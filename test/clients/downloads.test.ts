@@ -7,7 +7,7 @@ import { createClient, DownloadError, type RefusedError } from "../../clients/ty
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { postOk } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { accessKey, fail, refusal, secret, startScripted, type Script } from "./scripted-service.ts";

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { root } from "../support/copy.ts";
 import { listenOnLoopback } from "../support/listen.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { startService } from "../support/service.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 

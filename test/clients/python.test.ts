@@ -12,7 +12,7 @@ import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../su
 import { postOk } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { findFreePort, listenOnLoopback } from "../support/listen.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { startProxy } from "../support/proxy.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { waitFor } from "../support/wait-until.ts";

@@ -3,7 +3,7 @@ import t from "tap";
 import { createClient, isRefused, newRequestId, type Client } from "../../clients/typescript/src/index.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { startService, type Running } from "../support/service.ts";
 
 const service = await startService(t);

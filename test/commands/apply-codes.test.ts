@@ -2,7 +2,7 @@
 import t from "tap";
 import { ApplyError } from "../../src/commands/apply.ts";
 import { fits } from "../support/fits.ts";
-import { document } from "../support/provisioning.ts";
+import { document } from "../support/tenants.ts";
 import { startService } from "../support/service.ts";
 import { inGroups } from "../support/spellings.ts";
 

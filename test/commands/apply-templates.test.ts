@@ -2,9 +2,8 @@
 import t, { type Test } from "tap";
 import { issuesOf } from "../support/applying.ts";
 import { fits } from "../support/fits.ts";
-import { tenants } from "../support/provisioning.ts";
+import { tenants, party, template } from "../support/tenants.ts";
 import { startService, type Running } from "../support/service.ts";
-import { party, template } from "../support/tenant-document.ts";
 
 // A change in the file, and what report.template shows then.
 type Change = [declared: object, shown: Record<string, unknown>];

@@ -6,7 +6,7 @@ import { fits } from "../support/fits.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { acme, stored } from "../support/applying.ts";
 import { createClient } from "../support/signing-client.ts";
-import { document } from "../support/provisioning.ts";
+import { document } from "../support/tenants.ts";
 
 t.test("a generated secret is shown once and signs; applying the file again changes nothing", async (t) => {
   const service = await startService(t);

@@ -3,7 +3,7 @@ import t from "tap";
 import { ApplyError } from "../../src/commands/apply.ts";
 import { provisioning } from "../../src/commands/provisioning.ts";
 import { startService } from "../support/service.ts";
-import { credential, merchant, party, template } from "../support/tenant-document.ts";
+import { credential, merchant, party, template } from "../support/tenants.ts";
 
 t.test("An id has 1 to 40 characters after its prefix, a secret at least 32", async (t) => {
   const service = await startService(t);

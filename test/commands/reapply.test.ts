@@ -6,7 +6,7 @@ import { apply, ApplyError } from "../../src/commands/apply.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { open, webhookPurpose } from "../../src/crypto/seal.ts";
 import { fits } from "../support/fits.ts";
-import { tenants } from "../support/provisioning.ts";
+import { tenants } from "../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { readState } from "../support/state.ts";
 

@@ -10,7 +10,7 @@ import { openSession } from "../../src/database/connect.ts";
 import { root } from "../support/copy.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { environmentOf, exitCodeOf, runProgram, spawnProgram } from "../support/program.ts";
-import { tenants } from "../support/provisioning.ts";
+import { tenants } from "../support/tenants.ts";
 import { startService } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
 

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { externalId } from "../../src/common/id.ts";
-import { tenants } from "../support/provisioning.ts";
+import { tenants } from "../support/tenants.ts";
 import { startService } from "../support/service.ts";
 
 // The first is the example of the TypeID specification.

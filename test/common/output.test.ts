@@ -10,7 +10,7 @@ import { environmentOf, exitCodeOf, spawnProgram } from "../support/program.ts";
 import { startService } from "../support/service.ts";
 import { canMount, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
-import { party } from "../support/tenant-document.ts";
+import { party } from "../support/tenants.ts";
 
 const writer = `
   const { writeOutput } = await import(${JSON.stringify(new URL("../../src/common/output.ts", import.meta.url).href)});

@@ -10,7 +10,7 @@ import { createChecker } from "../../src/worker/tasks/check.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
 import { closeOpenDays } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
-import { tenants } from "../support/provisioning.ts";
+import { tenants } from "../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { corruptions } from "./corruptions.ts";
 

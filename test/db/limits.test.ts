@@ -5,7 +5,7 @@ import { ApplyError } from "../../src/commands/apply.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession, sqlState } from "../../src/database/connect.ts";
 import { startService, type Running } from "../support/service.ts";
-import { template } from "../support/tenant-document.ts";
+import { template } from "../support/tenants.ts";
 import { openTill } from "../support/writers.ts";
 
 let service: Running;

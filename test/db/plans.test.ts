@@ -5,7 +5,7 @@ import { connect, openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
-import { template } from "../support/tenant-document.ts";
+import { template } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 let service: Running;

@@ -9,7 +9,7 @@ import { createClient, type Client } from "../support/signing-client.ts";
 import { sendPlain } from "../support/client.ts";
 import { cutAnswers, cutBodies, hold, pipeline, type Held, type Target } from "../support/floods.ts";
 import { environmentOf, exitCodeOf, spawnProgram } from "../support/program.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { waitUntil } from "../support/wait-until.ts";
 

@@ -9,7 +9,7 @@ import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../su
 import { redeemWhole } from "../support/ledger.ts";
 import { openDownload } from "../support/open-download.ts";
 import { exitCodeOf, startProgram } from "../support/program.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { startService, type Running } from "../support/service.ts";
 import { waitFor } from "../support/wait-until.ts";
 

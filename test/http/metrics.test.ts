@@ -15,7 +15,7 @@ import { work } from "../../src/work.ts";
 import { fits } from "../support/fits.ts";
 import { createClient } from "../support/signing-client.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";

@@ -12,7 +12,7 @@ import {
 import { postOk, type Client } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
-import { tenants } from "../support/provisioning.ts";
+import { tenants } from "../support/tenants.ts";
 import { newRequestId, startService } from "../support/service.ts";
 
 const ambiguous = { status: 422, json: { code: "AMBIGUOUS_DISTRIBUTOR", details: null } };

@@ -9,7 +9,7 @@ import type { Route } from "../../src/http/route.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { sendPlain } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { bodies } from "../support/stub.ts";
 

@@ -6,7 +6,7 @@ import { untilBlocked } from "../support/race.ts";
 import { holdCoupon } from "../support/sessions.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { sendPlain } from "../support/client.ts";
-import { secretOf, tenants } from "../support/provisioning.ts";
+import { secretOf, tenants } from "../support/tenants.ts";
 import { createClient } from "../support/signing-client.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 

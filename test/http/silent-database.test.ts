@@ -5,7 +5,7 @@ import { defaultLimits } from "../../src/common/config.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createClient } from "../support/signing-client.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startService } from "../support/service.ts";
 import { stopClock } from "../support/stop-clock.ts";

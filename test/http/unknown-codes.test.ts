@@ -5,7 +5,7 @@ import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Client, Reply } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { document } from "../support/provisioning.ts";
+import { document } from "../support/tenants.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { stopClock } from "../support/stop-clock.ts";
 

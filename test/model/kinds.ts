@@ -1,7 +1,7 @@
 // The setup of a run: templates with different terms, and callers with different rights. The service is provisioned
 // from the same tables that the model reads.
 import type { Variant } from "../../src/gate/gate.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 
 // The terms of a discount. Amounts are in minor units; percent is in ten-thousandths of a percent.
 export type Terms = {

@@ -3,7 +3,7 @@ import { sendPatiently, sendPlain } from "../support/client.ts";
 import { startService, type Running, type Teardown } from "../support/service.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { beginRequest } from "../support/sessions.ts";
-import { credential, merchant, party, template } from "../support/tenant-document.ts";
+import { credential, merchant, party, template } from "../support/tenants.ts";
 import type { Recorder } from "./recorder.ts";
 
 const redeemPath = "/v1/coupons/redeem";

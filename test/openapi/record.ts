@@ -8,7 +8,7 @@ import { arrange, requestFor, setUpVariant, untilLocksExpire, type VariantSetup 
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
 import { startService, type Existing, type Running, type Teardown } from "../support/service.ts";
-import { document } from "../support/provisioning.ts";
+import { document } from "../support/tenants.ts";
 import { createRecorder, type Recorder } from "./recorder.ts";
 import { recordRefusals } from "./record-refusals.ts";
 

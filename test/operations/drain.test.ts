@@ -13,7 +13,7 @@ import { environmentOf, exitCodeOf, spawnProgram, untilPrinted } from "../suppor
 import { untilBlocked } from "../support/race.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
-import { secretOf } from "../support/tenant-document.ts";
+import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const clientCount = 48;

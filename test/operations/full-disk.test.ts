@@ -13,12 +13,11 @@ import { createClient, type Client } from "../support/signing-client.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, hasEnded, spawnProgram } from "../support/program.ts";
-import { secretOf, tenants } from "../support/provisioning.ts";
+import { secretOf, tenants, party } from "../support/tenants.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
-import { party } from "../support/tenant-document.ts";
 import { startTills, type Tills } from "../support/tills.ts";
 import { waitUntil } from "../support/wait-until.ts";
 

@@ -18,7 +18,7 @@ import { postOk, sendPlain } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { createClient } from "../support/signing-client.ts";
 import { environmentOf, exitCodeOf, spawnProgram, untilPrinted, type Result } from "../support/program.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";

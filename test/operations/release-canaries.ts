@@ -15,7 +15,7 @@ import { holdCoupon } from "../support/sessions.ts";
 import { fieldsOf } from "../support/fields-of.ts";
 import { inGroups, spellings } from "../support/spellings.ts";
 import { bodies } from "../support/stub.ts";
-import { secretOf } from "../support/tenant-document.ts";
+import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 export type Canaries = {

@@ -15,7 +15,7 @@ import { copyServer, findTools, makeFolder, restoreTo, startArchiving, startSyst
 import { root } from "../support/copy.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { exitCodeOf, startProgram, untilPrinted } from "../support/program.ts";
-import { document } from "../support/provisioning.ts";
+import { document } from "../support/tenants.ts";
 import { pullEvents } from "../support/pull-events.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";

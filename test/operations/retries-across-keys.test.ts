@@ -7,7 +7,7 @@ import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { fits } from "../support/fits.ts";
-import { secretOf } from "../support/provisioning.ts";
+import { secretOf } from "../support/tenants.ts";
 import { newRequestId, startService } from "../support/service.ts";
 import { createClient } from "../support/signing-client.ts";
 import { createStubLog } from "../support/stub.ts";

@@ -13,7 +13,7 @@ import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { newRequestId } from "../support/service.ts";
 import { createClient, type Client } from "../support/signing-client.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
-import { secretOf } from "../support/tenant-document.ts";
+import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 /** What the programs show: each answer and output, by what was asked. */

@@ -1,6 +1,6 @@
 // The two tenants of the story. They have the same external and internal IDs wherever the schema allows it, so whatever
 // forgets the tenant finds the other one's rows.
-import { credential, party } from "../support/tenant-document.ts";
+import { credential, party } from "../support/tenants.ts";
 import { major, type Tenant } from "./books.ts";
 
 const valid = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" };

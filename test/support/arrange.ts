@@ -3,7 +3,7 @@
 import type { Operation, State, Variant } from "../db/api/states.ts";
 import { postOk, type Client } from "./client.ts";
 import { newRequestId, type Running } from "./service.ts";
-import { template } from "./tenant-document.ts";
+import { template } from "./tenants.ts";
 
 // A coupon, with the lock for confirm and cancel and the redemption for reverse.
 export type Arranged = { code: string; couponId: string; lockRequestId: string; redemption: string };

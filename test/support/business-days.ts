@@ -13,7 +13,7 @@ import { postOk } from "./client.ts";
 import { exitCodeOf, startProgram } from "./program.ts";
 import { sequenceEvents } from "./sequence-events.ts";
 import { newRequestId, type Running, type Teardown } from "./service.ts";
-import { credential, merchant, party, template } from "./tenant-document.ts";
+import { credential, merchant, party, template } from "./tenants.ts";
 
 export const daySeconds = 86_400;
 

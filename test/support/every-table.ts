@@ -3,7 +3,7 @@ import type { Test } from "tap";
 import type { Address } from "../../src/common/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
-import { tenants } from "./provisioning.ts";
+import { tenants } from "./tenants.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
 
 /** A superuser's session as in psql, and the IDs of rows by name, such as "issued" or "locked_redemption". */

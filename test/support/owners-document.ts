@@ -1,5 +1,5 @@
 // The tenant of owners.ts: everything that a tenant declares, once for each of its two sides.
-import { credential, merchant, party, secretOf, template } from "./tenant-document.ts";
+import { credential, merchant, party, secretOf, template } from "./tenants.ts";
 
 export type Variant = "A" | "B";
 export type Side = 1 | 2;

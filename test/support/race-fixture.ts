@@ -3,7 +3,7 @@ import type { Test } from "tap";
 import type { Client, Reply } from "./client.ts";
 import { findBrokenInvariants, readCouponHistory } from "./inspect.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
-import { template } from "./tenant-document.ts";
+import { template } from "./tenants.ts";
 
 export type Coupon = { code: string; id: string };
 export type RaceFixture = {

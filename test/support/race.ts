@@ -1,15 +1,16 @@
 // Concurrent calls. A session holds a row until the calls are really blocked on it, so no test sleeps.
 import { openSession } from "../../src/database/connect.ts";
 import { hasGivenUp, mostTries, sendPatiently, type Reply } from "./client.ts";
-import type { Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 import { holdCoupon } from "./sessions.ts";
 import { waitUntil } from "./wait-until.ts";
 
 export type Call = () => Promise<Reply>;
+type Place = Pick<Scenario, "address" | "owner">;
 type Release = () => Promise<unknown>;
 
 // Sends calls for a held coupon in this order, each when the one before is blocked, and then releases the coupon.
-export async function sendInTurn(service: Running, couponId: string, calls: Call[]): Promise<Reply[]> {
+export async function sendInTurn(service: Place, couponId: string, calls: Call[]): Promise<Reply[]> {
   let replies: Reply[] = [];
   for (let tries = 0; tries < mostTries && replies.every((reply) => hasGivenUp(reply)); tries += 1) {
     const answers: Promise<Reply>[] = [];
@@ -28,7 +29,7 @@ export async function sendInTurn(service: Running, couponId: string, calls: Call
 
 // Sends all calls at once, and releases the row when four of them are blocked. The service lets at most six
 // calls wait in the database (the patient lane); the others queue in front of it.
-export async function sendTogether(service: Running, release: Release, calls: Call[]): Promise<Reply[]> {
+export async function sendTogether(service: Place, release: Release, calls: Call[]): Promise<Reply[]> {
   const answers = calls.map((call) => sendPatiently(call));
   await releaseAfter(release, () => untilBlocked(service, 4));
   return Promise.all(answers);
@@ -42,7 +43,7 @@ export type Holder = { hold: string; change?: string; isFixed?: boolean };
 // reads the clock, and commits. So the moment is later than the beginning of every transaction and statement of `act`,
 // and earlier than the end of its wait, however busy the machine is. $1 is the key of the row.
 export async function passWhileWaiting<T>(
-  service: Running,
+  service: Place,
   { hold, change, isFixed = false }: Holder,
   key: unknown,
   act: () => Promise<T>,
@@ -64,7 +65,7 @@ export async function passWhileWaiting<T>(
 }
 
 // Waits until PostgreSQL reports that many blocked sessions. It asks without a pause, because lock_timeout ends them.
-export async function untilBlocked(service: Running, count: number): Promise<void> {
+export async function untilBlocked(service: Place, count: number): Promise<void> {
   const areBlocked = async () => {
     const [row] = await service.owner.rows<{ waiting: number }>(
       `select count(*)::int as waiting from pg_stat_activity a
@@ -77,7 +78,7 @@ export async function untilBlocked(service: Running, count: number): Promise<voi
 
 // Arranges what must be ready before a moment that is `seconds` away. A busy machine gets more time in another try.
 export async function arrangeBefore<T>(
-  service: Running,
+  service: Place,
   arrange: (moment: string, seconds: number) => Promise<T>,
   undo: (late: T) => Promise<unknown> = async () => {},
 ): Promise<T & { moment: string }> {
@@ -100,7 +101,7 @@ export async function arrangeBefore<T>(
 }
 
 // Waits until the database's clock has passed the moment.
-export async function untilPast(service: Running, moment: string): Promise<void> {
+export async function untilPast(service: Place, moment: string): Promise<void> {
   await service.owner.rows("select pg_sleep_until($1::text::timestamptz)", [moment]);
 }
 

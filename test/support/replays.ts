@@ -2,7 +2,7 @@
 import type { Test } from "tap";
 import type { Reply } from "./client.ts";
 import { fits } from "./fits.ts";
-import { tenants } from "./provisioning.ts";
+import { tenants } from "./tenants.ts";
 import { startService, type Running } from "./service.ts";
 import { readState } from "./state.ts";
 

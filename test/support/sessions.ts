@@ -2,11 +2,11 @@
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
-import type { Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 
 // Another process of the service during this request: it has performed it and not yet committed.
 export async function beginRequest(
-  service: Running,
+  service: Pick<Scenario, "address" | "keys">,
   accessKey: string,
   operation: string,
   body: { request_id: string; coupon: string } & Record<string, unknown>,
@@ -38,7 +38,7 @@ export async function beginRequest(
 }
 
 // A psql session that holds the row of a coupon. Returns the function that releases it.
-export async function holdCoupon(service: Running, couponId: string): Promise<() => Promise<void>> {
+export async function holdCoupon(service: Pick<Scenario, "address">, couponId: string): Promise<() => Promise<void>> {
   const session = openSession(service.address, { name: "coupon test", role: "coupon_owner" });
   await session.run("begin");
   await session.rows("select from core.coupon c where rules.format_id('cpn', c.coupon_id) = $1 for update", [couponId]);

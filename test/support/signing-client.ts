@@ -47,7 +47,7 @@ export function createClient({ url, ...credential }: ClientOptions): Client {
   };
 }
 
-function toBytes(body: unknown): Uint8Array {
+export function toBytes(body: unknown): Uint8Array {
   if (body instanceof Uint8Array) return body;
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }

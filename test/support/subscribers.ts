@@ -12,7 +12,7 @@ import { sequenceEvents } from "./sequence-events.ts";
 import { startService, type Running } from "./service.ts";
 import { createStubLog } from "./stub.ts";
 import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
-import { credential, party, template } from "./tenant-document.ts";
+import { credential, party, template } from "./tenants.ts";
 import { dropDeliveries } from "./drop-deliveries.ts";
 
 export const tenant = "ten_w";

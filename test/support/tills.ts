@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Reply } from "./client.ts";
 import { createClient } from "./signing-client.ts";
-import { secretOf } from "./provisioning.ts";
+import { secretOf } from "./tenants.ts";
 import { newRequestId } from "./service.ts";
 import { waitUntil } from "./wait-until.ts";
 

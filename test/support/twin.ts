@@ -8,7 +8,7 @@ import { openSession } from "../../src/database/connect.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
 import type { Database } from "../../src/database/types.ts";
 import type { Running } from "./service.ts";
-import { secretOf } from "./tenant-document.ts";
+import { secretOf } from "./tenants.ts";
 
 const other: Record<string, string> = { 1: "2", 2: "1" };
 

@@ -6,7 +6,7 @@ import { startReceiver, type Receiver } from "./receiver.ts";
 import { sequenceEvents } from "./sequence-events.ts";
 import { newRequestId, startService, type Running } from "./service.ts";
 import { openWorker, startDeliverer, voidCoupons } from "./subscribers.ts";
-import { credential, party, template } from "./tenant-document.ts";
+import { credential, party, template } from "./tenants.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
 export type Owner = { tenant: string; party: string; key: string; path: string; secret: string };

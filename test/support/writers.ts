@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
 import { newRequestId, type Running } from "./service.ts";
-import { template } from "./tenant-document.ts";
+import { template } from "./tenants.ts";
 
 // What the writers know about a coupon. During a reversal another writer may try to redeem, and waits for the row.
 type Coupon = { lookup: string; state: "unused" | "free" | "reversing" | { redemption: string } };

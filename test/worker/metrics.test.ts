@@ -8,7 +8,7 @@ import { createSequencer } from "../../src/worker/tasks/sequence.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
 import { postOk } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { document } from "../support/provisioning.ts";
+import { document } from "../support/tenants.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService } from "../support/service.ts";

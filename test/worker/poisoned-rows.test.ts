@@ -15,7 +15,7 @@ import { sequenceEvents } from "../support/sequence-events.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { createStubLog } from "../support/stub.ts";
 import { loopbackOnly } from "../support/subscribers.ts";
-import { credential, merchant, party, template } from "../support/tenant-document.ts";
+import { credential, merchant, party, template } from "../support/tenants.ts";
 import { waitAtMost, waitUntil } from "../support/wait-until.ts";
 
 const count = 50;

@@ -4,7 +4,7 @@ import { connect } from "../../../src/database/connect.ts";
 import { createDatabase } from "../../support/database.ts";
 import { fits } from "../../support/fits.ts";
 import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants } from "../../support/tenants.ts";
 import type { Running } from "../../support/service.ts";
 
 let patches: Patches;

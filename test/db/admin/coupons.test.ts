@@ -2,7 +2,7 @@
 import t from "tap";
 import { fits } from "../../support/fits.ts";
 import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants } from "../../support/tenants.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { newRequestId, type Running } from "../../support/service.ts";
 import { holdCoupon } from "../../support/sessions.ts";

@@ -6,7 +6,7 @@ import { openSession } from "../../../src/database/connect.ts";
 import type { Session } from "../../../src/database/types.ts";
 import { fits } from "../../support/fits.ts";
 import { everyFunctionIsCalled, startPatches, type Patches } from "../../support/patches.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants } from "../../support/tenants.ts";
 import { untilBlocked } from "../../support/race.ts";
 import type { Running } from "../../support/service.ts";
 

@@ -5,7 +5,7 @@ import { daySeconds, noonOffset, setZone, zoneOf } from "../../support/business-
 import { postOk } from "../../support/client.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { startOwners, type Owners } from "../../support/start-owners.ts";
-import { credential, merchant, party, template } from "../../support/tenant-document.ts";
+import { credential, merchant, party, template } from "../../support/tenants.ts";
 
 let owners: Owners;
 let tomorrow: string;

@@ -5,7 +5,7 @@ import { credentialPurpose, open, webhookPurpose } from "../../../src/crypto/sea
 import { acme } from "../../support/applying.ts";
 import { ownersDocument } from "../../support/owners-document.ts";
 import { startOwners, type Owners } from "../../support/start-owners.ts";
-import { merchant, party, template } from "../../support/tenant-document.ts";
+import { merchant, party, template } from "../../support/tenants.ts";
 import { compareRows, findChanges, nameTables, readRows, toTwin } from "../../support/twin.ts";
 
 let owners: Owners;

@@ -5,7 +5,7 @@ import { sqlState } from "../../../src/database/connect.ts";
 import type { Story } from "../../support/owners.ts";
 import type { Running } from "../../support/service.ts";
 import { startOwners } from "../../support/start-owners.ts";
-import { party } from "../../support/tenant-document.ts";
+import { party } from "../../support/tenants.ts";
 import { openWorkerSession } from "../../support/worker-session.ts";
 import { compareRows, nameTables, readRows, toTwin } from "../../support/twin.ts";
 import { calls, type Call, type Numbers } from "./owner-calls.ts";

@@ -2,7 +2,7 @@
 import t from "tap";
 import type { Client } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
-import { secretOf } from "../../support/provisioning.ts";
+import { secretOf } from "../../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
 import { currenciesAndUnits } from "./discount-cases/currencies-and-units.ts";

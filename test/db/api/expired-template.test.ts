@@ -3,12 +3,11 @@ import t from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Client } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants, template } from "../../support/tenants.ts";
 import { arrangeBefore, untilPast } from "../../support/race.ts";
 import { isReplay } from "../../support/replays.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
-import { template } from "../../support/tenant-document.ts";
 
 const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
 const past = { valid_to: "2020-01-02T00:00:00Z" };

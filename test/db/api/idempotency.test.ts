@@ -3,7 +3,7 @@
 import t from "tap";
 import { postOk } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants } from "../../support/tenants.ts";
 import { isReplay, startReplayService } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
 

@@ -3,10 +3,9 @@
 import t, { type Test } from "tap";
 import { batchKey, makeCode } from "../../../src/crypto/coupon-code.ts";
 import { postOk } from "../../support/client.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants, template } from "../../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
-import { template } from "../../support/tenant-document.ts";
 import { refusalsOfRedemption, variantsOfCallers, type Case, type Refusal } from "./refusals.ts";
 
 let service: Running;

@@ -4,7 +4,7 @@ import { openSession } from "../../../src/database/connect.ts";
 import { fits } from "../../support/fits.ts";
 import { startReplayService } from "../../support/replays.ts";
 import { newRequestId } from "../../support/service.ts";
-import { template } from "../../support/tenant-document.ts";
+import { template } from "../../support/tenants.ts";
 
 const { service, a, isReplayOf, isReplayByKey, isReused, makeCoupons } = await startReplayService(t);
 const psql = openSession(service.address, { name: "psql" });

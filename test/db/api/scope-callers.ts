@@ -1,8 +1,7 @@
 // The callers of scope.test.ts and the operations that they send, with the IDs that each operation takes.
 import { routes } from "../../../src/http/routes/table.ts";
 import type { Client, Reply } from "../../support/client.ts";
-import { tenants } from "../../support/provisioning.ts";
-import { credential, template } from "../../support/tenant-document.ts";
+import { tenants, credential, template } from "../../support/tenants.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
 tenantB.merchants[0].stores = [

@@ -2,10 +2,9 @@
 // variants-query.test.ts.
 import t from "tap";
 import { fits } from "../../support/fits.ts";
-import { tenants } from "../../support/provisioning.ts";
+import { tenants, template } from "../../support/tenants.ts";
 import { newRequestId, startService, type Running } from "../../support/service.ts";
 import { readState } from "../../support/state.ts";
-import { template } from "../../support/tenant-document.ts";
 import { variants } from "./variant-callers.ts";
 
 const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];

@@ -1,0 +1,55 @@
+// A client without HTTP: the checks and the gate of the service, without sockets, signatures and limits. Downloads need
+// HTTP.
+import { newId } from "../../src/common/id.ts";
+import { newNonce } from "../../clients/typescript/src/signature.ts";
+import type { MasterKeys } from "../../src/crypto/keys.ts";
+import type { CredentialRow, Gate } from "../../src/gate/gate.ts";
+import { toAnswer, toProblem } from "../../src/http/problem.ts";
+import { parseInput, readCall } from "../../src/http/read-call.ts";
+import { createMatcher, splitTarget } from "../../src/http/router.ts";
+import { routes } from "../../src/http/routes/table.ts";
+import { toBytes, type Client, type CallOptions, type Reply } from "./signing-client.ts";
+
+const match = createMatcher(routes);
+// As long as the service takes for an answer.
+const answerWithinMs = 3_500;
+
+export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: string): Client {
+  let credential: Promise<CredentialRow | null> | null = null;
+
+  async function call(method: string, target: string, body: Uint8Array, options: CallOptions = {}): Promise<Reply> {
+    const deadline = performance.now() + answerWithinMs;
+    const input = parseInput(body, keys);
+    const requestId = input.requestId ?? newId("req");
+    try {
+      const caller = (await (credential ??= gate.findCredential(accessKey, deadline, true)))!;
+      const { path, query } = splitTarget(target);
+      const { route, segments } = match(method, path);
+      const idempotencyKeys = options.idempotencyKey === undefined ? [] : [options.idempotencyKey];
+      const request = { query, segments, idempotencyKeys, body, input };
+      const { hashBy: _, ...reading } = readCall(route, caller.variant, request, keys);
+      const { credential_id, tenant_id } = caller;
+      const sent = { credential_id, nonce: options.nonce ?? newNonce(), request_id: requestId, ...reading };
+      const outcome = await gate.perform(tenant_id, sent, deadline, route);
+      const text = outcome.status === 200 && route.render ? route.render(outcome.body) : outcome.body;
+      return reply(outcome.status, text, outcome.isReplay ? { "idempotent-replayed": "true" } : {});
+    } catch (error) {
+      const answer = toAnswer(toProblem(error), requestId);
+      if (answer.code === "INTERNAL_ERROR") throw error;
+      return reply(answer.status, answer.body, answer.headers);
+    }
+  }
+
+  return {
+    post: (target, body, options) => call("POST", target, toBytes(body), options),
+    get: (target, options) => call("GET", target, Buffer.alloc(0), options),
+    head: (target, options) => call("HEAD", target, Buffer.alloc(0), options),
+  };
+}
+
+const reply = (status: number, text: string, headers: Record<string, string> = {}): Reply => ({
+  status,
+  headers,
+  text,
+  json: JSON.parse(text),
+});
