@@ -4,29 +4,20 @@ create or replace function api.cancel(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
   v_held     record;
-  v_found    record;
   v_coupon   core.coupon;
   v_lock     core.redemption;
   v_now      timestamptz;
   v_refusal  core.answer;
 begin
   -- lock rows
-  v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
-  if v_held.is_busy then
-    return rules.hand_back();
-  end if;
-  if v_held.coupon_id is null then
-    return rules.refuse_not_found(p_call, 'coupon');
-  end if;
-  v_found := rules.hold_redemption(
-    p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
-  if v_found.is_busy then
-    return rules.hand_back();
+  v_held := rules.hold_lock(p_call);
+  if not v_held.is_held then
+    return v_held.answer;
   end if;
 
   -- decide
   v_now := clock_timestamp();
-  v_lock := v_found.redemption;
+  v_lock := v_held.lock;
   v_refusal := rules.check_lock(p_call, v_lock, v_now);
 
   -- write: a cancel without a lock is recorded, although it is refused

@@ -5,7 +5,6 @@ language plpgsql volatile as $$
 declare
   v_merchant_id  int := rules.find_merchant(p_call, p_call.args ->> 'merchant');
   v_held         record;
-  v_found        record;
   v_batch        core.batch;
   v_lock         core.redemption;
   v_now          timestamptz;
@@ -15,22 +14,14 @@ begin
   if v_merchant_id is null then
     return rules.refuse_not_found(p_call, 'merchant');
   end if;
-  v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
-  if v_held.is_busy then
-    return rules.hand_back();
-  end if;
-  if v_held.coupon_id is null then
-    return rules.refuse_not_found(p_call, 'coupon');
-  end if;
-  v_found := rules.hold_redemption(
-    p_call, (rules.find_lock(p_call, v_held.coupon_id)).redemption_id);
-  if v_found.is_busy then
-    return rules.hand_back();
+  v_held := rules.hold_lock(p_call);
+  if not v_held.is_held then
+    return v_held.answer;
   end if;
 
   -- decide
   v_now := clock_timestamp();
-  v_lock := v_found.redemption;
+  v_lock := v_held.lock;
   v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_held.coupon_id);
   if v_lock.merchant_id is distinct from v_merchant_id then
     return rules.refuse(p_call, case

@@ -25,11 +25,11 @@ begin
   select c.* into v_coupon
   from core.coupon c where c.tenant_id = p_call.tenant_id and c.coupon_id = v_redemption.coupon_id;
   v_held := rules.hold_coupon(p_call, v_coupon.lookup_hash);
-  if v_held.is_busy then
-    return rules.hand_back();
+  if not v_held.is_held then
+    return v_held.answer;
   end if;
   v_found := rules.hold_redemption(p_call, v_id);
-  if v_found.is_busy then
+  if not v_found.is_held then
     return rules.hand_back();
   end if;
   v_redemption := v_found.redemption;

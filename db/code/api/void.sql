@@ -15,11 +15,8 @@ begin
     return rules.refuse_not_found(p_call, 'merchant');
   end if;
   v_held := rules.hold_coupon(p_call, (p_call.args ->> 'coupon')::uuid);
-  if v_held.is_busy then
-    return rules.hand_back();
-  end if;
-  if v_held.coupon_id is null then
-    return rules.refuse_not_found(p_call, 'coupon');
+  if not v_held.is_held then
+    return v_held.answer;
   end if;
 
   -- decide
@@ -41,7 +38,7 @@ begin
   end if;
 
   -- lock rows: an expired lock, which the voiding ends
-  if (rules.hold_redemption(p_call, v_lock.redemption_id)).is_busy then
+  if not (rules.hold_redemption(p_call, v_lock.redemption_id)).is_held then
     return rules.hand_back();
   end if;
 

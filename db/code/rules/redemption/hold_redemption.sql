@@ -1,11 +1,11 @@
 -- Locks the row of a redemption until the end of the transaction and returns its current state.
--- Null locks nothing. is_busy: another session holds the row and this call may not wait, so hand it
--- back. That can only be a psql session, because the caller holds the coupon's row.
+-- Null locks nothing. If it is not held, another session holds the row and this call may not wait:
+-- hand it back. That can only be a psql session, because the caller holds the coupon's row.
 create or replace function rules.hold_redemption(
-  p_call core.call, p_redemption_id uuid, out redemption core.redemption, out is_busy boolean)
+  p_call core.call, p_redemption_id uuid, out is_held boolean, out redemption core.redemption)
 language plpgsql volatile as $$
 begin
-  is_busy := false;
+  is_held := true;
   if p_redemption_id is null then
     return;
   elsif p_call.may_wait then
@@ -19,7 +19,7 @@ begin
   from core.redemption r
   where r.tenant_id = p_call.tenant_id and r.redemption_id = p_redemption_id
   for no key update skip locked;
-  is_busy := not found;
+  is_held := found;
 end
 $$;
 comment on function rules.hold_redemption(core.call, uuid) is

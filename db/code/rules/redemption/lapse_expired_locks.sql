@@ -17,10 +17,10 @@ begin
       on r.coupon_id = k.coupon_id and r.tenant_id = k.tenant_id and r.status = 'LOCKED'
     where c.ordinal = any (p_held) and r.lock_expires_at <= clock_timestamp()
   loop
-    if (rules.hold_redemption(v_case.call, v_case.redemption_id)).is_busy then
-      v_held := array_remove(v_held, (v_case.call).ordinal);
-    else
+    if (rules.hold_redemption(v_case.call, v_case.redemption_id)).is_held then
       perform rules.lapse_expired_lock(v_case.coupon);
+    else
+      v_held := array_remove(v_held, (v_case.call).ordinal);
     end if;
   end loop;
   return v_held;
