@@ -1,7 +1,8 @@
-// Handles every request, in this order: route, size, content type, operation. h3 carries requests and answers; the raw
-// target and the raw bytes come from node.
+// Handles every request, in this order: route, size, content type, signature, operation. h3 carries requests and
+// answers; the raw target and the raw bytes come from node.
 import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
 import type { IncomingMessage } from "node:http";
+import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../common/config.ts";
 import { newId } from "../common/id.ts";
@@ -11,14 +12,15 @@ import type { Gate } from "../gate/gate.ts";
 import type { Handler } from "./listener.ts";
 import type { Observer } from "./metrics.ts";
 import { createOpenRequests, type AppLoad } from "./open-requests.ts";
-import { createOperator, type Exchange } from "./operation.ts";
+import { createOperator } from "./operation.ts";
 import type { Page } from "./page.ts";
 import { createProbes, probeNames, type Readiness } from "./probes.ts";
 import { invalid, jsonHeaders, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
-import { createLimiter } from "./rate-limiter.ts";
+import { createLimiter, type Limiter } from "./rate-limiter.ts";
 import { parseInput } from "./read-call.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, splitTarget } from "./router.ts";
+import { noteAuthenticated } from "../server/turns.ts";
 
 export type AppParts = {
   routes: readonly Route[];
@@ -33,65 +35,41 @@ export type AppParts = {
   pages?: readonly Page[];
 };
 
+// A request with its answer. reason: of a refusal, for the log.
+type Handled = {
+  operation: string | null;
+  requestId: string;
+  caller: Caller | null;
+  answer: Answer;
+  reason?: string | undefined;
+};
+
+// Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
+const answerWithinMs = 3_500;
+
 export function createApp(parts: AppParts): Handler {
-  const { routes, gate, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
+  const { log, limits = defaultLimits, observer } = parts;
   const limiter = createLimiter(limits, observer?.refused);
-  const open = createOpenRequests(limits.openRequests, load, () => observer?.refused("open_requests"));
-  const operate = createOperator({ gate, keys, log, limiter, open });
-  const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
-
-  async function answer(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
-    // RFC 9112 requires a 400 here. Node would send it without a body.
-    if (request.headers.host === undefined && request.httpVersion === "1.1")
-      throw invalid([{ path: "host", message: "the header is required" }]);
-    const { path, query } = splitTarget(request.url!);
-    const { route, segments } = match(request.method!, path);
-    exchange.operation = route.operation;
-    if ("respond" in route) return route.respond(request);
-
-    const body = await readBody(request, limits.bodyBytes);
-    exchange.body = body;
-    if (route.method === "POST" && !isJson(request)) throw new Problem("UNSUPPORTED_MEDIA_TYPE");
-
-    // A request counts once it is fully received, so slow senders block no one.
-    open.add();
-    try {
-      return await operate(request, exchange, { route, segments, query, body });
-    } finally {
-      open.remove(exchange.caller?.credential.tenantId);
-    }
-  }
+  const handle = createHandle(parts, limiter);
 
   async function respond(request: IncomingMessage): Promise<HTTPResponse> {
     const startedAt = performance.now();
-    const exchange: Exchange = { requestId: null, operation: null, body: null, caller: null };
-    let found: Answer;
-    let reason: string | undefined;
-    try {
-      found = await answer(request, exchange);
-      exchange.requestId ??= newId("req");
-    } catch (error) {
-      exchange.requestId ??= nameRequest(exchange.body, keys);
-      const problem = toProblem(error);
-      if (problem.code === "INTERNAL_ERROR")
-        log.error({ request_id: exchange.requestId, err: error }, "request failed");
-      found = toAnswer(problem, exchange.requestId);
-      reason = problem.reason;
-    }
+    const handled = await handle(request);
+    const { operation, requestId, caller, answer } = handled;
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
-    const isNews = found.status !== 200 || !probeNames.has(exchange.operation ?? "");
-    log[isNews ? "info" : "debug"]({ ...describe(exchange, found, durationMs), reason });
-    observer?.answered(exchange.operation, found.status, found.code, durationMs / 1_000);
-    const limitFields = exchange.caller === null ? null : limiter.fields(exchange.caller.credential.accessKey);
-    return new HTTPResponse(found.body, {
-      status: found.status,
+    const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
+    log[isNews ? "info" : "debug"](describe(handled, durationMs));
+    observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
+    const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
+    return new HTTPResponse(answer.body, {
+      status: answer.status,
       headers: {
         ...jsonHeaders,
-        ...(request.method === "HEAD" && lengthOf(found.body)),
-        "x-request-id": toHeader(exchange.requestId),
+        ...(request.method === "HEAD" && lengthOf(answer.body)),
+        "x-request-id": toHeader(requestId),
         ...limitFields,
-        ...found.headers,
+        ...answer.headers,
       },
     });
   }
@@ -104,9 +82,56 @@ export function createApp(parts: AppParts): Handler {
   return toNodeHandler(app) as Handler;
 }
 
-// The request_id of an answer that comes before the body is parsed.
-function nameRequest(body: Uint8Array | null, keys: MasterKeys): string {
-  return (body === null ? null : parseInput(body, keys).requestId) ?? newId("req");
+function createHandle(parts: AppParts, limiter: Limiter) {
+  const { routes, gate, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
+  const open = createOpenRequests(limits.openRequests, load, () => observer?.refused("open_requests"));
+  const authenticate = createAuthenticator({ gate, keys });
+  const operate = createOperator({ gate, keys, log, limiter });
+  const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
+
+  // What is known about the request so far stays known when a step refuses it.
+  return async function handle(request: IncomingMessage): Promise<Handled> {
+    let operation: string | null = null;
+    let requestId: string | null = null;
+    let caller: Caller | null = null;
+    let isOpen = false;
+    try {
+      refuseWithoutHost(request);
+      const { path, query } = splitTarget(request.url!);
+      const { route, segments } = match(request.method!, path);
+      operation = route.operation;
+      if ("respond" in route)
+        return { operation, requestId: newId("req"), caller, answer: await route.respond(request) };
+
+      const body = await readBody(request, limits.bodyBytes);
+      const input = parseInput(body, keys);
+      requestId = (route.method === "POST" ? input.requestId : null) ?? newId("req");
+      if (route.method === "POST" && !isJson(request)) throw new Problem("UNSUPPORTED_MEDIA_TYPE");
+      // A request counts once it is fully received, so slow senders block no one.
+      open.add();
+      isOpen = true;
+      const deadline = performance.now() + answerWithinMs;
+      const signed = { method: request.method!, target: request.url!, headers: request.headers, body };
+      caller = await authenticate(signed, deadline);
+      noteAuthenticated(request.socket);
+      open.assign(caller.credential.tenantId);
+      const received = { route, segments, query, body, input, caller, requestId, deadline };
+      return { operation, requestId, caller, answer: await operate(request, received) };
+    } catch (error) {
+      requestId ??= newId("req");
+      const problem = toProblem(error);
+      if (problem.code === "INTERNAL_ERROR") log.error({ request_id: requestId, err: error }, "request failed");
+      return { operation, requestId, caller, answer: toAnswer(problem, requestId), reason: problem.reason };
+    } finally {
+      if (isOpen) open.remove(caller?.credential.tenantId);
+    }
+  };
+}
+
+// RFC 9112 requires a 400 here. Node would send it without a body.
+function refuseWithoutHost({ headers, httpVersion }: IncomingMessage): void {
+  if (headers.host === undefined && httpVersion === "1.1")
+    throw invalid([{ path: "host", message: "the header is required" }]);
 }
 
 // The answer to a HEAD has the length of the body that it leaves out.
@@ -121,15 +146,16 @@ function toHeader(text: string): string {
   return text.replace(/[^ -~]|^ +| +$/gu, encodeURIComponent);
 }
 
-function describe({ requestId, operation, caller }: Exchange, { status, code, headers }: Answer, durationMs: number) {
+function describe({ requestId, operation, caller, answer, reason }: Handled, durationMs: number) {
   return {
     request_id: requestId,
     operation,
-    status,
-    code,
+    status: answer.status,
+    code: answer.code,
     duration_ms: Math.round(durationMs * 100) / 100,
     access_key: caller?.credential.accessKey,
     tenant_id: caller?.credential.tenantId,
-    is_replay: headers?.["idempotent-replayed"] === "true" || undefined,
+    is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
+    reason,
   };
 }

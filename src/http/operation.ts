@@ -1,43 +1,36 @@
-// Performs the operation of a route, in this order: signature, limits of the credential, shape, code, database.
+// Performs the operation of a signed request, in this order: limits of the credential, shape, code, database.
 import type { IncomingMessage } from "node:http";
-import { createAuthenticator, type Caller } from "./authenticate.ts";
+import type { Caller } from "./authenticate.ts";
 import { codeIssue } from "./code-places.ts";
-import { newId } from "../common/id.ts";
 import type { Logger } from "../common/log.ts";
 import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
 import { openDownload } from "./download.ts";
-import type { OpenRequests } from "./open-requests.ts";
 import { invalid, Problem, type Answer } from "./problem.ts";
 import type { Limiter } from "./rate-limiter.ts";
-import { noteAuthenticated } from "../server/turns.ts";
-import { parseInput, readCall, type Input, type Reading } from "./read-call.ts";
+import { readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
 
-// Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
-const answerWithinMs = 3_500;
-
-export type OperationParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter; open: OpenRequests };
-export type Received = { route: Route; segments: Record<string, string>; query: string; body: Buffer };
-// What is known about a request so far, for its log line and the headers of its answer, even after a failure.
-export type Exchange = {
-  requestId: string | null;
-  operation: string | null;
-  body: Uint8Array | null;
-  caller: Caller | null;
+export type OperatorParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter };
+export type Received = {
+  route: Route;
+  segments: Record<string, string>;
+  query: string;
+  body: Buffer;
+  input: Input;
+  caller: Caller;
+  requestId: string;
+  /** When the answer must be there, on the clock of performance.now(). */
+  deadline: number;
 };
-type Signed = Received & { caller: Caller; requestId: string; input: Input };
 
-export function createOperator({ gate, keys, log, limiter, open }: OperationParts) {
-  const authenticate = createAuthenticator({ gate, keys });
-
+export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
   // Makes all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
   // NONCE_REUSED replaces the refusal, because it comes first in the order of errors.
   async function read(
     request: IncomingMessage,
-    { route, segments, query, body, caller, requestId, input }: Signed,
-    deadline: number,
+    { route, segments, query, body, caller, requestId, input, deadline }: Received,
   ): Promise<{ reading: Reading; isOverBudget: boolean } | { nonceRefusal: Outcome }> {
     const { accessKey, tenantId, credentialId, variant } = caller.credential;
     const isNonceCode = containsCode(keys, caller.nonce);
@@ -63,20 +56,10 @@ export function createOperator({ gate, keys, log, limiter, open }: OperationPart
     }
   }
 
-  return async function operate(request: IncomingMessage, exchange: Exchange, received: Received): Promise<Answer> {
-    const { route, body } = received;
-    const deadline = performance.now() + answerWithinMs;
-    const signed = { method: request.method!, target: request.url!, headers: request.headers, body };
-    const caller = await authenticate(signed, deadline);
-    exchange.caller = caller;
-    noteAuthenticated(request.socket);
+  return async function operate(request: IncomingMessage, received: Received): Promise<Answer> {
+    const { route, caller, requestId, deadline } = received;
     const { accessKey, tenantId, credentialId } = caller.credential;
-    open.assign(tenantId);
-    const input = parseInput(body, keys);
-    const requestId = (route.method === "POST" ? input.requestId : null) ?? newId("req");
-    exchange.requestId = requestId;
-
-    const judged = await read(request, { ...received, caller, requestId, input }, deadline);
+    const judged = await read(request, received);
     if ("nonceRefusal" in judged) return toAnswer(judged.nonceRefusal);
     const { hashBy, ...reading } = judged.reading;
     const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId, ...reading };
@@ -93,7 +76,7 @@ export function createOperator({ gate, keys, log, limiter, open }: OperationPart
     if (!route.isDownload) return toAnswer(outcome);
     const file = JSON.parse(outcome.body) as StatementFile;
     const isHead = request.method === "HEAD";
-    const opened = { ifNoneMatch: request.headers["if-none-match"], isHead, deadline, pageWithinMs: answerWithinMs };
+    const opened = { ifNoneMatch: request.headers["if-none-match"], isHead, deadline };
     return openDownload({ gate, log, requestId }, file, opened);
   };
 }
