@@ -2,7 +2,7 @@
 import { Unavailable } from "./unavailable.ts";
 
 /** Milliseconds until a deadline, never negative: timers warn about negative delays. */
-export function msUntil(deadline: number): number {
+function msUntil(deadline: number): number {
   return Math.max(0, deadline - performance.now());
 }
 

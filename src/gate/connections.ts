@@ -7,8 +7,10 @@
 //   patient: one call at a time, which may wait for locks.
 //   bulk: pages of downloads. They take longer than calls, and calls must not queue behind them.
 import { isConnectionError, sqlState } from "../database/connect.ts";
+import { createReplaceable } from "../database/replaceable.ts";
 import type { Database } from "../database/types.ts";
-import { createLane, type Lane, type LaneLoad, type TenantId } from "./lane.ts";
+import { createLane, type Lane, type LaneLoad } from "./lane.ts";
+import type { TenantId } from "./queue.ts";
 import type { Logger } from "../common/log.ts";
 import { Unavailable } from "../common/unavailable.ts";
 
@@ -31,51 +33,48 @@ const widths: Record<LaneName, number> = { quick: 10, lookup: 2, long: 3, patien
 export const connectionCount = Object.values(widths).reduce((sum, width) => sum + width, 0);
 const mostWaitingLookups = 250;
 
-type Pool = { database: Database; lanes: Record<LaneName, Lane>; abandoned: AbortController };
+type Pool = { database: Database; lanes: Record<LaneName, Lane> };
 
 export function openConnections({ connect, log, maxWaiting, hungAfterMs }: ConnectionParts): Connections {
-  let pool = openPool();
+  const pools = createReplaceable(openPool, ({ database }) => database.end().catch(() => {}));
 
-  function openPool(): Pool {
-    const abandoned = new AbortController();
+  function openPool(abandoned: AbortSignal): Pool {
     const lanes = byLane((name) =>
       createLane({
         width: widths[name],
         widthOfTenant: Math.floor((widths[name] * 2) / 3),
         maxWaiting: name === "lookup" ? mostWaitingLookups : maxWaiting,
         hungAfterMs,
-        abandoned: abandoned.signal,
+        abandoned,
       }),
     );
-    return { database: connect(), lanes, abandoned };
+    return { database: connect(), lanes };
   }
 
-  // Abandons a pool of the driver that no longer settles its promises, with everything that waits in it.
-  function replace(hung: Pool): void {
-    if (pool !== hung) return;
+  // Gives up a pool of the driver that no longer settles its promises, with everything that waits in it.
+  function giveUp(hung: Pool): void {
+    if (pools.current() !== hung) return;
     log.warn("the database connections hang, opening new ones");
-    pool = openPool();
-    hung.abandoned.abort();
-    hung.database.end().catch(() => {});
+    pools.replace(hung);
   }
 
   return {
     async rows<T>({ lane, tenantId }: Place, deadline: number, text: string, parameters: unknown[]) {
-      const current = pool;
+      const current = pools.current();
       try {
         return await current.lanes[lane].run(
           tenantId,
           deadline,
           () => current.database.rows<T>(text, parameters),
-          () => replace(current),
+          () => giveUp(current),
         );
       } catch (error) {
         throw mayWorkLater(error) ? new Unavailable((error as Error).message, { cause: error }) : error;
       }
     },
-    load: () => byLane((name) => pool.lanes[name].load()),
-    reconnect: () => replace(pool),
-    end: () => pool.database.end(),
+    load: () => byLane((name) => pools.current().lanes[name].load()),
+    reconnect: () => giveUp(pools.current()),
+    end: () => pools.current().database.end(),
   };
 }
 

@@ -4,8 +4,7 @@
 // A second group starts once 16 calls wait: it runs while the first is flushed to disk. With fewer calls it would not
 // pay, because a small group costs nearly as much as a large one. Groups of 16 or more start at once, so that the
 // database does not idle while node reads more requests.
-import { watchDeadlines, type Deadlines } from "../common/deadline.ts";
-import { Unavailable } from "../common/unavailable.ts";
+import { createQueue, type Entry } from "./queue.ts";
 
 export type Groups<Call, Outcome> = {
   /**
@@ -25,19 +24,7 @@ export type GroupParts<Call, Outcome> = {
   maxWaiting: number;
 };
 
-type Waiting<Call, Outcome> = {
-  call: Call;
-  deadline: number;
-  isSettled: boolean;
-  settle: (outcome: Outcome) => void;
-  fail: (error: unknown) => void;
-};
-type Tenant<Call, Outcome> = {
-  id: number;
-  queue: Waiting<Call, Outcome>[];
-  runningGroups: number;
-  isAboutToStart: boolean;
-};
+type Tenant = { id: number; runningGroups: number; isAboutToStart: boolean };
 
 const maxRunningGroups = 2;
 // The queue length from which a second group starts. Waiting for a longer queue gains little. Measured at 64
@@ -46,28 +33,20 @@ const longQueue = 16;
 
 export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): Groups<Call, Outcome> {
   const { send, isCausedByCall, largest, maxWaiting } = parts;
-  const tenants = new Map<number, Tenant<Call, Outcome>>();
-  const deadlines = watchDeadlines<Waiting<Call, Outcome>>(({ fail }) => fail(new Unavailable("deadline passed")));
-  let waitingCount = 0;
+  const tenants = new Map<number, Tenant>();
+  const queue = createQueue<Call, Outcome>(maxWaiting);
 
-  // Removes the next group from the queue of a tenant, and skips calls whose deadline has passed.
-  function take({ queue }: Tenant<Call, Outcome>): Waiting<Call, Outcome>[] {
-    const group: Waiting<Call, Outcome>[] = [];
-    while (queue.length > 0 && group.length < largest) {
-      const next = queue.shift()!;
-      waitingCount -= 1;
-      if (!next.isSettled) group.push(next);
-    }
+  function takeGroup(tenantId: number): Entry<Call, Outcome>[] {
+    const group = Iterator.from(queue.entriesOf(tenantId)).take(largest).toArray();
+    for (const entry of group) queue.take(entry);
     return group;
   }
 
-  function start(tenant: Tenant<Call, Outcome>): void {
-    const isDue = () => tenant.queue.length >= (tenant.runningGroups === 0 ? 1 : longQueue);
+  function start(tenant: Tenant): void {
+    const isDue = () => queue.sizeOf(tenant.id) >= (tenant.runningGroups === 0 ? 1 : longQueue);
     while (tenant.runningGroups < maxRunningGroups && isDue()) {
-      const group = take(tenant);
-      if (group.length === 0) continue;
       tenant.runningGroups += 1;
-      void perform(tenant.id, group).finally(() => {
+      void perform(tenant.id, takeGroup(tenant.id)).finally(() => {
         tenant.runningGroups -= 1;
         start(tenant);
       });
@@ -77,7 +56,7 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
 
   // Starts once node has handled the requests it has already read: answers leave together, so the next requests arrive
   // together.
-  function startSoon(tenant: Tenant<Call, Outcome>): void {
+  function startSoon(tenant: Tenant): void {
     if (tenant.isAboutToStart) return;
     tenant.isAboutToStart = true;
     setImmediate(() => {
@@ -86,8 +65,8 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
     });
   }
 
-  async function perform(tenantId: number, group: Waiting<Call, Outcome>[]): Promise<void> {
-    const calls = group.map(({ call }) => call);
+  async function perform(tenantId: number, group: Entry<Call, Outcome>[]): Promise<void> {
+    const calls = group.map(({ work }) => work);
     const deadline = Math.max(...group.map((one) => one.deadline));
     try {
       const outcomes = await send(tenantId, calls, deadline);
@@ -100,43 +79,16 @@ export function createGroups<Call, Outcome>(parts: GroupParts<Call, Outcome>): G
   }
 
   return {
-    waiting: () => waitingCount,
+    waiting: queue.size,
     run(tenantId, call, deadline) {
-      const tenant = tenants.get(tenantId) ?? { id: tenantId, queue: [], runningGroups: 0, isAboutToStart: false };
-      if (waitingCount >= maxWaiting || tenant.queue.length >= maxWaiting / 2) throw tooManyWait();
-      tenants.set(tenantId, tenant);
-      const { waiting, outcome } = createWaiting<Call, Outcome>(call, deadline, deadlines);
-      tenant.queue.push(waiting);
-      waitingCount += 1;
-      if (tenant.queue.length >= longQueue) start(tenant);
+      const entry = queue.open(tenantId, call, deadline);
+      queue.push(entry);
+      let tenant = tenants.get(tenantId);
+      if (tenant === undefined)
+        tenants.set(tenantId, (tenant = { id: tenantId, runningGroups: 0, isAboutToStart: false }));
+      if (queue.sizeOf(tenantId) >= longQueue) start(tenant);
       else startSoon(tenant);
-      return outcome;
+      return entry.outcome;
     },
   };
-}
-
-const tooManyWait = () => new Unavailable("too many requests wait");
-
-// A call, and the promise of its outcome, which fails at the deadline.
-function createWaiting<Call, Outcome>(call: Call, deadline: number, deadlines: Deadlines<Waiting<Call, Outcome>>) {
-  const { promise: outcome, resolve, reject } = Promise.withResolvers<Outcome>();
-  const waiting: Waiting<Call, Outcome> = {
-    call,
-    deadline,
-    isSettled: false,
-    settle(value) {
-      end();
-      resolve(value);
-    },
-    fail(error) {
-      end();
-      reject(error as Error);
-    },
-  };
-  deadlines.add(waiting);
-  function end(): void {
-    deadlines.delete(waiting);
-    waiting.isSettled = true;
-  }
-  return { waiting, outcome };
 }

@@ -1,10 +1,8 @@
-// A lane runs a limited number of tasks at a time. The others wait in a queue, none of them past its deadline. The
-// driver has neither a queue limit nor deadlines, and its promises may never settle.
+// A lane runs a limited number of tasks at a time. The others wait in a queue.
 //
-// No tenant takes the whole lane: at most `widthOfTenant` of its tasks run, and it has at most half of the queue. Tasks
-// of other tenants pass those that wait for a place of their tenant.
-import { beforeDeadline, msUntil } from "../common/deadline.ts";
-import { Unavailable } from "../common/unavailable.ts";
+// No tenant takes the whole lane: at most `widthOfTenant` of its tasks run. Tasks of other tenants pass those that wait
+// for a place of their tenant.
+import { createQueue, type Entry, type TenantId } from "./queue.ts";
 
 export type Lane = {
   /**
@@ -17,11 +15,8 @@ export type Lane = {
 };
 
 export type LaneLoad = { busy: number; waiting: number; width: number };
-/** null: work for no tenant, such as finding a credential. It has no share, only the lane's limits. */
-export type TenantId = number | null;
 
-type Tenant = { id: TenantId; busy: number; waiting: number };
-type Waiting = { tenant: Tenant; turn: Promise<void>; begin: () => void };
+type Task = { run: () => Promise<unknown>; onHung: () => void };
 
 export type LaneParts = {
   width: number;
@@ -32,88 +27,44 @@ export type LaneParts = {
 };
 
 export function createLane({ width, widthOfTenant, maxWaiting, hungAfterMs, abandoned }: LaneParts): Lane {
+  const queue = createQueue<Task, unknown>(maxWaiting);
   let busy = 0;
-  // In the order of arrival.
-  const queue = new Set<Waiting>();
-  // Small, and one for each tenant, so none is ever removed.
-  const tenants = new Map<TenantId, Tenant>();
+  // One for each tenant, so none is ever removed.
+  const busyOf = new Map<TenantId, number>();
+  abandoned?.addEventListener("abort", () => queue.failAll("the connection was given up"));
 
-  const hasRoom = (tenant: Tenant) => busy < width && (tenant.id === null || tenant.busy < widthOfTenant);
-  const mayWait = (tenant: Tenant) =>
-    queue.size < maxWaiting && (tenant.id === null || tenant.waiting < maxWaiting / 2);
-
-  function find(tenantId: TenantId): Tenant {
-    let tenant = tenants.get(tenantId);
-    if (tenant === undefined) tenants.set(tenantId, (tenant = { id: tenantId, busy: 0, waiting: 0 }));
-    return tenant;
+  const countOf = (tenantId: TenantId) => busyOf.get(tenantId) ?? 0;
+  const hasRoom = (tenantId: TenantId) => busy < width && (tenantId === null || countOf(tenantId) < widthOfTenant);
+  function count(tenantId: TenantId, change: 1 | -1): void {
+    busy += change;
+    busyOf.set(tenantId, countOf(tenantId) + change);
   }
 
-  function take(tenant: Tenant): void {
-    busy += 1;
-    tenant.busy += 1;
-  }
-
-  // Begins at most one waiting task: a free place is room for one.
-  function leave(tenant: Tenant): void {
-    busy -= 1;
-    tenant.busy -= 1;
-    for (const next of queue) {
-      if (!hasRoom(next.tenant)) continue;
-      take(next.tenant);
-      return next.begin();
-    }
-  }
-
-  function enter(tenant: Tenant, deadline: number): Promise<void> | undefined {
-    if (hasRoom(tenant)) {
-      take(tenant);
-      return undefined;
-    }
-    if (!mayWait(tenant)) throw new Unavailable("too many requests wait");
-    tenant.waiting += 1;
-    const waiting = createWaiting(tenant, { deadline, abandoned }, () => {
-      queue.delete(waiting);
-      tenant.waiting -= 1;
+  function begin(entry: Entry<Task, unknown>): void {
+    queue.take(entry);
+    count(entry.tenantId, 1);
+    const watchdog = setTimeout(entry.work.onHung, hungAfterMs);
+    watchdog.unref();
+    const running = entry.work.run().finally(() => {
+      clearTimeout(watchdog);
+      count(entry.tenantId, -1);
+      beginNext();
     });
-    queue.add(waiting);
-    return waiting.turn;
+    running.then(entry.settle, entry.fail);
+  }
+
+  // A free place is room for one.
+  function beginNext(): void {
+    for (const entry of queue.entries()) if (hasRoom(entry.tenantId)) return begin(entry);
   }
 
   return {
-    load: () => ({ busy, waiting: queue.size, width }),
-    async run(tenantId, deadline, work, onHung) {
-      const tenant = find(tenantId);
-      await enter(tenant, deadline);
-      const watchdog = setTimeout(onHung, hungAfterMs);
-      watchdog.unref();
-      const running = work().finally(() => {
-        clearTimeout(watchdog);
-        leave(tenant);
-      });
-      return beforeDeadline(running, deadline, abandoned);
+    load: () => ({ busy, waiting: queue.size(), width }),
+    async run<T>(tenantId: TenantId, deadline: number, work: () => Promise<T>, onHung: () => void) {
+      const entry = queue.open(tenantId, { run: work, onHung }, deadline);
+      if (hasRoom(tenantId)) begin(entry);
+      else queue.push(entry);
+      return (await entry.outcome) as T;
     },
   };
-}
-
-type Until = { deadline: number; abandoned: AbortSignal | undefined };
-
-// A place in the queue. `turn` resolves when it begins, and rejects at the deadline or when `abandoned` aborts.
-function createWaiting(tenant: Tenant, { deadline, abandoned }: Until, onLeft: () => void): Waiting {
-  const { promise: turn, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(giveUp, msUntil(deadline));
-  abandoned?.addEventListener("abort", giveUp);
-  function leave() {
-    clearTimeout(timer);
-    abandoned?.removeEventListener("abort", giveUp);
-    onLeft();
-  }
-  function begin() {
-    leave();
-    resolve();
-  }
-  function giveUp() {
-    leave();
-    reject(new Unavailable("gave up in the queue"));
-  }
-  return { tenant, turn, begin };
 }

@@ -106,7 +106,7 @@ t.test("The load of a lane is what runs and what waits in it, at every moment", 
   t.strictSame(lane.load(), load(1, 2));
   await t.rejects(wait(), new Unavailable("too many requests wait"));
   clock.pass(20);
-  await t.rejects(late, new Unavailable("gave up in the queue"));
+  await t.rejects(late, new Unavailable("deadline passed"));
   t.strictSame(lane.load(), load(1, 1));
   end();
   t.equal(await running, "first");
