@@ -8,15 +8,9 @@ export const serveSettings = [
   "HOST",
   "DOCS",
   "RATE_LIMIT",
-  "RATE_LIMIT_BURST",
   "UNKNOWN_CODE_LIMIT",
-  "MAX_BODY_BYTES",
-  "MAX_HEADER_BYTES",
-  "HEADERS_TIMEOUT_SECONDS",
-  "REQUEST_TIMEOUT_SECONDS",
   "KEEP_ALIVE_TIMEOUT_SECONDS",
   "MAX_CONNECTIONS",
-  "MAX_OPEN_REQUESTS",
 ] as const;
 export const workSettings = [
   "WEBHOOK_ALLOW",

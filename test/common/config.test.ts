@@ -47,39 +47,23 @@ const texts: Record<string, [text: string, fields: object]> = {
 
 const limits = (changed: Record<string, number | null>) => ({ limits: { ...defaults.limits, ...changed } });
 
-type Count = [min: number, max: number, fields: (count: number) => object, beside?: Record<string, string>];
+type Count = [min: number, max: number, fields: (count: number) => object];
 
-// The range of a number, the fields that it sets, and another setting that its whole range needs.
+// The range of a number, and the fields that it sets.
 const counts: Record<string, Count> = {
   PORT: [0, 65_535, (port) => ({ port })],
   METRICS_PORT: [0, 65_535, (metricsPort) => ({ metricsPort })],
   REQUEST_RETENTION_DAYS: [1, 36_500, (requestRetentionDays) => ({ requestRetentionDays })],
   DELIVERY_LOG_RETENTION_DAYS: [1, 36_500, (deliveryLogRetentionDays) => ({ deliveryLogRetentionDays })],
   FEED_RETENTION_DAYS: [1, 36_500, (feedRetentionDays) => ({ feedRetentionDays })],
-  MAX_BODY_BYTES: [1_024, 1_048_576, (bodyBytes) => limits({ bodyBytes })],
-  MAX_HEADER_BYTES: [1_024, 65_536, (headerBytes) => limits({ headerBytes })],
-  HEADERS_TIMEOUT_SECONDS: [
-    1,
-    300,
-    (headersTimeoutSeconds) => limits({ headersTimeoutSeconds, requestTimeoutSeconds: 300 }),
-    { REQUEST_TIMEOUT_SECONDS: "300" },
-  ],
-  REQUEST_TIMEOUT_SECONDS: [
-    1,
-    300,
-    (requestTimeoutSeconds) => limits({ requestTimeoutSeconds, headersTimeoutSeconds: 1 }),
-    { HEADERS_TIMEOUT_SECONDS: "1" },
-  ],
   KEEP_ALIVE_TIMEOUT_SECONDS: [1, 3_600, (keepAliveTimeoutSeconds) => limits({ keepAliveTimeoutSeconds })],
   MAX_CONNECTIONS: [1, 1_000_000, (connections) => limits({ connections })],
-  MAX_OPEN_REQUESTS: [1, 1_000_000, (openRequests) => limits({ openRequests })],
   RATE_LIMIT: [
     0,
     1_000_000,
     // The burst is one second's worth.
     (count) => limits(count === 0 ? {} : { requestsPerSecond: count, requestBurst: count }),
   ],
-  RATE_LIMIT_BURST: [1, 1_000_000, (requestBurst) => limits({ requestBurst })],
   UNKNOWN_CODE_LIMIT: [0, 1_000_000, (count) => limits({ unknownCodesPerMinute: count === 0 ? null : count })],
 };
 
@@ -99,27 +83,21 @@ t.test("a text sets its field and no other", async (t) => {
 });
 
 t.test("a number sets its field and no other, from the first to the last of its range", async (t) => {
-  for (const [name, [min, max, fields, beside = {}]] of Object.entries(counts)) {
+  for (const [name, [min, max, fields]] of Object.entries(counts)) {
     for (const count of [min, min + 1, max - 1, max]) {
-      const found = readConfig({ ...beside, [name]: String(count) });
+      const found = readConfig({ [name]: String(count) });
       t.strictSame(found, { ...defaults, ...fields(count) }, `${name}=${count}`);
     }
     for (const text of [String(min - 1), String(max + 1), "12a", "x", "1.5", "1e3", "0x10", "+1", "00000001"])
       t.throws(
-        () => readConfig({ ...beside, [name]: text }),
+        () => readConfig({ [name]: text }),
         new ConfigError(`${name} must be a number from ${min} to ${max}, not "${text}"`),
         `${name}=${text}`,
       );
   }
 });
 
-t.test("settings that contradict each other or make no sense are refused, each with its message", async (t) => {
-  t.equal(readConfig({ HEADERS_TIMEOUT_SECONDS: "30" }).limits.headersTimeoutSeconds, 30);
-  t.throws(
-    () => readConfig({ HEADERS_TIMEOUT_SECONDS: "31" }),
-    new ConfigError("HEADERS_TIMEOUT_SECONDS must not be greater than REQUEST_TIMEOUT_SECONDS, which includes it"),
-  );
-  t.equal(readConfig({ RATE_LIMIT: "50", RATE_LIMIT_BURST: "7" }).limits.requestBurst, 7);
+t.test("settings that make no sense are refused, each with its message", async (t) => {
   const cidrs = [
     "10.0.0.0",
     "10.0.0.0/",

@@ -39,10 +39,7 @@ async function shop(client: Client, codes: string[]): Promise<number> {
 type Line = { msg?: string; url?: string; status?: number; operation?: string };
 
 async function startServe(service: Running) {
-  // Clients that send nothing may stay while the honest ones work, also on a busy machine.
-  const patience = { HEADERS_TIMEOUT_SECONDS: "120", REQUEST_TIMEOUT_SECONDS: "120" };
-  const env = { ...environmentOf(service), ...patience };
-  const program = spawnProgram("serve", { env }) as ChildProcessWithoutNullStreams;
+  const program = spawnProgram("serve", { env: environmentOf(service) }) as ChildProcessWithoutNullStreams;
   t.teardown(() => program.kill("SIGKILL"));
   const stderr = text(program.stderr);
   const lines: Line[] = [];
