@@ -82,7 +82,7 @@ export const command = defineCommand({
   words: { batch: { about: "the batch, bat_…" } },
   flags: {
     unreleased: { type: "switch", about: "exports a batch that is not released yet" },
-    destroy: { type: "switch", about: "makes the codes impossible to export, for ever" },
+    destroy: { type: "switch", about: "makes it impossible to export the codes ever again" },
     reason: { type: "text", value: "WHY", about: "why they are destroyed, for the audit log" },
   },
   settings: keySettings,

@@ -36,12 +36,12 @@ type Texts = {
   about: string;
   /** What may follow the name, if words and flags do not go together freely. */
   forms?: readonly string[];
-  /** Environment variables that it reads: names that docs/operate.md explains, or names with their meaning. */
+  /** The environment variables that it reads: names that docs/operate.md explains, or names with their meaning. */
   settings?: readonly string[] | Record<string, string>;
   /** What follows the call in each, after any settings: `PORT=9000 --fast`. */
   examples?: readonly string[];
   exitCodes?: string;
-  /** Of a group: what --version prints. */
+  /** A group of commands has this: it returns what --version prints. */
   formatVersion?: () => string;
 };
 type Declared<W extends Words, F extends Flags, C, R> = Texts & {

@@ -120,7 +120,7 @@ function createCountReader(read: (name: string) => string | null) {
   };
 }
 
-// A password of its own may hold any character. One in the URL takes precedence.
+// A password in PGPASSWORD may hold any character. A password in the URL takes precedence.
 function readAddress(text: string | null, password: string | undefined): Address | null {
   const address = text === null ? null : parseUrl(text);
   if (text !== null && address === null) {

@@ -5,7 +5,7 @@ import path from "node:path";
 import { EmbeddedError, type Home, dataFolder, serverEnv } from "./data-directory.ts";
 import { inspectProcess } from "./postmaster.ts";
 
-/** Of a data directory that is not complete. The pid of its program follows. */
+/** A data directory that is not complete has this prefix, followed by the pid of the program that makes it. */
 const prefix = "new-";
 
 /** Renames the data directory into place once it is complete, so an interrupted start leaves no partial one. */

@@ -8,7 +8,7 @@ import { dataFolder, findHome, makeDataDir } from "./data-directory.ts";
 
 type KeyConfig = Pick<Config, "masterKeyText" | "address" | "dataDir">;
 
-/** Never makes a key. Nobody could use what a new key makes beside a database that has another one. */
+/** Never makes a key: beside a database that has another one, whatever a new key makes is useless. */
 export function loadMasterKeys({ masterKeyText, address, dataDir }: KeyConfig): MasterKeys {
   if (masterKeyText !== null) return parseMasterKeys(masterKeyText);
   if (address !== null)

@@ -27,7 +27,7 @@ export function inspectProcess(pid: number): { args: string[]; parent: number } 
     // The format is "pid (name) state parent …". The name may contain any character, even a bracket.
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    // A zombie is dead, but nobody has waited for it. In a container without an init it stays for ever.
+    // A zombie is dead, but no process has waited for it. In a container without an init it stays forever.
     return state === "Z" ? null : { args, parent: Number(parent) };
   } catch {
     return null;

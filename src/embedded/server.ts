@@ -41,7 +41,8 @@ const settledAfterMs = 10_000;
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
 // until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended. It is
-// sent for a minute at most: if this shell was killed, nobody may wait for the server, and its pid would stay for ever.
+// sent for a minute at most: if this shell was killed, perhaps no process waits for the server, and its pid stays
+// forever.
 export const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &
@@ -75,7 +76,7 @@ const settings: Record<string, string> = {
   checkpoint_timeout: "30min",
   // The default of 4 is for spinning disks. It makes reports read whole tables where an index would do.
   random_page_cost: "1.1",
-  // A server that recovers by itself may overlook that its recovery failed, and hang for ever: docs/design.md.
+  // A server that recovers by itself may overlook that its recovery failed, and hang forever: docs/design.md.
   restart_after_crash: "off",
   timezone: "UTC",
   log_timezone: "UTC",
@@ -205,7 +206,7 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
     const postmaster = findPostmaster(dataFolder(home));
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
       // The shell and its output must not keep this process alive: the shell stops the server when this process ends.
-      // A pipe that nobody reads keeps no process alive.
+      // A pipe without a reader keeps no process alive.
       shell.unref();
       (shell.stdout as unknown as { unref(): void }).unref();
       return shell;

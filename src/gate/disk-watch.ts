@@ -1,4 +1,4 @@
-// Notices that the disk of the database is full: calls fail with a code of their own. PostgreSQL still answers reads
+// Notices that the disk of the database is full: calls fail with a code that says so. PostgreSQL still answers reads
 // then, and a write succeeds if an old page has room for it. So the disk counts as full until no call has failed for
 // `quietMs`. Calls must then be tried again, because nothing else shows that there is space.
 // The watch is always in one of these modes:

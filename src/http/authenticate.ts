@@ -36,7 +36,7 @@ export function createAuthenticator({
   gate: Pick<Gate, "findCredential">;
   keys: MasterKeys;
   now?: () => number;
-  /** In ms. Runs on when somebody sets the clock. */
+  /** In ms. It keeps running when the clock is set. */
   uptime?: () => number;
 }) {
   const nobody = randomBytes(32).toString("base64url");

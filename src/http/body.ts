@@ -32,7 +32,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       isWhole = true;
       resolve(bytes.subarray(0, size));
     });
-    // The caller is gone. Nobody reads this answer, but it is logged.
+    // The caller is gone. This answer is only logged.
     const cut = () => {
       if (!isWhole) reject(invalid([{ path: "(body)", message: "the body ended early" }]));
     };

@@ -17,9 +17,9 @@ export const text = (max: number) =>
     .refine((value) => [...value].length <= max, `must be at most ${max} characters`)
     .meta({ maxLength: max });
 
-// Store and terminal in Variant A: trimmed, in NFC, and limited in length. Blank counts as absent. NFC makes one
-// character of at most four, which have at most 8 units. Longer texts are refused before: thousands of accents take it
-// a second.
+// Store and terminal in Variant A: trimmed, in NFC, and limited in length. Blank counts as absent. NFC turns at most
+// four characters, which have at most 8 units, into one. Longer texts are refused before that, because NFC takes a
+// second for thousands of accents.
 export const label = z
   .string()
   .transform((value) => value.trim())

@@ -1,4 +1,4 @@
-// Limits per credential: requests a second, and unknown coupon codes, so that nobody finds codes by trying.
+// Limits per credential: requests a second, and unknown coupon codes, so that codes cannot be guessed.
 //
 // A credential that has used up its budget of unknown codes must learn nothing more about codes. So operations whose
 // answer reveals whether a code exists are refused before their input is read. A till must still be able to end its own

@@ -56,7 +56,7 @@ export async function runMigrations(
         // Only the first migration finds this table missing, because that migration creates the schema.
         await session.run(migrationTable);
         await session.rows("insert into core.migration (name, sha256) values ($1, $2)", [name, hashMigration(name)]);
-        // Whatever fails later, an online migration stays.
+        // An online migration stays, even if a later step fails.
         if (isOnline && !isDryRun) await session.run(`commit; ${begin}`);
         done.push({ name, isOnline });
       }
@@ -67,7 +67,7 @@ export async function runMigrations(
   return done;
 }
 
-// A build that fails leaves an index that is invalid. `if not exists` finds its name, and would leave it so for ever.
+// A build that fails leaves an invalid index. `if not exists` finds its name, and would leave it invalid forever.
 async function refuseInvalidIndexes(session: Session, migration: string): Promise<void> {
   const [found] = await session.rows<{ index: string }>(
     `select c.oid::regclass::text as index

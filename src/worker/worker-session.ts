@@ -9,7 +9,7 @@ import type { Logger } from "../common/log.ts";
 import { startHeartbeat, type Heartbeat } from "../database/heartbeat.ts";
 import type { Options, Session } from "../database/types.ts";
 
-/** number: changes with each session. lost: aborts when claims under this number count no more. */
+/** number: changes with each session. lost: aborts when claims under this number no longer count. */
 export type WorkerSession = { number: number; lost: AbortSignal };
 /** null: there is no session at the moment, so nothing can be claimed. */
 export type GetWorkerSession = () => WorkerSession | null;

@@ -44,7 +44,7 @@ export class RefusedError<C extends ErrorCode = ErrorCode> extends CouponError {
 export class UnansweredError extends CouponError {
   override name = "UnansweredError";
   readonly operation: string;
-  /** Of an answer that is not from the service; else null. */
+  /** The status of an answer that did not come from the service; null if there was no answer. */
   readonly status: number | null;
   readonly mayHaveTakenEffect = true;
 

@@ -15,4 +15,4 @@ begin
 end
 $$;
 comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is
-  'Rotates the secret of a webhook; the former one signs for 24 h more.';
+  'Replaces the secret of a webhook. The old one also signs for another 24 h.';

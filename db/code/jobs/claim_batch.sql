@@ -1,6 +1,6 @@
 -- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. No row: the
 -- batch is complete, another worker holds the lease, this worker lacks the batch's key, or the
--- session of this worker is gone. The lease of a worker whose session is gone counts no more.
+-- session of this worker is gone. A lease no longer counts once the session of its worker is gone.
 -- event_seq: as in jobs.mint_chunk, so that the worker knows after its first chunk whether the
 -- service is busy.
 create or replace function jobs.claim_batch(

@@ -1,7 +1,7 @@
 -- Takes or renews the lease of a subscriber for 60 s and returns the deliveries that are due. No
 -- row: nothing is due, another worker holds the lease, or the session of this worker is gone. One
--- worker at a time serves a subscriber, so its limit of concurrent requests holds. The lease of a
--- worker whose session is gone counts no more.
+-- worker at a time serves a subscriber, so its limit of concurrent requests holds. A lease no
+-- longer counts once the session of its worker is gone.
 --
 -- Ordered by due time, then by event: an index has this order, however many deliveries wait. Test
 -- events come first, because somebody is waiting for them. They have a test_body and a

@@ -38,4 +38,4 @@ comment on column report.batch.completed_at is 'When the last coupon was minted.
 comment on column report.batch.allocated_at is
   'When it was released to its distributor. Null: not released.';
 comment on column report.batch.codes_destroyed_at is
-  'Since then nobody can derive its codes. Null: they can be exported.';
+  'Its codes cannot be derived since then. Null: they can be exported.';

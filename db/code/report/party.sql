@@ -15,7 +15,8 @@ comment on column report.party.time_zone is
   'IANA name. Its midnight ends the business days of a distributor.';
 comment on column report.party.webhook_url is 'Null: no webhook, the party can only pull.';
 comment on column report.party.webhook_secret_rotated_at is
-  'The former one signs for 24 hours more. Null: never rotated.';
+  'When the secret was last replaced. The old one also signs for 24 hours after that. Null: it was '
+  'never replaced.';
 comment on column report.party.webhook_disabled_at is
-  'No deliveries since then. Null: enabled, or no webhook.';
+  'When deliveries to its webhook stopped. Null: the webhook is enabled, or there is none.';
 comment on column report.party.created_at is 'When apply first declared it.';

@@ -53,16 +53,18 @@ comment on column report.webhook_health.failing is
 comment on column report.webhook_health.parked is
   'Deliveries that were given up after the last attempt; they can be replayed.';
 comment on column report.webhook_health.oldest_waiting_at is
-  'When the oldest event of waiting was recorded. Null: nothing waits.';
-comment on column report.webhook_health.disabled_at is 'No deliveries since then. Null: enabled.';
+  'When the oldest waiting event was recorded. Null: no event waits.';
+comment on column report.webhook_health.disabled_at is
+  'When deliveries to this webhook stopped. Null: it is enabled.';
 comment on column report.webhook_health.paused_until is
-  'No deliveries before, as its Retry-After asked. Null: never asked.';
+  'The receiver''s Retry-After asked for no deliveries before this time. Null: it never asked.';
 comment on column report.webhook_health.rotated_at is
-  'The former one signs for 24 hours more. Null: never rotated.';
+  'When the secret was last replaced. The old one also signs for 24 hours after that. Null: it was '
+  'never replaced.';
 comment on column report.webhook_health.attempts_24h is
-  'Attempts of the last 24 hours, those of test events too.';
+  'Attempts in the last 24 hours, including those of test events.';
 comment on column report.webhook_health.failures_24h is
-  'Attempts of the last 24 hours without a 2xx answer.';
+  'Attempts in the last 24 hours that got no 2xx answer.';
 comment on column report.webhook_health.p95_ms_24h is
   '95 % of the attempts of the last 24 hours took at most so many ms. Null: none.';
 comment on column report.webhook_health.last_attempt_at is

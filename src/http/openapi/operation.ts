@@ -114,7 +114,7 @@ export const parameters: Json = {
     ]),
   ),
   "idempotency-key": {
-    ...describeHeader("idempotency-key", "A second name of the request, best the same text as request_id.", {
+    ...describeHeader("idempotency-key", "Another name for the request. Send the same text as request_id.", {
       type: "string",
       minLength: 1,
       maxLength: 128,

@@ -82,7 +82,7 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
     return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [free]);
   }
 
-  // After an error the lease is kept on purpose: nobody tries again until it expires.
+  // After an error the lease is kept on purpose, so that no worker tries again until it expires.
   async function deliver(subscriber: Subscriber): Promise<void> {
     // Jobs that other processes added arrive here too. Without a free place, drop this one: it will be added again.
     const session = getSession();
@@ -164,7 +164,7 @@ async function recordDeliveries(
   return rows.map(({ outcome }) => outcome);
 }
 
-// A replaced secret that does not open signs no more. Otherwise a new secret would be no cure for 24 h.
+// A replaced secret that cannot be opened no longer signs. Otherwise a new secret would be no cure for 24 h.
 function openSecrets(keys: MasterKeys, { tenant, party, sealed_secrets }: Delivery): string[] {
   const openOne = (one: Uint8Array) => useStored(() => open(keys, webhookPurpose(tenant, party), one));
   const [current, ...replaced] = sealed_secrets;

@@ -1,4 +1,4 @@
--- Leaves the events of stuck parties waiting and returns the others. Nobody is stuck as a rule, so
+-- Leaves the events of stuck parties waiting and returns the others. Usually no party is stuck, so
 -- the first question is all that this costs.
 create or replace function rules.split_stuck_events(
   p_events rules.event[], p_snapshot pg_snapshot)

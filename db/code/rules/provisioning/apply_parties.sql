@@ -1,7 +1,7 @@
--- Creates and updates parties and their webhooks. Without a time zone in the file, a party keeps
--- its own; a new party gets UTC. A webhook secret that is replaced signs for 24 h more
--- (core.replaced_secret). A changed URL enables the webhook again and ends the lease and the
--- pause, which belong to the old receiver: what it still answers concerns nobody.
+-- Creates and updates parties and their webhooks. If the file names no time zone, a party keeps the
+-- one it has, and a new party gets UTC. A replaced webhook secret also signs for another 24 h
+-- (core.replaced_secret). A changed URL enables the webhook again. It ends the lease and the pause,
+-- because they belong to the old receiver, whose answers no longer matter.
 create or replace function rules.apply_parties(
   p_tenant core.tenant, p_parties jsonb, out changed int, out kept jsonb)
 language plpgsql volatile as $$

@@ -39,7 +39,7 @@ begin
           rules.compute_name_lock(w.tenant_id, w.caller_id, w.idempotency_key))));
   end if;
 
-  -- their names are locked, so nobody else can record them now
+  -- their names are locked, so no other session can record them now
   outcomes := rules.find_retries(p_calls, claimed);
   if outcomes is not null then
     claimed := array(
