@@ -3,6 +3,13 @@
 
 revoke all on all functions in schema core, rules, api, gate, jobs, admin, report from public;
 
+-- The functions that several programs call.
+grant usage on schema rules to coupon_api, coupon_worker, coupon_admin;
+grant execute on function
+  rules.register_keys(jsonb),
+  rules.read_statement_page(int, int, date, text, int, int)
+to coupon_api, coupon_worker, coupon_admin;
+
 grant usage on schema gate to coupon_api;
 grant execute on all functions in schema gate to coupon_api;
 

@@ -130,7 +130,7 @@ function createDatabaseCheck({ jobs }: Databases, keys: MasterKeys) {
   const review = createKeyReview(keys);
   return async (): Promise<void> => {
     await refuseSettings(jobs.rows);
-    const text = "select version, problem from jobs.register_keys($1::text::jsonb)";
+    const text = "select version, problem from rules.register_keys($1::text::jsonb)";
     review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };
 }

@@ -23,6 +23,6 @@ export async function withAdminDatabase<T>(
 
 /** Refuses keys that the database was not used with. A command calls this before it uses keys. */
 export async function checkKeys(database: Database, keys: MasterKeys): Promise<void> {
-  const text = "select version, problem from admin.register_keys($1::text::jsonb)";
+  const text = "select version, problem from rules.register_keys($1::text::jsonb)";
   refuseWrongKeys(keys, await database.rows<KeyProblem>(text, [fingerprintKeys(keys)]));
 }

@@ -54,7 +54,7 @@ async function compare(database: Database, row: Row): Promise<string[]> {
   const measure = (kind: Kind, look: (line: Line) => void) =>
     measureFile(kind, async (after, limit) => {
       const lines = await database.rows<Line>(
-        "select number, to_json(fields) as fields from admin.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
+        "select number, to_json(fields) as fields from rules.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
         [row.tenant_id, row.distributor_id, row.business_date, kind, after, limit],
       );
       lines.forEach(look);

@@ -6,12 +6,12 @@ import { ConfigError } from "../common/config.ts";
 import type { MasterKeys } from "./keys.ts";
 
 /**
- * A row of <schema>.register_keys. DIFFERS: the database was used with another key of that version. MISSING: the
+ * A row of rules.register_keys. DIFFERS: the database was used with another key of that version. MISSING: the
  * program lacks a version that codes or secrets still need.
  */
 export type KeyProblem = { version: string; problem: "DIFFERS" | "MISSING" };
 
-/** Returns the parameter of <schema>.register_keys: a JSON object that maps each version to its fingerprint in hex. */
+/** Returns the parameter of rules.register_keys: a JSON object that maps each version to its fingerprint in hex. */
 export function fingerprintKeys({ versions }: MasterKeys): string {
   const fingerprints = [...versions].map(([version, { fingerprint }]) => {
     const digest = createHmac("sha256", fingerprint).update(version).digest();

@@ -165,7 +165,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
       return connections.rows<Line>(
         { lane: "bulk", tenantId: file.tenant_id },
         deadline,
-        "select number, to_json(fields) as fields from gate.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
+        "select number, to_json(fields) as fields from rules.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
         [file.tenant_id, file.distributor_id, file.business_date, file.kind, after, limit],
       );
     },
@@ -187,7 +187,7 @@ function createStateReader(connections: Connections): Pick<Gate, "readVersion" |
       return row;
     },
     registerKeys(fingerprints, deadline) {
-      const text = "select version, problem from gate.register_keys($1::text::jsonb)";
+      const text = "select version, problem from rules.register_keys($1::text::jsonb)";
       return connections.rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);
     },
     checkSession: (deadline) => refuseSettings((text) => connections.rows(forNoTenant, deadline, text, [])),

@@ -3,7 +3,7 @@
 import t from "tap";
 import { calledByViews, openCatalog, ourSchemas, type Catalog } from "../support/fresh-database.ts";
 
-// Each role may call all functions of these schemas, and no others.
+// Each role may call all functions of these schemas, those that several programs share, and no others.
 const rights: Record<string, string[]> = {
   coupon_api: ["gate"],
   coupon_worker: ["jobs", "graphile_worker"],
@@ -11,6 +11,8 @@ const rights: Record<string, string[]> = {
   coupon_admin: ["admin", "report"],
 };
 const roles = Object.keys(rights);
+const shared = ["rules.register_keys", "rules.read_statement_page"];
+const sharing = ["coupon_api", "coupon_worker", "coupon_admin"];
 
 let login: Catalog["login"];
 let names: Catalog["names"];
@@ -85,7 +87,11 @@ t.test("A role may call the functions of its schemas and no others", async (t) =
       [role],
     );
     const callableOids = new Set(callable.map(({ oid }) => oid));
-    const wrong = all.filter(({ oid, schema }) => callableOids.has(oid) !== schemas.includes(schema));
+    const isSharing = sharing.includes(role);
+    const others = [...(isSharing ? shared : []), ...(schemas.includes("report") ? needed : [])].toSorted();
+    const mayCall = (schema: string, name: string) =>
+      schemas.includes(schema) || (isSharing && others.includes(`${schema}.${name}`));
+    const wrong = all.filter(({ oid, schema, name }) => callableOids.has(oid) !== mayCall(schema, name));
     t.strictSame(wrong, [], role);
     const granted = await names(
       `select n.nspname || '.' || p.proname as name
@@ -94,7 +100,7 @@ t.test("A role may call the functions of its schemas and no others", async (t) =
        order by 1`,
       [role, ourSchemas, schemas],
     );
-    t.strictSame(granted, schemas.includes("report") ? needed : [], `${role} may execute what its views call`);
+    t.strictSame(granted, others, `${role} may execute what is shared, and what its views call`);
   }
 });
 
@@ -106,7 +112,7 @@ t.test("A role may use its own schemas and create nothing", async (t) => {
        order by 1`,
       [role],
     );
-    t.strictSame(usable, schemas.toSorted(), role);
+    t.strictSame(usable, [...schemas, ...(sharing.includes(role) ? ["rules"] : [])].toSorted(), role);
     const creatable = await names(
       `select nspname as name from pg_namespace
        where nspname !~ '^pg_' and has_schema_privilege($1, oid, 'create')`,

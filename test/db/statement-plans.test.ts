@@ -139,7 +139,7 @@ async function open(t: Test) {
     const download = await by.get(`/v1/reconciliations/${date}/detail`);
     fits(t, download, { status: 200, headers: { etag: `"${detail}"` } });
     for (const kind of ["detail", "summary"])
-      await api!.rows("select * from gate.read_statement_page($1, $2, $3::text::date, $4, 0, $5)", [
+      await api!.rows("select * from rules.read_statement_page($1, $2, $3::text::date, $4, 0, $5)", [
         party!["tenant_id"],
         party!["party_id"],
         date,

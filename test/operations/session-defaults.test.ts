@@ -213,7 +213,7 @@ t.test("Views and functions return the same values to psql, whatever it has set"
   );
   const page = (kind: string) =>
     `admin.list_statements(0, 0, '0001-01-01', 100) s,
-     admin.read_statement_page(s.tenant_id, s.distributor_id, s.business_date, '${kind}', 0, 100) x`;
+     rules.read_statement_page(s.tenant_id, s.distributor_id, s.business_date, '${kind}', 0, 100) x`;
   const read = async (settings: string, source: string) => {
     await psql.run(`${settings}; create temp table seen as select x.* from ${source}; reset all`);
     const rows = await psql.rows<{ row: string }>("select to_jsonb(x)::text as row from pg_temp.seen x order by 1");

@@ -119,7 +119,7 @@ export const functionsByFile = {
     "replay_range",
     "note_restore",
   ],
-  keys: ["register_keys", "forget_key"],
+  keys: ["forget_key"],
 };
 
 /** To be the last test of a file: it called each of its functions, and every function of admin has a file. */

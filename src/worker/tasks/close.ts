@@ -68,7 +68,8 @@ export function createCloser({ sequencer, statements, log, stopping }: Parts) {
       measureFile(kind, (after, limit) => {
         stopping.throwIfAborted();
         return statements.rows<Line>(
-          "select number, to_json(fields) as fields from jobs.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
+          "select number, to_json(fields) as fields " +
+            "from rules.read_statement_page($1, $2, $3::text::date, $4, $5, $6)",
           [...day, kind, after, limit],
         );
       });

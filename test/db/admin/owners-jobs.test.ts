@@ -157,7 +157,7 @@ t.test("A day is closed and summarized for each owner; files are listed and read
       ["summary", 1],
     ] as const) {
       const page = await service.admin.rows<{ number: number; fields: string[] }>(
-        "select * from admin.read_statement_page($1, $2, $3, $4, 0, 100)",
+        "select * from rules.read_statement_page($1, $2, $3, $4, 0, 100)",
         [tenant_id, distributor_id, owners.date, kind],
       );
       t.strictSame(

@@ -100,7 +100,7 @@ t.test("a worker may lose its backend in the middle of any statement", async (t)
       await waitUntil("the statement to be blocked or over", isDecided, { everyMs: 0 });
       await other.run("rollback");
       await Promise.all([running, other.end()]);
-      if (killed > 0) ended.push(/jobs\.(\w+)/.exec(text)![1]!);
+      if (killed > 0) ended.push(/(?:jobs|rules)\.(\w+)/.exec(text)![1]!);
     });
   }
   t.strictSame(ended, [

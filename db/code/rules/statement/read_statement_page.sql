@@ -6,7 +6,7 @@ create or replace function rules.read_statement_page(
   p_after int, p_limit int,
   out number int, out fields text[])
 returns setof record
-language plpgsql stable
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set datestyle = 'ISO' set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_material = off as $$
