@@ -25,7 +25,7 @@ const dataDir = path.join(t.testdir(), "data");
 
 async function run(name: string, args: string[], npmScript = name): Promise<Result> {
   // No program starts with such a port, so a program that starts is noticed.
-  const env = { PORT: "none", BENCH_SECONDS: "none", DATA_DIR: dataDir, npm_lifecycle_event: npmScript };
+  const env = { PORT: "none", BENCH_DATABASE_URL: "none", DATA_DIR: dataDir, npm_lifecycle_event: npmScript };
   const program = spawnProgram(name, { args, env });
   const [stdout, stderr] = await Promise.all([text(program.stdout!), text(program.stderr!)]);
   return { code: await exitCodeOf(program), stdout, stderr };

@@ -2,11 +2,9 @@
 // after analyze. A twentieth of the size of docs/database.md.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
-import { stopAutovacuum } from "../support/count-reads.ts";
 import { createDatabase } from "../support/database.ts";
-import { analyzeSmallTables, fillReports } from "../bench/report-data.ts";
-import { questions } from "../bench/report-questions.ts";
-import { readExamples, readQuestion } from "../bench/report-reads.ts";
+import { fillReports } from "../tools/bench/report-data.ts";
+import { questions, readExamples, readQuestion } from "../tools/bench/reports.ts";
 
 t.test("Each question reads rows in proportion to what it is about", async (t) => {
   const { address, drop } = await createDatabase({ mayBreakInvariants: true });
@@ -20,9 +18,7 @@ t.test("Each question reads rows in proportion to what it is about", async (t) =
   });
   const analyzed = async () =>
     (await dba.rows("select from pg_class where oid = 'core.ledger_entry'::regclass and reltuples >= 0")).length > 0;
-  await stopAutovacuum(dba);
-  await fillReports(address, { coupons: 50_000, redemptions: 10_000 });
-  await analyzeSmallTables(dba);
+  await fillReports(address, 50_000);
   const examples = await readExamples(reader);
 
   for (const hasStatistics of [false, true]) {
@@ -31,7 +27,7 @@ t.test("Each question reads rows in proportion to what it is about", async (t) =
     for (const question of questions.filter(({ needsStatistics }) => hasStatistics || !needsStatistics)) {
       const { answer, about, read, scans } = await readQuestion(reader, question, examples);
       const most = 8 * about + (question.besides ?? 20);
-      t.ok(answer > 0 && read <= most, `${question.name}: ${answer} rows from ${read}, at most ${most}`, { scans });
+      t.ok(answer > 0 && read <= most, `${question.sql}: ${answer} rows from ${read}, at most ${most}`, { scans });
     }
   }
 });

@@ -1,5 +1,5 @@
 // Clients that leave midway, send nothing, send slowly or read nothing: the process survives, writes nothing to
-// standard error, and serves every other client. How long those wait is measured by `npm run bench -- floods`.
+// standard error, and serves every other client.
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";

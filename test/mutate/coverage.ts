@@ -29,7 +29,7 @@ export const cacheFolder = path.join(root, "node_modules/.cache/mutate");
 const cacheFile = path.join(cacheFolder, "coverage.json");
 
 // They test other tools, or compare texts of the checkout.
-const leftOut = ["test/bench/", "test/chaos/", "test/mutate/", "test/sabotage/", "test/support/"];
+const leftOut = ["test/tools/bench/", "test/chaos/", "test/mutate/", "test/sabotage/", "test/support/"];
 
 export const listTestFiles = (): string[] =>
   readFiles("test", ".test.ts")

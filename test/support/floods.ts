@@ -53,13 +53,9 @@ export function cutBodies(target: Target, count: number): Promise<void> {
 }
 
 // Sends signed requests, so that the service does all the work. The clients leave at once or with the first bytes of
-// the answer. With isStaying they read the whole answer, for comparison.
-export function cutAnswers(
-  target: Target,
-  count: number,
-  isStaying = false,
-  path = "/v1/events?limit=200",
-): Promise<void> {
+// the answer.
+export function cutAnswers(target: Target, count: number): Promise<void> {
+  const path = "/v1/events?limit=200";
   return each(
     count,
     async (number) => {
@@ -72,9 +68,7 @@ export function cutAnswers(
           `x-svc-timestamp: ${timestamp}\r\nx-svc-nonce: ${nonce}\r\nx-svc-signature: ${signature}\r\n` +
           "connection: close\r\n\r\n",
       );
-      if (isStaying)
-        await waitFor("the whole answer", new Promise((resolve) => socket.resume().once("close", resolve)));
-      else if (number % 3 === 0) await sleep(number % 5);
+      if (number % 3 === 0) await sleep(number % 5);
       else
         await waitFor("the first bytes", new Promise((resolve) => socket.once("data", resolve).once("close", resolve)));
       leave(socket, number);

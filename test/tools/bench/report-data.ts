@@ -1,21 +1,13 @@
 // Writes what reports read: a tenant of Variant B with 50 templates, 100 merchants and 60 days of redemptions. Rows are
 // written as the service writes them, with triggers and foreign keys off. Each time is spread evenly over the days. A
 // posting page has 30 entries.
-import { apply } from "../../src/commands/apply.ts";
-import { connect, openSession } from "../../src/database/connect.ts";
-import type { Address } from "../../src/common/database-address.ts";
-import type { Session } from "../../src/database/types.ts";
-import { parseMasterKeys } from "../../src/crypto/keys.ts";
-import { merchant, party, template } from "../support/tenants.ts";
-
-const smallTables = ["tenant", "party", "merchant", "template", "batch", "currency"];
-
-/** As the worker does as soon as they have rows. */
-export async function analyzeSmallTables(dba: Session): Promise<void> {
-  await dba.run(`analyze ${smallTables.map((table) => `core.${table}`).join(", ")}`);
-}
-
-export type Sizes = { coupons: number; redemptions: number };
+import { apply } from "../../../src/commands/apply.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import type { Address } from "../../../src/common/database-address.ts";
+import { parseMasterKeys } from "../../../src/crypto/keys.ts";
+import { stopAutovacuum } from "../../support/count-reads.ts";
+import { merchant, party, template } from "../../support/tenants.ts";
+import { fillSettings, insertUsed } from "./fill.ts";
 
 const count = (length: number, make: (number: number) => object) => Array.from({ length }, (_, index) => make(index));
 const distributors = ["pty_north", "pty_south", "pty_east", "pty_west"];
@@ -43,31 +35,32 @@ const tenants = [
 // The size of the largest batch, as a share of all coupons.
 const largest = 0.51;
 
-export async function fillReports(address: Address, sizes: Sizes): Promise<void> {
+/** A fifth of the coupons are redeemed. Small tables are analyzed, as the worker does when they have rows. */
+export async function fillReports(address: Address, coupons: number): Promise<void> {
   const admin = connect(address, { name: "coupon report data", role: "coupon_admin", max: 1 });
   await apply(admin, parseMasterKeys(Buffer.alloc(32, 1).toString("base64")), { tenants });
   await admin.end();
   const session = openSession(address, { name: "coupon report data" });
   try {
-    await session.run("set session_replication_role = replica; set synchronous_commit = off; set jit = off");
-    // Without statistics, nested loops over these tables would take hours.
-    await session.run("set enable_nestloop = off; set work_mem = '256MB'");
-    await session.run(fillCoupons(sizes));
-    await session.run(fillRedemptions(sizes));
+    await stopAutovacuum(session);
+    await session.run(fillSettings);
+    await session.run(fillCoupons(coupons));
+    await session.run(fillRedemptions(Math.ceil(coupons / 5)));
     await session.run(fillLedger);
     await session.run(fillDays);
+    await session.run("analyze core.tenant, core.party, core.merchant, core.template, core.batch, core.currency");
   } finally {
     await session.end();
   }
 }
 
 // The functions are temporary. A UUIDv7 of a given time sorts by that time, as the service's own IDs do.
-const fillCoupons = ({ coupons, redemptions }: Sizes): string => `
+const fillCoupons = (coupons: number): string => `
   create function pg_temp.id_at(p_at timestamptz) returns uuid language sql volatile as $$
     select encode(overlay(uuid_send(gen_random_uuid()) placing substring(
       int8send((extract(epoch from p_at) * 1000)::bigint) from 3) from 1 for 6), 'hex')::uuid $$;
   create temporary table big as
-    select tenant_id, now() - interval '60 days' as since, interval '60 days' / ${redemptions} as step,
+    select tenant_id, now() - interval '60 days' as since,
            (select party_id from core.party p where p.external_id = 'pty_shop') as shop_id
     from core.tenant t where t.external_id = 'ten_big';
   insert into core.master_key (version, fingerprint) values ('1', decode(repeat('00', 16), 'hex'))
@@ -92,9 +85,10 @@ const fillCoupons = ({ coupons, redemptions }: Sizes): string => `
 
 // Of 100 redemptions 5 are reversed, 2 are cancelled and 1 is lapsed. The newest 20 are live locks. One coupon in
 // twenty is voided.
-const fillRedemptions = ({ redemptions }: Sizes): string => `
+const fillRedemptions = (redemptions: number): string => `
   create temporary table used as
-    select n.i, c.coupon_id, b.distributor_id, g.tenant_id, g.shop_id, g.since + n.i * g.step as at, m.merchant_id,
+    select n.i, c.coupon_id, b.distributor_id, g.tenant_id, g.shop_id as caller_id, m.merchant_id,
+           'req-' || n.i as request_id, t.at, pg_temp.id_at(t.at) as redemption_id,
            case when n.i > ${redemptions} - 20 then 'LOCKED'
                 when n.i % 100 < 5 then 'REVERSED'
                 when n.i % 100 < 7 then 'CANCELLED'
@@ -102,6 +96,7 @@ const fillRedemptions = ({ redemptions }: Sizes): string => `
                 else 'REDEEMED' end as status
     from big g
     cross join generate_series(1, ${redemptions}) n (i)
+    cross join lateral (select g.since + n.i * interval '60 days' / ${redemptions}) t (at)
     join (
       select c.tenant_id, c.coupon_id, c.batch_id, row_number() over (order by hashint8(c.number), c.coupon_id) as i
       from core.coupon c) c on c.tenant_id = g.tenant_id and c.i = n.i
@@ -109,21 +104,7 @@ const fillRedemptions = ({ redemptions }: Sizes): string => `
     join (
       select m.tenant_id, m.merchant_id, row_number() over (order by m.merchant_id) - 1 as i
       from core.merchant m) m on m.tenant_id = g.tenant_id and m.i = (n.i + n.i / 100) % 100;
-  insert into core.redemption
-    (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status, currency, discount_minor,
-     order_minor, store, terminal, order_id, started_at, lock_expires_at, redeemed_at, ended_at)
-  select u.tenant_id, pg_temp.id_at(u.at), u.coupon_id, u.merchant_id, u.shop_id, 'req-' || u.i, u.status, 'EUR', 500,
-         2000, 'S1', 'T1', 'order-' || u.i, u.at,
-         case when u.status = 'LOCKED' then now() + interval '1 day' else u.at + interval '15 minutes' end,
-         case when u.status in ('REDEEMED', 'REVERSED') then u.at end,
-         case when u.status not in ('REDEEMED', 'LOCKED') then least(u.at + interval '1 hour', now()) end
-  from used u
-  order by u.i;
-  update core.coupon c
-  set status = case when u.status in ('LOCKED', 'REDEEMED') then u.status when u.status = 'REVERSED' then 'REDEEMED'
-                    else 'ISSUED' end
-  from used u
-  where c.tenant_id = u.tenant_id and c.coupon_id = u.coupon_id;
+  ${insertUsed}
   insert into core.reversal (tenant_id, reversal_id, redemption_id, caller_id, reason, reversed_at)
   select r.tenant_id, pg_temp.id_at(r.ended_at), r.redemption_id, r.caller_id, 'returned', r.ended_at
   from core.redemption r
@@ -132,13 +113,7 @@ const fillRedemptions = ({ redemptions }: Sizes): string => `
   insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
   select c.tenant_id, c.coupon_id, null, 0, 'lost', now() - interval '30 days'
   from core.coupon c
-  where c.status = 'VOIDED';
-  insert into core.request
-    (tenant_id, caller_id, request_id, operation, body_hash, http_status, response, recorded_at)
-  select u.tenant_id, u.shop_id, 'req-' || u.i, case u.status when 'REDEEMED' then 'redeem' else 'lock' end,
-         substr(uuid_send(gen_random_uuid()), 1, 8), 200, '{"ok":true,"discount_amount":5.00}', u.at
-  from used u
-  order by u.i;`;
+  where c.status = 'VOIDED';`;
 
 const fillLedger = `
   create temporary table moved as

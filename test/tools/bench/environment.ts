@@ -1,0 +1,187 @@
+// What a benchmark works on: a database with the tenant of the benchmarks, and `serve` and `work` in front of it, each
+// a process as in production.
+import { randomBytes } from "node:crypto";
+import { apply } from "../../../src/commands/apply.ts";
+import type { Address } from "../../../src/common/database-address.ts";
+import { parseMasterKeys } from "../../../src/crypto/keys.ts";
+import { connect, openSession } from "../../../src/database/connect.ts";
+import { migrate } from "../../../src/migration/migrate.ts";
+import { postOk } from "../../support/client.ts";
+import { addressOf, asAdmin, readRun } from "../../support/database.ts";
+import { findBrokenInvariants } from "../../support/inspect.ts";
+import { startLoggedProgram } from "../../support/logged-program.ts";
+import { environmentOf } from "../../support/program.ts";
+import { sequenceEvents } from "../../support/sequence-events.ts";
+import { readAddress } from "../../support/server.ts";
+import { newRequestId } from "../../support/service.ts";
+import { createClient } from "../../support/signing-client.ts";
+import { makeTemporaryFolder, removeFolder } from "../../support/temporary-folder.ts";
+import { startTemporaryServer } from "../../support/temporary-server.ts";
+import { credential, merchant, party, secretOf, template } from "../../support/tenants.ts";
+import { waitUntil } from "../../support/wait-until.ts";
+import { noteCredentials } from "../../support/watch-answers.ts";
+
+/** `address` names any database of the server. `folder` is for logs and other files of the run. */
+export type Server = { address: Address; folder: string; stop(): Promise<void> };
+/** What a bench gets. `open` returns an environment that the benches of a run share. */
+export type Run = { server: Server; open: () => Promise<Environment>; size: number; rounds: number };
+export type Environment = Awaited<ReturnType<typeof openEnvironment>>;
+export type Subscriber = { id: string; url: string; secret: string };
+
+const prefix = "coupon-bench-";
+const accessKey = "ak_bench";
+export const merchants = Array.from({ length: 50 }, (_, index) => `mch_bench${index}`);
+/** The distributors of the pools, and of the day that the bench `statement` closes. */
+export const [distributor, distributorOfDay] = ["pty_bench", "pty_benchday"];
+
+// The longest wait is for ten million coupons.
+const withinMs = 1_800_000;
+
+/** An embedded server with the settings of `npm start`, or an existing one. */
+export async function startServer(databaseUrl: string | undefined): Promise<Server> {
+  if (databaseUrl === undefined) {
+    const { address, temporaryFolder, stop } = await startTemporaryServer(prefix, { max_connections: "200" });
+    return { address, folder: temporaryFolder, stop };
+  }
+  const folder = makeTemporaryFolder(prefix);
+  const stop = async () => removeFolder(folder);
+  return { address: readAddress("BENCH_DATABASE_URL", databaseUrl), folder, stop };
+}
+
+/** The short form only wants to know whether the benches work. */
+export const isInTest = (): boolean => process.env["COUPON_TEST_RUN"] !== undefined;
+
+let databases = 0;
+
+/** In a test, a clone of the template of the run, which is migrated already. */
+export async function createDatabase({ address }: Pick<Server, "address">) {
+  const name = `coupon_bench_${Date.now().toString(36)}_${(databases += 1)}`;
+  const from = isInTest() ? `"${readRun().template}" strategy file_copy` : "template0 encoding 'UTF8'";
+  await asAdmin(address, (admin) => admin.rows(`create database "${name}" template ${from}`));
+  const drop = () => asAdmin(address, (admin) => admin.rows(`drop database "${name}" with (force)`));
+  await migrate(addressOf(address, name));
+  return { address: addressOf(address, name), drop };
+}
+
+export async function openEnvironment(server: Pick<Server, "address" | "folder">) {
+  const { address, drop } = await createDatabase(server);
+  const masterKeyText = randomBytes(32).toString("base64");
+  const keys = parseMasterKeys(masterKeyText);
+  const database = connect(address, { name: "coupon bench", max: 2 });
+  const start = (name: "serve" | "work") =>
+    startLoggedProgram(name, server.folder, environmentOf({ address, masterKeyText }));
+  const serve = await start("serve");
+  let work = await start("work");
+
+  /** Waits until the condition is true. `sql` may say what follows `select condition`. */
+  const until = (what: string, sql: string, params: unknown[] = [], everyMs = 20): Promise<unknown> => {
+    const isTrue = async () => (await database.rows<{ done: boolean }>(`select ${sql}`, params))[0]?.done;
+    return waitUntil(what, isTrue, { withinMs, everyMs });
+  };
+  const untilCaughtUp = () => until("the feed to catch up", "feed_waiting = 0 as done from jobs.read_metrics()");
+
+  async function stop(): Promise<void> {
+    await Promise.all([serve.stop(), work.stop()]);
+    await database.end();
+  }
+
+  await applyTenant(address, keys);
+  const [caller] = await database.rows<{ tenant_id: number; credential_id: number }>(
+    "select tenant_id, credential_id from gate.find_credential($1)",
+    [accessKey],
+  );
+  return {
+    address,
+    keys,
+    database,
+    url: serve.url,
+    credential: { accessKey, secret: secretOf(accessKey) },
+    tenantId: caller!.tenant_id,
+    credentialId: caller!.credential_id,
+    pids: () => ({ serve: serve.pid, work: work.pid }),
+    until,
+    untilCaughtUp,
+    ...createBatches(serve.url, until),
+    subscribe: (subscribers: Subscriber[]) => applyTenant(address, keys, subscribers),
+    async restartWorker(meanwhile: () => Promise<void>): Promise<void> {
+      await work.stop();
+      await meanwhile();
+      work = await start("work");
+    },
+    stop,
+    /** Sequences the remaining events, checks the invariants, and drops the database. */
+    async close(): Promise<void> {
+      await untilCaughtUp();
+      await stop();
+      await checkInvariants(address);
+      await drop();
+    },
+  };
+}
+
+/** Writes a tenant of Variant A with fifty merchants. */
+async function applyTenant(address: Address, keys: ReturnType<typeof parseMasterKeys>, subscribers: Subscriber[] = []) {
+  const tenant = {
+    id: "ten_bench",
+    name: "Bench",
+    variant: "A",
+    parties: [
+      party(distributor),
+      party(distributorOfDay),
+      ...subscribers.map(({ id, ...webhook }) => party(id, { webhook })),
+    ],
+    merchants: merchants.map((id) => merchant(id, distributor)),
+    templates: [template("tpl_bench", distributor)],
+    credentials: [credential(accessKey)],
+  };
+  noteCredentials({ tenants: [tenant] });
+  const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
+  await apply(admin, keys, { tenants: [tenant] });
+  await admin.end();
+}
+
+function createBatches(url: string, until: (what: string, sql: string, params: unknown[]) => Promise<unknown>) {
+  const client = createClient({ url, accessKey, secret: secretOf(accessKey) });
+  const post = (path: string, body: object) => postOk(client, path, { request_id: newRequestId(), ...body });
+
+  /** Returns the ID of the batch. */
+  async function submit(count: number, to = distributor): Promise<string> {
+    const order = { template: "tpl_bench", total_count: count, distributor: to };
+    const { batch } = await post("/v1/batches", order);
+    return batch.external_id as string;
+  }
+
+  const untilMinted = (batch: string) =>
+    until(`the coupons of ${batch}`, "status <> 'PENDING' as done from core.batch where external_id = $1", [batch]);
+
+  /** Submits, mints and releases a batch. */
+  async function release(count: number, to?: string): Promise<string> {
+    const batch = await submit(count, to);
+    await untilMinted(batch);
+    await post("/v1/batches/allocate", { batch });
+    return batch;
+  }
+
+  return { submit, untilMinted, release };
+}
+
+/** Refreshes the statistics, and makes a checkpoint so that none falls into the following rounds. */
+export async function settle({ address }: Pick<Environment, "address">): Promise<void> {
+  const session = openSession(address, { name: "coupon bench" });
+  await session.rows("vacuum analyze");
+  await session.rows("checkpoint");
+  await session.end();
+}
+
+export async function checkInvariants(address: Address): Promise<void> {
+  const session = openSession(address, { name: "coupon bench" });
+  try {
+    await sequenceEvents(session);
+    // Without statistics a query over these tables may take hours.
+    await session.run("set work_mem = '256MB'; analyze");
+    const broken = await findBrokenInvariants(session);
+    if (broken.length > 0) throw new Error(`broken invariants: ${broken.join("; ")}`);
+  } finally {
+    await session.end();
+  }
+}

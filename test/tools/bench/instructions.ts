@@ -1,0 +1,154 @@
+// instructions: how many instructions the database needs for a redemption in a group, for one alone, and for an event
+// in a step of the sequencer. They hardly depend on the load of the machine. Each figure is the difference of two runs
+// of different length under valgrind's callgrind, so it counts warm calls: the start, the first plans and the end of
+// both runs are the same. Plans are made for filled, analyzed tables.
+import { spawn, spawnSync } from "node:child_process";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import { openSession } from "../../../src/database/connect.ts";
+import { dataFolder, findBinaries, findHome, serverEnv } from "../../../src/embedded/data-directory.ts";
+import { startEmbedded } from "../../../src/embedded/server.ts";
+import { removeFolder } from "../../support/temporary-folder.ts";
+import { openPool, redeemCall } from "./coupons.ts";
+import { checkInvariants, openEnvironment, settle, type Environment, type Run } from "./environment.ts";
+import { fillRedemptions } from "./fill.ts";
+import type { Row } from "./measure.ts";
+
+const groupSize = 30;
+// What arrives between two steps at 3,000 redemptions a second.
+const stepSize = 300;
+// PL/pgSQL keeps a plan after five executions, so later ones are warm.
+const warmCount = 8;
+const filledCount = 20_000;
+
+const settings = {
+  // As the connections of `serve` and `work` set them.
+  jit: "off",
+  max_parallel_workers_per_gather: "0",
+  TimeZone: "UTC",
+  search_path: "pg_catalog,pg_temp",
+  shared_buffers: "256MB",
+  max_wal_size: "4GB",
+};
+
+// A line is one statement.
+type Kind = {
+  name: string;
+  prepare: string[];
+  execute: () => string;
+  // The server prints `answer` for each of the `rows` of an execution that went well.
+  answer: string;
+  rows: number;
+  // Redemptions or events of an execution.
+  size: number;
+  counted: number;
+};
+
+/** The size is how many groups, calls and steps are counted. */
+export async function benchInstructions({ server, size }: Run): Promise<Row[]> {
+  if (spawnSync("valgrind", ["--version"]).status !== 0)
+    throw new Error("valgrind is missing: it counts the instructions. Install the package valgrind.");
+  const dataDir = path.join(server.folder, "instructions");
+  const embedded = await startEmbedded(dataDir);
+  let running: { stop(): Promise<void> } = embedded;
+  try {
+    const environment = await openEnvironment({ address: embedded.address, folder: server.folder });
+    const kinds = await prepareKinds(environment, size);
+    await embedded.stop();
+    const rows: Row[] = [];
+    for (const kind of kinds) {
+      const count = (times: number) => countInstructions(dataDir, environment.address.database!, kind, times);
+      const more = (await count(warmCount + kind.counted)) - (await count(warmCount));
+      rows.push({ name: kind.name, "thousand instructions": more / (kind.counted * kind.size * 1_000) });
+    }
+    running = await startEmbedded(dataDir);
+    await checkInvariants(environment.address);
+    return rows;
+  } finally {
+    await running.stop();
+    removeFolder(embedded.folder);
+  }
+}
+
+/** Fills the database, and stores what the kinds work on. */
+async function prepareKinds(environment: Environment, size: number): Promise<Kind[]> {
+  const { tenantId, release, untilCaughtUp, stop } = environment;
+  const steps = Math.ceil(size / 4);
+  const executions = 2 * warmCount + size;
+  const events = (2 * warmCount + steps) * stepSize;
+  await fillRedemptions(environment, [await release(filledCount)]);
+  const fresh = executions * (groupSize + 1) + events;
+  const coupons = await (await openPool(environment, fresh)).draw(fresh);
+  await untilCaughtUp();
+  await stop();
+  const takeCalls = (count: number): string =>
+    JSON.stringify(coupons.splice(0, count).map((coupon) => redeemCall(environment, coupon)));
+
+  const session = openSession(environment.address, { name: "coupon bench" });
+  // For the sequencer.
+  for (let left = events; left > 0; left -= groupSize) {
+    const params = [tenantId, takeCalls(groupSize)];
+    await session.rows("select http_status from gate.perform($1, $2::text::jsonb, false)", params);
+  }
+  // The service sends calls as a parameter. Here each would be part of a statement, and the server would read it
+  // character by character: 45,000 instructions for a call. So a table holds them, as the parameter would.
+  await session.run(`
+    create schema bench create table bench.calls (id int primary key, calls text storage external);
+    grant usage on schema bench to coupon_api; grant select on bench.calls to coupon_api`);
+  const store = (id: number, count: number) =>
+    session.rows("insert into bench.calls values ($1, $2)", [id, takeCalls(count)]);
+  for (let id = 1; id <= executions; id += 1) {
+    await store(id, groupSize);
+    await store(executions + id, 1);
+  }
+  await session.end();
+  await settle(environment);
+
+  const redeem = (count: number, firstId: number) => ({
+    prepare: [
+      "set role coupon_api",
+      "prepare perform (int) as select http_status, body, is_replay " +
+        `from gate.perform(${tenantId}, (select calls::jsonb from bench.calls where id = $1), false)`,
+    ],
+    execute: () => `execute perform (${firstId++})`,
+    answer: 'http_status = "200"',
+    rows: count,
+    size: count,
+    counted: size,
+  });
+  const step = {
+    prepare: ["set role coupon_worker", `prepare step as select sequenced from jobs.sequence_events(${stepSize})`],
+    execute: () => "execute step",
+    answer: `sequenced = "${stepSize}"`,
+    rows: 1,
+    size: stepSize,
+    counted: steps,
+  };
+  return [
+    { name: `a redemption in a group of ${groupSize}`, ...redeem(groupSize, 1) },
+    { name: "a redemption alone", ...redeem(1, executions + 1) },
+    { name: `an event in a step of ${stepSize}`, ...step },
+  ];
+}
+
+/** Runs the kind in a PostgreSQL without other processes. `dataDir` has a stopped server. */
+async function countInstructions(dataDir: string, database: string, kind: Kind, times: number): Promise<number> {
+  const home = findHome(dataDir)!;
+  const given = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const server = [path.join(findBinaries(home), "bin/postgres"), "--single", "-D", dataFolder(home), ...given];
+  const child = spawn("valgrind", ["--tool=callgrind", "--callgrind-out-file=/dev/null", ...server, database], {
+    ...home.user,
+    cwd: home.folder,
+    env: { ...serverEnv, PATH: process.env["PATH"] },
+    stdio: "pipe",
+  });
+  child.stdin.on("error", () => {});
+  const lines = [...kind.prepare, ...Array.from({ length: times }, kind.execute)];
+  child.stdin.end(lines.map((line) => `${line}\n`).join(""));
+  const [output, complaint] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const answers = output.split(kind.answer).length - 1;
+  const [, collected] = /Collected : (\d+)/.exec(complaint) ?? [];
+  if (answers !== times * kind.rows || collected === undefined)
+    throw new Error(`${kind.name}: ${answers} right answers. ${output.slice(-1_000)} ${complaint.slice(-1_000)}`);
+  return Number(collected);
+}
