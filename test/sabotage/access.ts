@@ -61,7 +61,7 @@ export const accessGuards: Sabotage[] = [
   },
   {
     name: "what a function of the owner calls has its search_path, not the caller's",
-    edits: [edit("db/code/jobs/register_keys.sql", " set search_path = pg_catalog, pg_temp", "")],
+    edits: [edit("db/code/jobs/lapse_locks.sql", "set search_path = pg_catalog, pg_temp ", "")],
     tests: ["test/db/catalog.test.ts"],
   },
   {

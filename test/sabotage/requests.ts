@@ -225,15 +225,12 @@ export const requestGuards: Sabotage[] = [
   },
   {
     name: "a tenant's share of a lane",
-    edits: [edit("src/gate/lane.ts", "tenant.busy < widthOfTenant", "true")],
+    edits: [edit("src/gate/lane.ts", "countOf(tenantId) < widthOfTenant", "true")],
     tests: ["test/gate/gate.test.ts", "test/gate/lane.test.ts"],
   },
   {
     name: "a tenant's share of the queues",
-    edits: [
-      edit("src/gate/lane.ts", "tenant.waiting < maxWaiting / 2", "true"),
-      edit("src/gate/groups.ts", " || tenant.queue.length >= maxWaiting / 2", ""),
-    ],
+    edits: [edit("src/gate/queue.ts", "ofTenant.size < mostWaiting / 2", "true")],
     tests: ["test/gate/lane.test.ts", "test/gate/groups.test.ts"],
   },
   {

@@ -210,10 +210,7 @@ export const operationLimits: Limit[] = [
   {
     name: "a head arrives; a whole request arrives",
     value: "within 10 s; within 30 s",
-    places: [
-      at(config, 'count("HEADERS_TIMEOUT_SECONDS", ', "10", ","),
-      at(config, 'count("REQUEST_TIMEOUT_SECONDS", ', "30", ","),
-    ],
+    places: [at(config, "headersTimeoutSeconds: ", "10", ","), at(config, "requestTimeoutSeconds: ", "30", ",")],
     test: timeOuts,
     said: ["a head has 10 seconds to arrive, a whole request 30"],
   },

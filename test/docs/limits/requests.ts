@@ -151,14 +151,14 @@ export const requestLimits: Limit[] = [
   {
     name: "body",
     value: "64 KiB",
-    places: [at("src/common/config.ts", 'count("MAX_BODY_BYTES", ', "65_536", ",")],
+    places: [at("src/common/config.ts", "bodyBytes: ", "65_536", ",")],
     test: pins("test/http/precedence.test.ts", "A body above 64 KiB is 413 before any other check"),
     said: ["The body is larger than 64 KiB", "body | 64 KiB"],
   },
   {
     name: "target, header names and values together",
     value: "less than 16 KiB",
-    places: [at("src/common/config.ts", 'count("MAX_HEADER_BYTES", ', "16_384", ",")],
+    places: [at("src/common/config.ts", "headerBytes: ", "16_384", ",")],
     test: pins("test/http/limits.test.ts", "A head has less than 16 KiB of target, names and values"),
     said: ["headers above 16 KiB"],
   },
@@ -206,7 +206,7 @@ export const requestLimits: Limit[] = [
   {
     name: "an answer comes",
     value: "within 4 s",
-    places: [at("src/http/operation.ts", "answerWithinMs = ", "3_500", ";")],
+    places: [at("src/http/app.ts", "answerWithinMs = ", "3_500", ";")],
     test: bounds("test/http/service.test.ts", "Without its database the service answers 503 in time"),
     said: ["Every answer comes within 4 seconds", "Every answer comes within 4 s;"],
   },

@@ -28,12 +28,6 @@ export const inDatabase: Equivalent[] = [
     reason: "Nothing reads the bits after the 130th.",
   },
   {
-    file: "db/code/rules/redemption/hold_redemption.sql",
-    before: "is_busy := false;",
-    after: "null;",
-    reason: "The callers treat null like false.",
-  },
-  {
     file: "db/code/gate/perform.sql",
     before: "if cardinality(v_claims.claimed) > 0 then",
     after: "if cardinality(v_claims.claimed) >= 0 then",
