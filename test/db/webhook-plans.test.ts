@@ -6,7 +6,7 @@ import { countReads, readCounts, stopAutovacuum } from "../support/count-reads.t
 import { openScratchDatabase } from "../support/database.ts";
 import { newRequestId } from "../support/service.ts";
 import { startOwners } from "../support/webhook-owners.ts";
-import { dropDeliveries } from "../support/drop-deliveries.ts";
+import { dropDeliveries } from "../support/subscribers.ts";
 
 // Operation, arguments, and how many rows it may read.
 const calls: [string, object, number][] = [

@@ -140,7 +140,7 @@ export const backgroundGuards: Sabotage[] = [
         "await session.stop();\n      await runner.stop();",
       ),
     ],
-    tests: ["test/worker/tasks/deliver-in-work.test.ts"],
+    tests: ["test/worker/tasks/webhook-lease.test.ts"],
   },
   {
     name: "jobs that failed for good are deleted",

@@ -11,7 +11,7 @@ export const longRunGuards: Sabotage[] = [
         "and d.parked_at is null",
       ),
     ],
-    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
   {
     name: "only one webhook is disabled",
@@ -22,12 +22,12 @@ export const longRunGuards: Sabotage[] = [
         "where w.tenant_id = p_tenant_id",
       ),
     ],
-    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
   {
     name: "an enabled webhook is not paused",
     edits: [edit("db/code/admin/enable_webhook.sql", "disabled_at = null, paused_until = null", "disabled_at = null")],
-    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
   {
     name: "verify reads every page of statements",

@@ -11,6 +11,6 @@ export const provisioningGuards: Sabotage[] = [
   {
     name: "a new URL enables a disabled webhook",
     edits: [edit("db/code/rules/provisioning/apply_parties.sql", "disabled_at = null, ", "")],
-    tests: ["test/worker/tasks/deliver-url.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
 ];

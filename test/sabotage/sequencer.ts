@@ -84,7 +84,7 @@ export const sequencerGuards: Sabotage[] = [
       edit(statements, "b.last_step < s.step;", "b.last_step < s.step and false;"),
       edit(statements, "     or v_books <> v_is.distributors\n", ""),
     ],
-    tests: ["test/worker/tasks/business-days.test.ts"],
+    tests: ["test/worker/tasks/close.test.ts"],
   },
   {
     name: "a business day waits for the oldest of many events",

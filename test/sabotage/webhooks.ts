@@ -65,7 +65,7 @@ export const webhookGuards: Sabotage[] = [
   {
     name: "a webhook that is disabled leaves parked deliveries as they are",
     edits: [edit("db/code/rules/webhook/disable_webhook.sql", " and d.parked_at is null", "")],
-    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
   {
     name: "a webhook that is disabled again keeps its time",
@@ -76,12 +76,12 @@ export const webhookGuards: Sabotage[] = [
         "clock_timestamp()",
       ),
     ],
-    tests: ["test/worker/tasks/deliver-disabled.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
   {
     name: "a replay begins without an error",
     edits: [edit("db/code/rules/webhook/replay_deliveries.sql", " last_error = null,", "")],
-    tests: ["test/worker/tasks/deliver-parked.test.ts"],
+    tests: ["test/worker/tasks/deliver.test.ts"],
   },
   ...[
     ["success", "    and r.is_taken;", "    and r.is_taken and v_is_holder;"] as const,

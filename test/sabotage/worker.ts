@@ -58,7 +58,7 @@ export const workerGuards: Sabotage[] = [
   {
     name: "a business day closes after its events are sequenced",
     edits: [edit("db/code/rules/feed/has_unsequenced_event.sql", "w.recorded_at < v_settled)", "false)")],
-    tests: ["test/worker/tasks/business-days.test.ts", "test/worker/tasks/close.test.ts"],
+    tests: ["test/worker/tasks/close.test.ts"],
   },
   {
     name: "a download names one of several distributors",
@@ -69,7 +69,7 @@ export const workerGuards: Sabotage[] = [
         "and false",
       ),
     ],
-    tests: ["test/http/reconciliations.test.ts", "test/worker/tasks/several-distributors.test.ts"],
+    tests: ["test/http/reconciliations.test.ts", "test/worker/tasks/statements.test.ts"],
   },
   {
     name: "the address of a closed statement stays when a distributor joins",
@@ -80,14 +80,14 @@ export const workerGuards: Sabotage[] = [
         "count(*) > 1",
       ),
     ],
-    tests: ["test/worker/tasks/several-distributors.test.ts"],
+    tests: ["test/worker/tasks/statements.test.ts"],
   },
   {
     name: "a distributor that joins starts after the closed dates",
     edits: [
       edit("db/code/rules/statement/open_books.sql", "(select max(s.business_date) + 1\n", "(select null::date\n"),
     ],
-    tests: ["test/worker/tasks/several-distributors.test.ts"],
+    tests: ["test/worker/tasks/statements.test.ts"],
   },
   {
     name: "statements are read from their postings on",
@@ -144,17 +144,17 @@ export const workerGuards: Sabotage[] = [
         "",
       ),
     ],
-    tests: ["test/worker/tasks/deliver-lease.test.ts"],
+    tests: ["test/worker/tasks/webhook-lease.test.ts"],
   },
   {
     name: "a lease that has ended does not keep its subscriber waiting",
     edits: [edit("db/code/jobs/list_due_webhooks.sql", "w.holder is null", "w.lease_until is null")],
-    tests: ["test/worker/tasks/deliver-lease.test.ts"],
+    tests: ["test/worker/tasks/webhook-lease.test.ts"],
   },
   {
     name: "a lease that has ended keeps no worker away",
     edits: [edit("db/code/jobs/claim_deliveries.sql", "w.holder is null", "w.lease_until is null")],
-    tests: ["test/worker/tasks/deliver-lease.test.ts"],
+    tests: ["test/worker/tasks/webhook-lease.test.ts"],
   },
   {
     name: "an idle step gets no transaction ID",

@@ -27,7 +27,7 @@ export async function submit(service: Running, count: number): Promise<string> {
   return created.json.batch.external_id as string;
 }
 
-export async function find(service: Running, id: string): Promise<BatchRow> {
+export async function find(service: Pick<Running, "owner">, id: string): Promise<BatchRow> {
   const [row] = await service.owner.rows<BatchRow>(
     `select tenant_id, batch_id, external_id, status, minted_count, salt, key_version,
             coalesce(mint_lease_until > clock_timestamp(), false) as is_leased

@@ -27,6 +27,7 @@ import { createClient, type Client } from "./signing-client.ts";
 import { document, merchantOf, secretOf } from "./tenants.ts";
 import { waitUntil } from "./wait-until.ts";
 import { noteCredentials } from "./watch-answers.ts";
+import { createWorkerSteps, type WorkerSteps } from "./worker-steps.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
 /** Of a test, or of a program that tidies up at its end. */
@@ -62,6 +63,8 @@ export type Scenario = {
   apply(file: unknown): Promise<unknown>;
   /** Mints what is due, as the worker does. */
   mint(): Promise<void>;
+  /** The other steps of the worker. */
+  steps: WorkerSteps;
   /** A minted batch, which is released by default. */
   makeBatch(by: Caller, template: string, count: number, options?: BatchOptions): Promise<Batch>;
   /** A session of a superuser, closed at the end of the test. Its triggers can be switched off. */
@@ -126,6 +129,7 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
       return apply(admin, keys, other);
     },
     mint,
+    steps: createWorkerSteps(t, { address, keys, owner, worker }),
     makeBatch: createBatchMaker({ address, owner, admin, keys, mint }),
     async openPsql({ triggers = true } = {}) {
       const psql = openSession(address, { name: "psql" });

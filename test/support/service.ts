@@ -12,7 +12,7 @@ export { newRequestId } from "./request-id.ts";
 export type { Teardown };
 export type { BatchOptions };
 export type Batch = { id: string; codes: string[]; couponIds: string[] };
-export type Running = Omit<Scenario, "as" | "makeBatch" | "worker" | "a" | "b" | "openPsql"> & {
+export type Running = Omit<Scenario, "as" | "makeBatch" | "a" | "b" | "openPsql"> & {
   as(accessKey: string): Client;
   makeBatch(by: Client, template: string, count: number, options?: BatchOptions): Promise<Batch>;
 };

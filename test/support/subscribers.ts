@@ -1,35 +1,34 @@
-// Distributors with webhooks, events for them, and the worker's delivery of these events.
+// Parties with webhooks, events for them, and what the tables know of their deliveries.
 import type { Test } from "tap";
-import { createAddressRule } from "../../src/worker/address-rule.ts";
-import { connect } from "../../src/database/connect.ts";
-import type { Database } from "../../src/database/types.ts";
-import { createDeliverer, type Subscriber } from "../../src/worker/tasks/deliver.ts";
-import { createSender } from "../../src/worker/webhook-sender.ts";
-import type { WorkerSession } from "../../src/worker/worker-session.ts";
+import type { Address } from "../../src/common/database-address.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import { noonOffset, setZone, zoneOf } from "./business-days.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
+import type { WorkerSession } from "../../src/worker/worker-session.ts";
+import type { Subscriber } from "../../src/worker/tasks/deliver.ts";
+import type { Caller } from "./caller.ts";
+import { farFromMidnight } from "./business-days.ts";
+import { scenario, type Scenario } from "./scenario.ts";
 import { sequenceEvents } from "./sequence-events.ts";
-import { startService, type Running } from "./service.ts";
-import { createStubLog } from "./stub.ts";
-import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
 import { credential, party, template } from "./tenants.ts";
-import { dropDeliveries } from "./drop-deliveries.ts";
+import { createWorkerSteps, type StepOptions, type World } from "./worker-steps.ts";
+import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
 
+export { loopbackOnly } from "./worker-steps.ts";
+
+/** Of subscribers in a database of their own. */
 export const tenant = "ten_w";
-export const loopbackOnly = ["127.0.0.0/8"];
-// More than any test needs.
-const mostRounds = 200;
 
 export type Subscribed = {
-  service: Running;
+  service: Scenario;
   worker: Database;
   session: TestWorkerSession;
-  // By party: pty_s1, pty_s2, …
+  tenant: string;
+  as(party: string): Caller;
+  /** By party: pty_s1, pty_s2, … */
   secrets: Map<string, string>;
-  // Makes `count` events for each party, with a delivery each, and returns their IDs in order.
+  /** Makes `count` events for each party, with a delivery each, and returns their IDs in order. */
   happen(party: string | string[], count: number): Promise<string[]>;
-  // Sequences new events, which creates their deliveries.
-  sequence(): Promise<void>;
 };
 type DeliveryRow = {
   event: string;
@@ -37,52 +36,92 @@ type DeliveryRow = {
   status: string;
   attempt_count: number;
   last_error: string | null;
-  // Seconds from the last attempt to the next.
+  /** Seconds from the last attempt to the next. */
   pause_seconds: number;
   is_due: boolean;
+  parked_at: string | null;
 };
 
-// One party for each URL, with `supply` coupons to make events of: voiding a coupon makes an event.
-export async function subscribe(t: Test, urls: string[], supply = 20): Promise<Subscribed> {
-  const parties = urls.map((url, index) => ({ id: `pty_s${index + 1}`, url, secret: newWebhookSecret() }));
-  const service = await startService(t, {
+let tenants = 0;
+
+/**
+ * One party for each URL, with `supply` coupons to make events of: voiding a coupon makes an event. `on`: the parties
+ * are a new tenant of that scenario, and whatever waits in it is dropped.
+ */
+export async function subscribe(
+  t: Test,
+  urls: string[],
+  { supply = 20, on }: { supply?: number; on?: Scenario } = {},
+): Promise<Subscribed> {
+  // Access keys are unique in a database, and so are tenants. The other names repeat in each tenant.
+  const suffix = on === undefined ? "" : `${(tenants += 1)}`;
+  const own = `${tenant}${suffix}`;
+  const keyOf = (party: string) => `ak_${party.slice(4)}${suffix && `_of${suffix}`}`;
+  const parties = urls.map((url, index) => ({
+    id: `pty_s${index + 1}`,
+    template: `tpl_s${index + 1}`,
+    secret: newWebhookSecret(),
+    url,
+  }));
+  const service = on ?? (await scenario(t, { file: null }));
+  // No business day ends during a test: its statement would be delivered too.
+  const zone = { time_zone: farFromMidnight() };
+  await service.apply({
     tenants: [
       {
-        id: tenant,
+        id: own,
         name: "W",
         variant: "B",
-        parties: [party("pty_maker"), ...parties.map(({ id, url, secret }) => party(id, { webhook: { url, secret } }))],
-        templates: parties.map(({ id }) => template(`tpl_${id.slice(4)}`, "pty_maker", { distributor: id })),
-        credentials: [credential("ak_maker", "pty_maker"), ...parties.map(({ id }) => credential(`ak_${id}`, id))],
+        parties: [
+          party("pty_maker", zone),
+          ...parties.map(({ id, url, secret }) => party(id, { webhook: { url, secret }, ...zone })),
+        ],
+        templates: parties.map(({ id, template: name }) => template(name, "pty_maker", { distributor: id })),
+        credentials: [
+          credential(keyOf("pty_maker"), "pty_maker"),
+          ...parties.map(({ id }) => credential(keyOf(id), id)),
+        ],
       },
     ],
   });
-  const worker = openWorker(t, service);
+  const { worker } = service;
   const session = await openWorkerSession(t, service.address);
-  // No business day ends during a test: its statement would be delivered too.
-  for (const { id } of parties) await setZone(service, id, zoneOf(noonOffset()));
   const coupons = new Map<string, string[]>();
-  for (const { id } of parties)
-    coupons.set(id, (await service.makeBatch(service.as("ak_maker"), `tpl_${id.slice(4)}`, supply)).couponIds);
-
-  const sequence = () => sequenceEvents(worker);
+  for (const { id, template: name } of parties) {
+    const batch = await service.makeBatch(service.as(keyOf("pty_maker")), name, supply);
+    coupons.set(
+      id,
+      batch.coupons.map((coupon) => coupon.id),
+    );
+  }
 
   async function happen(party: string | string[], count: number): Promise<string[]> {
     const voided = [party].flat().flatMap((one) => coupons.get(one)!.splice(0, count));
     if (voided.length < [party].flat().length * count) throw new Error("no coupons left to void");
-    return voidCoupons(service, worker, tenant, voided);
+    return voidCoupons(service, worker, own, voided);
   }
 
-  await sequence();
+  await sequenceEvents(worker);
   // These tests ignore the events of the batches.
   await dropDeliveries(service.address);
   const secrets = new Map(parties.map(({ id, secret }) => [id, secret]));
-  return { service, worker, session, secrets, happen, sequence };
+  return { service, worker, session, tenant: own, as: (party) => service.as(keyOf(party)), secrets, happen };
+}
+
+/** Deletes deliveries that a test ignores. The table keeps them until they are accepted. */
+export async function dropDeliveries(address: Address, where = "true"): Promise<void> {
+  // Acts as the login itself, because only a superuser can switch off triggers.
+  const login = openSession(address, { name: "coupon test" });
+  try {
+    await login.run(`set session_replication_role = replica; delete from core.delivery where ${where}`);
+  } finally {
+    await login.end();
+  }
 }
 
 /** Voids coupons of a tenant. Returns the IDs of their events in order. */
 export async function voidCoupons(
-  { admin, owner }: Running,
+  { admin, owner }: Pick<Scenario, "admin" | "owner">,
   worker: Database,
   tenantId: string,
   couponIds: string[],
@@ -100,86 +139,50 @@ export async function voidCoupons(
   return rows.map(({ event }) => event);
 }
 
-export function openWorker(t: Test, service: Running): Database {
-  const database = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
+/** Another worker's connections. */
+export function openWorker(t: Test, { address }: Pick<Scenario, "address">): Database {
+  const database = connect(address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
   t.teardown(() => database.end());
   return database;
 }
 
-async function readClock({ owner }: Running): Promise<string> {
-  const [row] = await owner.rows<{ now: string }>("select clock_timestamp()::text as now");
-  return row!.now;
-}
-
-// Whether all deliveries became due after that. On a busy machine, the retry of a failed one may be due already.
-async function areYounger({ owner }: Running, since: string): Promise<boolean> {
-  const [row] = await owner.rows<{ is_left: boolean }>(
-    `select exists (select from core.test_delivery)
-       or exists (select from core.delivery where parked_at is null and next_attempt_at <= $1::text::timestamptz)
-       as is_left`,
-    [since],
-  );
-  return !row!.is_left;
-}
-
-// session: of the worker that delivers. drain() delivers what is due when it is called, without the worker's timers.
+/** The steps of the worker whose session the fixture has. */
 export function startDeliverer(
-  { service, session: ownSession }: Pick<Subscribed, "service" | "session">,
-  database: Database,
-  {
-    allow = loopbackOnly,
-    timeoutMs = 15_000,
-    session = ownSession as WorkerSession,
-    stopping = new AbortController().signal,
-  } = {},
+  { service, session }: { service: World; session: WorkerSession },
+  database: Database = service.worker,
+  options: StepOptions = {},
 ) {
-  const { logger, log } = createStubLog();
-  const send = createSender({ mayConnect: createAddressRule(allow), timeoutMs });
-  const outcomes: string[] = [];
-  const deliverer = createDeliverer({
-    database,
-    keys: service.keys,
-    send,
-    getSession: () => session,
-    stopping,
-    log: logger,
-    onAttempt: (outcome) => outcomes.push(outcome),
-  });
-  async function drain(): Promise<void> {
-    const since = await readClock(service);
-    for (let round = 0; round < mostRounds; round += 1) {
-      const due = await deliverer.listDue();
-      const isOver = due.length === 0 || (await areYounger(service, since));
-      if (isOver) return;
-      await Promise.all(due.map((one) => deliverer.deliver(one)));
-    }
-    throw new Error(`deliveries are still due after ${mostRounds} rounds`);
-  }
-  return { ...deliverer, drain, outcomes, log };
+  const steps = createWorkerSteps({ teardown() {} }, service, { database, session, ...options });
+  return { ...steps, drain: steps.deliverDue };
 }
 
-export async function findSubscriber({ service }: Subscribed, party: string): Promise<Subscriber> {
+export async function findSubscriber({ service, tenant: own }: Subscribed, party: string): Promise<Subscriber> {
   const [row] = await service.owner.rows<Subscriber>(
-    "select p.tenant_id, p.party_id from core.party p where p.external_id = $1",
-    [party],
+    `select tenant_id, p.party_id
+     from core.party p join core.tenant t using (tenant_id)
+     where (t.external_id, p.external_id) = ($1, $2)`,
+    [own, party],
   );
-  return row!;
+  return { ...row! };
 }
 
-export async function listDeliveries({ service }: Subscribed): Promise<DeliveryRow[]> {
+export async function listDeliveries({ service, tenant: own }: Subscribed): Promise<DeliveryRow[]> {
   const rows = await service.owner.rows<DeliveryRow>(
     `select d.event, d.party, d.status, d.attempt_count, d.last_error, d.next_attempt_at <= clock_timestamp() as is_due,
+            d.parked_at::text,
             extract(epoch from d.next_attempt_at
               - (select max(a.attempted_at) from report.delivery_attempt a
                  where a.event = d.event))::float as pause_seconds
      from report.delivery d join rules.event e on rules.format_id('evt', e.event_id) = d.event
+     where d.tenant = $1
      order by e.event_seq`,
+    [own],
   );
   return rows.map((row) => ({ ...row }));
 }
 
-// Of one party, or of all.
-export async function listAttempts({ service }: Subscribed, party: string | null = null) {
+/** Of one party, or of all. */
+export async function listAttempts({ service, tenant: own }: Subscribed, party: string | null = null) {
   const rows = await service.owner.rows<{
     event: string;
     party: string;
@@ -189,15 +192,35 @@ export async function listAttempts({ service }: Subscribed, party: string | null
     duration_ms: number;
   }>(
     `select event, party, attempt, http_status, error, duration_ms from report.delivery_attempt a
-     where party = coalesce($1, party)
+     where tenant = $1 and party = coalesce($2, party)
      order by attempted_at, attempt, event`,
-    [party],
+    [own, party],
   );
   return rows.map((row) => ({ ...row }));
 }
 
-// Time passes: waiting deliveries become due, and pauses end, except for a subscriber whose lease a worker still holds.
-// A live lease does not end.
+/** Of core.webhook. */
+export async function readWebhook(fixture: Subscribed, party = "pty_s1") {
+  const { tenant_id, party_id } = await findSubscriber(fixture, party);
+  const [row] = await fixture.service.owner.rows<{
+    url: string;
+    disabled_at: string | null;
+    paused_until: string | null;
+    holder: string | null;
+    worker: number | null;
+    lease_until: string | null;
+  }>(
+    `select url, disabled_at::text, paused_until::text, holder::text, worker, lease_until::text
+     from core.webhook where (tenant_id, party_id) = ($1, $2)`,
+    [tenant_id, party_id],
+  );
+  return { ...row! };
+}
+
+/**
+ * Time passes: waiting deliveries become due, and pauses end, except for a subscriber whose lease a worker still holds.
+ * A live lease does not end.
+ */
 export async function passTime({ service }: Subscribed): Promise<void> {
   await service.owner.rows("update core.delivery set next_attempt_at = clock_timestamp() where parked_at is null");
   await service.owner.rows(
@@ -206,8 +229,27 @@ export async function passTime({ service }: Subscribed): Promise<void> {
   );
 }
 
-/** Parameters: tenant_id, party_id, number of the worker, holder. */
-export const claimDeliveries = "select event_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, 10)";
+/** Ends all leases, however long they still run. */
+export const endLeases = ({ service }: Subscribed) =>
+  service.owner.rows("update core.webhook set lease_until = clock_timestamp() where holder is not null");
+
+type Claimed = { event_id: string; external_id: string; attempt: number };
+
+/** Takes the lease as `holder`, by default of the worker whose session the fixture has. */
+export async function claim(
+  { worker, session }: Subscribed,
+  { tenant_id, party_id }: Subscriber,
+  holder: string,
+  limit = 10,
+): Promise<Claimed[]> {
+  return worker.rows<Claimed>("select event_id, external_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, $5)", [
+    tenant_id,
+    party_id,
+    session.number,
+    holder,
+    limit,
+  ]);
+}
 
 /** Records failed attempts, as a worker does that holds the lease or has lost it. */
 export function recordFailure(

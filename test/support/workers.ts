@@ -2,7 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { Test } from "tap";
 import { exitCodeOf, startProgram } from "./program.ts";
-import type { Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 import { waitAtMost, waitUntil } from "./wait-until.ts";
 
 // The promise is 15 s. A busy machine gets more, but less than a lease lasts.
@@ -11,7 +11,11 @@ const resumesWithinMs = 28_000;
 export type Worker = { number: number; program: ChildProcess };
 
 // Starts a worker and learns its number: each worker takes the next one.
-export async function startWorker(t: Test, service: Running, address = service.address): Promise<Worker> {
+export async function startWorker(
+  t: Test,
+  service: Pick<Scenario, "address" | "masterKeyText" | "owner">,
+  address = service.address,
+): Promise<Worker> {
   const drawn = async () => {
     const [row] = await service.owner.rows<{ count: number }>(
       "select (case when is_called then last_value else 0 end)::int as count from core.worker_number",

@@ -10,9 +10,9 @@ import { listDeliveries, subscribe } from "../support/subscribers.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { checkResumes, startWorker, type Worker } from "../support/workers.ts";
 
-async function holderOf(service: Running, table: "batch" | "webhook"): Promise<number | null> {
+async function holderOf({ owner }: Pick<Running, "owner">, table: "batch" | "webhook"): Promise<number | null> {
   const column = table === "batch" ? "mint_worker" : "worker";
-  const rows = await service.owner.rows<{ worker: number }>(
+  const rows = await owner.rows<{ worker: number }>(
     `select ${column} as worker from core.${table} where ${column} is not null`,
   );
   return rows[0]?.worker ?? null;
@@ -20,7 +20,7 @@ async function holderOf(service: Running, table: "batch" | "webhook"): Promise<n
 
 // Waits until one of the workers holds a claim, and stops that one with the signal. Returns the other one.
 async function stopHolder(
-  service: Running,
+  service: Pick<Running, "owner">,
   workers: Worker[],
   table: "batch" | "webhook",
   signal: NodeJS.Signals,

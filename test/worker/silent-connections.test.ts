@@ -15,10 +15,10 @@ t.test("minting, delivery and the feed go on when all connections of the worker 
   const proxy = await startProxy(service.address);
   t.teardown(() => proxy.stop());
   await startWorker(t, service, { ...service.address, host: "127.0.0.1", port: proxy.port });
-  const { couponIds } = await service.makeBatch(service.as("ak_maker"), "tpl_s1", 1);
+  const { coupons } = await service.makeBatch(service.as("ak_maker"), "tpl_s1", 1);
   await waitUntil("the first deliveries", () => receiver.received.length > 0);
   proxy.loseAll();
-  await service.admin.rows("select admin.void_coupon($1, $2, 'to have an event')", [tenant, couponIds[0]]);
+  await service.admin.rows("select admin.void_coupon($1, $2, 'to have an event')", [tenant, coupons[0]!.id]);
   const { json } = await service
     .as("ak_maker")
     .post("/v1/batches", { request_id: newRequestId(), template: "tpl_s1", total_count: 10 });

@@ -7,7 +7,7 @@ import { everyFunctionIsCalled, startPatches, type Patches } from "../../support
 import { tenants } from "../../support/tenants.ts";
 import { untilBlocked } from "../../support/race.ts";
 import type { Running } from "../../support/service.ts";
-import { dropDeliveries } from "../../support/drop-deliveries.ts";
+import { dropDeliveries } from "../../support/subscribers.ts";
 
 const [tenantA, strangerA, tenantB] = structuredClone(tenants) as [any, any, any];
 tenantA.parties[0].webhook = {

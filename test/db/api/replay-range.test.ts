@@ -5,7 +5,7 @@ import { openScratchDatabase } from "../../support/database.ts";
 import { fits } from "../../support/fits.ts";
 import { newRequestId } from "../../support/service.ts";
 import { readWebhook, startOwners, type Owners } from "../../support/webhook-owners.ts";
-import { dropDeliveries } from "../../support/drop-deliveries.ts";
+import { dropDeliveries } from "../../support/subscribers.ts";
 
 const replayPath = "/v1/webhook/replay";
 

@@ -22,7 +22,11 @@ const endValidity = `update core.coupon set valid_to = clock_timestamp() ${ofCou
 const endLock = `update core.redemption set lock_expires_at = clock_timestamp() ${ofCoupon} and status = 'LOCKED'`;
 
 // A transaction of the worker that began before `change`. Returns what its query answers afterwards.
-async function inOldTransaction(service: Running, query: string, change: () => Promise<unknown>): Promise<unknown> {
+async function inOldTransaction(
+  service: Pick<Running, "address">,
+  query: string,
+  change: () => Promise<unknown>,
+): Promise<unknown> {
   const worker = openSession(service.address, { name: "coupon test worker", role: "coupon_worker" });
   try {
     await worker.run("begin");

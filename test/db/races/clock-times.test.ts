@@ -6,10 +6,12 @@ import { fits } from "../../support/fits.ts";
 import { claimBatch, drawHashes, find, mintChunk, openWorker, submit } from "../../support/minting.ts";
 import { passWhileWaiting } from "../../support/race.ts";
 import { startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
-import { newRequestId } from "../../support/service.ts";
+import { newRequestId, type Running } from "../../support/service.ts";
 import { startStatementFixture } from "../../support/statement-fixture.ts";
 import { findSubscriber, subscribe } from "../../support/subscribers.ts";
 import { openWorkerSession } from "../../support/worker-session.ts";
+
+type Place = { service: Pick<Running, "owner"> };
 
 let fixture: RaceFixture;
 t.before(async () => {
@@ -25,7 +27,7 @@ const event = (type: string) =>
     where event_type = '${type}' and coupon_id = rules.parse_id('cpn', $1))`;
 
 // How long a lease still lasts, at most: counted from the moment, and at least: counted from now.
-async function readLease({ service }: Pick<RaceFixture, "service">, moment: string, until: string, key: unknown) {
+async function readLease({ service }: Place, moment: string, until: string, key: unknown) {
   const [row] = await service.owner.rows<{ most: number; least: number }>(
     `select extract(epoch from ${until} - $2::text::timestamptz)::float as most,
             extract(epoch from ${until} - clock_timestamp())::float as least`,
@@ -35,12 +37,7 @@ async function readLease({ service }: Pick<RaceFixture, "service">, moment: stri
 }
 
 // The seconds from the moment to the earliest of these times.
-async function secondsAfter(
-  { service }: Pick<RaceFixture, "service">,
-  moment: string,
-  times: string,
-  key: unknown,
-): Promise<number> {
+async function secondsAfter({ service }: Place, moment: string, times: string, key: unknown): Promise<number> {
   const [row] = await service.owner.rows<{ seconds: number }>(
     `select extract(epoch from least(${times}) - $2::text::timestamptz)::float as seconds`,
     [key, moment],

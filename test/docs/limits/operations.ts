@@ -42,14 +42,14 @@ export const operationLimits: Limit[] = [
     name: "one webhook exchange",
     value: "15 s",
     places: [at("src/worker/webhook-sender.ts", "timeoutMs = ", "15_000", " }")],
-    test: pins("test/worker/webhook-sender-faults.test.ts", "the whole exchange may take 15 s"),
+    test: pins("test/worker/webhook-sender.test.ts", "the whole exchange may take 15 s"),
     said: ["answers 2xx within 15 seconds", "is a 2xx within 15 seconds"],
   },
   {
     name: "what is read of a receiver's answer",
     value: "16 KiB",
     places: [at("src/worker/webhook-sender.ts", "maxResponseBytes = ", "16", " * 1024")],
-    test: pins("test/worker/webhook-sender-faults.test.ts", "the 16,385th byte of an answer ends the exchange"),
+    test: pins("test/worker/webhook-sender.test.ts", "the 16,385th byte of an answer ends the exchange"),
     said: ["reads at most 16 KiB of your answer"],
   },
   {
@@ -71,14 +71,14 @@ export const operationLimits: Limit[] = [
     name: "attempts of a delivery",
     value: "10",
     places: [],
-    test: pins("test/worker/tasks/deliver-parked.test.ts", "a delivery is parked after the tenth attempt"),
+    test: pins("test/worker/tasks/deliver.test.ts", "a delivery is parked after the tenth attempt"),
     said: ["After ten attempts", "given up after ten attempts"],
   },
   {
     name: "requests to one subscriber at a time",
     value: "4",
     places: [at("src/worker/tasks/deliver.ts", "maxRequestsAtOnce = ", "4", ";")],
-    test: pins("test/worker/tasks/deliver-lease.test.ts", "two workers drain 2,000 events after an outage"),
+    test: pins("test/worker/tasks/webhook-lease.test.ts", "two workers drain 300 events after an outage"),
     said: ["up to four requests at the same time"],
   },
   {

@@ -1,19 +1,174 @@
-// Closing days and finishing statements, with killed and concurrent workers: one statement a day, announced once, with
-// the same bytes.
-import t from "tap";
-import { connect, openSession } from "../../../src/database/connect.ts";
+// Closing business days and finishing statements: each entry is on its day, and each day has one statement, announced
+// once, with the same bytes, whatever happens to the workers. Real midnights are in statements.test.ts, the moments
+// when days are over in test/db/time-zones.test.ts.
+import t, { type Test } from "tap";
+import { verify } from "../../../src/commands/statements.ts";
+import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
-import { daySeconds, listStatements, noonOffset, setZone, startWorker, zoneOf } from "../../support/business-days.ts";
+import { listStatements, manyDistributors, moveToNoon, noonDate, openBooks } from "../../support/business-days.ts";
 import { countReads } from "../../support/count-reads.ts";
 import { fits } from "../../support/fits.ts";
-import { dateOf, nowSeconds, redeem } from "../../support/midnights.ts";
-import { checkStatements, startStatementFixture, type StatementFixture } from "../../support/statement-fixture.ts";
-import { startService } from "../../support/service.ts";
-import { waitUntil } from "../../support/wait-until.ts";
+import { untilBlocked } from "../../support/race.ts";
+import { scenario, type Scenario } from "../../support/scenario.ts";
+import { openWorker } from "../../support/subscribers.ts";
+import { createWorkerSteps } from "../../support/worker-steps.ts";
+
+let world: Scenario;
+t.before(async () => {
+  world = await scenario(t, { file: null });
+});
+
+let tenants = 0;
+
+/** Distributors of a new tenant, with open books and coupons. It is noon where they are. */
+async function start(count: number, couponsEach: number, on = world) {
+  const name = `c${(tenants += 1)}`;
+  const { tenant, parties } = manyDistributors(count, name);
+  await on.apply({ tenants: [tenant] });
+  for (const party of parties) await moveToNoon(on, party);
+  const key = `ak_${name}`;
+  const coupons = await openBooks(on, parties, couponsEach, key);
+  await on.steps.sequence();
+  const days = new Map<string, number>();
+  return {
+    parties,
+    tenant: tenant.id,
+    /** Returns the redemption. */
+    async redeem(party: string): Promise<string> {
+      const { redemption } = await on.as(key, `mch_${name}`).ok.redeem(coupons.get(party)!.pop()!);
+      return redemption;
+    },
+    /** It is the next noon where the distributor is. */
+    async end(party: string): Promise<void> {
+      const day = (days.get(party) ?? 0) + 1;
+      days.set(party, day);
+      await moveToNoon(on, party, day);
+    },
+    async list() {
+      return (await listStatements(on)).filter(({ distributor }) => parties.includes(distributor));
+    },
+  };
+}
+
+type Started = Awaited<ReturnType<typeof start>>;
+
+/** Each distributor has as many finished statements, announced once, whose files can be rebuilt byte for byte. */
+async function checkStatements(t: Test, { tenant, parties, list }: Started, days: number): Promise<void> {
+  const statements = await list();
+  t.ok(statements.every(({ is_ready, entries }) => is_ready && entries === 1));
+  const byDay = (one: { distributor: string; date: string }) => `${one.distributor} ${one.date}`;
+  const expected = parties.flatMap((distributor) =>
+    Array.from({ length: days }, (_, day) => byDay({ distributor, date: noonDate(day) })),
+  );
+  t.strictSame(statements.map(byDay).sort(), expected.sort(), "one statement a day");
+  const announced = await world.owner.rows<{ distributor: string; date: string }>(
+    `select party as distributor, business_date::text as date from report.event
+     where tenant = $1 and event_type = 'reconciliation.ready'`,
+    [tenant],
+  );
+  t.strictSame(announced.map(byDay).sort(), expected, "one reconciliation.ready each");
+  const verdicts = await Array.fromAsync(verify(world.admin));
+  t.strictSame(
+    verdicts.flatMap(({ differences }) => differences),
+    [],
+    "rebuilt files have the same bytes",
+  );
+}
+
+t.test("after days without a worker, days close in order, each with the entries recorded on it", async (t) => {
+  const { parties, redeem, list, tenant } = await start(1, 6);
+  const psql = await world.openPsql({ triggers: false });
+  const ofTenant = "where tenant_id = (select tenant_id from core.tenant where external_id = $1)";
+  await psql.rows(`update core.ledger_book set open_on = open_on - 2 ${ofTenant}`, [tenant]);
+  const redeemed: string[][] = [];
+  for (const daysAgo of [2, 1, 0]) {
+    const day = [await redeem(parties[0]!), await redeem(parties[0]!)];
+    redeemed.push(day);
+    await psql.rows(
+      `update core.ledger_entry set recorded_at = recorded_at - $1::int * interval '1 day'
+       where entry_id = any (select rules.parse_id('red', r) from unnest($2::text[]) r)`,
+      [daysAgo, day],
+    );
+  }
+  await world.steps.close();
+  const dates = [noonDate(-2), noonDate(-1), noonDate()];
+  fits(t, await list(), [
+    { date: dates[0], entries: 2, is_ready: true },
+    { date: dates[1], entries: 2, is_ready: true },
+  ]);
+  const postings = await world.owner.rows<{ date: string; redemption: string }>(
+    `select business_date::text as date, rules.format_id('red', entry_id) as redemption
+     from rules.posting ${ofTenant} order by business_date, number`,
+    [tenant],
+  );
+  t.strictSame(
+    dates.map((date) => postings.filter((posting) => posting.date === date).map(({ redemption }) => redemption)),
+    redeemed,
+  );
+  const ready = await world.owner.rows(
+    `select business_date::text as date from report.event
+     where tenant = $1 and event_type = 'reconciliation.ready' order by event_seq`,
+    [tenant],
+  );
+  t.strictSame(
+    ready.map(({ date }) => date),
+    dates.slice(0, 2),
+    "announced in order",
+  );
+});
+
+t.test("a clock that is set back does not move the business day back", async (t) => {
+  const { parties, redeem, end, list, tenant } = await start(1, 2);
+  const [party] = parties as [string];
+  await redeem(party);
+  await world.steps.sequence();
+  await end(party);
+  await world.steps.close();
+  const closed = await list();
+  fits(t, closed, [{ date: noonDate(), entries: 1, is_ready: true }]);
+
+  await moveToNoon(world, party);
+  await redeem(party);
+  await t.resolves(world.steps.close(), "the sequencer goes on");
+  const postings = await world.owner.rows(
+    `select business_date::text as date from rules.posting
+     where tenant_id = (select tenant_id from core.tenant where external_id = $1) order by business_date`,
+    [tenant],
+  );
+  t.strictSame(
+    postings.map(({ date }) => date),
+    [noonDate(), noonDate(1)],
+    "an entry recorded on a closed day is posted to the open day",
+  );
+  t.strictSame(await list(), closed);
+  const back = world.owner.rows("update core.ledger_book set open_on = open_on - 1");
+  fits(t, await back.catch((error: unknown) => error), { constraint_name: "open_day_goes_forward" });
+});
+
+t.test("a day that is over waits for a settled event that is not sequenced, and for no younger one", async (t) => {
+  const { parties, redeem, end, list } = await start(1, 2);
+  const [party] = parties as [string];
+  const entry = await redeem(party);
+  await end(party);
+  const psql = await world.openPsql({ triggers: false });
+  const move = (by: string) =>
+    psql.rows(
+      `update core.ledger_entry set recorded_at = now() + $1::text::interval
+       where entry_id = rules.parse_id('red', $2)`,
+      [by, entry],
+    );
+  await move("-6 seconds");
+  await world.steps.closeDays();
+  t.strictSame(await list(), []);
+  // It is not settled, however slow this test is.
+  await move("1 hour");
+  await world.steps.closeDays();
+  fits(t, await list(), [{ entries: 0 }]);
+});
 
 type Death = (database: Database, text: string, params?: readonly unknown[]) => Promise<unknown>;
 
-// A worker's database that dies at its nth statement, and how far it got.
+/** A worker's database that dies at its nth statement, and how far it got. */
 function dieAt(database: Database, point: number, death: Death) {
   const lived = { statements: 0, isDead: false };
   const dying: Pick<Database, "rows" | "end"> = {
@@ -30,213 +185,203 @@ function dieAt(database: Database, point: number, death: Death) {
   return { dying, lived };
 }
 
-async function closeAndDie(
-  { books, end }: StatementFixture,
-  party: string,
-  point: number,
-  death: Death,
-): Promise<boolean> {
-  await end(party);
-  const { dying, lived } = dieAt(books.worker, point, death);
-  const closer = books.closerOn(dying);
-  await closer
-    .closeDays()
-    .then(closer.finishStatements)
-    .catch(() => {});
-  // Another worker takes over. It may need a second try: it shares a pool with the dead one, and the driver reports a
-  // lost connection to the next call.
-  await waitUntil("another worker to finish the books", () =>
-    books.close().then(
-      () => true,
-      () => false,
-    ),
-  );
-  return lived.isDead;
-}
-
 t.test("a worker may die before or after any of its statements", async (t) => {
-  const fixture = await startStatementFixture(t, 18);
-  const ways: [string, Death][] = [
-    ["before", () => Promise.resolve()],
-    ["after", (database, text, params) => database.rows(text, params)],
-  ];
-  for (const [index, party] of fixture.parties.entries()) {
-    const [when, death] = ways[index % 2]!;
+  const started = await start(6, 3);
+  const { parties, redeem, end } = started;
+  const deaths: Record<string, Death> = {
+    before: () => Promise.resolve(),
+    after: (database, text, params) => database.rows(text, params),
+  };
+  for (let index = 0; index < 18; index += 1) {
+    const party = parties[index % parties.length]!;
+    await redeem(party);
+    await world.steps.sequence();
+    await end(party);
+    const when = index % 2 === 0 ? "before" : "after";
     const point = Math.floor(index / 2) + 1;
-    const isDead = await closeAndDie(fixture, party, point, death);
-    t.equal(isDead, point <= 8, `${when} statement ${point}${isDead ? "" : ": there are only eight"}`);
+    const { dying, lived } = dieAt(world.worker, point, deaths[when]!);
+    const { closeDays, finishStatements } = createWorkerSteps(t, world, { database: dying });
+    await closeDays()
+      .then(finishStatements)
+      .catch(() => {});
+    t.equal(lived.isDead, point <= 8, `${when} statement ${point}: there are only eight`);
+    await world.steps.close();
   }
-  await checkStatements(t, fixture);
-});
-
-t.test("a worker may lose its backend in the middle of any statement", async (t) => {
-  const fixture = await startStatementFixture(t, 8);
-  const login = connect(fixture.service.address, { name: "coupon test", max: 1 });
-  t.teardown(() => login.end());
-  const ended: string[] = [];
-  for (const [index, party] of fixture.parties.entries()) {
-    await closeAndDie(fixture, party, index + 1, async (database, text, params) => {
-      // Another session holds the tables, so the statement is caught while it runs.
-      const other = openSession(fixture.service.address, { name: "coupon test", role: "coupon_owner" });
-      await other.run("begin; lock core.statement, core.posting_page, core.statement_line in access exclusive mode");
-      let isOver = false;
-      const running = database
-        .rows(text, params)
-        .catch(() => {})
-        .finally(() => {
-          isOver = true;
-        });
-      let killed = 0;
-      const isDecided = async () => {
-        const rows = await login.rows(
-          `select pg_terminate_backend(pid)
-           from pg_stat_activity
-           where application_name = 'coupon test worker' and datname = current_database()
-             and cardinality(pg_blocking_pids(pid)) > 0`,
-        );
-        killed += rows.length;
-        return isOver || killed > 0;
-      };
-      await waitUntil("the statement to be blocked or over", isDecided, { everyMs: 0 });
-      await other.run("rollback");
-      await Promise.all([running, other.end()]);
-      if (killed > 0) ended.push(/(?:jobs|rules)\.(\w+)/.exec(text)![1]!);
-    });
-  }
-  t.strictSame(ended, [
-    "close_days",
-    "list_due_statements",
-    "summarize_statement",
-    "read_statement_page",
-    "read_statement_page",
-    "finish_statement",
-    "list_due_statements",
-  ]);
-  await checkStatements(t, fixture);
+  await checkStatements(t, started, 3);
 });
 
 t.test("three workers may close the same days at once", async (t) => {
-  const fixture = await startStatementFixture(t, 12);
-  const others = Array.from({ length: 2 }, () =>
-    connect(fixture.service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 }),
-  );
-  t.teardown(() => Promise.all(others.map((other) => other.end())));
-  for (const party of fixture.parties) await fixture.end(party);
-  const closers = [fixture.books.closer, ...others.map((other) => fixture.books.closerOn(other))];
-  await Promise.all(closers.map((closer) => closer.closeDays()));
-  await Promise.all(closers.flatMap((closer) => [closer.finishStatements(), closer.finishStatements()]));
-  t.strictSame(fixture.books.errors, []);
-  await checkStatements(t, fixture);
-});
-
-t.test("worker processes may be killed with -9 while they close days and finish statements", async (t) => {
-  const fixture = await startStatementFixture(t, 40);
-  for (const party of fixture.parties) await fixture.end(party);
-  const count = async (isCounted: (row: { is_ready: boolean }) => boolean) =>
-    (await listStatements(fixture.service)).filter(isCounted).length;
-  const reached = [
-    async () => (await count(() => true)) > 0,
-    async () => (await count(({ is_ready }) => is_ready)) > 5,
-  ];
-  const progress: number[] = [];
-  for (const isReached of reached) {
-    const worker = startWorker(t, fixture.service);
-    await waitUntil("progress", isReached);
-    await worker.kill();
-    progress.push(await count(({ is_ready }) => is_ready));
-  }
-  t.comment(`statements finished at each kill: ${progress.join(", ")} of 40`);
-  const [last, beside] = [startWorker(t, fixture.service), startWorker(t, fixture.service)];
-  await waitUntil("40 ready statements", async () => (await count(({ is_ready }) => is_ready)) === 40);
-  await Promise.all([last.kill(), beside.kill()]);
-  await fixture.books.sequence();
-  await checkStatements(t, fixture);
+  const started = await start(8, 1);
+  for (const party of started.parties) await started.redeem(party);
+  await world.steps.sequence();
+  for (const party of started.parties) await started.end(party);
+  const others = [openWorker(t, world), openWorker(t, world)];
+  const workers = [world.steps, ...others.map((database) => createWorkerSteps(t, world, { database }))];
+  await Promise.all(workers.map((worker) => worker.closeDays()));
+  await Promise.all(workers.flatMap((worker) => [worker.finishStatements(), worker.finishStatements()]));
+  for (const { log } of workers) t.strictSame(log, []);
+  await checkStatements(t, started, 1);
 });
 
 t.test("posting entries and closing days never overlap", async (t) => {
-  const fixture = await startStatementFixture(t, 2);
-  const { service, books, parties } = fixture;
-  const other = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+  const { parties, end } = await start(1, 1);
+  const other = openSession(world.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => other.end());
-  const closeDays = async (database: Pick<Database, "rows">) =>
-    (await database.rows<{ closed: number }>("select jobs.close_days(50) as closed"))[0]!.closed;
-
+  const close = async (database: Pick<Database, "rows">) => [
+    ...(await database.rows("select jobs.close_days(50) as closed")),
+  ];
   await other.run("begin");
   await other.rows("select jobs.sequence_events(1000)");
-  await fixture.end(parties[0]!);
-  t.equal(await closeDays(books.worker), 0, "no day closes during a step of the sequencer");
+  await end(parties[0]!);
+  fits(t, await close(world.worker), [{ closed: 0 }], "no day closes during a step of the sequencer");
   await other.run("commit");
   await other.run("begin");
-  t.equal(await closeDays(other), 1);
-  const [step] = await books.worker.rows("select sequenced, is_drained from jobs.sequence_events(1000)");
+  fits(t, await close(other), [{ closed: 1 }]);
+  const [step] = await world.worker.rows("select sequenced, is_drained from jobs.sequence_events(1000)");
   fits(t, step, { sequenced: 0, is_drained: false }, "nothing is posted while days are being closed");
   await other.run("commit");
-  await fixture.end(parties[1]!);
-  await books.close();
-  await checkStatements(t, fixture);
-});
-
-t.test("however many new events wait, a close reads the oldest 1,000 of them", async (t) => {
-  const service = await startService(t);
-  const { id, codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1_500);
-  const offset = noonOffset();
-  await setZone(service, "pty_a", zoneOf(offset));
-  await service.owner.rows("select jobs.sequence_events(1000)");
-  await redeem(service, "ak_a", codes[0]!, "mch_a");
-  await service.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
-  const psql = openSession(service.address, { name: "psql" });
-  const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
-  t.teardown(() => Promise.all([psql.end(), session.end()]));
-  // None is settled, however slow this test is.
-  await psql.run("set session_replication_role = replica");
-  await psql.run("update core.event set recorded_at = now() + interval '1 hour'");
-  const moveOldest = (by: string) => psql.run(`update core.ledger_entry set recorded_at = now() + interval '${by}'`);
-  await moveOldest("1 hour");
-  const worker = countReads(session);
-  const close = async () => [...(await worker.rows("select jobs.close_days(1) as closed"))];
-  await close();
-  worker.takeRows();
-  fits(t, await close(), [{ closed: 0 }]);
-  const read = worker.takeRows()["jobs.close_days"]!;
-  t.ok(read >= 1_000 && read < 1_050, `${read} rows`);
-
-  await setZone(service, "pty_a", zoneOf(offset + daySeconds));
-  await moveOldest("-1 hour");
-  fits(t, await close(), [{ closed: 0 }], "the oldest one may belong to the day that is over");
-  await moveOldest("1 hour");
-  fits(t, await close(), [{ closed: 1 }]);
+  await world.steps.close();
 });
 
 t.test("of several days that are over or wait for their files, the earliest come first", async (t) => {
-  const { service, books, parties, end } = await startStatementFixture(t, 3);
-  const [early, ...others] = parties as [string, string, string];
-  const offset = noonOffset();
-  const [day, next] = [0, 1].map((days) => dateOf(nowSeconds() + offset + days * daySeconds));
+  const { parties, end, list } = await start(3, 1);
+  const [early] = parties as [string];
   const closeDays = async (limit: number) => {
-    await books.sequence();
-    const [row] = await books.worker.rows<{ closed: number }>("select jobs.close_days($1) as closed", [limit]);
+    const [row] = await world.worker.rows<{ closed: number }>("select jobs.close_days($1) as closed", [limit]);
     return row!.closed;
   };
   await end(early);
-  t.equal(await closeDays(2), 1);
-  await books.closer.finishStatements();
+  await world.steps.close();
   // Now the other two are one day behind.
-  await setZone(service, early, zoneOf(offset + 2 * daySeconds));
-  for (const other of others) await end(other);
-  const listDays = async () => (await listStatements(service)).map(({ distributor, date }) => [distributor, date]);
+  for (const party of parties) await end(party);
+  const listDays = async () => (await list()).map(({ distributor, date }) => [distributor, date]);
   t.equal(await closeDays(2), 2, "at most as many as asked for");
   t.strictSame(
     await listDays(),
-    [early, ...others].map((party) => [party, day]),
+    parties.map((party) => [party, noonDate()]),
   );
   t.equal(await closeDays(2), 1);
-  t.strictSame((await listDays()).at(-1), [early, next]);
+  t.strictSame((await listDays()).at(-1), [early, noonDate(1)]);
 
   const listDue = async (limit: number) => {
-    const list = "select business_date::text as date from jobs.list_due_statements($1)";
-    return (await books.worker.rows<{ date: string }>(list, [limit])).map(({ date }) => date);
+    const text = "select business_date::text as date from jobs.list_due_statements($1)";
+    return (await world.worker.rows<{ date: string }>(text, [limit])).map(({ date }) => date);
   };
-  t.strictSame(await listDue(2), [day, day]);
-  t.strictSame(await listDue(9), [day, day, next]);
-  await books.close();
+  t.strictSame(await listDue(2), [noonDate(), noonDate()]);
+  t.strictSame(await listDue(9), [noonDate(), noonDate(), noonDate(1)]);
+  await world.steps.close();
+});
+
+// Rows that only a DBA can write, in a database of their own.
+let broken: Scenario;
+t.before(async () => {
+  broken = await scenario(t, { file: null, mayBreakInvariants: true });
+});
+
+/**
+ * A day that is over, with an entry that the sequencer has passed and not posted; a session that closes the day, and
+ * one that posts the entry without the sequencer's advisory lock.
+ */
+async function openRace() {
+  const { parties, redeem, end, list } = await start(1, 1, broken);
+  const redemption = await redeem(parties[0]!);
+  await end(parties[0]!);
+  await broken.owner.rows(
+    `update core.sequencer
+     set step = step + 1, after_seq = high_seq, late_seqs = '{}', high_seq = (select max(event_seq) from rules.event)`,
+  );
+  const [closer, poster] = [await broken.openPsql(), await broken.openPsql()];
+  await closer.run("begin");
+  await poster.run("begin");
+  const close = () => closer.rows<{ closed: number }>("select jobs.close_days(100) as closed");
+  const post = () =>
+    poster.rows(
+      `insert into core.posting_page
+       select l.tenant_id, l.distributor_id, $1, 1, array[e.event_seq]
+       from core.ledger_entry l join rules.event e on e.event_id = l.entry_id
+       where l.entry_id = rules.parse_id('red', $2)`,
+      [noonDate(), redemption],
+    );
+  return { closer, poster, close, post, list };
+}
+
+t.test("a session that posts to a day while another closes it waits, and is refused", async (t) => {
+  const { closer, poster, close, post, list } = await openRace();
+  fits(t, await close(), [{ closed: 1 }]);
+  const refusal = post().catch((error: unknown) => error);
+  await untilBlocked(broken, 1);
+  await closer.run("commit");
+  fits(t, await refusal, { constraint_name: "closed_day_is_closed" });
+  await poster.run("rollback");
+  fits(t, await list(), [{ entries: 0 }]);
+});
+
+t.test("a session that closes a day while another posts to it waits, and counts its entry", async (t) => {
+  const { closer, poster, close, post, list } = await openRace();
+  await post();
+  const closed = close();
+  await untilBlocked(broken, 1);
+  await poster.run("commit");
+  fits(t, await closed, [{ closed: 1 }]);
+  await closer.run("commit");
+  fits(t, await list(), [{ entries: 1 }]);
+});
+
+t.test("a new book begins after days that were closed while the clock was ahead", async (t) => {
+  const { tenant, parties } = manyDistributors(2, "ahead");
+  await broken.apply({ tenants: [tenant] });
+  const psql = await broken.openPsql({ triggers: false });
+  const ofTenant = "where tenant_id = (select tenant_id from core.tenant where external_id = 'ten_ahead')";
+  await openBooks(broken, parties.slice(0, 1), 1, "ak_ahead");
+  await broken.steps.sequence();
+  await psql.run(
+    `insert into core.statement (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
+     select tenant_id, party_id, '2097-12-31', 0, false, now() from core.ledger_book ${ofTenant};
+     update core.ledger_book set open_on = '2098-01-01' ${ofTenant}`,
+  );
+  await openBooks(broken, parties.slice(1), 1, "ak_ahead");
+  await broken.steps.sequence();
+  const books = await broken.owner.rows(`select open_on::text from core.ledger_book ${ofTenant}`);
+  fits(t, [...books], [{ open_on: "2098-01-01" }, { open_on: "2098-01-01" }]);
+});
+
+t.test("a new book begins today although its first event was written while the clock was ahead", async (t) => {
+  const { tenant, parties } = manyDistributors(1, "late");
+  await broken.apply({ tenants: [tenant] });
+  await moveToNoon(broken, parties[0]!);
+  await openBooks(broken, parties, 1, "ak_late");
+  const psql = await broken.openPsql({ triggers: false });
+  const ofTenant = "where tenant_id = (select tenant_id from core.tenant where external_id = 'ten_late')";
+  await psql.run(`update core.event set recorded_at = recorded_at + interval '30 days' ${ofTenant}`);
+  await broken.steps.sequence();
+  const books = await broken.owner.rows(`select open_on::text from core.ledger_book ${ofTenant}`);
+  fits(t, [...books], [{ open_on: noonDate() }]);
+});
+
+t.test("however many new events wait, a close reads the oldest 1,000 of them", async (t) => {
+  const { parties, end } = await start(1, 1, broken);
+  await end(parties[0]!);
+  const psql = await broken.openPsql({ triggers: false });
+  // None of them is settled, however slow this test is.
+  await psql.run(
+    `insert into core.event (tenant_id, party_id, event_id, event_type, batch_id, occurred_at, recorded_at)
+     select e.tenant_id, e.party_id, gen_random_uuid(), e.event_type, e.batch_id, now(), now() + interval '1 hour'
+     from (select * from core.event where batch_id is not null limit 1) e, generate_series(1, 1500)`,
+  );
+  const moveOldest = (by: string) =>
+    psql.run(
+      `update core.event set recorded_at = now() + interval '${by}'
+       where event_seq = (select min(event_seq) from core.event, core.sequencer where event_seq > high_seq)`,
+    );
+  const session = openSession(broken.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => session.end());
+  const worker = countReads(session);
+  const close = async () => [...(await worker.rows("select jobs.close_days(1) as closed"))];
+  await moveOldest("-1 hour");
+  fits(t, await close(), [{ closed: 0 }], "the oldest one may belong to the day that is over");
+  await moveOldest("1 hour");
+  worker.takeRows();
+  fits(t, await close(), [{ closed: 1 }]);
+  const read = worker.takeRows()["jobs.close_days"]!;
+  t.ok(read >= 1_000 && read < 1_200, `${read} rows`);
 });
