@@ -4,14 +4,15 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import t from "tap";
-import { formatUrl } from "../../../src/common/database-address.ts";
+import { formatUrl, isSocketFolder } from "../../../src/common/database-address.ts";
 import { root } from "../../support/copy.ts";
 import { readRun } from "../../support/database.ts";
 
 t.test("each bench completes and measures something", async (t) => {
+  const { server } = readRun();
   const { stdout } = await promisify(execFile)(process.execPath, ["test/tools/bench/run.ts", "--small"], {
     cwd: root,
-    env: { ...process.env, BENCH_DATABASE_URL: formatUrl(readRun().server) },
+    env: { ...process.env, BENCH_DATABASE_URL: formatUrl(server) },
   });
   t.comment(stdout);
   const titles = [...stdout.matchAll(/^(\w+) \(.*\)$/gm)].map(([, name]) => name);
@@ -32,4 +33,6 @@ t.test("each bench completes and measures something", async (t) => {
   }
   const redeemed = rows.find(([name]) => name === "HTTP, 64 connections")!;
   t.notOk(redeemed.includes("0"), "redemptions cost log and CPU");
+  // A server in a container does not show its CPU.
+  if (isSocketFolder(server.host)) t.not(redeemed.at(-2), "", "the CPU of the database is seen");
 });
