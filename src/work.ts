@@ -115,9 +115,11 @@ function openDatabases(address: Address, hasMetrics: boolean) {
     jobs: open({ name: "coupon work", max: 3, ...short }),
     // Minting holds a connection for half a second at a time.
     deliveries: open({ name: "coupon deliver", max: 4, ...short }),
+    // equivalent mutant (literal 1): the sequencer runs one statement at a time
     sequencer: open({ name: "coupon sequence", max: 1, ...short }),
     // Summing up a day of millions of entries is one statement.
     statements: open({ name: "coupon statements", max: 2, statementTimeoutMs: 600_000 }, 610_000),
+    // equivalent mutant (literal 1): the metrics run one statement at a time
     metrics: hasMetrics ? open({ name: "coupon metrics", max: 1, statementTimeoutMs: 2_000 }, 3_000) : null,
   };
 }

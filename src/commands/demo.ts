@@ -24,6 +24,7 @@ import { withAdminDatabase } from "./admin-database.ts";
 import { exportCodes } from "./codes.ts";
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
+// equivalent mutant (literal): only the time until the demo gives up changes
 const mintedWithinMs = 60_000;
 
 // A caller, and the last answer that it got.

@@ -72,6 +72,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     logLevel: readLogLevel(read("LOG_LEVEL") ?? "info"),
     limits: readLimits(read),
     docs: readDocs(read("DOCS") ?? "on"),
+    // equivalent mutant (literal 0): METRICS_PORT has a value here
     metricsPort: read("METRICS_PORT") === null ? null : count("METRICS_PORT", 0, 0, 65_535),
     metricsHost: read("METRICS_HOST") ?? "127.0.0.1",
   };

@@ -40,6 +40,7 @@ export function stopOnSignal(log: Logger): Part[] {
  * handler fails or hangs. That is safe at any moment, because everything that matters is in committed transactions.
  */
 export function onStop(handler: () => Promise<void>, log?: Logger): void {
+  // equivalent mutant (literal): it is set before it is read
   let firstAt = 0;
   const end = (level: "info" | "warn", fields: { signal: string; err?: unknown }, text: string): void => {
     log?.[level]({ ...fields, duration_ms: Math.round(performance.now() - firstAt) }, text);

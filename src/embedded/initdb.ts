@@ -23,6 +23,7 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
     const owner = Number(name.slice(prefix.length));
     // In a container, a new process often has the pid of the killed one.
     const isAbandoned = owner === process.pid || inspectProcess(owner) === null;
+    // equivalent mutant (literal true): the folder is there, unless another start removes it right now
     if (isAbandoned) rmSync(path.join(home.folder, name), { recursive: true, force: true });
   }
   const unfinished = path.join(home.folder, `${prefix}${process.pid}`);
@@ -48,6 +49,7 @@ export async function makeCluster(home: Home, binaries: string): Promise<void> {
     renameSync(unfinished, data);
   } catch (error) {
     // Another process was faster: use its directory.
+    // equivalent mutant (literal true): the folder is there, unless another start removes it right now
     rmSync(unfinished, { recursive: true, force: true });
     if (!existsSync(path.join(data, "PG_VERSION"))) throw error;
   }
@@ -59,6 +61,7 @@ async function runServerProgram(home: Home, program: string, args: string[], inp
     ...home.user,
     cwd: home.folder,
     env: serverEnv,
+    // equivalent mutant (element): a pipe is the default, and the unread output fits into one
     stdio: ["pipe", "ignore", "pipe"],
   });
   let message = "";

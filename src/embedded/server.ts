@@ -40,9 +40,8 @@ export interface Embedded {
 const settledAfterMs = 10_000;
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
-// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended. It is
-// sent for a minute at most: if this shell was killed, perhaps no process waits for the server, and its pid stays
-// forever.
+// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended, for a
+// minute at most: if this shell was killed, perhaps no process waits for the server, and its pid stays forever.
 export const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &
@@ -137,7 +136,7 @@ export async function startEmbedded(
         await waitForOldServer(home);
         shell = await launchServer();
         // stop() was called during the launch.
-        if (isStopping) return await stopShell(shell);
+        if (isStopping) return await stopShell(shell); // equivalent mutant (await): stopShell does not fail
         hasRun = true;
         log?.info("the database server runs again");
       } catch {
@@ -175,10 +174,11 @@ async function waitForOldServer(home: Home): Promise<void> {
       isAsked = true;
     }
     if (waited > 60_000) throw new EmbeddedError(`the old server in ${data} (process ${old.pid}) does not stop`);
-    await sleep(20);
+    await sleep(20); // equivalent mutant (statement): it only looks more often
   }
   for (const lock of [path.join(data, "postmaster.pid"), path.join(socketFolder(home), ".s.PGSQL.5432.lock")]) {
     // Looks twice, because a server that is just starting writes its file in two steps.
+    // equivalent mutant (literal true): the file is there, unless another program removes it right now
     if (isStaleLock(lock, data) && (await sleep(100), isStaleLock(lock, data))) rmSync(lock, { force: true });
   }
 }

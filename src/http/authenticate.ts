@@ -39,7 +39,7 @@ export function createAuthenticator({
   /** In ms. It keeps running when the clock is set. */
   uptime?: () => number;
 }) {
-  const nobody = randomBytes(32).toString("base64url");
+  const nobody = randomBytes(32).toString("base64url"); // equivalent mutant (literal 32): any random secret will do
   const remembered = new Map<string, { credential: Credential; until: number }>();
   const loading = new Map<string, Promise<Credential | null>>();
 
@@ -76,19 +76,15 @@ export function createAuthenticator({
   return async function authenticate(received: Received, deadline: number): Promise<Caller> {
     const auth = readAuthHeaders(received.headers);
     if (auth === null) throw new Problem("UNAUTHENTICATED");
-    const signed = {
-      method: received.method,
-      target: received.target,
-      timestamp: auth.timestamp,
-      nonce: auth.nonce,
-      body: received.body,
-    };
+    const { method, target, body } = received;
+    const signed = { method, target, timestamp: auth.timestamp, nonce: auth.nonce, body };
 
     let credential = recall(auth.accessKey);
     if (credential === null || !verify(credential.secret, signed, auth.signature)) {
       const stale = credential;
       credential = await load(auth.accessKey, deadline);
       const isSame = stale !== null && stale.secret === credential?.secret;
+      // equivalent mutant (operand): the same secret gives the same answer again
       const isGenuine = !isSame && verify(credential?.secret ?? nobody, signed, auth.signature);
       if (credential === null || !isGenuine) throw new Problem("UNAUTHENTICATED");
     }

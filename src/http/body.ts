@@ -34,6 +34,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     });
     // The caller is gone. This answer is only logged.
     const cut = () => {
+      // equivalent mutant (condition true, literal "(body)"): a settled promise stays so, and the caller is gone
       if (!isWhole) reject(invalid([{ path: "(body)", message: "the body ended early" }]));
     };
     request.on("error", cut);

@@ -29,6 +29,7 @@ type Connection = {
 // Accepting goes on for at most this long: others may keep coming.
 const acceptWithinMs = 2_000;
 const idleAfterMs = 1_000;
+// equivalent mutant (literal): it only looks less often
 const checkEveryMs = 50;
 // A client that has got its answer has this long to close its side.
 const clientClosesWithinMs = 1_000;

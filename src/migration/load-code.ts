@@ -67,6 +67,7 @@ async function loadFile(session: Session, file: CodeFile): Promise<void> {
   } catch (error) {
     await session.run("rollback to savepoint file");
     // `or replace` cannot change a result type or column names: drop it and create it again.
+    // equivalent mutant (condition false): the second attempt fails with the same error
     if (!changedShape.includes(sqlState(error) ?? "")) throw locate(error, file.text, file.path);
     const changed = (await listObjects(session)).filter(
       ({ schema, name }) => schema === file.schema && name === file.name,

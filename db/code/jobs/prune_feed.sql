@@ -15,6 +15,7 @@ begin atomic
       where p.tenant_id = f.tenant_id and p.party_id = f.party_id
       order by p.first_position
       limit 1) h
+    -- equivalent mutant (function): each event is asked again, by now()
     where h.sequenced_at < now() - make_interval(days => p_days)
     limit p_limit),
   front as (

@@ -11,6 +11,7 @@ import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { noteStuckWork } from "../stuck-work.ts";
 
 // Days closed in one transaction. The sequencer waits meanwhile.
+// equivalent mutant (literal): how many days are closed in one transaction is tuning
 const daysPerStep = 50;
 // Enough statements that two workers rarely pick the same one.
 const drawSize = 8;
@@ -27,6 +28,7 @@ export function createCloser({ sequencer, statements, log, stopping }: Parts) {
 
   /** Closes all days that are over. */
   async function closeDays(): Promise<void> {
+    // equivalent mutant (literal 1): any number above 0 begins the first round
     for (let closed = 1; closed > 0 && !stopping.aborted;) {
       const [row] = await sequencer.rows<{ closed: number }>("select jobs.close_days($1) as closed", [daysPerStep]);
       closed = row!.closed;
@@ -51,6 +53,7 @@ export function createCloser({ sequencer, statements, log, stopping }: Parts) {
   }
 
   async function draw(): Promise<Due | undefined> {
+    // equivalent mutant (boundary): two readings of the clock are not equal
     for (const [name, until] of restingUntil) if (until < performance.now()) restingUntil.delete(name);
     const due = await statements.rows<Due>(
       "select tenant_id, distributor_id, business_date::text from jobs.list_due_statements($1)",

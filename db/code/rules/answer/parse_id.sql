@@ -10,6 +10,7 @@ begin
   if p_external_id !~ ('^' || p_prefix || '_[0-7][0-9a-hjkmnp-tv-z]{25}$') then
     return null;
   end if;
+  -- equivalent mutant (literal 26): nothing reads the bits after the 130th
   for i in 1 .. 26 loop
     v_bits := v_bits || (strpos(c_alphabet, substr(v_text, i, 1)) - 1)::bit(5);
   end loop;

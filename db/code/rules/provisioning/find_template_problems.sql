@@ -14,6 +14,7 @@ return (
     union all
     select 'distributor', 'no such party in this tenant'
     where p_wanted.distributor_id is null and p_template ->> 'distributor' is not null
+    -- equivalent mutant (union): the lines before it are different
     union all
     select 'currency', 'is not an ISO 4217 currency'
     where not exists (select from core.currency c where c.currency = p_wanted.currency)

@@ -11,6 +11,7 @@ begin
   or exists (
     select
     from core.template_merchant s
+    -- equivalent mutant (operand): a merchant_id is unique across tenants
     where s.tenant_id = p_tenant_id
       and s.template_id = p_template_id
       and s.merchant_id = p_merchant_id);

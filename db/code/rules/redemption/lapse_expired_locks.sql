@@ -14,6 +14,7 @@ begin
     join core.coupon k
       on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
     join core.redemption r
+      -- equivalent mutant (operand r.tenant_id = k.tenant_id): its tenant is asked later
       on r.coupon_id = k.coupon_id and r.tenant_id = k.tenant_id and r.status = 'LOCKED'
     where c.ordinal = any (p_held) and r.lock_expires_at <= clock_timestamp()
   loop

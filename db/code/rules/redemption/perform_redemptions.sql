@@ -13,6 +13,7 @@ declare
   v_now       timestamptz;
   v_outcomes  core.outcome[];
 begin
+  -- equivalent mutant (condition true): it only saves a read
   if v_hold.is_locked then
     v_held := rules.lapse_expired_locks(p_calls, v_held);
   end if;

@@ -16,6 +16,7 @@ begin
   end if;
   select s.store_id into v_store_id
   from core.store s
+  -- equivalent mutant (operand): a merchant_id is unique across tenants
   where s.tenant_id = p_call.tenant_id
     and s.merchant_id = p_merchant_id
     and s.external_id = v_store;

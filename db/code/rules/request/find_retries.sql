@@ -12,6 +12,7 @@ begin
     left join core.request s
       on s.tenant_id = c.tenant_id and s.caller_id = c.caller_id and s.request_id = c.request_id
     where c.ordinal = any (p_ordinals)
+      -- equivalent mutant (column): both are null if there is no record
       and (s.request_id is not null or c.idempotency_key is not null))
   then
     return null;

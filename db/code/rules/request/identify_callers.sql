@@ -20,6 +20,7 @@ begin
     left join core.credential c
       on c.tenant_id = p_tenant_id and c.credential_id = r.credential_id and c.revoked_at is null
     left join core.tenant t on t.tenant_id = c.tenant_id
+    -- equivalent mutant (order): nested loops keep the order
     order by r.ordinal);
 end
 $$;

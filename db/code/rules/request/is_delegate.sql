@@ -5,6 +5,7 @@ begin
   return exists (
     select
     from core.merchant_delegate d
+    -- equivalent mutant (operand): a merchant_id is unique across tenants
     where d.tenant_id = p_tenant_id
       and d.merchant_id = p_merchant_id
       and d.party_id = p_party_id);

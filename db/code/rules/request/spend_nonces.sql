@@ -12,6 +12,7 @@ declare
   v_spent  int;
 begin
   insert into core.nonce (tenant_id, credential_id, nonce, seen_at)
+  -- equivalent mutant (function): a transaction begins with its nonces
   select c.tenant_id, c.credential_id, c.nonce, clock_timestamp()
   from unnest(p_calls) c
   where c.caller_id is not null
@@ -36,6 +37,7 @@ begin
     and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id))
   on conflict (tenant_id, credential_id, nonce) do update
   set seen_at = excluded.seen_at
+  -- equivalent mutant (boundary): nothing is 11 minutes old to the microsecond
   where n.seen_at < excluded.seen_at - interval '11 minutes';
   return array(
     select c.ordinal

@@ -9,6 +9,7 @@ begin atomic
     to_char(l.business_date, 'YYYY-MM-DD'), m.external_id, t.external_id, l.currency,
     l.redemption_count::text, rules.format_amount(l.redemption_minor, u.decimals, 'major')::text,
     l.reversal_count::text, rules.format_amount(l.reversal_minor, u.decimals, 'major')::text,
+    -- equivalent mutant (literal): every unit but minor is written in major units
     rules.format_amount(l.redemption_minor + l.reversal_minor, u.decimals, 'major')::text,
     d.external_id]
   from core.statement_line l

@@ -12,6 +12,7 @@ begin
         when 'B' then w.party_id = p_call.caller_id
         else p.external_id = coalesce(p_call.args ->> 'party', p.external_id)
       end
+    -- equivalent mutant (literal): the callers ask whether there is exactly one
     limit 2);
 end
 $$;
