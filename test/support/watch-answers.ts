@@ -36,7 +36,7 @@ process.on("exit", () => {
   }
   if (folder !== null) removeFolder(folder);
   if (found.length === 0) return;
-  // As TAP, which run.ts and the sabotage read. tap's own report is complete by now.
+  // As TAP, which run.ts and judge.ts read. tap's own report is complete by now.
   for (const wrong of found.slice(0, shown)) console.log(`not ok 0 - not in docs/openapi: ${wrong}`);
   process.exitCode = 1;
 });
