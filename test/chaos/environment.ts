@@ -17,7 +17,7 @@ import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import type { Pools } from "./clients.ts";
 import { startProxy, type Proxy } from "../support/proxy.ts";
-import { noteCredentials } from "../support/watch-answers.ts";
+import { noteCredentials } from "../support/described-answers.ts";
 import { startReceiver, type Receiver } from "./receiver.ts";
 import { makeServer, type DatabaseServer } from "./server.ts";
 import { supervise, type Supervised } from "./supervisor.ts";

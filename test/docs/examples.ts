@@ -7,7 +7,7 @@ import type { Database } from "../../src/database/types.ts";
 import { zoneOf } from "../support/business-days.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { noteCredentials } from "../support/watch-answers.ts";
+import { noteCredentials } from "../support/described-answers.ts";
 
 export type Example = { batch: string; coupon: string; redemption: string; event: string };
 export type ExampleFile = { tenants: Record<string, unknown>[] };

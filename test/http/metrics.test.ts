@@ -207,6 +207,6 @@ t.test("Without METRICS_PORT there are no metrics; with it, only GET /metrics an
   fits(t, readConfig({ METRICS_PORT: "9464", METRICS_HOST: "0.0.0.0" }), { metricsPort: 9464, metricsHost: "0.0.0.0" });
   t.throws(() => readConfig({ METRICS_PORT: "many" }), ConfigError);
   const metrics = await openMetrics(t);
-  t.equal((await sendPlain(metrics.url, "GET", "/")).status, 404);
-  t.equal((await sendPlain(metrics.url, "POST", "/metrics")).status, 404);
+  t.equal((await fetch(new URL("/", metrics.url))).status, 404);
+  t.equal((await fetch(metrics.url, { method: "POST" })).status, 404);
 });

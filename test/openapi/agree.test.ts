@@ -6,8 +6,8 @@ import { newNonce } from "../../clients/typescript/src/signature.ts";
 import { sign } from "../../clients/typescript/src/signature.ts";
 import type { Outcome, Variant } from "../../src/gate/gate.ts";
 import { routes } from "../../src/http/routes/table.ts";
-import { sendPlain, type Client, type Reply } from "../support/client.ts";
-import { readDescription } from "../support/described-answers.ts";
+import { sendBytes, sendPlain, type Client, type Reply } from "../support/client.ts";
+import { findUndescribed, readDescription } from "../support/described-answers.ts";
 import { bodies, secret, startStub, type Stub, emptyFeed } from "../support/stub.ts";
 import { change, changes, fullBody, mayAccept, mayRefuse, sizes } from "./mutations.ts";
 
@@ -179,4 +179,19 @@ t.test("Headers: the same; a malformed authentication header is a 401", async (t
     }),
     { numRuns: runs * 2 },
   );
+});
+
+t.test("Answers to input that is no HTTP request are those of the description", async (t) => {
+  const { url } = await startStub(t, {}, { headersTimeoutSeconds: 1, requestTimeoutSeconds: 1 });
+  const inputs = {
+    400: "nonsense\r\n\r\n",
+    408: "GET /healthz HTTP/1.1\r\n",
+    431: `GET /healthz HTTP/1.1\r\nx-long: ${"x".repeat(20_000)}\r\n\r\n`,
+  };
+  for (const [status, bytes] of Object.entries(inputs)) {
+    const [head = "", text = ""] = (await sendBytes(url, bytes)).split("\r\n\r\n");
+    const headers = Object.fromEntries(head.split("\r\n").map((line) => line.toLowerCase().split(": ")));
+    t.ok(head.startsWith(`HTTP/1.1 ${status} `), head);
+    t.equal(findUndescribed(null, { status: Number(status), headers, text, json: JSON.parse(text) }), null);
+  }
 });

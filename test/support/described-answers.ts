@@ -5,34 +5,63 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
+import demoTenants from "../../src/commands/demo-tenants.json" with { type: "json" };
 import type { Variant } from "../../src/gate/gate.ts";
 import { splitTarget } from "../../src/http/router.ts";
 import { root } from "./copy.ts";
-import type { Answered } from "./watch-servers.ts";
 
 type Json = Record<string, any>;
-/** The text of the document of each variant. */
-export type Documents = Record<Variant, string>;
-type Described = { document: Json; validate(pointer: string, value: unknown): string | null };
+/** `accessKey` is the credential of the caller. */
+type Asked = { method: string; target: string; accessKey?: string | undefined };
+type Answer = { status: number; headers: Record<string, unknown>; text: string; json: unknown };
+type Provisioned = { tenants?: { variant: Variant; credentials?: { access_key: string }[] }[] };
+type Description = { document: Json; validate(pointer: string, value: unknown): string | null };
 
-const loaded = new Map<string, Described>();
-let ownDocuments: Documents | null = null;
+const descriptions = new Map<Variant, Description>();
+const variants = new Map<string, Variant>();
+const unchecked = new Map<string, number[] | "all">();
 
-/** Of this checkout, or of a copy, which may be another version. */
-export function readDocuments(folder = root): Documents {
-  const read = (name: string) => readFileSync(path.join(folder, `docs/openapi/${name}.json`), "utf8");
-  return { A: read("a"), B: read("b") };
+noteCredentials(demoTenants);
+
+/** Remembers the variant of each credential of a provisioning file. */
+export function noteCredentials(file: unknown): void {
+  for (const { variant, credentials = [] } of (file as Provisioned | null)?.tenants ?? [])
+    for (const { access_key } of credentials) variants.set(access_key, variant);
 }
 
-export function readDescription(variant: Variant, documents = (ownDocuments ??= readDocuments())): Described {
-  const text = documents[variant];
-  let described = loaded.get(text);
-  if (described === undefined) loaded.set(text, (described = load(text)));
-  return described;
+/** For a server with answers that the test makes up, and for benchmarks, which have no time for checks. */
+export function leaveUnchecked(url: string, statuses: number[] | "all"): void {
+  unchecked.set(url, statuses);
 }
 
-function load(text: string): Described {
-  const document = close(JSON.parse(text)) as Json;
+/** Throws if the description lacks the answer. */
+export function checkDescribed(url: string, asked: Asked, answer: Answer): void {
+  const left = unchecked.get(url) ?? [];
+  if (left === "all" || left.includes(answer.status)) return;
+  const wrong = findUndescribed(asked, answer);
+  if (wrong !== null) throw new Error(`docs/openapi does not describe this answer: ${wrong}`);
+}
+
+/** What is wrong with an answer; null: nothing. `asked` is null if what arrived was not an HTTP request. */
+export function findUndescribed(asked: Asked | null, answer: Answer): string | null {
+  const target = asked === null ? "" : splitTarget(asked.target).path;
+  // The metrics port is no part of the interface.
+  if (target === "/metrics") return null;
+  const variant = variants.get(asked?.accessKey ?? "");
+  if (variant !== undefined) return check(readDescription(variant), asked, target, answer);
+  // Either variant describes the answer to a caller that we do not know.
+  return check(readDescription("A"), asked, target, answer) && check(readDescription("B"), asked, target, answer);
+}
+
+export function readDescription(variant: Variant): Description {
+  const known = descriptions.get(variant) ?? loadDescription(variant);
+  descriptions.set(variant, known);
+  return known;
+}
+
+function loadDescription(variant: Variant): Description {
+  const file = path.join(root, `docs/openapi/${variant.toLowerCase()}.json`);
+  const document = close(JSON.parse(readFileSync(file, "utf8"))) as Json;
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
   ajv.addSchema(document, "api");
@@ -40,9 +69,9 @@ function load(text: string): Described {
   return {
     document,
     validate(pointer, value) {
-      let check = compiled.get(pointer);
-      if (check === undefined) compiled.set(pointer, (check = ajv.compile({ $ref: `api#${pointer}` })));
-      return check(value) ? null : ajv.errorsText(check.errors, { dataVar: "" });
+      const fits = compiled.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` });
+      compiled.set(pointer, fits);
+      return fits(value) ? null : ajv.errorsText(fits.errors, { dataVar: "" });
     },
   };
 }
@@ -54,79 +83,61 @@ function close(value: unknown): unknown {
   return closed["type"] === "object" && "properties" in closed ? { additionalProperties: false, ...closed } : closed;
 }
 
-/** What is wrong with an answer; null: nothing. A variant of null is not known, so either will do. */
-export function findUndescribed(variant: Variant | null, answered: Answered, documents?: Documents): string | null {
-  if (variant !== null) return check(readDescription(variant, documents), answered);
-  return check(readDescription("A", documents), answered) && check(readDescription("B", documents), answered);
-}
-
-function check({ document, validate }: Described, { request, status, headers, text }: Answered): string | null {
-  const [name, pointers] = findResponses(document, request);
+function check({ document, validate }: Description, asked: Asked | null, target: string, answer: Answer) {
+  const { status, headers, text, json } = answer;
+  const { name, pointer } = findResponse(document, asked, target, status);
   const fail = (what: string) => `${name}, ${status}: ${what}: ${text.slice(0, 500)}`;
-  const pointer = pointers.map((each) => each(status)).find((each) => lookUp(document, each) !== undefined);
-  if (pointer === undefined) return fail("no such status is described");
-  const { content, headers: described = {} } = lookUp(document, pointer) as Json;
+  const response = lookUp(document, pointer);
+  if (response === undefined) return fail("no such status is described");
+  const { content, headers: described = {} } = response;
   for (const [header, reference] of Object.entries(described as Json)) {
     const { required, schema } = reference.$ref === undefined ? reference : lookUp(document, reference.$ref.slice(1));
     if (required && headers[header] === undefined) return fail(`no header ${header}`);
     if (schema.const !== undefined && ![undefined, schema.const].includes(headers[header] as string))
       return fail(`header ${header}`);
   }
-  if (request?.method === "HEAD" || content === undefined) return null;
+  if (asked?.method === "HEAD" || content === undefined) return null;
   const type = Object.keys(content).find((each) => String(headers["content-type"]).startsWith(each));
   if (type === undefined) return fail(`not ${Object.keys(content).join(" or ")}`);
-  if (type !== "application/json") return null;
-  const value = parse(text);
-  const wrong = value === undefined ? "not JSON" : validate(`${pointer}/content/application~1json/schema`, value);
+  const wrong = type === "application/json" ? validate(`${pointer}/content/application~1json/schema`, json) : null;
   return wrong === null ? null : fail(wrong);
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-type Pointer = (status: number) => string;
-
-const components: Record<number, string[]> = {
-  400: ["NotHttp"],
-  404: ["RouteNotFound"],
-  405: ["MethodNotAllowed"],
-  408: ["TooSlow"],
-  431: ["HeadersTooLarge"],
-  503: ["Starting"],
+// The responses to what reaches no operation.
+const components: Record<number, string> = {
+  400: "NotHttp",
+  404: "RouteNotFound",
+  405: "MethodNotAllowed",
+  408: "TooSlow",
+  431: "HeadersTooLarge",
+  503: "Starting",
 };
-const ofComponents: Pointer = (status) => `/components/responses/${components[status]?.[0]}`;
 
-// The name of the operation, and where its responses are.
-function findResponses(document: Json, request: Answered["request"]): [string, Pointer[]] {
-  if (request === null) return ["no request", [ofComponents]];
-  const target = splitTarget(request.target).path;
-  const method = request.method === "HEAD" ? "get" : request.method.toLowerCase();
-  const found = matchPath(document, target);
-  const operation = found === undefined ? undefined : document["paths"][found][method];
-  if (operation === undefined) return [`${request.method} ${target}`, [ofComponents]];
-  const place = `/paths/${found!.replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D")}/${method}`;
-  return [operation.operationId, [(status) => `${place}/responses/${status}`]];
+function findResponse(document: Json, asked: Asked | null, target: string, status: number) {
+  const path = findPath(document, target);
+  const method = asked?.method === "HEAD" ? "get" : asked?.method.toLowerCase();
+  const operation = path === undefined ? undefined : document["paths"][path][method!];
+  if (operation !== undefined)
+    return { name: operation.operationId as string, pointer: `${pointerTo(path!)}/${method}/responses/${status}` };
+  const name = asked === null ? "no request" : `${asked.method} ${target}`;
+  return { name, pointer: `/components/responses/${components[status]}` };
 }
 
-const patterns = new WeakMap<Json, [RegExp, string][]>();
+export const pointerTo = (path: string): string =>
+  `/paths/${path.replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D")}`;
 
 /** The path of the document that fits. A fixed path takes precedence over one with parameters. */
-export function matchPath(document: Json, target: string): string | undefined {
-  const { paths } = document as { paths: Json };
+function findPath({ paths }: Json, target: string): string | undefined {
   if (Object.hasOwn(paths, target)) return target;
-  let compiled = patterns.get(document);
-  if (compiled === undefined) {
-    compiled = Object.keys(paths)
-      .filter((name) => name.includes("{"))
-      .map((name) => [new RegExp(`^${name.replace(/\{\w+\}/g, "[^/]+")}$`), name]);
-    patterns.set(document, compiled);
-  }
-  return compiled.find(([pattern]) => pattern.test(target))?.[1];
+  const segments = target.split("/");
+  const fits = (path: string) => {
+    const wanted = path.split("/");
+    return (
+      wanted.length === segments.length &&
+      wanted.every((each, index) => (each.startsWith("{") ? segments[index] !== "" : each === segments[index]))
+    );
+  };
+  return Object.keys(paths).find(fits);
 }
 
 function lookUp(document: Json, pointer: string): Json | undefined {

@@ -8,6 +8,7 @@ import { toAnswer, toProblem } from "../../src/http/problem.ts";
 import { parseInput, readCall } from "../../src/http/read-call.ts";
 import { createMatcher, splitTarget } from "../../src/http/router.ts";
 import { routes } from "../../src/http/routes/table.ts";
+import { checkDescribed } from "./described-answers.ts";
 import { toBytes, type Client, type CallOptions, type Reply } from "./signing-client.ts";
 
 const match = createMatcher(routes);
@@ -21,6 +22,12 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
     const deadline = performance.now() + answerWithinMs;
     const input = parseInput(body, keys);
     const requestId = input.requestId ?? newId("req");
+    const reply = (status: number, text: string, more: Record<string, string> = {}): Reply => {
+      const headers = { "content-type": "application/json", "x-request-id": requestId, ...more };
+      const answer = { status, headers, text, json: JSON.parse(text) };
+      checkDescribed("", { method, target, accessKey }, answer);
+      return answer;
+    };
     try {
       const caller = (await (credential ??= gate.findCredential(accessKey, deadline, true)))!;
       const { path, query } = splitTarget(target);
@@ -35,6 +42,7 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
       return reply(outcome.status, text, outcome.isReplay ? { "idempotent-replayed": "true" } : {});
     } catch (error) {
       const answer = toAnswer(toProblem(error), requestId);
+      // Such is also the error of an answer that is not described.
       if (answer.code === "INTERNAL_ERROR") throw error;
       return reply(answer.status, answer.body, answer.headers);
     }
@@ -46,10 +54,3 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
     head: (target, options) => call("HEAD", target, Buffer.alloc(0), options),
   };
 }
-
-const reply = (status: number, text: string, headers: Record<string, string> = {}): Reply => ({
-  status,
-  headers,
-  text,
-  json: JSON.parse(text),
-});

@@ -7,7 +7,6 @@ import { formatUrl } from "../../src/common/database-address.ts";
 import { root } from "./copy.ts";
 import type { Running } from "./service.ts";
 import { waitFor } from "./wait-until.ts";
-import { watchProgram } from "./watch-answers.ts";
 
 export type Result = { code: number | null; stdout: string; stderr: string };
 export type Database = Pick<Running, "address" | "masterKeyText">;
@@ -22,23 +21,19 @@ export type SpawnOptions = {
 };
 
 // Every other function that starts a program uses this one. The environment is only what is given, PATH, the folder of
-// compiled modules, the folder where `npm run mutate` looks for the lines that ran, and what watches the answers of the
-// program.
+// compiled modules, and the folder where `npm run mutate` looks for the lines that ran.
 export function spawnProgram(
   name: string,
   { folder = root, flags = [], args = [], env, stdio = "pipe" }: SpawnOptions,
 ): ChildProcess {
   const [file, ...given] = commandOf(folder, name);
-  const watch = watchProgram(name, folder);
-  const nodeOptions = [...flags, ...watch.flags].join(" ");
   return spawn(file!, [...given, ...args], {
     cwd: folder,
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       NODE_V8_COVERAGE: process.env["NODE_V8_COVERAGE"],
-      ...(nodeOptions !== "" && { NODE_OPTIONS: nodeOptions }),
-      ...watch.env,
+      ...(flags.length > 0 && { NODE_OPTIONS: flags.join(" ") }),
       ...env,
     },
     stdio,

@@ -21,12 +21,12 @@ import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { createCaller, untouched, type Caller } from "./caller.ts";
 import { closeIdleConnections } from "./client.ts";
 import { createDatabase } from "./database.ts";
+import { noteCredentials } from "./described-answers.ts";
 import { createDirectClient } from "./direct-client.ts";
 import { createScene, type Batch, type BatchOptions, type Scene } from "./scene.ts";
 import { createClient, type Client } from "./signing-client.ts";
 import { document, merchantOf, secretOf } from "./tenants.ts";
 import { waitUntil } from "./wait-until.ts";
-import { noteCredentials } from "./watch-answers.ts";
 import { createWorkerSteps, type WorkerSteps } from "./worker-steps.ts";
 import { openWorkerSession } from "./worker-session.ts";
 

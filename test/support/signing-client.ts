@@ -2,6 +2,7 @@
 // wrong. clients/typescript is the client of integrators.
 import { newNonce, signedHeaders, type Credential } from "../../clients/typescript/src/signature.ts";
 import { exchange as exchangeOnce } from "../../clients/typescript/src/transport.ts";
+import { checkDescribed } from "./described-answers.ts";
 
 export type ClientOptions = Credential & { url: string };
 export type CallOptions = {
@@ -52,6 +53,7 @@ export function toBytes(body: unknown): Uint8Array {
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
+/** Sends a request once. Rejects if the API description lacks the answer. */
 export async function exchange(
   url: string,
   method: string,
@@ -61,5 +63,7 @@ export async function exchange(
 ): Promise<Reply> {
   const { status, headers: received, text } = await exchangeOnce({ url, method, target, body, headers });
   const isJson = received["content-type"]?.startsWith("application/json") && text !== "";
-  return { status, headers: received, text, json: isJson ? JSON.parse(text) : null };
+  const reply = { status, headers: received, text, json: isJson ? JSON.parse(text) : null };
+  checkDescribed(url, { method, target, accessKey: headers["x-svc-access-key"] }, reply);
+  return reply;
 }

@@ -8,6 +8,7 @@ import { connect, openSession } from "../../../src/database/connect.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
 import { postOk } from "../../support/client.ts";
 import { addressOf, asAdmin, readRun } from "../../support/database.ts";
+import { leaveUnchecked, noteCredentials } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
 import { environmentOf } from "../../support/program.ts";
@@ -19,7 +20,6 @@ import { makeTemporaryFolder, removeFolder } from "../../support/temporary-folde
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { credential, merchant, party, secretOf, template } from "../../support/tenants.ts";
 import { waitUntil } from "../../support/wait-until.ts";
-import { noteCredentials } from "../../support/watch-answers.ts";
 
 /** `address` names any database of the server. `folder` is for logs and other files of the run. */
 export type Server = { address: Address; folder: string; stop(): Promise<void> };
@@ -46,7 +46,7 @@ export async function startServer(databaseUrl: string | undefined): Promise<Serv
 }
 
 /** The short form only wants to know whether the benches work. */
-export const isInTest = (): boolean => process.env["COUPON_TEST_RUN"] !== undefined;
+const isInTest = (): boolean => process.env["COUPON_TEST_RUN"] !== undefined;
 
 // The longest wait is for ten million coupons. A test says earlier what did not come.
 export const withinMs = isInTest() ? 120_000 : 1_800_000;
@@ -71,6 +71,7 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
   const start = (name: "serve" | "work") =>
     startLoggedProgram(name, server.folder, environmentOf({ address, masterKeyText }));
   const serve = await start("serve");
+  if (!isInTest()) leaveUnchecked(serve.url, "all");
   let work = await start("work");
 
   /** Waits until the condition is true. `sql` may say what follows `select condition`. */

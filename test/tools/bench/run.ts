@@ -7,8 +7,7 @@ import { onStop } from "../../../src/common/program.ts";
 import { runCommand } from "../../../src/common/run-command.ts";
 import { asAdmin } from "../../support/database.ts";
 import { stopLoggedPrograms } from "../../support/logged-program.ts";
-import { leaveProgramsAlone } from "../../support/watch-answers.ts";
-import { isInTest, openEnvironment, startServer, type Environment, type Run, type Server } from "./environment.ts";
+import { openEnvironment, startServer, type Environment, type Run, type Server } from "./environment.ts";
 import { benchFeed } from "./feed.ts";
 import { benchInstructions } from "./instructions.ts";
 import { printTable, type Row } from "./measure.ts";
@@ -54,7 +53,6 @@ const others = names.flatMap((name) => (usual.includes(name) ? [] : [`${name} ($
 type Options = { rounds: number; size: number | undefined; small: boolean };
 
 async function measure(chosen: string[], { rounds, size, small }: Options): Promise<void> {
-  if (!isInTest()) leaveProgramsAlone();
   const server = await startServer(process.env["BENCH_DATABASE_URL"]?.trim() || undefined);
   let ending: Promise<void> | undefined;
   const end = () => (ending ??= stopLoggedPrograms().then(server.stop));
