@@ -1,4 +1,4 @@
-// The tables in the documents list what the source has: settings, metrics, views, tests.
+// The tables in the documents list what the source has: settings, limits, views, files.
 import { existsSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
@@ -36,6 +36,30 @@ t.test("docs/operate.md states the default and the limits of each numeric settin
     t.equal(limits.split(", ")[place], `${least} to ${most}`, name);
     // The others have no number: no metrics, and the burst of one second.
     if (/^\d+$/.test(usual) && name !== "METRICS_PORT") t.equal(defaults.split(", ")[place], usual, name);
+  }
+});
+
+t.test("docs/limits.md has each limit as the source sets it", async (t) => {
+  const numbersOf = (text: string) =>
+    [...text.matchAll(/\d+(?:[,_]\d{3})*(?:\.\d+)?(?:e\d+)?/g)].map(([number]) => Number(number.replace(/[,_]/g, "")));
+  const rows = between(read("docs/limits.md"), "limits").trim().split("\n").slice(2);
+  t.ok(rows.length > 50);
+  for (const row of rows) {
+    const [name = "", value = "", places = ""] = row.slice(2).split(" | ");
+    const found: number[] = [];
+    for (const [, snippets = "", file = ""] of places.matchAll(/(`.+?`) in `(\S+)`/g)) {
+      const source = read(file).replace(/\s+/g, " ");
+      for (const snippet of snippets.slice(1, -1).split("`, `")) {
+        t.ok(source.includes(snippet), `${name}: ${snippet} in ${file}`);
+        found.push(...numbersOf(snippet));
+      }
+    }
+    // A snippet may count in milliseconds or bytes.
+    for (const number of numbersOf(value))
+      t.ok(
+        [1, 1_000, 1_024].some((unit) => found.includes(number * unit)),
+        `${name}: ${number}`,
+      );
   }
 });
 
