@@ -21,7 +21,7 @@ function isFreeText(store: unknown): store is string {
   return typeof store === "string" && !/^S\d$/.test(store);
 }
 
-export function retype(code: string): string {
+function retype(code: string): string {
   return code
     .toLowerCase()
     .replaceAll("1", "l")

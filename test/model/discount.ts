@@ -6,7 +6,7 @@ export type Basket = { order_amount?: number; currency?: string; redemption_cont
 export type Discount = { minor: number } | { code: string; missing?: string };
 
 // Returns null when the amount has more decimals than the unit allows.
-export function toMinor(amount: number, currency: Terms["currency"], unit: Setup["unit"]): bigint | null {
+function toMinor(amount: number, currency: Terms["currency"], unit: Setup["unit"]): bigint | null {
   const decimals = unit === "minor" ? 0 : decimalsOf[currency];
   const [whole, fraction = ""] = String(amount).split(".");
   return fraction.length > decimals ? null : BigInt(`${whole}${fraction.padEnd(decimals, "0")}`);

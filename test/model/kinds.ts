@@ -24,7 +24,7 @@ export const decimalsOf = { EUR: 2, JPY: 0 };
 // Seven days, the longest, so that no lock ends by itself while other runs go on: the model has no clock.
 const lockTtlSeconds = 604_800;
 
-export const kinds = {
+const kinds = {
   usual: { currency: "EUR", fixed: 500 },
   reissued: { currency: "EUR", fixed: 500, isReissued: true },
   percent: { currency: "JPY", percent: 125_000, max: 300, min: 20, isReissued: true },

@@ -46,7 +46,7 @@ const retryKinds = [
   "without key",
   "other key",
 ] as const;
-export const mostSteps = 100;
+const mostSteps = 100;
 
 const mostly = (weight: number, most: number) =>
   fc.oneof({ weight, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(most) });

@@ -190,7 +190,7 @@ export function openBooks() {
   };
 }
 
-export const decimalsOf: Record<string, number> = { EUR: 2, JPY: 0, BHD: 3 };
+const decimalsOf: Record<string, number> = { EUR: 2, JPY: 0, BHD: 3 };
 
 /** Minor units as a decimal number of major units: 1250 of a currency with three decimals is 1.250. */
 export function major(minor: number, currency: string): string {

@@ -1,11 +1,11 @@
-// `npm run check`: types, linter, format, project rules. All of them run, so that one round shows everything.
+// `npm run check`: types, linter, unused exports, format, project rules. All of them run, so that one round shows
+// everything.
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { defineCommand } from "../../src/common/command.ts";
 import { runCommand } from "../../src/common/run-command.ts";
-import { findBreaches } from "./project-rules/find-breaches.ts";
-
-const root = path.resolve(import.meta.dirname, "../..");
+import { root } from "./copy.ts";
+import { findBreaches, readProject } from "./project-rules.ts";
 
 function runTool(name: string, args: string[]): boolean {
   console.log(`${name} ${args.join(" ")}`);
@@ -14,8 +14,8 @@ function runTool(name: string, args: string[]): boolean {
 
 function checkProjectRules(): boolean {
   console.log("project rules");
-  const breaches = Object.values(findBreaches()).flat();
-  for (const { path: name, line, message } of breaches) console.error(`${name}:${line}: ${message}`);
+  const breaches = findBreaches(readProject());
+  for (const breach of breaches) console.error(breach);
   return breaches.length === 0;
 }
 
@@ -28,6 +28,7 @@ const command = defineCommand({
     const results = [
       runTool("tsc", ["--noEmit"]),
       runTool("oxlint", ["--deny-warnings"]),
+      runTool("knip", ["--no-progress"]),
       runTool("prettier", [
         "--check",
         "--cache",

@@ -21,7 +21,7 @@ export type ReplayChecks = {
   isReused(t: Test, attempt: Promise<Reply>, message?: string): Promise<void>;
 };
 
-export function createReplayChecks(service: Running): ReplayChecks {
+function createReplayChecks(service: Running): ReplayChecks {
   const checkReplay =
     (read: typeof readEverything): ReplayChecks["isReplayOf"] =>
     async (t, first, retry, message = "a replay") => {

@@ -3,7 +3,7 @@
 // A secret follows from its access key, so clients need no list of secrets.
 export const secretOf = (accessKey: string): string => `secret of ${accessKey} `.padEnd(40, "x");
 
-export const alwaysValid = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" };
+const alwaysValid = { valid_from: "2020-01-01T00:00:00Z", valid_to: "2099-01-01T00:00:00Z" };
 
 export const party = <More extends object>(id: string, more?: More) => ({ id, name: id, ...more });
 

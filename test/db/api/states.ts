@@ -180,7 +180,7 @@ export const states = {
 } satisfies Record<string, Record<Operation, Cell>>;
 export type State = keyof typeof states;
 
-export const batchStates = {
+const batchStates = {
   PENDING: { get: "PENDING", allocate: "BATCH_NOT_COMPLETED" },
   COMPLETED: { get: "COMPLETED", allocate: "→ ALLOCATED" },
   ALLOCATED: { get: "ALLOCATED", allocate: "BATCH_ALREADY_ALLOCATED" },

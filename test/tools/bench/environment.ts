@@ -32,7 +32,8 @@ const prefix = "coupon-bench-";
 const accessKey = "ak_bench";
 export const merchants = Array.from({ length: 50 }, (_, index) => `mch_bench${index}`);
 /** The distributors of the pools, and of the day that the bench `statement` closes. */
-export const [distributor, distributorOfDay] = ["pty_bench", "pty_benchday"];
+const distributor = "pty_bench";
+export const distributorOfDay = "pty_benchday";
 
 /** An embedded server with the settings of `npm start`, or an existing one. */
 export async function startServer(databaseUrl: string | undefined): Promise<Server> {
