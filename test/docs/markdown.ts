@@ -5,7 +5,7 @@ import { root } from "../support/copy.ts";
 
 export type Block = { language: string; text: string; line: number; markers: Record<string, string> };
 
-// The documents whose commands run. README.md comes first, as for a newcomer.
+/** The documents whose commands run. README.md comes first, as for a newcomer. */
 export const documents = [
   "README.md",
   ...find("docs/*.md"),
@@ -46,16 +46,13 @@ const readMarker = (lines: string[]) => marker.exec(lines.at(-1)?.trim() ?? "");
 const withoutCode = (text: string): string =>
   text.replace(fence, (block) => block.replace(/[^\n]/g, "")).replace(/`[^`\n]*`/g, "");
 
-// Targets of links and images: [text](target), and [name]: target.
-export function readLinks(text: string): { target: string; line: number }[] {
-  const prose = withoutCode(text);
-  return [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)/gm)].map((match) => ({
-    target: match[1] ?? match[2]!,
-    line: prose.slice(0, match.index).split("\n").length,
-  }));
+/** Targets of links and images: [text](target), and [name]: target. */
+export function readLinks(text: string): string[] {
+  const links = withoutCode(text).matchAll(/\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)/gm);
+  return [...links].map(([, target, named]) => target ?? named!);
 }
 
-// The anchors that GitHub makes of headings.
+/** The anchors that GitHub makes of headings. */
 export function readAnchors(text: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ""] of text.replace(fence, "").matchAll(/^#{1,6} +(.+?) *$/gm)) {

@@ -1,42 +1,43 @@
-// The service that the documents talk to: npm start in a folder that looks like the project's root.
-import { readdirSync, mkdirSync, symlinkSync } from "node:fs";
+// The service that the documents talk to: `npm start` in a folder that looks like the root of the project. And what the
+// documents speak of, made in that service: a tenant, a batch, a closed day, an event.
+import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { apply } from "../../src/commands/apply.ts";
+import { exportCodes } from "../../src/commands/codes.ts";
 import { readDemoSecrets } from "../../src/commands/demo-tenants.ts";
 import { readConfig } from "../../src/common/config.ts";
-import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
+import type { MasterKeys } from "../../src/crypto/keys.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
+import type { Database } from "../../src/database/types.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
+import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
 import { noonOffset, zoneOf } from "../support/business-days.ts";
+import { postOk } from "../support/client.ts";
 import { root } from "../support/copy.ts";
+import { noteCredentials } from "../support/described-answers.ts";
+import { readEventBodies } from "../support/event-bodies.ts";
 import { findFreePort } from "../support/listen.ts";
 import { exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
+import { newRequestId } from "../support/service.ts";
+import { createClient } from "../support/signing-client.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
-import {
-  acmeSecret,
-  applyExample,
-  closeDay,
-  makeExample,
-  readEvent,
-  type Docs,
-  type Example,
-  type ExampleFile,
-} from "./examples.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
-export type DocsService = {
-  folder: string;
-  scratch: string;
-  url: string;
-  receiverPort: number;
-  openSql(role: string): ReturnType<typeof openSession>;
-  applyExample(file: ExampleFile): Promise<void>;
-  makeExample(tenant: string, isLocked: boolean): Promise<Example>;
-  closeDay(): Promise<void>;
-  readEvent(type: string): Promise<string>;
-  stop(): Promise<void>;
+export type DocsService = Awaited<ReturnType<typeof startDocsService>>;
+
+export const isWithoutPython = spawnSync("python3", ["--version"]).error !== undefined;
+
+const makers: Record<string, { accessKey: string; template: string; merchant: string }> = {
+  ten_demoa: { accessKey: "ak_demo_a", template: "tpl_tenpercent", merchant: "mch_bakery" },
+  ten_acme: { accessKey: "ak_docs_maker", template: "tpl_1", merchant: "mch_docs" },
 };
+const acmeSecret = "secret of the tests of the documents";
 
-export async function startDocsService(): Promise<DocsService> {
+export async function startDocsService() {
   const scratch = makeTemporaryFolder("coupon-docs-");
   const folder = path.join(scratch, "checkout");
   mkdirSync(folder);
@@ -48,29 +49,38 @@ export async function startDocsService(): Promise<DocsService> {
   }) as ChildProcessWithoutNullStreams;
   const [, url = ""] = await untilPrinted(program, /Listening on (\S+)\. /);
   const receiverPort = await findFreePort();
-  const dataDir = path.join(folder, ".data");
-  const config = readConfig({ DATA_DIR: dataDir });
-  const address = findAddress(config);
-  const keys = loadMasterKeys(config);
+  const config = readConfig({ DATA_DIR: path.join(folder, ".data") });
+  const [address, keys] = [findAddress(config), loadMasterKeys(config)];
   const superuser = connect(address, { name: "coupon docs", max: 1 });
   const admin = connect(address, { name: "coupon docs", role: "coupon_admin", max: 1 });
   await superuser.rows("create role docs_dba in role coupon_admin, coupon_report");
-  const secrets = { ...(await readDemoSecrets(dataDir)), ak_docs_maker: acmeSecret } as Record<string, string>;
   // No business day of the distributor closes by itself while a test runs.
   await superuser.rows("update core.party set time_zone = $1 where external_id = 'pty_dist'", [zoneOf(noonOffset())]);
-  const docs: Docs = { url, keys, superuser, admin, secrets };
+  const secrets = { ...(await readDemoSecrets(config.dataDir)), ak_docs_maker: acmeSecret } as Record<string, string>;
 
   return {
     folder,
     scratch,
-    url,
     receiverPort,
-    openSql: (role) => openSession(address, { name: "coupon docs", ...(role !== "superuser" && { role }) }),
-    applyExample: (file) => applyExample(docs, file),
-    makeExample: (tenant, isLocked) => makeExample(docs, tenant, isLocked),
-    closeDay: () => closeDay(docs),
-    readEvent: (type) => readEvent(docs, type),
-    async stop() {
+    superuser,
+    environment: {
+      PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
+      HOME: process.env["HOME"],
+      SERVICE: url,
+      PORT: new URL(url).port,
+      WEBHOOK_ALLOW: "127.0.0.0/8",
+      PYTHONDONTWRITEBYTECODE: "1",
+    },
+
+    /** Replaces the ports that the documents name: a receiver of webhooks listens on 3000. */
+    setPorts: (text: string) =>
+      text.replaceAll("127.0.0.1:8080", new URL(url).host).replaceAll(/\b3000\b/g, String(receiverPort)),
+
+    openSql: (role: string) => openSession(address, { name: "coupon docs", ...(role !== "superuser" && { role }) }),
+
+    ...createArrangements({ url, keys, superuser, admin, secrets }),
+
+    async stop(): Promise<void> {
       await Promise.all([superuser.end(), admin.end()]);
       program.kill("SIGTERM");
       await exitCodeOf(program);
@@ -79,20 +89,121 @@ export async function startDocsService(): Promise<DocsService> {
   };
 }
 
-// The ports that the documents name, and those of this run: a receiver of webhooks listens on 3000.
-export function setPorts(service: DocsService, text: string): string {
-  return text
-    .replaceAll("127.0.0.1:8080", new URL(service.url).host)
-    .replaceAll(/\b3000\b/g, String(service.receiverPort));
+type Parts = { url: string; keys: MasterKeys; superuser: Database; admin: Database; secrets: Record<string, string> };
+
+function createArrangements({ url, keys, superuser, admin, secrets }: Parts) {
+  return {
+    /** Applies the tenant of the example file, with a credential of our own beside those of the file. */
+    async applyExample(file: { tenants: Record<string, unknown>[] }): Promise<void> {
+      const { id, name, variant, amount_unit } = file.tenants[0]!;
+      const credentials = [{ access_key: "ak_docs_maker", secret: acmeSecret, party: "pty_maker" }];
+      const merchants = [{ id: "mch_docs", name: "Of the test", party: "pty_maker" }];
+      for (const each of [file, { tenants: [{ id, name, variant, amount_unit, merchants, credentials }] }]) {
+        noteCredentials(each);
+        await apply(admin, keys, each);
+      }
+    },
+
+    /** A released batch, one of its coupons, a redemption of another one, and an event, by the prefix of the ID. */
+    async makeExample(tenant: string, isLocked: boolean): Promise<Record<string, string>> {
+      const { accessKey, template, merchant } = makers[tenant]!;
+      const client = createClient({ url, accessKey, secret: secrets[accessKey]! });
+      const post = (target: string, body: object) => postOk(client, target, { request_id: newRequestId(), ...body });
+      const { external_id: batch } = (await post("/v1/batches", { template, total_count: 3 })).batch;
+      const readStatus = async () => (await client.get(`/v1/batches/${batch}`)).json.batch.status;
+      await waitUntil("minted coupons", async () => (await readStatus()) !== "PENDING");
+      await post("/v1/batches/allocate", { batch });
+      const [coupon, used] = (await Array.fromAsync(exportCodes(admin, keys, batch, false))).flat();
+      const order = { merchant, order_amount: 25 };
+      if (isLocked) await post("/v1/coupons/lock", { coupon: coupon!.code, ...order });
+      const { redemption } = await post("/v1/coupons/redeem", { coupon: used!.code, ...order });
+      const [event] = await untilRows<{ event: string }>(
+        superuser,
+        "select event from report.event where tenant = $1 limit 1",
+        [tenant],
+      );
+      return { bat: batch, cpn: coupon!.coupon_id, red: redemption, evt: event!.event };
+    },
+
+    closeDay: () => closeDay(superuser),
+
+    /** The body of an event of this type. */
+    readEvent: async (type: string) => (await readEventBodies(superuser, "e.event_type = $1", [type]))[0] ?? "{}",
+  };
 }
 
-export function environmentOf(service: DocsService): Record<string, string | undefined> {
+// Closes the open business day of the distributor of ten_demob, and waits for its statement. There is no test clock:
+// the distributor moves to a time zone where the day after its open one is at noon.
+async function closeDay(superuser: Database): Promise<void> {
+  const [book] = await untilRows<{ party_id: number; offset_seconds: number }>(
+    superuser,
+    `select p.party_id,
+            extract(epoch from (b.open_on + 1)::timestamp + interval '12 hours' - (now() at time zone 'UTC'))::int
+              as offset_seconds
+     from core.ledger_book b join core.party p using (tenant_id, party_id) where p.external_id = 'pty_dist'`,
+  );
+  // An entry that is not posted yet would be posted to the next day.
+  await untilRows(
+    superuser,
+    `select where not exists (
+       select from core.ledger_entry l where not exists (
+         select from rules.posting p where p.tenant_id = l.tenant_id and p.entry_id = l.entry_id))`,
+  );
+  const zone = zoneOf(book!.offset_seconds);
+  await superuser.rows("update core.party set time_zone = $2 where party_id = $1", [book!.party_id, zone]);
+  const text = "select from core.statement where distributor_id = $1 and ready_at is not null";
+  await untilRows(superuser, text, [book!.party_id]);
+}
+
+function untilRows<T>(database: Database, text: string, params: unknown[] = []): Promise<T[]> {
+  return waitUntil(`rows of ${text}`, async () => {
+    const rows = await database.rows<T>(text, params);
+    return rows.length > 0 && rows;
+  });
+}
+
+type Ran = { code: number; stdout: string; stderr: string };
+export type Shell = { run(text: string): Promise<Ran>; close(): void };
+
+// A block that takes longer is marked "not run".
+const blockMs = 120_000;
+
+/** One bash for the blocks of one document, as a reader who pastes them one after the other has. */
+export function openShell({ folder, environment }: DocsService, scratch: string): Shell {
+  // A process group, so that what runs in the background ends with it.
+  const bash = spawn("bash", ["--noprofile", "--norc"], {
+    cwd: folder,
+    env: environment,
+    stdio: ["pipe", "pipe", "inherit"],
+    detached: true,
+  });
+  bash.stdin.on("error", () => {});
+  const lines = createInterface({ input: bash.stdout });
+  const file = (name: string): string => path.join(scratch, name);
+  const read = (code: number): Ran => ({
+    code,
+    stdout: readFileSync(file("stdout"), "utf8"),
+    stderr: readFileSync(file("stderr"), "utf8"),
+  });
+
   return {
-    PATH: `${path.join(root, "node_modules/.bin")}:${process.env["PATH"]}`,
-    HOME: process.env["HOME"],
-    SERVICE: service.url,
-    PORT: new URL(service.url).port,
-    WEBHOOK_ALLOW: "127.0.0.0/8",
-    PYTHONDONTWRITEBYTECODE: "1",
+    async run(text) {
+      writeFileSync(file("script"), text);
+      const command = `. '${file("script")}' </dev/null >'${file("stdout")}' 2>'${file("stderr")}'`;
+      // set -e ends the shell: then the line with the status never comes.
+      bash.stdin.write(`set -e -o pipefail; ${command}; echo done\n`);
+      return Promise.race([
+        sleep(blockMs, null, { ref: false }).then(() => ({ ...read(124), stderr: `not done in ${blockMs / 1_000} s` })),
+        once(lines, "line").then(() => read(0)),
+        once(bash, "close").then(([code]) => read(Number(code ?? 1))),
+      ]);
+    },
+    close() {
+      try {
+        process.kill(-bash.pid!, "SIGKILL");
+      } catch {
+        // It ended before.
+      }
+    },
   };
 }
