@@ -3,6 +3,7 @@
 import path from "node:path";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import { format } from "prettier";
+import { routes } from "../../src/http/routes/table.ts";
 
 export type Json = Record<string, any>;
 type Operation = { name: string; method: string; path: string; described: Json };
@@ -17,7 +18,8 @@ export async function renderClientTypes(documents: { A: Json; B: Json }): Promis
     "variant-b.ts": await renderTypes(documents.B["components"].schemas, describeOperations(documents.B)),
     "errors-and-events.ts": await renderTypes(documents.A["components"].schemas, {
       Errors: describeErrors(both),
-      WebhookEvent: { oneOf: both.flatMap(listEvents).filter(isFirst) },
+      // Both variants send the same events.
+      WebhookEvent: { oneOf: listEvents(documents.A) },
     }),
     "operations.ts": renderTable(both),
   };
@@ -34,18 +36,11 @@ const toMethod = (operation: string): string =>
   operation.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const toType = (method: string): string => method[0]!.toUpperCase() + method.slice(1);
 
-function listOperations({ paths }: Json): Operation[] {
-  return Object.entries(paths as Record<string, Json>).flatMap(([at, methods]) =>
-    Object.entries(methods as Record<string, Json>)
-      .filter(([, { security }]) => security === undefined)
-      .map(([method, described]) => ({
-        name: toMethod(described["operationId"]),
-        method: method.toUpperCase(),
-        path: at,
-        described,
-      })),
-  );
-}
+const listOperations = ({ paths }: Json): Operation[] =>
+  routes.map(({ operation, method, path }) => {
+    const described = paths[path][method.toLowerCase()];
+    return { name: toMethod(operation), method, path, described };
+  });
 
 const listParameters = ({ described }: Operation): Json[] =>
   (described["parameters"] as Json[]).filter(({ name }) => name !== undefined);
@@ -117,11 +112,12 @@ const listEvents = ({ webhooks }: Json): Json[] =>
     ({ post }) => post.requestBody.content["application/json"].schema,
   );
 
-const isFirst = (one: Json, index: number, all: Json[]): boolean =>
-  all.findIndex(({ $ref }) => $ref === one["$ref"]) === index;
-
 async function renderTypes(components: Record<string, Json>, types: Record<string, Json>): Promise<string> {
-  const definitions = rename({ ...findUsed(components, types), ...types }) as Record<string, JSONSchema>;
+  const used = JSON.stringify({ ...findUsed(components, types), ...types });
+  const definitions = JSON.parse(used.replaceAll("#/components/schemas/", "#/definitions/")) as Record<
+    string,
+    JSONSchema
+  >;
   const text = await compile({ title: "Root", type: "object", definitions }, "", {
     bannerComment: "",
     additionalProperties: false,
@@ -137,22 +133,14 @@ async function renderTypes(components: Record<string, Json>, types: Record<strin
     .replace(/^\/\*\*\n \* (.*)\n \*\/$/gm, "/** $1 */");
 }
 
-/** The components that `types` refer to. */
+/** The components that `types` refer to, directly or not. */
 function findUsed(components: Record<string, Json>, types: unknown): Record<string, Json> {
-  const used: Record<string, Json> = {};
-  const visit = (value: unknown): void => {
-    if (typeof value !== "object" || value === null) return;
-    const name = /^#\/components\/schemas\/(.+)$/.exec(String((value as Json)["$ref"]))?.[1];
-    if (name !== undefined && used[name] === undefined) visit((used[name] = components[name]!));
-    Object.values(value).forEach(visit);
-  };
-  visit(types);
-  return used;
-}
-
-function rename(value: unknown): unknown {
-  const text = JSON.stringify(value).replaceAll("#/components/schemas/", "#/definitions/");
-  return JSON.parse(text);
+  const references = JSON.stringify(types).matchAll(/"#\/components\/schemas\/([^"]+)"/g);
+  const found = [...references].map(([, name = ""]) => ({
+    ...findUsed(components, components[name]),
+    [name]: components[name]!,
+  }));
+  return Object.assign({}, ...found) as Record<string, Json>;
 }
 
 function renderTable(documents: Json[]): string {

@@ -1,127 +1,262 @@
-// One run of the service in both variants that answers with every operation, every error code and every event.
+// One run of the service in both variants that answers with every operation, every error code and every event. It keeps
+// the first answer of each as an example for the API description.
 import { exportCodes } from "../../src/commands/codes.ts";
-import type { Examples } from "../../src/http/openapi/examples.ts";
-import type { Variant } from "../../src/gate/gate.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
+import type { Variant } from "../../src/gate/gate.ts";
+import type { Examples } from "../../src/http/openapi/examples.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { states, type State } from "../db/api/states.ts";
 import { arrange, requestFor, setUpVariant, untilLocksExpire, type VariantSetup } from "../support/arrange.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { sendPatiently, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
+import { sequenceEvents } from "../support/sequence-events.ts";
 import { startService, type Existing, type Running, type Teardown } from "../support/service.ts";
-import { document } from "../support/tenants.ts";
-import { createRecorder, type Recorder } from "./recorder.ts";
-import { recordRefusals } from "./record-refusals.ts";
+import { beginRequest } from "../support/sessions.ts";
+import { credential, document, merchant, party, template } from "../support/tenants.ts";
 
-type Options = { on?: Existing };
+/** A run of the service. Clients that `watch` returns keep what they send and receive. */
+type Run = {
+  t: Teardown;
+  service: Running;
+  examples: Examples;
+  watch(variant: Variant, client: Client): Client;
+  /** A watched client of tenant ten_a. */
+  a: Client;
+  keepError(reply: Reply): void;
+};
 
-export async function recordExamples(t: Teardown, options: Options = {}): Promise<Examples> {
+const lockPath = "/v1/coupons/lock";
+
+export async function recordExamples(t: Teardown, options: { on?: Existing } = {}): Promise<Examples> {
   const service = await startService(t, document, { mayBreakInvariants: true, ...options });
-  const recorder = createRecorder();
+  const run = startRecording(t, service);
   // Noon for the whole run: recordRefusals lets the sequencer open books, too.
   const offset = noonOffset();
   await setDistributorZones(service, offset);
   for (const variant of ["A", "B"] as const) {
-    const setup = await setUpVariant(service, variant, {
-      usual: { discount: { type: "percent", percent: 10, max_amount: 8 } },
-    });
-    await recordLife(service, setup, recorder);
-    await recordStates(service, setup, recorder);
+    const usual = { discount: { type: "percent", percent: 10, max_amount: 8 } };
+    const setup = await setUpVariant(service, variant, { usual });
+    const watched = { ...setup, maker: run.watch(variant, setup.maker), till: run.watch(variant, setup.till) };
+    await recordLife(service, watched);
+    await recordStates(service, setup, watched.till);
   }
-  await recordRefusals(t, service, recorder);
-  await recordStatements(t, service, offset, recorder);
-  await recordWebhooks(service, recorder);
-  return recorder.examples;
+  await recordTransport(run);
+  await recordUnknown(run);
+  await recordOrders(run);
+  await recordRepeats(run);
+  await recordFailures(run);
+  await recordStatements(run, offset);
+  await recordWebhooks(run);
+  return run.examples;
 }
 
-// One batch and its coupons.
-async function recordLife(service: Running, setup: VariantSetup, { send }: Recorder): Promise<void> {
-  const { variant, maker, till, merchant, templates } = setup;
+function startRecording(t: Teardown, service: Running): Run {
+  const examples: Examples = { operations: { A: {}, B: {} }, errors: {}, events: {} };
+
+  function keepError({ json }: Reply): void {
+    const name = json.code === "NOT_FOUND" ? `NOT_FOUND.${json.details.resource}` : json.code;
+    examples.errors[name] ??= json;
+  }
+
+  function watch(variant: Variant, client: Client): Client {
+    const keep = (method: string, target: string, body: unknown, reply: Reply): Reply => {
+      if (reply.status !== 200) keepError(reply);
+      else examples.operations[variant][findOperation(method, target)] ??= { request: show(body), answer: reply.json };
+      return reply;
+    };
+    return {
+      ...client,
+      get: async (target, options) => keep("GET", target, null, await client.get(target, options)),
+      post: async (target, body, options) => keep("POST", target, body, await client.post(target, body, options)),
+    };
+  }
+
+  return { t, service, examples, watch, a: watch("A", service.as("ak_a")), keepError };
+}
+
+function findOperation(method: string, target: string): string {
+  const [path = ""] = target.split("?");
+  const fits = (pattern: string) => new RegExp(`^${pattern.replace(/\{\w+\}/g, "[^/]+")}$`).test(path);
+  return routes.find((route) => route.method === method && fits(route.path))!.operation;
+}
+
+/** An example shows no real code. */
+function show(body: unknown): Record<string, unknown> | null {
+  const request = body as Record<string, unknown> | null;
+  return request !== null && "coupon" in request ? { ...request, coupon: "0123456789ABCDEF" } : request;
+}
+
+/** One batch and its coupons. */
+async function recordLife(
+  service: Running,
+  { variant, maker, till, merchant, templates }: VariantSetup,
+): Promise<void> {
   const create = { request_id: "batch-1", template: templates.usual, total_count: 4 };
-  const created = await send(maker, [variant, "create_batch"], "/v1/batches", create);
-  const batch = created.json.batch.external_id as string;
-  const tooSoon = { request_id: "release-too-soon", batch };
-  await send(maker, [variant, "allocate_batch"], "/v1/batches/allocate", tooSoon);
+  const batch = (await maker.post("/v1/batches", create)).json.batch.external_id as string;
+  await maker.post("/v1/batches/allocate", { request_id: "release-too-soon", batch });
   await service.mint();
-  await send(maker, [variant, "get_batch"], `/v1/batches/${batch}`);
-  await send(maker, [variant, "allocate_batch"], "/v1/batches/allocate", { request_id: "release-1", batch });
-  await send(maker, [variant, "allocate_batch"], "/v1/batches/allocate", { request_id: "release-again", batch });
+  await maker.get(`/v1/batches/${batch}`);
+  await maker.post("/v1/batches/allocate", { request_id: "release-1", batch });
+  await maker.post("/v1/batches/allocate", { request_id: "release-again", batch });
 
   const coupons = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
   const [first, second, third] = coupons.map(({ code }) => code) as [string, string, string];
   const place = variant === "A" ? { store: "Main Street", terminal: "till 2" } : { store: "S1", terminal: "T1" };
   const order = { merchant, ...place, order_amount: 45.5, currency: "EUR", order_id: "4711" };
-  await send(till, [variant, "lock"], "/v1/coupons/lock", { request_id: "lock-1", coupon: first, ...order });
-  const lock = { lock_request_id: "lock-1", coupon: first };
-  const confirm = { request_id: "confirm-1", ...lock, merchant };
-  const { json } = await send(till, [variant, "confirm"], "/v1/coupons/confirm", confirm);
-  const redeem = { request_id: "redeem-1", coupon: second, merchant, order_amount: 120 };
-  await send(till, [variant, "redeem"], "/v1/coupons/redeem", redeem);
-  await send(till, [variant, "query"], "/v1/coupons/query", { coupon: second, merchant });
+  await till.post(lockPath, { request_id: "lock-1", coupon: first, ...order });
+  const confirm = { request_id: "confirm-1", lock_request_id: "lock-1", coupon: first, merchant };
+  const { json } = await till.post("/v1/coupons/confirm", confirm);
+  await till.post("/v1/coupons/redeem", { request_id: "redeem-1", coupon: second, merchant, order_amount: 120 });
+  await till.post("/v1/coupons/query", { coupon: second, merchant });
   const reverse = { request_id: "reverse-1", redemption: json.redemption, reason: "goods returned" };
-  await send(till, [variant, "reverse"], "/v1/redemptions/reverse", reverse);
-  await till.post("/v1/coupons/lock", { request_id: "lock-2", coupon: third, merchant, order_amount: 10 });
-  const cancel = { request_id: "cancel-1", lock_request_id: "lock-2", coupon: third };
-  await send(till, [variant, "cancel"], "/v1/coupons/cancel", cancel);
-  const voidIt = { request_id: "void-1", coupon: third, merchant, reason: "printed twice" };
-  await send(till, [variant, "void"], "/v1/coupons/void", voidIt);
-  await send(till, [variant, "get_request"], "/v1/requests/confirm-1");
+  await till.post("/v1/redemptions/reverse", reverse);
+  await till.post(lockPath, { request_id: "lock-2", coupon: third, merchant, order_amount: 10 });
+  await till.post("/v1/coupons/cancel", { request_id: "cancel-1", lock_request_id: "lock-2", coupon: third });
+  await till.post("/v1/coupons/void", { request_id: "void-1", coupon: third, merchant, reason: "printed twice" });
+  await till.get("/v1/requests/confirm-1");
 }
 
-// Every refusal that follows from the state of a coupon.
-async function recordStates(service: Running, setup: VariantSetup, { send }: Recorder): Promise<void> {
+/** Every refusal that follows from the state of a coupon. */
+async function recordStates(service: Running, setup: VariantSetup, till: Client): Promise<void> {
   const arranged = await arrange(service, setup, Object.keys(states) as State[], 1);
   await untilLocksExpire(service);
   for (const [index, [coupon]] of [...arranged.values()].entries()) {
     for (const operation of ["lock", "confirm", "reverse", "void"] as const) {
       const [path, body] = requestFor(operation, coupon!, setup.merchant);
-      const named = { ...body, request_id: `${operation}-of-coupon-${index + 1}` };
-      await send(setup.till, [setup.variant, operation], path, named);
+      await till.post(path, { ...body, request_id: `${operation}-of-coupon-${index + 1}` });
     }
   }
 }
 
-async function setDistributorZones(service: Running, offsetSeconds: number): Promise<void> {
-  for (const party of ["pty_a", "pty_dist"]) await setZone(service, party, zoneOf(offsetSeconds));
+/** What is refused before the operation is called. */
+async function recordTransport({ service, a, keepError }: Run): Promise<void> {
+  const body = { request_id: "r-1", coupon: "0000000000000000", merchant: "mch_a" };
+  keepError(await sendPlain(service.url, "GET", "/v1/nothing"));
+  keepError(await sendPlain(service.url, "GET", lockPath));
+  await a.post(lockPath, "x".repeat(70_000));
+  await a.post(lockPath, body, { headers: { "content-type": "text/plain" } });
+  keepError(await sendPlain(service.url, "GET", "/v1/events"));
+  await a.get("/v1/events", { timestamp: "1781985600" });
+  const nonce = "unonce-1-unonce-1";
+  await service.as("ak_a").get("/v1/events", { nonce });
+  await a.get("/v1/events", { nonce });
+  await a.post(lockPath, { ...body, merchant: 1 });
+  await a.post(lockPath, body);
 }
 
-async function recordStatements(
-  t: Teardown,
-  service: Running,
-  offsetSeconds: number,
-  { send, keepEvent }: Recorder,
-): Promise<void> {
+async function recordUnknown({ service, a, watch }: Run): Promise<void> {
+  const [maker, pos] = [service.as("ak_maker"), watch("B", service.as("ak_pos"))];
+  const stranger = await service.makeBatch(service.as("ak_a_stranger"), "tpl_a2s", 1);
+  const ours = await service.makeBatch(maker, "tpl_b", 1);
+  const body = { request_id: "r-2", coupon: stranger.codes[0]!, merchant: "mch_a" };
+  await a.post(lockPath, body);
+  await a.post(lockPath, { ...body, request_id: "r-3", merchant: "mch_none" });
+  const place = { request_id: "r-4", coupon: ours.codes[0]!, merchant: "mch_b", store: "S9" };
+  await pos.post(lockPath, place);
+  await pos.post(lockPath, { ...place, request_id: "r-5", store: "S1", terminal: "T9" });
+  const create = { request_id: "r-6", template: "tpl_none", total_count: 1 };
+  await a.post("/v1/batches", create);
+  await a.post("/v1/batches", { ...create, request_id: "r-7", template: "tpl_fixed", distributor: "pty_none" });
+  await a.get("/v1/batches/bat_none");
+  await a.post("/v1/redemptions/reverse", { request_id: "r-8", redemption: "red_none" });
+  await a.get("/v1/reconciliations/2026-03-31/detail");
+  await a.get("/v1/requests/r-none");
+}
+
+/** What the terms of a template refuse. */
+async function recordOrders({ service, a }: Run): Promise<void> {
+  const templates = [
+    template("tpl_over", "pty_a", { valid_to: "2021-01-01T00:00:00Z" }),
+    template("tpl_minimum", "pty_a", { min_order_amount: 50 }),
+    template("tpl_items", "pty_a", { skus: ["A1"] }),
+  ];
+  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates }] });
+  await a.post("/v1/batches", { request_id: "r-10", template: "tpl_over", total_count: 1 });
+  const orders = {
+    tpl_scoped: {},
+    tpl_fixed: { currency: "USD" },
+    tpl_percent: {},
+    tpl_minimum: { order_amount: 20 },
+    tpl_items: { redemption_context: { items: [{ sku: "B2", amount: 20 }] } },
+  };
+  for (const [index, [name, order]] of Object.entries(orders).entries()) {
+    const { codes } = await service.makeBatch(service.as("ak_a"), name, 1);
+    const body = { request_id: `r-2${index}`, coupon: codes[0], merchant: "mch_a", ...order };
+    await a.post("/v1/coupons/redeem", body);
+  }
+}
+
+async function recordRepeats({ service, a }: Run): Promise<void> {
+  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  await a.post("/v1/batches", { request_id: "batch-1", template: "tpl_fixed", total_count: 1 });
+  const body = { request_id: "r-30", coupon: codes[0]!, merchant: "mch_a" };
+  const end = await beginRequest(service, "ak_a", "redeem", body);
+  await sendPatiently(() => a.post("/v1/coupons/redeem", body), ["UNAVAILABLE"]);
+  await end("rollback");
+}
+
+async function recordFailures({ t, service, a, watch }: Run): Promise<void> {
+  const on = { address: service.address, masterKeyText: service.masterKeyText };
+  const limited = await startService(t, null, { on }, { requestsPerSecond: 0.0001, requestBurst: 1 });
+  await limited.as("ak_a").get("/v1/events");
+  await watch("A", limited.as("ak_a")).get("/v1/events");
+  const full = await startService(t, null, { on }, { openRequests: 0 });
+  const body = { request_id: "r-40", batch: "bat_none" };
+  await watch("A", full.as("ak_a")).post("/v1/batches/allocate", body);
+  await service.owner.rows("alter function api.allocate_batch(core.call) rename to hidden");
+  await a.post("/v1/batches/allocate", body);
+  await service.owner.rows("alter function api.hidden(core.call) rename to allocate_batch");
+
+  const parties = ["pty_m1", "pty_m2"];
+  const templateOf = (id: string) => id.replace("pty", "tpl");
+  const many = {
+    id: "ten_m",
+    name: "M",
+    variant: "A",
+    parties: parties.map((id) => party(id, { time_zone: "UTC" })),
+    merchants: [merchant("mch_m", "pty_m1")],
+    templates: parties.map((id) => template(templateOf(id), id)),
+    credentials: [credential("ak_m")],
+  };
+  await service.apply({ tenants: [many] });
+  for (const id of parties) await service.makeBatch(service.as("ak_m"), templateOf(id), 1);
+  await sequenceEvents(service.owner);
+  await watch("A", service.as("ak_m")).get("/v1/reconciliations/2026-03-31/detail");
+}
+
+async function setDistributorZones(service: Running, offsetSeconds: number): Promise<void> {
+  for (const id of ["pty_a", "pty_dist"]) await setZone(service, id, zoneOf(offsetSeconds));
+}
+
+async function recordStatements({ t, service, examples, a, watch }: Run, offsetSeconds: number): Promise<void> {
   const books = await keepBusinessDays(t, service);
   await books.sequence();
   await setDistributorZones(service, offsetSeconds + daySeconds);
   await books.close();
-  const distributors: [Variant, string][] = [
-    ["A", "ak_a"],
-    ["B", "ak_dist"],
-  ];
-  for (const [variant, key] of distributors) {
-    const by = service.as(key);
-    await send(by, [variant, "list_reconciliations"], "/v1/reconciliations?limit=1");
-    await send(by, [variant, "pull_events"], "/v1/events?limit=2");
+  for (const by of [a, watch("B", service.as("ak_dist"))]) {
+    await by.get("/v1/reconciliations?limit=1");
+    await by.get("/v1/events?limit=2");
   }
   await books.worker.rows("select jobs.expire_coupons(1000)");
   await books.sequence();
   // Either statement may be ready first.
-  for (const body of await readEventBodies(
-    service.owner,
-    "e.event_type <> 'reconciliation.ready' or e.party = 'pty_dist'",
-  ))
-    keepEvent(JSON.parse(body) as { event_type: string });
+  const condition = "e.event_type <> 'reconciliation.ready' or e.party = 'pty_dist'";
+  for (const body of await readEventBodies(service.owner, condition)) {
+    const event = JSON.parse(body) as { event_type: string };
+    examples.events[event.event_type] ??= event;
+  }
 }
 
-// A webhook of each variant with an attempt that failed. Its operator then switches it off.
-async function recordWebhooks(service: Running, { send, keepError }: Recorder): Promise<void> {
-  keepError(await service.as("ak_maker").get("/v1/webhook"));
+/** A webhook of each variant with an attempt that failed. Its operator then switches it off. */
+async function recordWebhooks({ service, watch }: Run): Promise<void> {
+  await watch("B", service.as("ak_maker")).get("/v1/webhook");
   const webhook = { url: "https://shop.example/events", secret: newWebhookSecret() };
   for (const [variant, key, tenant, party] of [
     ["A", "ak_a", "ten_a", "pty_a"],
     ["B", "ak_dist", "ten_b", "pty_dist"],
   ] as const) {
-    const by = service.as(key);
+    const by = watch(variant, service.as(key));
     const parties = [{ id: party, name: party, webhook }];
     await service.apply({ tenants: [{ id: tenant, name: tenant, variant, parties }] });
     const [newest] = await service.owner.rows<{ event: string }>(
@@ -130,7 +265,7 @@ async function recordWebhooks(service: Running, { send, keepError }: Recorder): 
       [tenant, party],
     );
     const replay = { request_id: "replay-1", event_id: newest!.event };
-    await send(by, [variant, "replay_events"], "/v1/webhook/replay", replay);
+    await by.post("/v1/webhook/replay", replay);
     await service.owner.rows("update core.webhook set holder = gen_random_uuid(), worker = 1, lease_until = now()");
     await service.owner.rows(
       `select jobs.record_deliveries(d.tenant_id, d.party_id, w.holder, jsonb_build_array(jsonb_build_object(
@@ -140,10 +275,10 @@ async function recordWebhooks(service: Running, { send, keepError }: Recorder): 
       [newest!.event],
     );
     const test = { request_id: "test-1", event_type: "coupon.redeemed" };
-    await send(by, [variant, "test_webhook"], "/v1/webhook/test", test);
-    await send(by, [variant, "get_webhook"], "/v1/webhook");
-    keepError(await by.post("/v1/webhook/replay", { request_id: "replay-2", event_id: "evt_none" }));
+    await by.post("/v1/webhook/test", test);
+    await by.get("/v1/webhook");
+    await by.post("/v1/webhook/replay", { request_id: "replay-2", event_id: "evt_none" });
     await service.admin.rows("select admin.disable_webhook($1, $2, 'they moved')", [tenant, party]);
-    keepError(await by.post("/v1/webhook/test", { ...test, request_id: "test-2" }));
+    await by.post("/v1/webhook/test", { ...test, request_id: "test-2" });
   }
 }

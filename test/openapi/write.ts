@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { defineCommand } from "../../src/common/command.ts";
 import { isProgram } from "../../src/common/program.ts";
 import { runCommand } from "../../src/common/run-command.ts";
-import type { Examples } from "../../src/http/openapi/examples.ts";
+import { readExamples, type Examples } from "../../src/http/openapi/examples.ts";
 import { renderDocument } from "../../src/http/openapi/reference.ts";
 import { events } from "../../src/http/routes/event.ts";
 import { routes } from "../../src/http/routes/table.ts";
@@ -15,32 +15,40 @@ import { root } from "../support/copy.ts";
 import { startScratch } from "../support/scratch-server.ts";
 import { renderClientTypes } from "./client-types.ts";
 import { recordExamples } from "./record.ts";
-import { examplesFile, maskRun, readCommitted } from "./recorder.ts";
 
 async function record(): Promise<Examples> {
   const server = await startScratch();
   const teardowns: (() => unknown)[] = [];
   try {
     await migrate(server.address);
-    return await recordExamples({ teardown: (act: () => unknown) => teardowns.unshift(act) } as never, {
-      on: { address: server.address },
-    });
+    const teardown = (act: () => unknown) => teardowns.unshift(act);
+    return await recordExamples({ teardown } as never, { on: { address: server.address } });
   } finally {
     for (const act of teardowns) await act();
     await server.stop();
   }
 }
 
+/** Masks what differs between two runs: IDs that the service makes, times, hashes. */
+export function maskRun(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value)
+      .replace(/\b(bat|cpn|red|rvs|evt|req)_[0-9a-z]{26}\b/g, "$1_x")
+      .replace(/\bcur_[\w-]{11}/g, "cur_x")
+      .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "time")
+      .replace(/\b20\d\d-\d\d-\d\d\b/g, "date")
+      .replace(/\b[0-9a-f]{64}\b/g, "sha256"),
+  );
+}
+
 /** Takes from `old` each example that is equal but for IDs and times. */
 function keepOld(old: Examples, made: Examples): Examples {
+  const isEqual = (one: unknown, other: unknown): boolean =>
+    isDeepStrictEqual(maskRun(one ?? null), maskRun(other ?? null));
   const keep = <E>(before: Record<string, E>, after: Record<string, E>): Record<string, E> =>
     Object.fromEntries(
-      Object.entries(after).map(([name, one]) => [
-        name,
-        isDeepStrictEqual(...mask(before[name], one)) ? before[name]! : one,
-      ]),
+      Object.entries(after).map(([name, one]) => [name, isEqual(before[name], one) ? before[name]! : one]),
     );
-  const mask = (...both: [unknown, unknown]): [unknown, unknown] => [maskRun(both[0] ?? null), maskRun(both[1])];
   return {
     operations: { A: keep(old.operations.A, made.operations.A), B: keep(old.operations.B, made.operations.B) },
     errors: keep(old.errors, made.errors),
@@ -48,20 +56,11 @@ function keepOld(old: Examples, made: Examples): Examples {
   };
 }
 
-async function writeDocuments(examples: Examples): Promise<void> {
-  const texts = {
-    A: renderDocument({ routes, events, examples }, "A"),
-    B: renderDocument({ routes, events, examples }, "B"),
-  };
-  write("docs/openapi/a.json", texts.A);
-  write("docs/openapi/b.json", texts.B);
-  const types = await renderClientTypes({ A: JSON.parse(texts.A), B: JSON.parse(texts.B) });
-  for (const [file, text] of Object.entries(types)) write(file, text);
-}
-
-function write(file: string, text: string): void {
-  mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
-  writeFileSync(path.join(root, file), text);
+/** Returns the text of each generated file by its path in the project. */
+export async function renderFiles(examples: Examples): Promise<Record<string, string>> {
+  const [a, b] = [renderDocument({ routes, events, examples }, "A"), renderDocument({ routes, events, examples }, "B")];
+  const types = await renderClientTypes({ A: JSON.parse(a), B: JSON.parse(b) });
+  return { "docs/openapi/a.json": a, "docs/openapi/b.json": b, ...types };
 }
 
 const command = defineCommand({
@@ -72,10 +71,16 @@ const command = defineCommand({
   flags: { "keep-examples": { type: "switch", about: "runs no service and keeps the examples" } },
   examples: ["npm run openapi", "npm run openapi -- --keep-examples"],
   async run({ flags }) {
-    const old = readCommitted();
+    const old = readExamples();
     const examples = flags["keep-examples"] ? old : keepOld(old, await record());
-    writeFileSync(examplesFile, `${JSON.stringify(examples, null, 2)}\n`);
-    await writeDocuments(examples);
+    const files = {
+      "src/http/openapi/examples.json": `${JSON.stringify(examples, null, 2)}\n`,
+      ...(await renderFiles(examples)),
+    };
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
+      writeFileSync(path.join(root, file), text);
+    }
     console.log("docs/openapi, src/http/openapi/examples.json and the types of the client are written");
   },
 });

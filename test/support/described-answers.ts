@@ -123,7 +123,7 @@ function findResponse(document: Json, asked: Asked | null, target: string, statu
   return { name, pointer: `/components/responses/${components[status]}` };
 }
 
-const pointerTo = (path: string): string =>
+export const pointerTo = (path: string): string =>
   `/paths/${path.replaceAll("/", "~1").replaceAll("{", "%7B").replaceAll("}", "%7D")}`;
 
 /** The path of the document that fits. A fixed path takes precedence over one with parameters. */
