@@ -2,8 +2,7 @@
 // only the chosen command. Help of the whole loads all of them, which takes longer.
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { asksForHelp, defineCommand, groupCommands, type Command } from "./common/command.ts";
-import { formatCompletion, shells } from "./common/completion.ts";
+import { asksForHelp, groupCommands, type Command } from "./common/command.ts";
 import { readNpmScript } from "./common/config.ts";
 import { isProgram } from "./common/program.ts";
 import { runCommand } from "./common/run-command.ts";
@@ -30,18 +29,10 @@ export async function loadCoupon(names = Object.keys(programs)): Promise<Command
   return groupCommands({
     name: "coupon",
     about: "Runs the coupon service and operates it. Commands that use a database take it from DATABASE_URL.",
-    commands: [...loaded, completion],
+    commands: loaded,
     formatVersion,
   });
 }
-
-const completion = defineCommand({
-  name: "completion",
-  about: "Prints a script with which a shell completes commands and options.",
-  words: { shell: { about: "bash or zsh", choices: shells } },
-  examples: ["bash > ~/.local/share/bash-completion/completions/coupon", 'zsh > "${fpath[1]}/_coupon"'],
-  run: async ({ words }) => console.log(formatCompletion(words.shell, await loadCoupon())),
-});
 
 function formatVersion(): string {
   const file = path.resolve(import.meta.dirname, "../package.json");

@@ -86,7 +86,7 @@ function table(rows: readonly Row[]): string {
     .join("\n");
 }
 
-export const firstSentence = (text: string): string => text.replace(/\.( .*|\n.*|$)/s, "");
+const firstSentence = (text: string): string => text.replace(/\.( .*|\n.*|$)/s, "");
 
 function wrap(text: string, width = columns): string {
   return text.replace(new RegExp(`(.{1,${Math.max(width, 40)}})(?: +|$)`, "gm"), "$1\n").trimEnd();
