@@ -31,7 +31,7 @@ ${isOnline ? "export const isOnline = true;\n" : ""}export const { up, down } = 
 `,
     );
   }
-  const call = "rules.find_lock(p_call, v_held.coupon_id)";
+  const call = "rules.find_lock(p_call, coupon_id)";
   change(folder, [
     {
       file: "db/code/rules/redemption/find_lock.sql",
@@ -43,8 +43,11 @@ ${isOnline ? "export const isOnline = true;\n" : ""}export const { up, down } = 
       find: "find_lock(core.call, uuid)",
       replace: "find_lock(core.call, uuid, timestamptz)",
     },
-    { file: "db/code/api/confirm.sql", find: call, replace: call.replace(")", ", v_now)") },
-    { file: "db/code/api/cancel.sql", find: call, replace: call.replace(")", ", v_now)") },
+    {
+      file: "db/code/rules/redemption/hold_lock.sql",
+      find: call,
+      replace: call.replace(")", ", clock_timestamp())"),
+    },
     { file: "src/worker/tasks/mint.ts", find: "jobs.end_batch_lease(", replace: "jobs.drop_batch_lease(" },
   ]);
   const old = path.join(folder, "db/code/jobs/end_batch_lease.sql");
