@@ -1,15 +1,42 @@
-// Provisioning: everything that a file declares exists afterwards, or nothing of it.
-import t from "tap";
-import type { Applied } from "../../src/commands/apply.ts";
+// npm run apply: everything that a file declares exists afterwards, or nothing of it.
+import { randomBytes } from "node:crypto";
+import t, { type Test } from "tap";
+import { apply, type Applied } from "../../src/commands/apply.ts";
+import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { open, webhookPurpose } from "../../src/crypto/seal.ts";
+import { acme, issuesOf } from "../support/applying.ts";
 import { fits } from "../support/fits.ts";
+import { environmentOf, runProgram } from "../support/program.ts";
 import { newRequestId, startService } from "../support/service.ts";
-import { acme, stored } from "../support/applying.ts";
 import { createClient } from "../support/signing-client.ts";
-import { document } from "../support/tenants.ts";
+import { inGroups } from "../support/spellings.ts";
+import { readState } from "../support/state.ts";
+import { party, template, tenants } from "../support/tenants.ts";
+
+const [usualA, , tenantB] = structuredClone(tenants) as [any, any, any];
+const tenantA = { ...usualA, parties: [...usualA.parties, party("pty_new")] };
+const document = { tenants: [tenantA, tenantB] };
+const service = await startService(t, document);
+
+// The file with a changed tenant of Variant A.
+function changedA(change: (tenant: any) => void) {
+  const tenant = structuredClone(tenantA);
+  change(tenant);
+  return { tenants: [tenant] };
+}
+
+// Each file must be refused for these reasons.
+async function checkRefusals(t: Test, rows: [file: unknown, issues: string[]][]): Promise<void> {
+  const before = await readState(service.owner);
+  for (const [file, issues] of rows) t.strictSame(await issuesOf(service, file), issues);
+  t.strictSame(await readState(service.owner), before, "a refused file changes nothing");
+}
+
+const makeCode = async () => (await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1)).codes[0]!;
+const call = (path: string, body: object) =>
+  service.as("ak_a").post(path, { request_id: newRequestId(), merchant: "mch_a", ...body });
 
 t.test("a generated secret is shown once and signs; applying the file again changes nothing", async (t) => {
-  const service = await startService(t);
   const first = (await service.apply(acme())) as Applied;
   const declared = { id: "ten_acme", parties: ["pty_maker", "pty_shop"], merchants: ["mch_1"] };
   // The tenant, 2 parties and a webhook, a merchant with its delegate, store and terminal, a template, a credential.
@@ -27,59 +54,373 @@ t.test("a generated secret is shown once and signs; applying the file again chan
   const created = await caller.post("/v1/batches", { request_id: newRequestId(), template: "tpl_1", total_count: 1 });
   t.equal(created.status, 200, created.text);
 
-  const before = await stored(service.owner);
-  const second = (await service.apply(acme())) as Applied;
-  fits(t, second, { changed: 0, generated_secrets: { credentials: [], webhooks: [] } });
-  t.equal(await stored(service.owner), before);
+  const before = await readState(service.owner);
+  const nothing = { changed: 0, generated_secrets: { credentials: [], webhooks: [] } };
+  fits(t, await service.apply(acme()), nothing);
   fits(t, await service.apply(document), { changed: 0 }, "also with given secrets");
+  t.strictSame(await readState(service.owner), before);
 });
 
-t.test("a time zone can change; an omitted one stays unchanged, and is UTC for a new party", async (t) => {
-  const service = await startService(t);
-  const parties = (more: object) =>
-    acme({
-      parties: [
-        { id: "pty_maker", name: "Maker", ...more },
-        { id: "pty_shop", name: "Shop" },
-      ],
-    });
-  await service.apply(parties({ time_zone: "Europe/Berlin" }));
-  fits(t, await service.apply(parties({ time_zone: "Asia/Tokyo" })), { changed: 1 });
-  fits(t, await service.apply(parties({})), { changed: 0 });
-  t.strictSame(
-    [
-      ...(await service.owner.rows(
-        `select p.external_id as party, p.time_zone
-         from core.party p
-         join core.tenant t using (tenant_id)
-         where t.external_id = 'ten_acme'
-         order by 1`,
-      )),
-    ],
-    [
-      { party: "pty_maker", time_zone: "Asia/Tokyo" },
-      { party: "pty_shop", time_zone: "UTC" },
-    ],
-  );
-});
-
-t.test("a secret given later replaces the generated one", async (t) => {
-  const service = await startService(t);
-  await service.apply(acme());
+t.test("a secret given later replaces the generated one, and the database holds it sealed only", async (t) => {
   const secret = "a secret of more than thirty-two characters";
-  fits(t, await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] })), {
-    changed: 1,
-  });
+  const file = acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] });
+  fits(t, await service.apply(file), { changed: 1 });
   const answer = await createClient({ url: service.url, accessKey: "ak_acme", secret }).get("/v1/batches/bat_none");
   fits(t, answer.json, { code: "NOT_FOUND" });
-});
-
-t.test("the database holds no secret in plain text", async (t) => {
-  const service = await startService(t);
-  const secret = "a secret of more than thirty-two characters";
-  await service.apply(acme({ credentials: [{ access_key: "ak_acme", party: "pty_maker", secret }] }));
   const [row] = await service.owner.rows<{ text: string }>(
     "select string_agg(encode(sealed_secret || secret_hash, 'escape'), ' ') as text from core.credential",
   );
   t.notMatch(row!.text, "thirty-two");
+});
+
+t.test("a time zone can change; an omitted one stays unchanged, and is UTC for a new party", async (t) => {
+  const parties = (more: object) => acme({ parties: [party("pty_maker", more), party("pty_zone")] });
+  await service.apply(parties({ time_zone: "Europe/Berlin" }));
+  fits(t, await service.apply(parties({ time_zone: "Asia/Tokyo" })), { changed: 1 });
+  fits(t, await service.apply(parties({})), { changed: 0 });
+  const zones = await service.owner.rows(
+    `select p.external_id as party, p.time_zone
+     from core.party p
+     join core.tenant t using (tenant_id)
+     where t.external_id = 'ten_acme'
+     order by 1`,
+  );
+  fits(t, zones, [
+    { party: "pty_maker", time_zone: "Asia/Tokyo" },
+    { party: "pty_shop", time_zone: "UTC" },
+    { party: "pty_zone", time_zone: "UTC" },
+  ]);
+});
+
+t.test("each problem of a file is reported with its path, and nothing is stored", async (t) => {
+  const usual = template("tpl_2", "pty_maker");
+  const tooFine = "has more decimals than the currency or the unit, or is too large";
+  const withTemplate = (more: object) => ({ templates: [{ ...usual, ...more }] });
+  const unknown = {
+    merchants: [
+      { id: "mch_1", name: "m", party: "pty_shop", delegates: ["pty_maker", "pty_ghost", "pty_pos"] },
+      { id: "mch_2", name: "m", party: "pty_ghost" },
+    ],
+    ...withTemplate({
+      maker: "pty_none",
+      distributor: "pty_dist",
+      currency: "QQQ",
+      min_order_amount: 0.001,
+      merchants: ["mch_1", "mch_none", "mch_b"],
+    }),
+    credentials: [{ access_key: "ak_acme", party: "pty_none" }],
+  };
+  const rows: [Record<string, unknown>, string[]][] = [
+    [
+      { colour: "red", ...withTemplate({ valid_to: usual.valid_from }) },
+      ["templates.0.valid_to: must be later than valid_from", "colour: unknown field"],
+    ],
+    [
+      withTemplate({ discount: { type: "fixed", amount: 5.001 }, min_order_amount: 0.001 }),
+      [`templates.0.discount.amount: ${tooFine}`, `templates.0.min_order_amount: ${tooFine}`],
+    ],
+    [
+      withTemplate({ discount: { type: "percent", percent: 5, max_amount: 0.001 }, min_order_amount: 1 }),
+      [`templates.0.discount.max_amount: ${tooFine}`],
+    ],
+    [
+      {
+        id: "ten_minor",
+        amount_unit: "minor",
+        credentials: [],
+        ...withTemplate({ discount: { type: "fixed", amount: 5.5 } }),
+      },
+      [`templates.0.discount.amount: ${tooFine}`],
+    ],
+    [
+      { credentials: [{ access_key: "ak_maker", party: "pty_maker" }] },
+      ["credentials.0.access_key: belongs to another tenant"],
+    ],
+    // Some of them exist, in another tenant.
+    [
+      unknown,
+      [
+        "merchants.0.delegates.1: no such party in this tenant",
+        "merchants.0.delegates.2: no such party in this tenant",
+        "merchants.1.party: no such party in this tenant",
+        "templates.0.maker: no such party in this tenant",
+        "templates.0.distributor: no such party in this tenant",
+        "templates.0.currency: is not an ISO 4217 currency",
+        "templates.0.merchants.1: no such merchant in this tenant",
+        "templates.0.merchants.2: no such merchant in this tenant",
+        "credentials.0.party: no such party in this tenant",
+      ],
+    ],
+  ];
+  await checkRefusals(
+    t,
+    rows.map(([more, issues]) => [acme(more), issues.map((issue) => `tenants.0.${issue}`)]),
+  );
+});
+
+t.test("a coupon code in any text of a file is refused, but not in a secret", async (t) => {
+  const code = await makeCode();
+  const [usual] = tenantA.templates;
+  const refused = "must not contain a coupon code";
+  await checkRefusals(t, [
+    [changedA((tenant) => (tenant.name = `Acme ${code}`)), [`tenants.0.name: ${refused}`]],
+    [
+      changedA((tenant) => (tenant.parties = [party(`pty_${code.toLowerCase()}`, { name: "Maker" })])),
+      [`tenants.0.parties.0.id: ${refused}`],
+    ],
+    [
+      changedA((tenant) => (tenant.templates = [{ ...usual, skus: ["A1", inGroups(code)] }])),
+      [`tenants.0.templates.0.skus.1: ${refused}`],
+    ],
+  ]);
+  const credentials = [{ access_key: "ak_more", secret: `0123456789abcdef-${code}` }];
+  fits(t, await service.apply(changedA((tenant) => Object.assign(tenant, { credentials }))), { changed: 1 });
+
+  // 45 places in each of them could begin a code: 9,000 in all, more than a request may have.
+  const skus = Array.from({ length: 200 }, (_, index) => `${"1".repeat(60)}u${index}`);
+  const templates = [{ ...usual, id: "tpl_skus", skus }];
+  fits(
+    t,
+    await service.apply(changedA((tenant) => Object.assign(tenant, { templates }))),
+    { changed: 1 },
+    "many texts",
+  );
+});
+
+t.test("variant, unit of amounts and the party of a credential are fixed", async (t) => {
+  const moved = structuredClone(tenantB);
+  moved.credentials[0].party = "pty_shop";
+  const wrongMerchant = changedA((tenant) => (tenant.merchants[0].party = "pty_none")).tenants[0];
+  await checkRefusals(t, [
+    [
+      changedA((tenant) => Object.assign(tenant, { variant: "B", credentials: [] })),
+      ["tenants.0.variant: cannot change: the tenant exists in variant A"],
+    ],
+    [
+      changedA((tenant) => (tenant.amount_unit = "minor")),
+      ["tenants.0.amount_unit: cannot change: the tenant exists with major"],
+    ],
+    [{ tenants: [moved] }, ["tenants.0.credentials.0.party: cannot change: create a new credential"]],
+    // And no other tenant of the file is applied.
+    [
+      { tenants: [{ ...tenantB, name: "stays" }, wrongMerchant] },
+      ["tenants.1.merchants.0.party: no such party in this tenant"],
+    ],
+  ]);
+});
+
+// A change in the file, and what report.template shows then.
+type Change = [declared: object, shown: Record<string, unknown>];
+
+const discount = { type: "percent", percent: 7.5, max_amount: 3 };
+const terms: Change[] = [
+  [{ maker: "pty_new" }, { maker: "pty_new" }],
+  [{ currency: "USD" }, { currency: "USD" }],
+  [{ discount: { type: "fixed", amount: 6 } }, { discount_amount: 6 }],
+  [
+    { discount: { type: "percent", percent: 5 } },
+    { discount_type: "percent", discount_amount: null, discount_percent: 5 },
+  ],
+  [{ discount: { ...discount, percent: 5 } }, { max_discount_amount: 3 }],
+  [{ discount }, { discount_percent: 7.5 }],
+  [{ min_order_amount: 20 }, { min_order_amount: 20 }],
+  [{ skus: ["A", "B"] }, { skus: ["A", "B"] }],
+  [{ after_reversal: "reissued" }, { after_reversal: "reissued" }],
+];
+const changedTerms = [
+  { maker: "pty_a" },
+  { currency: "EUR" },
+  { discount: { type: "fixed", amount: 6 } },
+  { discount: { ...discount, percent: 8 } },
+  { discount: { ...discount, max_amount: 4 } },
+  { min_order_amount: 21 },
+  { skus: ["A"] },
+  { after_reversal: "consumed" },
+];
+const otherFields: Change[] = [
+  [{ name: "of 2090" }, { name: "of 2090" }],
+  [{ distributor: "pty_new" }, { distributor: "pty_new" }],
+  [{ valid_from: "2021-01-01T00:00:00Z" }, { valid_from: "2021-01-01T00:00:00+00:00" }],
+  [{ valid_to: "2090-01-01T00:00:00Z" }, { valid_to: "2090-01-01T00:00:00+00:00" }],
+  [{ lock_ttl_seconds: 60 }, { lock_ttl_seconds: 60 }],
+];
+
+t.test("each term of a template can change until it has a batch, and every other field after that too", async (t) => {
+  const declared = template("tpl_new", "pty_a", { distributor: "pty_a" });
+  const fileWith = (change: object) => changedA((tenant) => (tenant.templates = [{ ...declared, ...change }]));
+  const readTemplate = async () => {
+    const [row] = await service.owner.rows<{ row: Record<string, unknown> }>(
+      "select to_jsonb(x) as row from report.template x where template = 'tpl_new'",
+    );
+    return row!.row;
+  };
+  const checkChanges = async (changes: Change[]) => {
+    for (const [change, shown] of changes) {
+      const before = await readTemplate();
+      fits(t, await service.apply(fileWith(change)), { changed: 1 }, JSON.stringify(change));
+      // The change stays for the next one.
+      Object.assign(declared, change);
+      t.strictSame(await readTemplate(), { ...before, ...shown });
+    }
+    fits(t, await service.apply(fileWith({})), { changed: 0 });
+  };
+  await service.apply(fileWith({}));
+  await checkChanges(terms);
+  await service.makeBatch(service.as("ak_a"), "tpl_new", 1, { isReleased: false });
+  fits(t, await service.apply(fileWith({ skus: ["B", "A"] })), { changed: 0 }, "SKUs have no order");
+  await checkRefusals(
+    t,
+    changedTerms.map((change) => {
+      const issue = `tenants.0.templates.0.${Object.keys(change)[0]}: cannot change: the template has a batch`;
+      return [fileWith(change), [issue]];
+    }),
+  );
+  await checkChanges(otherFields);
+});
+
+t.test("a given list replaces the whole list; anything else the file omits stays", async (t) => {
+  const code = await makeCode();
+  const file = changedA((tenant) => {
+    tenant.name = "another name";
+    const dates = { lock_ttl_seconds: 60, valid_to: "2090-01-01T00:00:00Z" };
+    Object.assign(tenant.templates[0], { name: "new", merchants: ["mch_a2"], ...dates });
+    tenant.merchants[0].delegates = ["pty_a"];
+    tenant.merchants[0].stores = [{ external_id: "S1", terminals: ["T1", "T2"] }, { external_id: "S2" }];
+  });
+  // The stores of mch_a with their terminals, and its delegates.
+  const listPlaces = async () => {
+    const [row] = await service.owner.rows<{ places: string[]; delegates: string[] }>(
+      `select array(select concat_ws(' ', s.external_id, t.external_id)
+                    from core.store s left join core.terminal t using (tenant_id, store_id)
+                    where (s.tenant_id, s.merchant_id) = (m.tenant_id, m.merchant_id) order by 1) as places,
+              array(select p.external_id
+                    from core.merchant_delegate d join core.party p using (tenant_id, party_id)
+                    where (d.tenant_id, d.merchant_id) = (m.tenant_id, m.merchant_id)) as delegates
+       from core.merchant m where m.external_id = 'mch_a'`,
+    );
+    return { ...row };
+  };
+  await service.apply(file);
+  const audits = await service.owner.rows(
+    "select action, tenant_id is not null as has_tenant, details from core.audit order by audit_id desc limit 1",
+  );
+  fits(t, audits, [{ action: "apply", has_tenant: true, details: { changed: /[1-9]/ } }]);
+  const redeemed = await call("/v1/coupons/redeem", { coupon: code });
+  fits(t, redeemed.json, { code: "MERCHANT_NOT_IN_SCOPE" }, "the new scope applies at once");
+  const seen = await call("/v1/coupons/query", { coupon: code, merchant: "mch_a2" });
+  fits(t, seen.json.coupon, { valid_to: "2099-01-01T00:00:00.000Z" }, "a coupon keeps its validity");
+  t.strictSame(await listPlaces(), { places: ["S1 T1", "S1 T2", "S2"], delegates: ["pty_a"] });
+
+  const before = await readState(service.owner);
+  fits(t, await service.apply(file), { changed: 0 }, "a second time changes nothing");
+  t.strictSame(await readState(service.owner), before, "not even the audit");
+
+  const [merchant] = file.tenants[0].merchants;
+  Object.assign(merchant, { stores: [{ external_id: "S1", terminals: ["T2"] }], delegates: [] });
+  await service.apply(file);
+  t.strictSame(await listPlaces(), { places: ["S1 T2"], delegates: [] });
+  delete merchant.stores;
+  fits(t, await service.apply(file), { changed: 0 }, "an omitted list stays unchanged");
+  const renamed = await service.apply({ tenants: [{ id: "ten_a", name: "another name", variant: "A" }] });
+  fits(t, renamed, { changed: 0 }, "anything the file does not name stays unchanged");
+  await service.apply(document);
+});
+
+t.test("a lock is confirmed although its template no longer covers the merchant", async (t) => {
+  const coupon = await makeCode();
+  const locked = (await call("/v1/coupons/lock", { request_id: "in scope", coupon })).json;
+  await service.apply(changedA((tenant) => (tenant.templates[0].merchants = ["mch_a2"])));
+  const confirm = async (merchant: string) =>
+    (await call("/v1/coupons/confirm", { coupon, lock_request_id: "in scope", merchant })).json;
+  fits(t, await confirm("mch_a2"), { code: "LOCK_NOT_FOUND" }, "it is the lock of another merchant");
+  t.strictSame(await confirm("mch_a"), { ok: true, redemption: locked.redemption, status: "REDEEMED" });
+  await service.apply(document);
+});
+
+t.test("only the party of a merchant and the delegates in the list may act for it", async (t) => {
+  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
+  const listActors = async () => {
+    const isActor = async (caller: string) =>
+      (await service.as(caller).post("/v1/coupons/query", { coupon: codes[0], merchant: "mch_b" })).status === 200;
+    const callers = ["ak_pos", "ak_other", "ak_shop"];
+    const found = await Promise.all(callers.map(isActor));
+    return callers.filter((_, index) => found[index]);
+  };
+  const replaced = structuredClone(tenantB);
+  replaced.merchants[0].delegates = ["pty_other"];
+  t.strictSame(await listActors(), ["ak_pos", "ak_shop"]);
+  await service.apply({ tenants: [replaced] });
+  t.strictSame(await listActors(), ["ak_other", "ak_shop"]);
+  Object.assign(replaced.merchants[0], { party: "pty_other", delegates: [] });
+  await service.apply({ tenants: [replaced] });
+  t.strictSame(await listActors(), ["ak_other"], "the merchant has moved to another party");
+});
+
+const webhookSecret = (byte: number) => `whsec_${Buffer.alloc(32, byte).toString("base64")}`;
+const withHook = (hook: object) =>
+  changedA((tenant) => (tenant.parties[0].webhook = { url: "https://example.com/hook", ...hook }));
+
+t.test("a new webhook secret is a rotation: the previous one is kept", async (t) => {
+  const [previous, next] = [webhookSecret(2), webhookSecret(3)];
+  await service.apply(withHook({ secret: previous }));
+  fits(t, await service.apply(withHook({ secret: next })), { changed: 1, generated_secrets: { webhooks: [] } });
+  const read = async () => {
+    const [row] = await service.owner.rows<Record<string, Uint8Array>>(
+      `select w.sealed_secret, s.sealed_secret as replaced
+       from core.webhook w
+       join core.party p using (tenant_id, party_id)
+       left join core.replaced_secret s using (tenant_id, party_id)
+       where p.external_id = 'pty_a'`,
+    );
+    return Object.values(row!).map((sealed) => open(service.keys, webhookPurpose("ten_a", "pty_a"), sealed));
+  };
+  t.strictSame(await read(), [next, previous]);
+  fits(t, await service.apply(withHook({ secret: next })), { changed: 0 });
+  fits(t, await service.apply(withHook({})), { changed: 0 }, "an omitted secret stays unchanged");
+  fits(t, await service.apply(withHook({ url: "https://example.com/other" })), { changed: 1 });
+  t.strictSame(await read(), [next, previous]);
+});
+
+t.test("after a rotation of the master key, a file with the same secrets changes nothing", async (t) => {
+  const withSecrets = (byte: number) => {
+    const file = withHook({ secret: webhookSecret(byte) });
+    file.tenants[0].credentials = [{ ...tenantA.credentials[0], secret: `${byte}`.repeat(32) }];
+    return file;
+  };
+  await service.apply(withSecrets(4));
+  const [former, next] = [`1:${service.masterKeyText}`, `2:${randomBytes(32).toString("base64")}`];
+  const keys = parseMasterKeys(`${next},${former}`);
+  fits(t, await apply(service.admin, keys, withSecrets(4)), { changed: 0 });
+  fits(t, await apply(service.admin, keys, withSecrets(5)), { changed: 2 });
+  fits(t, await apply(service.admin, parseMasterKeys(next), withSecrets(5)), { changed: 0 }, "with the new key alone");
+  fits(t, await service.apply(withSecrets(4)), { changed: 2 });
+});
+
+t.test("the program reads standard input and prints JSON; it never quotes a wrong file", async (t) => {
+  const other = await startService(t, null);
+  const run = (input: string | Buffer) => runProgram("apply", { args: ["-"], env: environmentOf(other), input });
+  const tenant = {
+    id: "ten_new",
+    name: "New",
+    variant: "A",
+    parties: [party("pty_new")],
+    credentials: [{ access_key: "ak_new" }],
+  };
+  const applied = await run(JSON.stringify({ tenants: [tenant] }));
+  t.equal(applied.code, 0, applied.stderr);
+  const credentials = [{ access_key: "ak_new", secret: /.{32}/ }];
+  fits(t, JSON.parse(applied.stdout), { changed: 3, generated_secrets: { credentials } });
+  const secret = "a secret of more than thirty-two characters";
+  const wrong: [string | Buffer, RegExp][] = [
+    [
+      JSON.stringify({ tenants: [{ ...tenant, name: "", variant: "C" }] }),
+      /^tenants\.0\.name: .*\ntenants\.0\.variant: .*\n$/,
+    ],
+    [`{"secret": "${secret}" x`, /^-: not JSON at position 5\d[^\n]*\n$/],
+    [`{"tenants": ${secret}}`, /^-: not JSON\n$/],
+    ['{"tenants": [', /^-: not JSON at its end\n$/],
+    [Buffer.from(JSON.stringify({ tenants: [{ ...tenant, name: "Müller" }] }), "latin1"), /^-: not UTF-8\n$/],
+    [`{"tenants": [], "tenants": ["${secret}"]}`, /^-: has a duplicate key\n$/],
+  ];
+  for (const [input, stderr] of wrong) fits(t, await run(input), { code: 1, stdout: "", stderr });
 });

@@ -1,30 +1,38 @@
-// bin/coupon: where it finds the checkout and Node. What its commands do is tested by the name of each command.
+// bin/coupon and the command lines of its commands: where it finds the checkout and Node, what is not understood, and
+// what the help says. Most of that is tested without a process.
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { text } from "node:stream/consumers";
 import t from "tap";
+import { chooseCommand, UsageError, type Command } from "../../src/common/command.ts";
+import { formatHelp, formatUsage } from "../../src/common/help.ts";
+import { loadCoupon } from "../../src/coupon.ts";
 import { listMigrations } from "../../src/migration/db-files.ts";
 import { root } from "../support/copy.ts";
 import { fits } from "../support/fits.ts";
-import { exitCodeOf, type Result } from "../support/program.ts";
+import { resultOf, runProgram, type Result } from "../support/program.ts";
 
-const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as { version: string };
+const { version, scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
+  version: string;
+  scripts: Record<string, string>;
+};
+const coupon = await loadCoupon();
 
-async function run(file: string, args: string[], options: { cwd?: string; PATH?: string } = {}): Promise<Result> {
+function run(file: string, args: string[], options: { cwd?: string; PATH?: string } = {}): Promise<Result> {
   const { cwd = root, PATH = process.env["PATH"] } = options;
-  const program = spawn(file, args, { cwd, env: { PATH } });
-  const [stdout, stderr] = await Promise.all([text(program.stdout), text(program.stderr)]);
-  return { code: await exitCodeOf(program), stdout, stderr };
+  return resultOf(spawn(file, args, { cwd, env: { PATH } }));
+}
+
+/** The commands that run, with the words that choose them. */
+function listLeaves(command: Command, names: string[] = []): [string, Command][] {
+  if (command.commands.length === 0) return [[names.join(" "), command]];
+  return command.commands.flatMap((each) => listLeaves(each, [...names, each.name]));
 }
 
 t.test("coupon --version prints the version and the newest migration", async (t) => {
-  t.strictSame(await run("bin/coupon", ["--version"]), {
-    code: 0,
-    stdout: `coupon ${version}, migration ${listMigrations().at(-1)}\n`,
-    stderr: "",
-  });
-  fits(t, await run("bin/coupon", ["--version", "--nonsense"]), { code: 2, stdout: "" });
+  const printed = `coupon ${version}, migration ${listMigrations().at(-1)}\n`;
+  t.strictSame(await run("bin/coupon", ["--version"]), { code: 0, stdout: printed, stderr: "" });
+  t.throws(() => coupon.read(["--version", "--nonsense"]), new UsageError('unexpected argument "--nonsense"'));
 });
 
 t.test("coupon works through links such as npm makes, from any folder, also with blanks in names", async (t) => {
@@ -36,7 +44,7 @@ t.test("coupon works through links such as npm makes, from any folder, also with
   symlinkSync("../lib/node_modules/coupon-service/bin/coupon", path.join(folder, "bin/coupon"));
   // And a link to the folder of programs.
   symlinkSync(path.join(root, "bin"), path.join(folder, "programs"));
-  for (const file of [path.join(folder, "bin/coupon"), "./bin/coupon", "./programs/coupon"])
+  for (const file of [path.join(folder, "bin/coupon"), "./programs/coupon"])
     fits(t, await run(file, ["--version"], { cwd: folder }), { code: 0, stdout: /^coupon / }, file);
   const PATH = `${folder}/bin:${process.env["PATH"]}`;
   fits(t, await run("coupon", ["codes", "a", "b"], { cwd: "/", PATH }), {
@@ -46,44 +54,108 @@ t.test("coupon works through links such as npm makes, from any folder, also with
   });
 });
 
-t.test(
-  "coupon says when its packages or Node are missing; without a Node of the checkout it takes the one in PATH",
-  async (t) => {
-    const folder = t.testdir();
-    cpSync(path.join(root, "bin"), path.join(folder, "bin"), { recursive: true });
-    const tools = path.join(folder, "tools");
-    mkdirSync(tools);
-    for (const tool of ["dirname", "readlink"]) symlinkSync(`/usr/bin/${tool}`, path.join(tools, tool));
-    const runHere = () => run(path.join(folder, "bin/coupon"), ["codes", "a b"], { PATH: tools });
-    const putNode = (answer: string) =>
-      writeFileSync(
-        path.join(tools, "node"),
-        `#!/bin/sh\n[ "$1" = --version ] && echo ${answer} || printf '%s\\n' "$@"\n`,
-        {
-          mode: 0o755,
-        },
-      );
-    t.strictSame(await runHere(), {
-      code: 1,
-      stdout: "",
-      stderr: `coupon needs its packages: run npm ci in ${folder}\n`,
-    });
-    mkdirSync(path.join(folder, "node_modules"));
-    const missing = {
-      code: 1,
-      stdout: "",
-      stderr: /^coupon needs Node 24 or newer, in \S+\/node_modules\/\.bin or in PATH/,
-    };
-    fits(t, await runHere(), missing, "no node at all");
-    for (const old of ["v20.20.2", "v23.11.0"]) {
-      putNode(old);
-      fits(t, await runHere(), missing, old);
-    }
-    for (const current of ["v24.0.0", "v100.1.0"]) {
-      putNode(current);
-      const { code, stdout, stderr } = await runHere();
-      t.strictSame({ code, stderr }, { code: 0, stderr: "" }, current);
-      t.match(stdout, /\/src\/coupon\.ts\ncodes\na b\n$/, current);
-    }
-  },
-);
+t.test("coupon says when its packages or Node are missing, and takes a new enough Node from PATH", async (t) => {
+  const folder = t.testdir();
+  cpSync(path.join(root, "bin"), path.join(folder, "bin"), { recursive: true });
+  const tools = path.join(folder, "tools");
+  mkdirSync(tools);
+  for (const tool of ["dirname", "readlink"]) symlinkSync(`/usr/bin/${tool}`, path.join(tools, tool));
+  const runHere = () => run(path.join(folder, "bin/coupon"), ["codes", "a b"], { PATH: tools });
+  const putNode = (answer: string) => {
+    const script = `#!/bin/sh\n[ "$1" = --version ] && echo ${answer} || printf '%s\\n' "$@"\n`;
+    writeFileSync(path.join(tools, "node"), script, { mode: 0o755 });
+  };
+  const noPackages = `coupon needs its packages: run npm ci in ${folder}\n`;
+  t.strictSame(await runHere(), { code: 1, stdout: "", stderr: noPackages });
+  mkdirSync(path.join(folder, "node_modules"));
+  const needsNode = /^coupon needs Node 24 or newer, in \S+\/node_modules\/\.bin or in PATH/;
+  fits(t, await runHere(), { code: 1, stdout: "", stderr: needsNode }, "no node at all");
+  for (const old of ["v20.20.2", "v23.11.0"]) {
+    putNode(old);
+    fits(t, await runHere(), { code: 1, stdout: "", stderr: needsNode }, old);
+  }
+  for (const current of ["v24.0.0", "v100.1.0"]) {
+    putNode(current);
+    fits(t, await runHere(), { code: 0, stdout: /\/src\/coupon\.ts\ncodes\na b\n$/, stderr: "" }, current);
+  }
+});
+
+t.test("each command has an npm script of its name, and its help and errors say how it was called", async (t) => {
+  const names = Object.keys(scripts).filter((name) => scripts[name] === `exec bin/coupon ${name}`);
+  t.strictSame(
+    coupon.commands.map(({ name }) => name),
+    names,
+  );
+  const dataDir = path.join(t.testdir(), "data");
+  const runScript = (name: string, args: string[], npmScript = name) =>
+    runProgram(name, { args, env: { DATA_DIR: dataDir, npm_lifecycle_event: npmScript } });
+  for (const [name, call] of [
+    ["start", "npm start"],
+    ["codes", "npm run -s codes"],
+  ] as const) {
+    const stderr = new RegExp(`^unknown option --nonsense\nusage: ${call}[^]*\nhelp:  ${call} -- --help\n$`);
+    fits(t, await runScript(name, ["--nonsense"]), { code: 2, stdout: "", stderr });
+  }
+  t.notOk(existsSync(dataDir), "nothing was started");
+  const replay = ["replay", "-h"];
+  const help = (call: string) => ({ code: 0, stdout: new RegExp(`^usage: ${call} replay TENANT EVENT`) });
+  fits(t, await runScript("webhooks", replay), help("npm run -s webhooks --"));
+  // npm passes the name of its script on to whatever that script starts.
+  fits(t, await runScript("webhooks", replay, "test"), help("coupon webhooks"));
+});
+
+t.test("each command refuses unknown options and surplus words before it runs", async (t) => {
+  const fives = ["1", "2", "3", "4", "5"];
+  for (const [name, command] of listLeaves(coupon)) {
+    t.throws(() => command.read(["--nonsense"]), new UsageError("unknown option --nonsense"), name);
+    t.throws(() => command.read([...fives, "--help=no"]), UsageError, name);
+    t.throws(() => command.read(fives), UsageError, name);
+  }
+  for (const word of ["toString", "help"])
+    t.throws(() => coupon.read([word]), new UsageError(`unknown command "${word}"`));
+  const webhooks = chooseCommand(coupon, ["webhooks"]).command;
+  t.throws(() => webhooks.read([]), new UsageError("COMMAND is missing"));
+});
+
+t.test("the usage of each command has its flags, and says what kind of value each takes", async (t) => {
+  for (const [name, command] of listLeaves(coupon)) {
+    const shown = formatUsage(`coupon ${name}`, command).match(/--[a-z-]+( (N|SECONDS|WHY)(?=\]|$| ))?/gm) ?? [];
+    const declared = Object.entries(command.flags).map(([flag, one]) =>
+      one.type === "switch" ? `--${flag}` : `--${flag} ${one.value}`,
+    );
+    t.strictSame([...new Set(shown)].sort(), declared.sort(), name);
+  }
+});
+
+t.test("the help of coupon names each command with its first sentence, and --version", async (t) => {
+  const help = formatHelp("coupon", coupon).replace(/\n {10,}/g, " ");
+  t.match(help, /\n  -h, --help +prints this text\n  --version +prints the version\n/);
+  for (const { name, about } of coupon.commands) {
+    const sentence = about.slice(0, about.indexOf("."));
+    t.match(help, new RegExp(`\n  ${name}( .*)?  ${sentence.replace(/[()]/g, "\\$&")}\n`), name);
+  }
+});
+
+t.test("examples follow the call as it was typed, and name neither npm nor coupon themselves", async (t) => {
+  const { command } = chooseCommand(coupon, ["start"]);
+  for (const call of ["npm start", "coupon start"])
+    t.match(formatHelp(call, command), `\nExamples:\n  ${call}\n  PORT=9000 DATA_DIR=/srv/coupon ${call}\n`);
+  for (const [name, { examples = [] }] of listLeaves(coupon))
+    for (const example of examples) t.notMatch(example, /\b(npm|coupon) /, name);
+});
+
+t.test("the help of start names every setting of docs/operate.md, and no help names another one", async (t) => {
+  const document = readFileSync(path.join(root, "docs/operate.md"), "utf8");
+  const settings = [...document.matchAll(/^\| (`[A-Z_`, ]+`) \|/gm)].flatMap(([, cell]) => cell!.match(/[A-Z_]+/g)!);
+  const namedBy = (name: string) =>
+    formatHelp("coupon", chooseCommand(coupon, name.split(" ")).command).match(
+      /\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD|DOCS)\b/g,
+    ) ?? [];
+  const ofListen = ["WEBHOOK_SECRET"];
+  t.strictSame([...new Set([...namedBy("start"), ...ofListen])].sort(), settings.toSorted());
+  t.strictSame([...new Set(namedBy("webhooks listen"))].sort(), ["WEBHOOK_ALLOW", ...ofListen]);
+  for (const [name] of listLeaves(coupon)) {
+    const others = namedBy(name).filter((each) => !settings.includes(each));
+    t.strictSame(others, [], name);
+  }
+});

@@ -1,24 +1,25 @@
-// `npx ley` in this project: the real program, as npx starts it.
+// `npx ley` in this project: the real program, as npx starts it, and how its command line is read.
 import { spawn } from "node:child_process";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { text } from "node:stream/consumers";
 import t from "tap";
+import { readCommand } from "../../src/commands/ley.ts";
 import { type Address, formatUrl } from "../../src/common/database-address.ts";
 import { listMigrations } from "../../src/migration/db-files.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { copyCheckout, root } from "../support/copy.ts";
 import { createDatabase, createEmptyDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
-import { makeNextVersion } from "../support/next-version.ts";
-import { exitCodeOf, spawnProgram } from "../support/program.ts";
-import { startTemporaryServer } from "../support/temporary-server.ts";
+import { resultOf, runProgram } from "../support/program.ts";
 
-interface Options {
-  folder?: string;
-  flags?: string[];
-  env?: Record<string, string>;
-}
+type Options = { folder?: string; flags?: string[]; env?: Record<string, string> };
+
+const empty = await createEmptyDatabase();
+t.teardown(empty.drop);
+const migrated = await createDatabase();
+t.teardown(migrated.drop);
+const copy = copyCheckout();
+t.teardown(() => rmSync(copy, { recursive: true, force: true }));
 
 /** `output` is what a terminal shows, without colors. */
 async function ley(args: string[], { folder = root, flags = [], env = {} }: Options = {}) {
@@ -27,150 +28,95 @@ async function ley(args: string[], { folder = root, flags = [], env = {} }: Opti
     cwd: folder,
     env: { PATH: process.env["PATH"], NO_COLOR: "1", ...env },
   });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await exitCodeOf(child), output: stdout + stderr };
+  const { code, stdout, stderr } = await resultOf(child);
+  return { code, output: stdout + stderr };
 }
 
-const reach = (address: Address): Record<string, string> => ({ DATABASE_URL: formatUrl(address) });
-const awaiting = (names: string[]): RegExp => {
+const reach = ({ address }: { address: Address }): Record<string, string> => ({ DATABASE_URL: formatUrl(address) });
+const awaiting = (names: string[]) => {
   const files = names.map((name) => `\n    ↑ ${name}\\.ts`).join("");
-  return new RegExp(`^\\[ley\\] Awaiting ${names.length} files?:${files}\n\n$`, "m");
+  return { code: 0, output: new RegExp(`^\\[ley\\] Awaiting ${names.length} files?:${files}\n\n$`, "m") };
 };
-const allCaughtUp = /^\[ley\] All caught up! 🎉\n\n$/m;
+const allCaughtUp = { code: 0, output: /^\[ley\] All caught up! 🎉\n\n$/m };
+const isUnusable = { code: 1, output: /leave out --(driver|cwd): ley\.config\.js sets what ley needs here\n$/ };
 
-t.test("ley status lists what is pending, and creates nothing", async (t) => {
-  const { address, drop } = await createEmptyDatabase();
-  t.teardown(drop);
-  const before = await readCatalog(address);
-  fits(t, await ley(["status"], { env: reach(address) }), { code: 0, output: awaiting(listMigrations()) });
-  t.strictSame(await readCatalog(address), before);
-});
-
-t.test(
-  "ley status finds nothing to do on a migrated database, and only the new ones of the next version",
-  async (t) => {
-    const { address, drop } = await createDatabase();
-    t.teardown(drop);
-    const next = makeNextVersion();
-    t.teardown(() => next.remove());
-    const before = await readCatalog(address);
-    fits(t, await ley(["status"], { env: reach(address) }), { code: 0, output: allCaughtUp });
-    fits(t, await ley(["status"], { env: reach(address), folder: path.join(root, "db") }), {
-      output: allCaughtUp,
-    });
-    fits(t, await ley(["status"], { env: reach(address), folder: next.folder }), { output: awaiting(next.migrations) });
-    t.strictSame(await readCatalog(address), before, "no table public.migrations either");
-
-    const migrated = spawnProgram("migrate", { folder: next.folder, env: reach(address) });
-    t.equal(await exitCodeOf(migrated), 0);
-    fits(t, await ley(["status"], { env: reach(address), folder: next.folder }), { output: allCaughtUp });
-    fits(t, await ley(["status"], { env: reach(address) }), { code: 1, output: /Error: the database is newer/ });
-  },
-);
-
-t.test("ley status refuses a database made by other text of a migration", async (t) => {
-  const { address, drop } = await createDatabase();
-  t.teardown(drop);
-  const folder = copyCheckout();
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const last = listMigrations().at(-1)!;
-  writeFileSync(path.join(folder, `db/migrations/${last}.sql`), "-- changed\n");
-  fits(t, await ley(["status"], { env: reach(address), folder }), {
-    code: 1,
-    output: new RegExp(
-      `Error: this database was made by other SQL than this checkout has in db/migrations/${last}\\.sql`,
-    ),
-  });
-});
-
-t.test("ley status reads the embedded server of DATA_DIR, which may be relative", async (t) => {
-  const server = await startTemporaryServer("coupon-ley-");
-  t.teardown(() => server.stop());
-  const env = { DATA_DIR: path.relative(root, path.join(server.temporaryFolder, "data")) };
-  fits(t, await ley(["status"], { env }), { code: 0, output: awaiting(listMigrations()) });
-  fits(t, await ley(["status"], { env, folder: path.join(root, "db") }), { output: awaiting(listMigrations()) });
-});
-
-t.test("ley status without a database says so in one line", async (t) => {
-  const folder = copyCheckout();
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const { code, output } = await ley(["status"], { folder });
-  t.equal(code, 1);
-  t.match(output, /An error occurred:\s+Error: no DATABASE_URL is set and no embedded server.*\n\n$/);
-});
-
-t.test("ley up and ley down say what to use, and change nothing", async (t) => {
-  const { address, drop } = await createEmptyDatabase();
-  t.teardown(drop);
-  const before = await readCatalog(address);
-  for (const args of [["up"], ["up", "--single"], ["down"], ["down", "-a"], ["-D", "postgres", "up"]]) {
-    fits(t, await ley(args, { env: reach(address) }), { code: 1, output: /`npm run migrate`/ }, args.join(" "));
-  }
-  t.strictSame(await readCatalog(address), before);
-});
-
-t.test("ley status refuses options that would lead it elsewhere", async (t) => {
-  const { address, drop } = await createDatabase();
-  t.teardown(drop);
-  const before = await readCatalog(address);
+t.test("ley status lists what is pending, and neither status nor a refused command changes anything", async (t) => {
+  const before = [await readCatalog(empty.address), await readCatalog(migrated.address)];
+  fits(t, await ley(["status"], { env: reach(empty) }), awaiting(listMigrations()));
+  fits(t, await ley(["status"], { env: reach(migrated) }), allCaughtUp);
+  fits(t, await ley(["up", "--single"], { env: reach(empty) }), { code: 1, output: /`npm run migrate`/ });
   for (const args of [
     ["-D", "postgres"],
-    ["-C", "db"],
     ["-C", root],
-    ["--dir", "db/migrations"],
-  ]) {
-    const { code, output } = await ley(["status", ...args], { env: reach(address) });
-    t.equal(code, 1);
-    t.match(output, /leave out --(driver|cwd|dir): ley\.config\.js sets what ley needs here\n$/);
-  }
-  t.strictSame(await readCatalog(address), before);
+  ])
+    fits(t, await ley(["status", ...args], { env: reach(empty) }), isUnusable);
+  const after = [await readCatalog(empty.address), await readCatalog(migrated.address)];
+  t.strictSame(after, before, "no table public.migrations either");
+});
+
+t.test("ley reads DATA_DIR relative to the project, and says in one line that no database runs there", async (t) => {
+  const { code, output } = await ley(["status"], { folder: path.join(root, "db"), env: { DATA_DIR: "no/data" } });
+  const place = path.join(root, "no/data");
+  t.equal(code, 1);
+  t.match(
+    output,
+    new RegExp(`An error occurred:\\s+Error: no DATABASE_URL is set and no embedded server runs in ${place}: .*\n\n$`),
+  );
 });
 
 t.test("ley new creates the next migration in our form, and npm run migrate applies it", async (t) => {
-  const { address, drop } = await createDatabase();
-  t.teardown(drop);
-  const folder = copyCheckout();
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const migrations = path.join(folder, "db/migrations");
+  const migrations = path.join(copy, "db/migrations");
   const last = listMigrations().at(-1)!;
   const number = String(Number.parseInt(last, 10) + 1).padStart(3, "0");
   const name = `${number}-coupon-notes`;
   const before = readdirSync(migrations);
+  for (const subject of ["Coupon_Notes", "../notes"]) {
+    const { code, output } = await ley(["new", subject], { folder: copy });
+    t.equal(code, 1);
+    t.match(output, "\nusage: npx ley new SUBJECT");
+  }
+  t.strictSame(readdirSync(migrations), before);
 
-  const { code, output } = await ley(["new", "coupon notes"], { folder });
+  const { code, output } = await ley(["new", "coupon notes"], { folder: copy });
   t.equal(code, 0, output);
   t.match(output, `created db/migrations/${name}.sql`);
   t.match(output, "`npm run migrate`");
   const created = readdirSync(migrations).filter((file) => !before.includes(file));
   t.strictSame(created.sort(), [`${name}.sql`, `${name}.ts`]);
-  t.equal(readFileSync(path.join(migrations, `${name}.sql`), "utf8"), "");
-  t.equal(
-    readFileSync(path.join(migrations, `${name}.ts`), "utf8"),
-    readFileSync(path.join(migrations, `${last}.ts`), "utf8"),
-  );
-  fits(t, await ley(["status"], { env: reach(address), folder }), { output: awaiting([name]) });
-  t.equal(await exitCodeOf(spawnProgram("migrate", { folder, env: reach(address) })), 0);
-  fits(t, await ley(["status"], { env: reach(address), folder }), { output: allCaughtUp });
-});
+  const read = (file: string) => readFileSync(path.join(migrations, file), "utf8");
+  t.strictSame([read(`${name}.sql`), read(`${name}.ts`)], ["", read(`${last}.ts`)]);
 
-t.test("ley new refuses names and flags that do not fit our form, and creates nothing", async (t) => {
-  const folder = copyCheckout();
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const migrations = path.join(folder, "db/migrations");
-  const before = readdirSync(migrations);
-  for (const args of [["Coupon_Notes"], ["notes.js"], ["../notes"], ["notes", "--timestamp"], ["notes", "--esm"]]) {
-    const { code, output } = await ley(["new", ...args], { folder });
-    t.equal(code, 1);
-    t.match(output, /\n(usage: npx ley new SUBJECT|leave out --)/);
-  }
-  t.strictSame(readdirSync(migrations), before);
+  const options = { env: reach(migrated), folder: copy };
+  fits(t, await ley(["status"], options), awaiting([name]));
+  fits(t, await runProgram("migrate", options), { code: 0 });
+  fits(t, await ley(["status"], options), allCaughtUp);
+  fits(t, await ley(["status"], { env: reach(migrated) }), { code: 1, output: /Error: the database is newer/ });
+  writeFileSync(path.join(migrations, `${last}.sql`), "-- changed\n");
+  const otherText = `Error: this database was made by other SQL than this checkout has in db/migrations/${last}\\.sql`;
+  fits(t, await ley(["status"], options), { code: 1, output: new RegExp(otherText) });
 });
 
 t.test("a Node that cannot run TypeScript gets a message of one sentence", async (t) => {
   const old = 'Object.defineProperty(process,"versions",{value:{node:"20.0.0"}})';
   const flags = ["--import", `data:text/javascript,${encodeURIComponent(old)}`];
-  fits(t, await ley(["status"], { flags }), {
-    code: 1,
-    output: /Node 24 or newer is needed.*`npm run migrate -- --status`/,
-  });
+  const output = /Node 24 or newer is needed.*`npm run migrate -- --status`/;
+  fits(t, await ley(["status"], { flags }), { code: 1, output });
+});
+
+t.test("an option's value is never taken for the command; only --config is an option here", async (t) => {
+  t.strictSame(readCommand([]), { command: "", subject: "" });
+  t.strictSame(readCommand(["status"]), { command: "status", subject: "" });
+  t.strictSame(readCommand(["new", "coupon", "notes"]), { command: "new", subject: "coupon-notes" });
+  const refusalOf = (name: string) => ({ message: `leave out --${name}: ley.config.js sets what ley needs here` });
+  const options = { cwd: "C", dir: "d", config: "c", driver: "D", require: "r", length: "l" };
+  for (const [name, letter] of Object.entries(options))
+    for (const args of [[`--${name}`, "value"], [`--${name}=value`], [`-${letter}`, "value"], [`-${letter}value`]]) {
+      const up = { message: /^ley up is not used here: `npm run migrate` / };
+      t.throws(() => readCommand([...args, "up"]), up, args.join(" "));
+      t.throws(() => readCommand(["up", ...args]), up, args.join(" "));
+      t.throws(() => readCommand([...args, "down"]), { message: /^migrations only go forward: / }, args.join(" "));
+      if (name === "config") t.strictSame(readCommand(["new", ...args, "x"]), { command: "new", subject: "x" });
+      else t.throws(() => readCommand(["status", ...args]), refusalOf(name), args.join(" "));
+    }
+  for (const name of ["esm", "timestamp"]) t.throws(() => readCommand(["new", "x", `--${name}`]), refusalOf(name));
 });

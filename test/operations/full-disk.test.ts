@@ -1,7 +1,6 @@
 // `npm start` on a disk that gets full: first its tables cannot grow, then PostgreSQL ends because it cannot write its
 // log. Tills keep calling, and the service works again by itself once there is space. Nothing was lost or done twice.
-import type { ChildProcess } from "node:child_process";
-import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { beforeDeadline } from "../../src/common/deadline.ts";
@@ -9,15 +8,16 @@ import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { sendPlain } from "../support/client.ts";
+import { fits } from "../support/fits.ts";
 import { createClient, type Client } from "../support/signing-client.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { findFreePort } from "../support/listen.ts";
-import { exitCodeOf, hasEnded, spawnProgram } from "../support/program.ts";
-import { secretOf, tenants, party } from "../support/tenants.ts";
+import { hasEnded, launch, runProgram, type Launched } from "../support/program.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { party, secretOf, tenants } from "../support/tenants.ts";
 import { startTills, type Tills } from "../support/tills.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -26,20 +26,12 @@ const within = { withinMs: 100_000 };
 const ended = "is full: the database server has ended, and starts again when there is space";
 const skip = canMount() ? false : "only root may mount a small disk";
 
-type Started = { program: ChildProcess; log: () => string };
-type Site = { folder: string; disk: string; url: string; env: Record<string, string>; running: Started };
+type Site = { folder: string; disk: string; url: string; env: Record<string, string>; running: Launched };
 
-function start(folder: string, env: Record<string, string>): Started {
-  const file = path.join(folder, `start-${Date.now()}.log`);
-  const descriptor = openSync(file, "a");
-  const program = spawnProgram("start", { env, stdio: ["ignore", descriptor, descriptor] });
-  closeSync(descriptor);
-  return { program, log: () => readFileSync(file, "utf8") };
-}
-
-async function untilListening({ program, log }: Started): Promise<void> {
-  await waitUntil("the service", () => hasEnded(program) || log().includes("Listening on"));
-  if (hasEnded(program)) throw new Error(log());
+async function start(t: Test, env: Record<string, string>): Promise<Launched> {
+  const running = launch(t, "start", { env });
+  await running.untilPrinted(/Listening on/);
+  return running;
 }
 
 async function startSite(t: Test): Promise<Site> {
@@ -47,16 +39,14 @@ async function startSite(t: Test): Promise<Site> {
   const disk = mountSmallDisk(path.join(folder, "disk"), diskBytes)!;
   const port = await findFreePort();
   const env = { DATA_DIR: path.join(disk, "data"), PORT: String(port), WEBHOOK_ALLOW: "127.0.0.0/8" };
-  const site = { folder, disk, url: `http://127.0.0.1:${port}`, env, running: start(folder, env) };
+  const site = { folder, disk, url: `http://127.0.0.1:${port}`, env, running: await start(t, env) };
   t.teardown(async () => {
-    site.running.program.kill("SIGTERM");
-    await exitCodeOf(site.running.program);
+    await site.running.stop();
     // The database server ends after the program.
     await waitUntil("the end of the server", () => findEmbedded(env.DATA_DIR) === null, within);
     unmount(disk);
     removeFolder(folder);
   });
-  await untilListening(site.running);
   return site;
 }
 
@@ -94,7 +84,7 @@ const switchSegment = "select pg_switch_wal() from pg_logical_emit_message(false
 // Fills the disk, and segment after segment of the write-ahead log until PostgreSQL ends because it cannot make another
 // one.
 async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): Promise<void> {
-  const { log } = site.running;
+  const { output: log } = site.running;
   const ends = count(log(), ended);
   const open = () => openSession(service.address, { name: "coupon test" });
   let session = open();
@@ -172,16 +162,12 @@ async function submit(by: Client): Promise<string> {
 
 // Stops the program while PostgreSQL is down, and starts it again before and after there is space.
 async function stopAndStart(t: Test, site: Site, service: Running): Promise<void> {
-  const { program } = site.running;
   await exhaustLog(site, service);
-  program.kill("SIGTERM");
-  t.equal(await exitCodeOf(program), 0);
-  const tooEarly = start(site.folder, site.env);
-  t.equal(await exitCodeOf(tooEarly.program), 1);
-  t.match(tooEarly.log(), /^the disk of \S+ is full: the database server did not start/m);
+  fits(t, await site.running.stop(), { code: 0 });
+  const tooEarly = /^the disk of \S+ is full: the database server did not start/m;
+  fits(t, await runProgram("start", { env: site.env }), { code: 1, stderr: tooEarly });
   rmSync(fillerOf(site));
-  site.running = start(site.folder, site.env);
-  await untilListening(site.running);
+  site.running = await start(t, site.env);
 }
 
 t.test("a full disk: calls are refused, nothing is lost, and the service returns by itself", { skip }, async (t) => {
@@ -192,7 +178,7 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 3_000);
   const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [site.url], count: 4, pauseMs: 20 });
   await tills.until(100);
-  const { log } = site.running;
+  const { program, output: log } = site.running;
 
   fillDisk(fillerOf(site));
   const batches = [submit(by)];
@@ -211,7 +197,7 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   await untilServed(site, tills);
   const ends = count(log(), "the database server has ended");
   t.equal(ends, count(log(), "the database server runs again"), "the log says once that the server has ended");
-  t.equal(hasEnded(site.running.program), false);
+  t.equal(hasEnded(program), false);
 
   await tills.stop();
   t.strictSame([...new Set(tills.calls.map(({ status }) => status))].sort(), [200, 503]);

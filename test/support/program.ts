@@ -2,11 +2,12 @@
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams, type StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { formatUrl } from "../../src/common/database-address.ts";
 import { root } from "./copy.ts";
-import type { Running } from "./service.ts";
-import { waitFor } from "./wait-until.ts";
+import type { Running, Teardown } from "./service.ts";
+import { waitFor, waitUntil } from "./wait-until.ts";
 
 export type Result = { code: number | null; stdout: string; stderr: string };
 export type Database = Pick<Running, "address" | "masterKeyText">;
@@ -51,17 +52,42 @@ export function environmentOf({ address, masterKeyText }: Database): Record<stri
 }
 
 export function startProgram(service: Database, name: string, ...args: string[]): ChildProcessWithoutNullStreams {
-  return startProgramIn(root, service, name, ...args);
+  return spawnProgram(name, { args, env: environmentOf(service) }) as ChildProcessWithoutNullStreams;
 }
 
-// From another checkout than this one.
-export function startProgramIn(
-  folder: string,
-  service: Database,
-  name: string,
-  ...args: string[]
-): ChildProcessWithoutNullStreams {
-  return spawnProgram(name, { folder, args, env: environmentOf(service) }) as ChildProcessWithoutNullStreams;
+export type Launched = {
+  program: ChildProcessWithoutNullStreams;
+  // What it has written so far.
+  output(): string;
+  // Rejects when the program ends before.
+  untilPrinted(pattern: RegExp): Promise<RegExpExecArray>;
+  // Sends the signal, and returns all that the program has written.
+  stop(signal?: NodeJS.Signals): Promise<Result>;
+};
+
+// Starts a program that runs until it is stopped, at the latest by the end of the test.
+export function launch(t: Teardown, name: string, options: SpawnOptions): Launched {
+  const program = spawnProgram(name, options) as ChildProcessWithoutNullStreams;
+  t.teardown(() => program.kill("SIGKILL"));
+  program.stdin.end();
+  let output = "";
+  for (const stream of [program.stdout, program.stderr]) stream.on("data", (chunk) => (output += chunk));
+  const result = readResult(program);
+  return {
+    program,
+    output: () => output,
+    untilPrinted: (pattern) =>
+      waitUntil(`${name} to print ${pattern}`, () => {
+        const found = pattern.exec(output);
+        const isOver = program.stdout.readableEnded && program.stderr.readableEnded;
+        if (found === null && isOver) throw new Error(`${name} ended without printing ${pattern}: ${output}`);
+        return found;
+      }),
+    async stop(signal = "SIGTERM") {
+      program.kill(signal);
+      return waitFor(`the end of ${name}`, result);
+    },
+  };
 }
 
 // Resolves when the output matches, and rejects when the program ends before.
@@ -89,18 +115,27 @@ function commandOf(folder: string, name: string): string[] {
   return [file === "node" ? process.execPath : path.join(folder, file!), ...args];
 }
 
-export async function runProgram(
-  service: Database,
+// Runs a program that ends by itself.
+export function runProgram(
   name: string,
-  args: string[],
-  input: string | Buffer = "",
+  { input = "", ...options }: SpawnOptions & { input?: string | Buffer },
 ): Promise<Result> {
-  const program = startProgram(service, name, ...args);
+  return resultOf(spawnProgram(name, options), input);
+}
+
+const longestMs = 120_000;
+
+// A program that still runs after two minutes is killed, and its result has no code.
+export async function resultOf(program: ChildProcess, input: string | Buffer = ""): Promise<Result> {
   // A program may end without reading its input.
-  program.stdin.on("error", () => {});
-  program.stdin.end(input);
-  const output = Promise.all([text(program.stdout), text(program.stderr)]);
-  const [stdout, stderr] = await waitFor(`the output of ${name}`, output);
+  program.stdin?.on("error", () => {}).end(input);
+  const timer = setTimeout(() => program.kill("SIGKILL"), longestMs);
+  return readResult(program).finally(() => clearTimeout(timer));
+}
+
+export async function readResult(program: ChildProcess): Promise<Result> {
+  const read = async (stream: Readable | null) => (stream === null ? "" : text(stream));
+  const [stdout, stderr] = await Promise.all([read(program.stdout), read(program.stderr)]);
   return { code: await exitCodeOf(program), stdout, stderr };
 }
 
