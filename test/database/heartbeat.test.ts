@@ -6,36 +6,33 @@ import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { heartbeatLimits, silentWithinMs, startHeartbeat } from "../../src/database/heartbeat.ts";
 import { idleTimeoutMs } from "../../src/worker/worker-session.ts";
-import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { startProxy, type Proxy } from "../support/proxy.ts";
+import { createDatabase } from "../support/database.ts";
+import { startProxy } from "../support/proxy.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const { everyMs, lateAfterMs, openWithinMs } = heartbeatLimits;
-let test: TestDatabase;
-let proxy: Proxy;
-t.before(async () => {
-  test = await createDatabase();
-  proxy = await startProxy(test.address);
-});
+const { address, drop } = await createDatabase();
+const proxy = await startProxy(address);
 t.teardown(async () => {
   await proxy.stop();
-  await test.drop();
+  await drop();
 });
 
-// Records what a heartbeat reports, as words, and counts the sessions that it opens.
-function start(): { seen: string[]; opened: () => number; stop(): Promise<void> } {
+// Records what a heartbeat reports, as words, and counts the sessions that it opens. Returns when it has begun.
+async function start() {
   const seen: string[] = [];
   let count = 0;
   const heartbeat = startHeartbeat({
     open() {
       count += 1;
-      return openSession({ ...test.address, host: "127.0.0.1", port: proxy.port }, { name: "coupon test heartbeat" });
+      return openSession({ ...address, host: "127.0.0.1", port: proxy.port }, { name: "coupon test heartbeat" });
     },
     begin: async (session) => (await session.rows<{ pid: number }>("select pg_backend_pid() as pid"))[0]!.pid,
     onBegin: () => seen.push("begin"),
     onEnd: () => seen.push("end"),
     onSilent: () => seen.push("silent"),
   });
+  await waitUntil("the first session", () => seen.length === 1);
   return { seen, opened: () => count, stop: heartbeat.stop };
 }
 
@@ -53,7 +50,7 @@ t.test("the limits add up to less than the promises that rest on them", async (t
 });
 
 t.test("a session is asked once in each pause, and a stop does not wait for the pause", async (t) => {
-  const other = openSession(test.address, { name: "coupon test" });
+  const other = openSession(address, { name: "coupon test" });
   t.teardown(async () => {
     mock.timers.reset();
     await other.end();
@@ -63,7 +60,7 @@ t.test("a session is asked once in each pause, and a stop does not wait for the 
   const begun = Promise.withResolvers<void>();
   const heartbeat = startHeartbeat({
     open() {
-      const session = openSession(test.address, { name: "coupon test heartbeat" });
+      const session = openSession(address, { name: "coupon test heartbeat" });
       const rows = async <T>(text: string) => session.rows<T>(text).finally(() => (asked += 1));
       return { ...session, rows };
     },
@@ -95,32 +92,22 @@ t.test("a session is asked once in each pause, and a stop does not wait for the 
   await waitUntil("the stop", () => isStopped, { withinMs: 10_000 });
 });
 
-t.test("a silent session is replaced once a newer one answers; then all connections count as silent", async (t) => {
+t.test("a closed session is replaced alone; with a silent one, all connections count as silent", async (t) => {
   openSlowly(t);
-  const { seen, opened, stop } = start();
-  await waitUntil("the first session", () => seen.length === 1);
-  proxy.loseAll();
-  await waitUntil("the next session", () => seen.length === 4);
-  t.strictSame(seen, ["begin", "end", "silent", "begin"]);
-  t.equal(opened(), 2);
-  await stop();
-});
-
-t.test("a closed session is replaced at once, and other connections are left alone", async (t) => {
-  openSlowly(t);
-  const { seen, opened, stop } = start();
-  await waitUntil("the first session", () => seen.length === 1);
+  const { seen, opened, stop } = await start();
   proxy.cutAll();
   await waitUntil("the next session", () => seen.length === 3);
-  t.strictSame(seen, ["begin", "end", "begin"]);
-  t.equal(opened(), 2);
+  t.strictSame([seen, opened()], [["begin", "end", "begin"], 2]);
+  proxy.loseAll();
+  // Once a newer one answers.
+  await waitUntil("the third session", () => seen.length === 6);
+  t.strictSame([seen.slice(3), opened()], [["end", "silent", "begin"], 3]);
   await stop();
 });
 
 t.test("late answers of a slow network replace nothing", async (t) => {
   openSlowly(t);
-  const { seen, opened, stop } = start();
-  await waitUntil("the first session", () => seen.length === 1);
+  const { seen, opened, stop } = await start();
   // Later than the limit, and earlier than a newer session, which needs several round trips.
   proxy.set({ delay: () => lateAfterMs / 2 + 50 });
   await waitUntil("two doubts", () => opened() === 3);
@@ -131,8 +118,7 @@ t.test("late answers of a slow network replace nothing", async (t) => {
 });
 
 t.test("while nothing answers the session is lost; the connections are replaced when a new one answers", async (t) => {
-  const { seen, stop } = start();
-  await waitUntil("the first session", () => seen.length === 1);
+  const { seen, stop } = await start();
   proxy.set({ isStalled: true });
   await waitUntil("the loss", () => seen.length === 2);
   await sleep(everyMs + openWithinMs);
