@@ -1,7 +1,9 @@
-// Each setting: its default, the field that it sets, and where its range ends.
+// Each setting: its default, the field that it sets, and where its range ends. And URLs of databases: what we read, and
+// what we write.
 import path from "node:path";
 import t from "tap";
 import { ConfigError, readConfig } from "../../src/common/config.ts";
+import { type Address, formatUrl, parseUrl } from "../../src/common/database-address.ts";
 
 const defaults = {
   port: 8080,
@@ -97,47 +99,78 @@ t.test("a number sets its field and no other, from the first to the last of its 
   }
 });
 
+const wrongCidrs = `10.0.0.0 10.0.0.0/ 10.0.0.0/33 ::1/129 10.0.0.0/8/8 10.0.0.0/0008 10.0/8 name/8 fe80::1%eth0/64
+  ::ffff:10.0.0.0%1/112 010.0.0.0/8 ::ffff:10.0.0.0/8 ::FFFF:a00:0/95 0:0:0:0:0:ffff:10.0.0.0/95 10.0.0.0/+8
+  10.0.0.0/8;192.168.0.0/16 [fd00::]/8 10.0.0.0/x 10.0.0.0/1x`.split(/\s+/);
+
 t.test("settings that make no sense are refused, each with its message", async (t) => {
-  const cidrs = [
-    "10.0.0.0",
-    "10.0.0.0/",
-    "10.0.0.0/33",
-    "::1/129",
-    "10.0.0.0/8/8",
-    "10.0.0.0/0008",
-    "10.0/8",
-    "name/8",
-    "fe80::1%eth0/64",
-    "::ffff:10.0.0.0%1/112",
-    "010.0.0.0/8",
-    "::ffff:10.0.0.0/8",
-    "::FFFF:a00:0/95",
-    "0:0:0:0:0:ffff:10.0.0.0/95",
-    "10.0.0.0/+8",
-    "10.0.0.0/8;192.168.0.0/16",
-    "[fd00::]/8",
+  const levels = "fatal, error, warn, info, debug, trace, silent";
+  const rows: [name: string, text: string, message: string][] = [
+    ["LOG_LEVEL", "loud", `must be one of ${levels}, not "loud"`],
+    ["DATA_DIR", "a\nb", "must be a path without a line break"],
+    ["DATA_DIR", "/a/b\r/c", "must be a path without a line break"],
+    ["DOCS", "no", 'must be on or off, not "no"'],
   ];
-  for (const cidr of [...cidrs, "10.0.0.0/x", "10.0.0.0/1x"])
-    t.throws(
-      () => readConfig({ WEBHOOK_ALLOW: `10.0.0.0/8 ${cidr}` }),
-      new ConfigError(`WEBHOOK_ALLOW must list CIDRs such as 10.0.0.0/8, not "${cidr}"`),
-    );
-  t.throws(
-    () => readConfig({ LOG_LEVEL: "loud" }),
-    new ConfigError('LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "loud"'),
-  );
-  for (const folder of ["a\nb", "/a/b\r/c"])
-    t.throws(() => readConfig({ DATA_DIR: folder }), new ConfigError("DATA_DIR must be a path without a line break"));
-  t.throws(() => readConfig({ DOCS: "no" }), new ConfigError('DOCS must be on or off, not "no"'));
-  t.throws(
-    () => readConfig({ DATABASE_URL: "mysql://secret@db" }),
-    new ConfigError("DATABASE_URL must be a URL such as postgres://user:password@host:5432/database"),
-  );
-  for (const character of ";/?:@&=+$,#")
-    t.throws(
-      () => readConfig({ DATABASE_URL: `postgres://db/coupon${encodeURIComponent(character)}eu` }),
-      new ConfigError("DATABASE_URL: the name of the database must have none of ; / ? : @ & = + $ , #"),
-      character,
-    );
-  t.equal(readConfig({ DATABASE_URL: "postgres://db/m%C3%A4rz%20%25-_.!~*'()" }).address?.database, "märz %-_.!~*'()");
+  for (const cidr of wrongCidrs)
+    rows.push(["WEBHOOK_ALLOW", `10.0.0.0/8 ${cidr}`, `must list CIDRs such as 10.0.0.0/8, not "${cidr}"`]);
+  for (const [name, text, message] of rows)
+    t.throws(() => readConfig({ [name]: text }), new ConfigError(`${name} ${message}`), text);
+});
+
+const tcp = { host: "db.example.com", port: 6432, user: "coupon", password: "pw", database: "coupon" };
+const socket = { host: "/run/postgresql", port: 5433, user: "coupon", database: "coupon" };
+const usual = { host: "db", port: 5432 };
+
+t.test("a URL names a host or the folder of a unix socket", async (t) => {
+  const urls: Record<string, Address> = {
+    "postgres://coupon:pw@db.example.com:6432/coupon": tcp,
+    "postgresql://coupon:pw@db.example.com:6432/coupon": tcp,
+    "postgres://coupon@/coupon?host=/run/postgresql&port=5433": socket,
+    "postgres://coupon@%2Frun%2Fpostgresql:5433/coupon": socket,
+    "postgres:///coupon?host=%2Frun": { host: "/run", port: 5432, database: "coupon" },
+    "postgres://": { host: "localhost", port: 5432 },
+    "postgres://[::1]:6432/coupon": { host: "::1", port: 6432, database: "coupon" },
+    "postgres://db:1/coupon": { host: "db", port: 1, database: "coupon" },
+    "postgres://db:65535/coupon": { host: "db", port: 65_535, database: "coupon" },
+    "postgres://db/coupon?sslmode=verify-full": {
+      ...usual,
+      database: "coupon",
+      parameters: { sslmode: "verify-full" },
+    },
+    "postgres://db/m%C3%A4rz%20%25-_.!~*'()": { ...usual, database: "märz %-_.!~*'()" },
+  };
+  for (const [url, address] of Object.entries(urls))
+    t.strictSame(readConfig({ DATABASE_URL: url }).address, address, url);
+});
+
+t.test("a password may hold any character if it is encoded or in PGPASSWORD, and / # @ : as they are", async (t) => {
+  const plain = ["a/b", "a#b", "a@b", "a:b", "a+b=", "/", "#"];
+  const urlOf = (password: string) => `postgres://coupon:${password}@db.example.com:6432/coupon`;
+  for (const password of plain) t.strictSame(parseUrl(urlOf(password)), { ...tcp, password });
+  for (const password of [...plain, "a?b", "a%b", "ü %2F", "'\\$x\"", " ü "]) {
+    t.strictSame(parseUrl(urlOf(encodeURIComponent(password))), { ...tcp, password });
+    const DATABASE_URL = "postgres://coupon@db.example.com:6432/coupon";
+    t.strictSame(readConfig({ DATABASE_URL, PGPASSWORD: password }).address, { ...tcp, password });
+  }
+  t.equal(readConfig({ DATABASE_URL: formatUrl(tcp), PGPASSWORD: "other" }).address?.password, "pw");
+  t.equal(readConfig({ PGPASSWORD: "pw" }).address, null);
+});
+
+t.test("other texts are refused, and the message does not repeat them", async (t) => {
+  const message = "DATABASE_URL must be a URL such as postgres://user:password@host:5432/database";
+  for (const text of [
+    "coupon",
+    "mysql://secret@db/coupon",
+    "postgres:db/coupon",
+    "postgres://db:port/coupon",
+    "postgres://db:65536/coupon",
+    "postgres://db:0/coupon",
+    "postgres://coupon:50%@db/coupon",
+  ])
+    t.throws(() => readConfig({ DATABASE_URL: text }), new ConfigError(message), text);
+  const aboutName = "DATABASE_URL: the name of the database must have none of ; / ? : @ & = + $ , #";
+  for (const character of ";/?:@&=+$,#") {
+    const url = `postgres://db/coupon${encodeURIComponent(character)}eu`;
+    t.throws(() => readConfig({ DATABASE_URL: url }), new ConfigError(aboutName), character);
+  }
 });

@@ -1,8 +1,43 @@
-// The bytes of a statement's file, from the values that the database sends.
-import { createHash } from "node:crypto";
+// What the database sends, as texts: IDs, and the lines of a statement's files.
+import { createHash, randomUUID } from "node:crypto";
 import t from "tap";
+import { externalId } from "../../src/common/id.ts";
 import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/common/statement-csv.ts";
+import { openScratchDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
+
+// The first is the example of the TypeID specification.
+const known = new Map([
+  ["01890a5d-ac96-774b-bcce-b302099a8057", "01h455vb4pex5vsknk084sn02q"],
+  ["00000000-0000-0000-0000-000000000000", "00000000000000000000000000"],
+  ["ffffffff-ffff-ffff-ffff-ffffffffffff", "7zzzzzzzzzzzzzzzzzzzzzzzzz"],
+]);
+
+t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) => {
+  const session = await openScratchDatabase(t);
+  const uuids = [...known.keys(), ...Array.from({ length: 500 }, () => randomUUID())];
+  const text = `select x.id, rules.parse_id('red', x.id)::text as back
+     from unnest($1::uuid[]) with ordinality u (uuid, place),
+       lateral (select rules.format_id('red', u.uuid) as id offset 0) x
+     order by u.place`;
+  const expected = uuids.map((uuid) => ({ id: externalId("red", uuid), back: uuid }));
+  const read = async () => (await session.rows<{ id: string; back: string }>(text, [uuids])).map((row) => ({ ...row }));
+  t.strictSame(await read(), expected);
+  for (const [index, id] of [...known.values()].entries()) t.equal(expected[index]!.id, `red_${id}`);
+  await session.run("set standard_conforming_strings = off");
+  t.strictSame(await read(), expected, "also with standard_conforming_strings off");
+});
+
+t.test("the time of an ID is when it was made, also in an old transaction", async (t) => {
+  const session = await openScratchDatabase(t);
+  await session.run("begin; select pg_sleep(0.02)");
+  const [row] = await session.rows<{ after: number; before: number }>(
+    `select (m.ms - extract(epoch from now()) * 1000)::float as after,
+            (extract(epoch from clock_timestamp()) * 1000 - m.ms)::float as before
+     from (select ('x' || translate(left(rules.make_id()::text, 13), '-', ''))::bit(48)::bigint as ms offset 0) m`,
+  );
+  t.ok(row!.after > 19 && row!.before > -1, JSON.stringify(row));
+});
 
 const uuid = (last: string) => `01890a5d-ac96-774b-bcce-b3020000000${last}`;
 const external = (prefix: string, last: string) => `${prefix}_01h455vb4pex5vsknk0800000${last}`;
@@ -48,32 +83,23 @@ t.test("a line of detail has IDs, times in milliseconds, and only free texts tha
   t.strictSame(rows, [2]);
 });
 
-t.test("a summary is written as it comes, and a file without lines is its header", async (t) => {
-  const fields = ["2026-11-22", "mch_x", "tpl_x", "EUR", "2", "10.00", "1", "-5.00", "5.00", "pty_d"];
-  t.equal((await render("summary", [{ number: 1, fields }])).text, `${summaryHead}${fields.join()}\r\n`);
-  t.equal((await render("summary", [])).text, summaryHead);
-  const { text, rows, measured } = await render("detail", []);
-  t.strictSame([text, rows], [detailHead, [0]]);
-  fits(t, measured, { rows: 0, bytes: detailHead.length });
-});
-
-t.test("pages follow each other until one is not full, and the measure is that of all of them", async (t) => {
+t.test("a file without lines is its header; pages follow each other until one is not full", async (t) => {
+  const nothing = await render("detail", []);
+  t.strictSame([nothing.text, nothing.rows], [detailHead, [0]]);
+  fits(t, nothing.measured, { rows: 0, bytes: detailHead.length });
   for (const count of [linesPerPage - 1, linesPerPage, linesPerPage + 1, 2 * linesPerPage]) {
     const lines = Array.from({ length: count }, (_, index) => ({ number: 10 * (index + 1), fields: [`ü${index}`] }));
     const { text, rows, asked, measured } = await render("summary", lines);
     t.equal(text, `${summaryHead}${lines.map(({ fields }) => `${fields[0]}\r\n`).join("")}`);
     const full = Array<number>(Math.floor(count / linesPerPage)).fill(linesPerPage);
-    t.strictSame(rows, count % linesPerPage === 0 ? full : [...full, count % linesPerPage], "no empty piece");
-    const pages = Math.floor(count / linesPerPage) + 1;
+    const rest = count % linesPerPage;
+    t.strictSame(rows, rest === 0 ? full : [...full, rest], "no empty piece");
     t.strictSame(
       asked,
-      Array.from({ length: pages }, (_, page) => [10 * page * linesPerPage, linesPerPage]),
+      [0, ...full].map((_, page) => [10 * page * linesPerPage, linesPerPage]),
     );
-    t.strictSame(measured, {
-      rows: count,
-      bytes: Buffer.byteLength(text),
-      sha256: createHash("sha256").update(text).digest("hex"),
-    });
+    const sha256 = createHash("sha256").update(text).digest("hex");
+    t.strictSame(measured, { rows: count, bytes: Buffer.byteLength(text), sha256 });
   }
 });
 
