@@ -2,13 +2,11 @@
 // Node over https with a private certificate authority.
 import { execFile, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import path from "node:path";
-import { createServer } from "node:tls";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { makeCertificate, startHttps } from "../support/certificate.ts";
 import { root } from "../support/copy.ts";
-import { listenOnLoopback } from "../support/listen.ts";
 import { secretOf } from "../support/tenants.ts";
 import { startService } from "../support/service.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
@@ -97,16 +95,6 @@ async function install(t: Test): Promise<string> {
   return folder;
 }
 
-/** A certificate of our own authority for 127.0.0.1; null without openssl. */
-function makeCertificate(folder: string): { key: Buffer; cert: Buffer; file: string } | null {
-  const [key, file] = [path.join(folder, "key.pem"), path.join(folder, "ca.pem")];
-  const made = runToEnd("openssl", [
-    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=till.test".split(" "),
-    ...`-addext subjectAltName=IP:127.0.0.1 -keyout ${key} -out ${file}`.split(" "),
-  ]);
-  return made.status === 0 ? { key: readFileSync(key), cert: readFileSync(file), file } : null;
-}
-
 /** The Node of the machine, which is not the one that runs the tests. */
 function findOtherNode(): string | null {
   const files = (process.env["PATH"] ?? "").split(path.delimiter).map((folder) => path.join(folder, "node"));
@@ -136,16 +124,9 @@ t.test("The installed package compiles strictly, and runs on another Node over h
     t.equal(await start(other!, service.url), done(version), version);
   });
 
-  const certificate = makeCertificate(folder);
+  const certificate = makeCertificate(folder, "IP:127.0.0.1");
   await t.test("over https", { skip: certificate === null && "no openssl to make a certificate" }, async (t) => {
-    const port = Number(new URL(service.url).port);
-    const server = createServer(certificate!, (near) => {
-      const far = connect(port, "127.0.0.1");
-      near.on("error", () => far.destroy()).pipe(far);
-      far.on("error", () => near.destroy()).pipe(near);
-    });
-    const url = `https://127.0.0.1:${await listenOnLoopback(server)}`;
-    t.teardown(() => server.close());
+    const url = await startHttps(t, certificate!, service.url);
     t.equal(await start(process.execPath, url, certificate!.file), done(process.version));
     t.match(await start(process.execPath, url), /self-signed certificate/, "without the authority");
   });

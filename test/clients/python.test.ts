@@ -1,26 +1,24 @@
 // The tests of clients/python: of the client alone, and with a service behind a network that cuts answers and behind
 // https. PYTHON_CLIENT_CALLS says how many calls look for leaks; 10,000 take a minute.
-import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
+import { spawn, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { createServer as createSecureServer } from "node:tls";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { makeCertificate, startHttps } from "../support/certificate.ts";
 import { postOk } from "../support/client.ts";
 import { root } from "../support/copy.ts";
-import { findFreePort, listenOnLoopback } from "../support/listen.ts";
+import { findFreePort } from "../support/listen.ts";
 import { secretOf } from "../support/tenants.ts";
 import { startProxy } from "../support/proxy.ts";
 import { newRequestId, startService, type Running } from "../support/service.ts";
 import { waitFor } from "../support/wait-until.ts";
 import { startWorker } from "../support/workers.ts";
 
-const isMissing = (program: string) =>
-  spawnSync(program, ["--version"]).error !== undefined && `${program} is not installed`;
-const skip = isMissing("python3");
+const skip = spawnSync("python3", ["--version"]).error !== undefined && "python3 is not installed";
+const certificate = makeCertificate(t.testdir({}), "IP:127.0.0.1");
 
 // Runs the tests of one Python file. Each of them is a test here, with its docstring as title.
 async function runTests(t: Test, file: string, given: object | null): Promise<void> {
@@ -44,56 +42,61 @@ t.test("the Python client alone", { skip }, async (t) => {
   for (const file of ["test_coupon_client", "test_types"]) await runTests(t, file, null);
 });
 
-t.test("the Python client with the service", { skip: skip || isMissing("openssl") }, async (t) => {
-  const service = await startService(t);
-  const receiverPort = await findFreePort();
-  const webhookSecret = newWebhookSecret();
-  const webhook = { url: `http://127.0.0.1:${receiverPort}/`, secret: webhookSecret };
-  const parties = [{ id: "pty_a", name: "pty_a", time_zone: "Europe/Berlin", webhook }];
-  await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
-  await closeDay(t, service);
-  const [forA, forB, forCuts] = [
-    await service.makeBatch(service.as("ak_a"), "tpl_percent", 10),
-    await service.makeBatch(service.as("ak_maker"), "tpl_b", 4),
-    await service.makeBatch(service.as("ak_a"), "tpl_percent", 60),
-  ];
-  await startWorker(t, service);
-  const { port } = new URL(service.url);
-  const proxy = await startProxy({ host: "127.0.0.1", port: Number(port) });
-  t.teardown(() => proxy.stop());
-  // Of three answers one is lost: the first, the fourth and so on.
-  let answers = 0;
-  proxy.set({ cutsAnswer: () => (answers += 1) % 3 === 1 });
-  const folder = t.testdir({});
-  const redemptionsFile = path.join(folder, "redemptions.json");
-  const keys = ["ak_a", "ak_maker", "ak_dist", "ak_pos"];
+t.test(
+  "the Python client with the service",
+  { skip: skip || (certificate === null && "openssl is not installed") },
+  async (t) => {
+    const service = await startService(t);
+    const receiverPort = await findFreePort();
+    const webhookSecret = newWebhookSecret();
+    const webhook = { url: `http://127.0.0.1:${receiverPort}/`, secret: webhookSecret };
+    const parties = [{ id: "pty_a", name: "pty_a", time_zone: "Europe/Berlin", webhook }];
+    await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
+    await closeDay(t, service);
+    const [forA, forB, forCuts] = [
+      await service.makeBatch(service.as("ak_a"), "tpl_percent", 10),
+      await service.makeBatch(service.as("ak_maker"), "tpl_b", 4),
+      await service.makeBatch(service.as("ak_a"), "tpl_percent", 60),
+    ];
+    await startWorker(t, service);
+    const { port } = new URL(service.url);
+    const proxy = await startProxy({ host: "127.0.0.1", port: Number(port) });
+    t.teardown(() => proxy.stop());
+    // Of three answers one is lost: the first, the fourth and so on.
+    let answers = 0;
+    proxy.set({ cutsAnswer: () => (answers += 1) % 3 === 1 });
+    const folder = t.testdir({});
+    const redemptionsFile = path.join(folder, "redemptions.json");
+    const keys = ["ak_a", "ak_maker", "ak_dist", "ak_pos"];
 
-  await runTests(t, "test_with_service", {
-    url: service.url,
-    secrets: Object.fromEntries(keys.map((key) => [key, secretOf(key)])),
-    codesA: forA.codes,
-    codesB: forB.codes,
-    receiverPort,
-    webhookSecret,
-    ...(await startTls(t, folder, Number(port))),
-    cutUrl: `http://127.0.0.1:${proxy.port}`,
-    cutCodes: forCuts.codes,
-    redemptionsFile,
-    calls: Number(process.env["PYTHON_CLIENT_CALLS"] ?? 500),
-  });
+    await runTests(t, "test_with_service", {
+      url: service.url,
+      secrets: Object.fromEntries(keys.map((key) => [key, secretOf(key)])),
+      codesA: forA.codes,
+      codesB: forB.codes,
+      receiverPort,
+      webhookSecret,
+      tlsUrl: await startHttps(t, certificate!, service.url),
+      caFile: certificate!.file,
+      cutUrl: `http://127.0.0.1:${proxy.port}`,
+      cutCodes: forCuts.codes,
+      redemptionsFile,
+      calls: Number(process.env["PYTHON_CLIENT_CALLS"] ?? 500),
+    });
 
-  t.ok(answers > 80, `${answers} answers, of which one in three was cut`);
-  const rows = await service.owner.rows<{ redemption: string; redeemed: number }>(
-    `select r.redemption, (select count(*)::int from report.ledger l where l.redemption = r.redemption) as redeemed
+    t.ok(answers > 80, `${answers} answers, of which one in three was cut`);
+    const rows = await service.owner.rows<{ redemption: string; redeemed: number }>(
+      `select r.redemption, (select count(*)::int from report.ledger l where l.redemption = r.redemption) as redeemed
      from report.redemption r where r.coupon = any($1::text[])`,
-    [forCuts.couponIds],
-  );
-  t.strictSame(
-    rows.map(({ redemption, redeemed }) => [redemption, redeemed]).sort(),
-    (JSON.parse(readFileSync(redemptionsFile, "utf8")) as string[]).map((redemption) => [redemption, 1]).sort(),
-    "each request_id has one redemption with one ledger entry, the one that the client was told of",
-  );
-});
+      [forCuts.couponIds],
+    );
+    t.strictSame(
+      rows.map(({ redemption, redeemed }) => [redemption, redeemed]).sort(),
+      (JSON.parse(readFileSync(redemptionsFile, "utf8")) as string[]).map((redemption) => [redemption, 1]).sort(),
+      "each request_id has one redemption with one ledger entry, the one that the client was told of",
+    );
+  },
+);
 
 // A closed business day with one redemption for a distributor of each variant.
 async function closeDay(t: Test, service: Running): Promise<void> {
@@ -112,29 +115,4 @@ async function closeDay(t: Test, service: Running): Promise<void> {
   await books.close();
   for (const party of distributors) await setZone(service, party, zoneOf(offset + daySeconds));
   await books.close();
-}
-
-// https in front of the service, with a certificate of a private CA.
-async function startTls(t: Test, folder: string, port: number): Promise<{ tlsUrl: string; caFile: string }> {
-  const file = (name: string) => path.join(folder, name);
-  const openssl = (args: string) => execFileSync("openssl", args.split(" "), { cwd: folder, stdio: "pipe" });
-  const newKey = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-  openssl(`req -x509 ${newKey} -days 2 -subj /CN=CA -keyout ca-key.pem -out ca.pem`);
-  openssl(`req ${newKey} -subj /CN=service -keyout key.pem -out request.pem`);
-  writeFileSync(file("names"), "subjectAltName=IP:127.0.0.1\n");
-  openssl(
-    "x509 -req -in request.pem -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 -extfile names -out cert.pem",
-  );
-  const server = createSecureServer(
-    { key: readFileSync(file("key.pem")), cert: readFileSync(file("cert.pem")) },
-    (near) => {
-      const far = connect(port, "127.0.0.1");
-      for (const socket of [near, far]) socket.on("error", () => far.destroy());
-      near.pipe(far).pipe(near);
-    },
-  );
-  server.on("tlsClientError", () => {});
-  const tlsPort = await listenOnLoopback(server);
-  t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  return { tlsUrl: `https://127.0.0.1:${tlsPort}`, caFile: file("ca.pem") };
 }

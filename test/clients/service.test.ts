@@ -1,79 +1,82 @@
-// The TypeScript client against the service, in both variants.
+// The TypeScript client against the service: every operation of both variants, lists and files, and lost answers.
+import { createHash } from "node:crypto";
+import { Agent } from "node:http";
+import { text } from "node:stream/consumers";
 import t from "tap";
-import { createClient, isRefused, newRequestId, type Client } from "../../clients/typescript/src/index.ts";
+import {
+  createClient,
+  isRefused,
+  newRequestId,
+  type Client,
+  type ClientOptions,
+  type ReplyInfo,
+} from "../../clients/typescript/src/index.ts";
+import { exportCodes } from "../../src/commands/codes.ts";
+import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
+import { startService } from "../support/service.ts";
 import { secretOf } from "../support/tenants.ts";
-import { startService, type Running } from "../support/service.ts";
 
 const service = await startService(t);
-const clientOf = (accessKey: string, url = service.url, more = {}) => ({
-  url,
-  accessKey,
-  secret: secretOf(accessKey),
-  ...more,
-});
+const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(service.url).port) });
+t.teardown(() => proxy.stop());
+const proxyUrl = `http://127.0.0.1:${proxy.port}`;
+
+function open<V extends "A" | "B">(accessKey: string, more: Partial<ClientOptions> = {}) {
+  const client = createClient<V>({ url: service.url, accessKey, secret: secretOf(accessKey), ...more });
+  t.teardown(() => client.close());
+  return client;
+}
+const a = open<"A">("ak_a");
 
 // Orders, mints and releases a batch with the client alone.
-async function order(
-  maker: Client,
-  template: string,
-  count: number,
-  { mint, admin, keys }: Running,
-): Promise<string[]> {
+async function order(maker: Client, template: string, count: number): Promise<string[]> {
   const { batch } = await maker.createBatch({ request_id: newRequestId(), template, total_count: count });
-  await mint();
-  const { exportCodes } = await import("../../src/commands/codes.ts");
-  const coupons = (await Array.fromAsync(exportCodes(admin, keys, batch.external_id, true))).flat();
+  await service.mint();
+  const coupons = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch.external_id, true))).flat();
   fits(t, await maker.getBatch({ batch: batch.external_id }), { batch: { status: "COMPLETED", minted_count: count } });
   await maker.allocateBatch({ request_id: newRequestId(), batch: batch.external_id });
   return coupons.map(({ code }) => code);
 }
 
 t.test("Variant A: each operation, with its own fields", async (t) => {
-  const client = createClient<"A">(clientOf("ak_a"));
-  t.teardown(() => client.close());
-  const [first, second, third] = (await order(client, "tpl_percent", 3, service)) as [string, string, string];
+  const [first, second, third] = (await order(a, "tpl_percent", 3)) as [string, string, string];
   const place = { merchant: "mch_a", store: "Main Street", terminal: "till 2" };
+  const id = () => ({ request_id: newRequestId() });
 
-  const lock = { request_id: newRequestId(), coupon: first, ...place, order_amount: 45.5, currency: "EUR" };
-  const locked = await client.lock(lock);
+  const lock = { ...id(), coupon: first, ...place, order_amount: 45.5, currency: "EUR" };
+  const locked = await a.lock(lock);
   t.equal(locked.discount_amount, 4.55);
   t.ok(Date.parse(locked.lock_expires_at) > Date.now());
-  t.strictSame(await client.lock(lock), locked, "a repeat has the same answer");
-  const confirm = { request_id: newRequestId(), lock_request_id: lock.request_id, coupon: first, merchant: "mch_a" };
-  const { redemption, status } = await client.confirm(confirm);
+  t.strictSame(await a.lock(lock), locked, "a repeat has the same answer");
+  const confirm = { ...id(), lock_request_id: lock.request_id, coupon: first, merchant: "mch_a" };
+  const { redemption, status } = await a.confirm(confirm);
   t.equal(status, "REDEEMED");
-  const { coupon } = await client.query({ coupon: first, merchant: "mch_a" });
+  const { coupon } = await a.query({ coupon: first, merchant: "mch_a" });
   fits(t, coupon, { status: "REDEEMED", redemption: { merchant_id: "mch_a", discount_amount: 4.55, currency: "EUR" } });
-  const { request } = await client.getRequest({ request_id: confirm.request_id });
+  const { request } = await a.getRequest({ request_id: confirm.request_id });
   fits(t, request, { operation: "confirm", http_status: 200, response: { redemption } });
-  t.equal((await client.reverse({ request_id: newRequestId(), redemption })).status, "REVERSED");
+  t.equal((await a.reverse({ ...id(), redemption })).status, "REVERSED");
 
-  const second_lock = { request_id: newRequestId(), coupon: second, merchant: "mch_a", order_amount: 10 };
-  await client.lock(second_lock);
-  const cancel = { request_id: newRequestId(), lock_request_id: second_lock.request_id, coupon: second };
-  t.equal((await client.cancel(cancel)).status, "CANCELLED");
-  const redeemed = await client.redeem({
-    request_id: newRequestId(),
-    coupon: second,
-    merchant: "mch_a",
-    order_amount: 20,
-  });
-  t.equal(redeemed.discount_amount, 2);
-  const voiding = { request_id: newRequestId(), coupon: third, merchant: "mch_a", reason: "printed twice" };
-  t.equal((await client.void(voiding)).status, "VOIDED");
+  const other = { ...id(), coupon: second, merchant: "mch_a", order_amount: 10 };
+  await a.lock(other);
+  const cancel = { ...id(), lock_request_id: other.request_id, coupon: second };
+  t.equal((await a.cancel(cancel)).status, "CANCELLED");
+  const redeem = { ...id(), coupon: second, merchant: "mch_a", order_amount: 20 };
+  t.equal((await a.redeem(redeem)).discount_amount, 2);
+  const voiding = { ...id(), coupon: third, merchant: "mch_a", reason: "printed twice" };
+  t.equal((await a.void(voiding)).status, "VOIDED");
 
-  const refused = await client.redeem({ ...lock, request_id: newRequestId() }).catch((error: unknown) => error);
+  const refused = await a.redeem({ ...lock, ...id() }).catch((error: unknown) => error);
   t.ok(isRefused(refused, "COUPON_REDEEMED"));
-  const missing = await client.getRequest({ request_id: "never-sent" }).catch((error: unknown) => error);
+  const missing = await a.getRequest({ request_id: "never-sent" }).catch((error: unknown) => error);
   t.equal(isRefused(missing, "NOT_FOUND") && missing.details.resource, "request");
 });
 
 t.test("Variant B: party and place are those of the credential, and query shows the template", async (t) => {
-  const [maker, pos] = [createClient<"B">(clientOf("ak_maker")), createClient<"B">(clientOf("ak_pos"))];
-  t.teardown(() => [maker, pos].forEach((one) => one.close()));
-  const [code] = (await order(maker, "tpl_b", 1, service)) as [string];
+  const [maker, pos] = [open<"B">("ak_maker"), open<"B">("ak_pos")];
+  const [code] = (await order(maker, "tpl_b", 1)) as [string];
   const place = { merchant: "mch_b", store: "S1", terminal: "T1" };
   const { discount_amount } = await pos.redeem({ request_id: newRequestId(), coupon: code, ...place });
   t.equal(discount_amount, 5);
@@ -81,18 +84,13 @@ t.test("Variant B: party and place are those of the credential, and query shows 
   fits(t, coupon, { status: "REDEEMED", template_id: "tpl_b" });
 });
 
-t.test("A lost answer never redeems twice: a proxy cuts two of three answers", async (t) => {
-  const { hostname, port } = new URL(service.url);
-  const proxy = await startProxy({ host: hostname, port: Number(port) });
-  t.teardown(() => proxy.stop());
-  const direct = createClient<"A">(clientOf("ak_a"));
+t.test("a lost answer never redeems twice: a proxy cuts two of three answers", async (t) => {
   const replays: string[] = [];
-  const onReply = ({ isReplay, requestId }: { isReplay: boolean; requestId: string | null }) =>
-    isReplay ? replays.push(requestId!) : undefined;
-  const url = `http://127.0.0.1:${proxy.port}`;
-  const client = createClient<"A">(clientOf("ak_a", url, { attempts: 50, onReply }));
-  t.teardown(() => [direct, client].forEach((one) => one.close()));
-  const codes = await order(direct, "tpl_fixed", 30, service);
+  const onReply = ({ isReplay, requestId }: ReplyInfo) => {
+    if (isReplay) replays.push(requestId!);
+  };
+  const client = open<"A">("ak_a", { url: proxyUrl, attempts: 50, onReply });
+  const codes = await order(a, "tpl_fixed", 30);
   let answers = 0;
   proxy.set({ cutsAnswer: () => (answers += 1) % 3 !== 0 });
 
@@ -102,9 +100,67 @@ t.test("A lost answer never redeems twice: a proxy cuts two of three answers", a
   t.ok(answers >= 60, `${answers} answers, most of them cut`);
   t.ok(replays.length >= 15, `${replays.length} answers that arrived were repeats`);
   const rows = await service.owner.rows<{ request: string; redemption: string }>(
-    `select r.lock_request_id as request, r.redemption from report.redemption r
-     where r.lock_request_id like 'cut-%'`,
+    "select lock_request_id as request, redemption from report.redemption where lock_request_id like 'cut-%'",
   );
   const expected = calls.map(({ request_id }, index) => [request_id, given[index]!.redemption]);
   t.strictSame(rows.map(({ request, redemption }) => [request, redemption]).sort(), expected.sort());
+});
+
+t.test("after a lost connection the repeat takes a new one: every idle connection may be dead too", async (t) => {
+  const replies: ReplyInfo[] = [];
+  const [coupon] = (await order(a, "tpl_fixed", 1)) as [string];
+  const agents = { "its own agent": undefined, "an agent of the caller": new Agent({ keepAlive: true }) };
+  t.teardown(() => agents["an agent of the caller"].destroy());
+  for (const [name, agent] of Object.entries(agents)) {
+    const onReply = (reply: ReplyInfo) => void replies.push(reply);
+    const client = open<"A">("ak_a", { url: proxyUrl, timeoutMs: 120_000, onReply, ...(agent && { agent }) });
+    proxy.set({});
+    await Promise.all(Array.from({ length: 6 }, () => client.pullEvents()));
+    replies.length = 0;
+    // The connections of before lose their next answer, and new ones work.
+    proxy.set({ cutsConnect: () => false, cutsAnswer: () => true });
+    fits(t, await client.redeem({ request_id: "r-idle", coupon, merchant: "mch_a" }), { ok: true }, name);
+    fits(t, replies, [{ operation: "redeem", attempt: 2, status: 200, isReplay: true }], name);
+  }
+});
+
+t.test("pages reach the end of the list, and files have the announced bytes", async (t) => {
+  const offset = noonOffset();
+  await setZone(service, "pty_a2", zoneOf(offset));
+  const stranger = open<"A">("ak_a_stranger");
+  const books = await keepBusinessDays(t, service);
+  const codes = await order(stranger, "tpl_a2s", 5);
+  for (const coupon of codes) await stranger.redeem({ request_id: newRequestId(), coupon, merchant: "mch_a2s" });
+  await books.close();
+  for (const days of [1, 2]) {
+    await setZone(service, "pty_a2", zoneOf(offset + days * daySeconds));
+    await books.close();
+  }
+
+  const pages = await Array.fromAsync(stranger.eventPages({ limit: 2 }));
+  t.strictSame(
+    pages.map(({ events }) => events.length),
+    [2, 2, 1],
+  );
+  const rest = await Array.fromAsync(stranger.eventPages({ cursor: pages[0]!.next_cursor }));
+  t.strictSame(
+    rest.flatMap(({ events }) => events),
+    pages.slice(1).flatMap(({ events }) => events),
+  );
+  t.strictSame(await Array.fromAsync(stranger.eventPages({ cursor: rest[0]!.next_cursor })), []);
+
+  const lists = await Array.fromAsync(stranger.reconciliationPages({ limit: 1 }));
+  const [first, second] = lists.map(({ reconciliations }) => reconciliations);
+  t.strictSame([lists.length, first!.length], [2, 1]);
+  const { business_date: date, files } = first![0]!;
+  t.ok(date < second![0]!.business_date);
+  for (const file of files) {
+    const listed = await stranger.getReconciliation(file);
+    fits(t, listed, { fileName: `${file.kind}-${date}-pty_a2.csv`, bytes: file.bytes, sha256: file.sha256 });
+    const content = await text(listed.body);
+    t.equal(createHash("sha256").update(content).digest("hex"), file.sha256);
+    t.equal(content.split("\r\n").length - 2, file.rows);
+    const named = await stranger.getReconciliation({ date, kind: file.kind, distributor: "pty_a2" });
+    t.equal(await text(named.body), content, "by date and kind too");
+  }
 });
