@@ -10,7 +10,7 @@ export type SourceFile = {
 };
 
 /** The files of a folder and its subfolders whose names end with `extension`, sorted by path. */
-export function readFiles(folder: string, extension: string): SourceFile[] {
+function readFiles(folder: string, extension: string): SourceFile[] {
   return findFiles(`${folder}/**/*${extension}`);
 }
 
