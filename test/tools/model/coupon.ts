@@ -1,7 +1,7 @@
 // A coupon of the model: its states, its events, and what time and a DBA do to it. Time passes by a patch: a lock is
 // past its end, or the end of validity moves. So the model needs no clock.
-import type { Variant } from "../../src/gate/gate.ts";
-import { kindOf, validFrom, validTo, type KindName } from "./kinds.ts";
+import type { Variant } from "../../../src/gate/gate.ts";
+import { kindOf, validFrom, validTo, type End, type KindName } from "./setup.ts";
 
 export type Redemption = {
   id: string;
@@ -13,14 +13,9 @@ export type Redemption = {
   status: "LOCKED" | "CANCELLED" | "REDEEMED" | "REVERSED";
   isPastEnd: boolean;
 };
-// isCertain: a job writes the event of an expiry some time later. It writes none if the coupon becomes valid again
-// before that.
-export type ExpectedEvent = { type: string; redemption: string | null; isCertain: boolean };
-export type Coupon = {
-  code: string;
-  id: string;
+export type Minted = { code: string; id: string; batch: string };
+export type Coupon = Minted & {
   kind: KindName;
-  batch: string;
   variant: Variant;
   isReleased: boolean;
   isVoided: boolean;
@@ -28,11 +23,11 @@ export type Coupon = {
   validTo: string;
   hasExpiryEvent: boolean;
   redemptions: Redemption[];
-  events: ExpectedEvent[];
+  // The type and, if there is one, the redemption.
+  events: string[];
   // Locks that were cancelled before they came.
   marks: Set<string>;
 };
-export type Minted = { code: string; id: string; batch: string };
 
 export function newCoupon(kind: KindName, variant: Variant, minted: Minted): Coupon {
   const { isLater, isUnreleased } = kindOf(kind);
@@ -65,21 +60,17 @@ export function statusOf(coupon: Coupon): string {
   return !isReleased && variant === "B" ? "CREATED" : "ISSUED";
 }
 
-export function addEvent(coupon: Coupon, type: string, redemption: string | null = null, isCertain = true): void {
-  coupon.events.push({ type: `coupon.${type}`, redemption, isCertain });
+export function addEvent(coupon: Coupon, type: string, redemption = ""): void {
+  coupon.events.push(`coupon.${type} ${redemption}`.trim());
 }
 
-// The lock or redemption has ended. Past its end of validity the coupon expires now.
-export function free(coupon: Coupon): void {
-  if (statusOf(coupon) === "EXPIRED") expire(coupon);
-}
-
-function expire(coupon: Coupon): void {
+// Past its end of validity a coupon expires as soon as nothing holds it: at the end of a lock or redemption, or else
+// when the worker comes by.
+export function expireIfDue(coupon: Coupon): void {
+  if (statusOf(coupon) !== "EXPIRED" || !coupon.isReleased || coupon.hasExpiryEvent) return;
   coupon.hasExpiryEvent = true;
   addEvent(coupon, "expired");
 }
-
-const isExpiryDue = (coupon: Coupon) => statusOf(coupon) === "EXPIRED" && coupon.isReleased && !coupon.hasExpiryEvent;
 
 // Changes to a coupon without a call. Each returns the SQLSTATE of its refusal, or null.
 export const patches = {
@@ -91,12 +82,10 @@ export const patches = {
     coupon.validFrom = validFrom.usual;
     return null;
   },
-  extend(coupon: Coupon, to: keyof typeof validTo): string | null {
+  extend(coupon: Coupon, to: End): string | null {
     if (["REDEEMED", "VOIDED"].includes(statusOf(coupon))) return "CP409";
     if (validTo[to] <= coupon.validFrom) return "CP400";
-    const isBack = validTo[to] !== validTo.past;
-    if (isBack && isExpiryDue(coupon)) addEvent(coupon, "expired", null, false);
-    if (isBack) coupon.hasExpiryEvent = false;
+    if (to !== "past") coupon.hasExpiryEvent = false;
     coupon.validTo = validTo[to];
     return null;
   },
@@ -104,19 +93,8 @@ export const patches = {
     const lock = coupon.redemptions.find((redemption) => redemption.status === "LOCKED" && isLive(redemption));
     if (lock === undefined) return "CP409";
     lock.status = "CANCELLED";
-    free(coupon);
-    return null;
-  },
-  withdraw(coupon: Coupon): string | null {
-    if (!["ISSUED", "CREATED"].includes(statusOf(coupon))) return "CP409";
-    coupon.isVoided = true;
-    addEvent(coupon, "voided");
+    expireIfDue(coupon);
     return null;
   },
 };
 export type Patch = keyof typeof patches;
-
-// The worker expires the coupons that are due.
-export function work(coupons: Coupon[]): void {
-  for (const coupon of coupons) if (isExpiryDue(coupon)) expire(coupon);
-}

@@ -1,9 +1,9 @@
 // A second implementation of the discount, from the documents and independent of the SQL, in integers.
-import { decimalsOf, type Setup, type Terms } from "./kinds.ts";
+import { decimalsOf, type Setup, type Terms } from "./setup.ts";
 
-export type Item = { sku?: string; quantity?: number; amount?: number };
-export type Basket = { order_amount?: number; currency?: string; redemption_context?: { items?: Item[] } };
-export type Discount = { minor: number } | { code: string; missing?: string };
+type Item = { sku?: string; amount?: number };
+export type Basket = { order_amount?: number; currency?: string; redemption_context?: { items: Item[] } };
+type Discount = { minor: number } | { code: string; missing?: string };
 
 // Returns null when the amount has more decimals than the unit allows.
 function toMinor(amount: number, currency: Terms["currency"], unit: Setup["unit"]): bigint | null {
@@ -53,13 +53,7 @@ export function computeDiscount(basket: Basket, terms: Terms, unit: Setup["unit"
   return { minor: Number(bounds.reduce((least, bound) => (bound < least ? bound : least))) };
 }
 
-// In the unit of the tenant's answers.
-export function toAmount(minor: number, currency: Terms["currency"], unit: Setup["unit"]): number {
+// In the unit of the tenant's answers. Reports use major units.
+export function toAmount(minor: number, currency: Terms["currency"], unit: Setup["unit"] = "major"): number {
   return unit === "minor" ? minor : Number((minor / 10 ** decimalsOf[currency]).toFixed(decimalsOf[currency]));
-}
-
-// In major units, as in reports and statements.
-export function toDecimal(minor: number, currency: Terms["currency"]): string {
-  // Avoids -0.00.
-  return ((minor || 0) / 10 ** decimalsOf[currency]).toFixed(decimalsOf[currency]);
 }

@@ -1,6 +1,0 @@
-import t from "tap";
-import { runShort } from "./short-run.ts";
-
-t.test("Variant B: any calls in any order get the answers, states, events and amounts of the model", (t) =>
-  runShort(t, "B"),
-);

@@ -1,0 +1,90 @@
+// Executes one life: compares each answer with the model's, and at the end the rows that the life leaves in the
+// database.
+import { createChoices, resolve, type Action } from "./calls.ts";
+import { expireIfDue, newCoupon, patches, type Coupon } from "./coupon.ts";
+import { judge, type Answer, type Call, type Expected, type Model } from "./judge.ts";
+import type { Life } from "./life.ts";
+import { compareRows, lastEvent } from "./rows.ts";
+import type { Service } from "./service.ts";
+
+// The transcript of a life up to the first difference between service and model. It contains no code.
+export class Mismatch extends Error {
+  constructor(lines: string[], problem: string) {
+    super([...lines, `  !! ${problem}`].join("\n"));
+  }
+}
+type Execution = { service: Service; model: Model; lines: string[] };
+
+export async function execute(service: Service, life: Life): Promise<void> {
+  const { setup } = service;
+  const since = await lastEvent(service.owner);
+  const coupons: Coupon[] = [];
+  for (const kind of life.coupons) coupons.push(newCoupon(kind, setup.variant, await service.take(kind)));
+  const model: Model = { setup, coupons, records: [] };
+  const kinds = coupons.map(({ kind }, index) => `#${index} ${kind}`).join(", ");
+  const execution = { service, model, lines: [`  Variant ${setup.variant}; coupons ${kinds}`] };
+  const choices = createChoices(model);
+  for (const step of life.steps) await act(execution, resolve(choices, step));
+  await work(execution);
+  note(execution, "at the end", await compareRows(service.owner, coupons, since));
+}
+
+// Throws when there is a problem.
+function note({ model: { coupons }, lines }: Execution, what: string, problem: string | null): void {
+  const hide = (text: string) =>
+    coupons.reduce((shown, { code, id }, at) => shown.replaceAll(code, `#${at}`).replaceAll(id, `cpn #${at}`), text);
+  lines.push(`  ${hide(what)}`);
+  if (problem !== null) throw new Mismatch(lines, hide(problem));
+}
+
+async function act(execution: Execution, action: Action): Promise<void> {
+  if (action === null) return;
+  if ("call" in action) return send(execution, action.call);
+  if ("work" in action) return work(execution);
+  const { service, model } = execution;
+  const { patch, coupon, to } = action;
+  // A coupon whose expiry is not recorded yet could become valid again, with or without the event of its expiry.
+  if (patch === "extend" && to !== "past") await work(execution);
+  const given = await service.patch(patch, coupon, to);
+  const expected = patches[patch](coupon, to);
+  const what = `DBA: ${patch} #${model.coupons.indexOf(coupon)} ${patch === "extend" ? to : ""}: ${given ?? "done"}`;
+  note(execution, what, given === expected ? null : `expected ${expected ?? "done"}`);
+}
+
+async function work(execution: Execution): Promise<void> {
+  await execution.service.work();
+  for (const coupon of execution.model.coupons) expireIfDue(coupon);
+  note(execution, "the worker expires coupons", null);
+}
+
+async function send(execution: Execution, call: Call): Promise<void> {
+  const expected = judge(execution.model, call);
+  const answer = await execution.service.send(call);
+  const { by, operation, values, requestId, key } = call;
+  const named = key === null ? requestId : `${requestId} key ${key}`;
+  const given = `${answer.status} ${answer.text}${answer.isReplay ? ", replayed" : ""}`;
+  const what = `${by.accessKey} ${operation} ${JSON.stringify(values)} as ${named}: ${given}`;
+  note(execution, what, compareAnswer(expected, answer));
+  expected.learn?.(answer);
+}
+
+// Describes what is wrong with an answer; null: nothing.
+function compareAnswer({ status, body, replayOf }: Expected, { json, text, ...answer }: Answer): string | null {
+  const isRight = replayOf === undefined ? matches(body, json) : text === replayOf;
+  if (answer.status === status && isRight && answer.isReplay === (replayOf !== undefined)) return null;
+  const pattern = JSON.stringify(body, (_, value) => (value instanceof RegExp ? String(value) : value));
+  return `expected ${status} ${replayOf === undefined ? pattern : `${replayOf}, replayed`}`;
+}
+
+// Both must have the same fields.
+function matches(expected: unknown, given: unknown): boolean {
+  if (expected instanceof RegExp) return typeof given === "string" && expected.test(given);
+  if (typeof expected === "function") return expected(given);
+  if (typeof expected !== "object" || expected === null) return expected === given;
+  if (typeof given !== "object" || given === null) return false;
+  const names = Object.keys(expected);
+  return (
+    Object.keys(given).length === names.length &&
+    names.every((name) => matches((expected as any)[name], (given as any)[name]))
+  );
+}
