@@ -1,0 +1,185 @@
+// The environment of a run: PostgreSQL as `npm start` runs it, the API and the worker as supervised processes, proxies
+// between them, a webhook subscriber, readers of the feeds, and coupons.
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { text } from "node:stream/consumers";
+import { apply } from "../../../src/commands/apply.ts";
+import { exportCodes } from "../../../src/commands/codes.ts";
+import type { Address } from "../../../src/common/database-address.ts";
+import { parseMasterKeys } from "../../../src/crypto/keys.ts";
+import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
+import { connect } from "../../../src/database/connect.ts";
+import type { Database } from "../../../src/database/types.ts";
+import { findPostmaster } from "../../../src/embedded/postmaster.ts";
+import { migrate } from "../../../src/migration/migrate.ts";
+import { createCaller } from "../../support/caller.ts";
+import { findFreePort, listenOnLoopback } from "../../support/listen.ts";
+import { environmentOf } from "../../support/program.ts";
+import { startProxy, type Proxy } from "../../support/proxy.ts";
+import { createClient } from "../../support/signing-client.ts";
+import { startTemporaryServer } from "../../support/temporary-server.ts";
+import { document, party, secretOf, template as templateOf } from "../../support/tenants.ts";
+import { waitUntil } from "../../support/wait-until.ts";
+import { noteCredentials } from "../../support/watch-answers.ts";
+import { supervise, type Supervised } from "./supervisor.ts";
+import { template, tenants, type Variant } from "./workload.ts";
+
+export type Environment = {
+  // The API behind the clients' proxy.
+  url: string;
+  // Bypasses the proxy, as a superuser.
+  address: Address;
+  owner: Database;
+  postmasterPid(): number;
+  serverLog(): string;
+  // Where the programs write their logs.
+  logFolder: string;
+  api: Supervised;
+  worker: Supervised;
+  clientProxy: Proxy;
+  databaseProxy: Proxy;
+  codes: Record<Variant, string[]>;
+  // The event IDs that the webhook subscriber has received, and those that a reader has pulled from each feed.
+  received: Set<string>;
+  feeds: Record<Variant, string[]>;
+  // Submits a batch and returns its ID.
+  submit(variant: Variant, count: number): Promise<string>;
+};
+
+const variants = ["A", "B"] as const;
+
+// coupons: per tenant. Ends are carried out in reverse order. Without a subscriber a run need not wait for the minute
+// by which deliveries pause after an error.
+export async function openEnvironment(
+  coupons: number,
+  atEnd: (end: () => unknown) => void,
+  { isSubscribed = true } = {},
+): Promise<Environment> {
+  const server = await startTemporaryServer("coupon-chaos-", { shared_buffers: "256MB" });
+  atEnd(server.stop);
+  const { address, temporaryFolder: logFolder } = server;
+  await migrate(address);
+  const owner = connect(address, { name: "coupon chaos", max: 4 });
+  atEnd(() => owner.end());
+  // The logins of a deployment.
+  await owner.rows("create role serve login in role coupon_api");
+  await owner.rows("create role work login in role coupon_worker");
+
+  const { url: receiverUrl, received } = await startReceiver(atEnd);
+  const masterKeyText = randomBytes(32).toString("base64");
+  const keys = parseMasterKeys(masterKeyText);
+  noteCredentials(document);
+  await apply(owner, keys, document);
+  await apply(owner, keys, extraDocument(isSubscribed ? { url: receiverUrl, secret: newWebhookSecret() } : null));
+  const programs = await startPrograms(address, masterKeyText, logFolder, atEnd);
+
+  let count = 0;
+  const makerOf = (variant: Variant) => createCaller(clientOf(programs.url, tenants[variant].maker), "").ok;
+  const named = () => ({ request_id: `s-${(count += 1)}` });
+  const submit = async (variant: Variant, total: number): Promise<string> =>
+    (await makerOf(variant).createBatch(template, total, named())).batch.external_id;
+
+  async function makeCodes(variant: Variant): Promise<string[]> {
+    const batch = await submit(variant, coupons);
+    await waitUntil(`the coupons of ${batch}`, async () => {
+      const sql = "select from core.batch where external_id = $1 and status <> 'PENDING'";
+      return (await owner.rows(sql, [batch])).length > 0;
+    });
+    await makerOf(variant).allocateBatch(batch, named());
+    return (await Array.fromAsync(exportCodes(owner, keys, batch, true))).flat().map(({ code }) => code);
+  }
+  const [A, B] = await Promise.all(variants.map(makeCodes));
+  return {
+    ...programs,
+    address,
+    owner,
+    logFolder,
+    postmasterPid: () => findPostmaster(path.join(server.folder, "data"))!.pid,
+    serverLog: () => readFileSync(path.join(server.folder, "server.log"), "utf8"),
+    codes: { A: A!, B: B! },
+    received,
+    feeds: readFeeds(programs.url, atEnd),
+    submit,
+  };
+}
+
+const clientOf = (url: string, accessKey: string) => createClient({ url, accessKey, secret: secretOf(accessKey) });
+
+// Adds a subscriber to the distributor of each usual tenant, and a template whose coupons are redeemable again after a
+// reversal.
+function extraDocument(webhook: { url: string; secret: string } | null): object {
+  const extra = (variant: Variant, maker: string, distributor: string) => ({
+    id: tenants[variant].id,
+    name: variant,
+    variant,
+    parties: [party(distributor, webhook === null ? {} : { webhook })],
+    templates: [templateOf(template, maker, { distributor, after_reversal: "reissued" })],
+  });
+  return { tenants: [extra("A", "pty_a", "pty_a"), extra("B", "pty_maker", "pty_dist")] };
+}
+
+async function startPrograms(
+  { host, port }: Address,
+  masterKeyText: string,
+  logFolder: string,
+  atEnd: (end: () => unknown) => void,
+) {
+  const databaseProxy = await startProxy({ host, port });
+  atEnd(databaseProxy.stop);
+  const apiPort = await findFreePort();
+  const clientProxy = await startProxy({ host: "127.0.0.1", port: apiPort });
+  atEnd(clientProxy.stop);
+  const env = (user: string) => ({
+    ...environmentOf({
+      address: { host: "127.0.0.1", port: databaseProxy.port, user, database: "coupon" },
+      masterKeyText,
+    }),
+    PORT: String(apiPort),
+    LOG_LEVEL: "info",
+  });
+  const api = await supervise("serve", logFolder, env("serve"));
+  atEnd(api.stop);
+  const worker = await supervise("work", logFolder, env("work"));
+  atEnd(worker.stop);
+  return { url: `http://127.0.0.1:${clientProxy.port}`, api, worker, clientProxy, databaseProxy };
+}
+
+// The subscriber of both tenants. It accepts every webhook.
+async function startReceiver(atEnd: (end: () => unknown) => void): Promise<{ url: string; received: Set<string> }> {
+  const received = new Set<string>();
+  const server = createServer(async (request, response) => {
+    await text(request);
+    received.add(String(request.headers["webhook-id"]));
+    response.writeHead(204).end();
+  });
+  const port = await listenOnLoopback(server);
+  atEnd(() => (server.close(), server.closeAllConnections()));
+  return { url: `http://127.0.0.1:${port}/`, received };
+}
+
+// Each reader continues from its cursor after every error, and never reads a page twice.
+function readFeeds(url: string, atEnd: (end: () => unknown) => void): Record<Variant, string[]> {
+  const feeds: Record<Variant, string[]> = { A: [], B: [] };
+  let isStopping = false;
+  const readers = variants.map(async (variant) => {
+    const reader = clientOf(url, tenants[variant].reader);
+    let cursor = "";
+    while (!isStopping) {
+      const pulled = reader.get(`/v1/events?limit=1000${cursor}`).catch(() => null);
+      const answer = await Promise.race([pulled, sleep(10_000, null)]);
+      if (answer?.status === 200) {
+        feeds[variant].push(...answer.json.events.map(({ event_id }: { event_id: string }) => event_id));
+        cursor = `&cursor=${encodeURIComponent(answer.json.next_cursor)}`;
+      }
+      await sleep(200);
+    }
+  });
+  atEnd(() => {
+    isStopping = true;
+    return Promise.all(readers);
+  });
+  return feeds;
+}

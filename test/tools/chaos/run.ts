@@ -1,0 +1,86 @@
+// npm run chaos causes every known fault while clients use the service, and checks that nothing is lost, done twice or
+// invented.
+import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { defineCommand } from "../../../src/common/command.ts";
+import { onStop } from "../../../src/common/program.ts";
+import { runCommand } from "../../../src/common/run-command.ts";
+import { runCycles, type Report } from "./chaos.ts";
+import { countOutcomes } from "./checker.ts";
+import { openEnvironment, type Environment } from "./environment.ts";
+import { chooseFaults, faults } from "./faults.ts";
+
+type Options = { seed: number; cycles: number; clients: number; fault: string | null };
+
+async function runFaults({ seed, cycles, clients, fault }: Options): Promise<void> {
+  // The programs and the server end with this process. The next run removes leftover folders.
+  onStop(async () => {});
+  const names = chooseFaults(seed, cycles, fault);
+  const print = (line: string) => console.log(line);
+  print(`seed ${seed}: ${cycles} cycles with ${clients} clients`);
+  const ends: (() => unknown)[] = [];
+  const coupons = Math.max(2_000, cycles * clients * 20);
+  const environment = await openEnvironment(coupons, (end) => void ends.push(end));
+  const report = await runCycles(environment, { seed, clients, names, slack: 1, print });
+  printReport(report, seed);
+  if (report.failures.length > 0) print(`logs: ${keepLogs(environment)}`);
+  for (const end of ends.reverse()) await end();
+  process.exit(report.failures.length === 0 ? 0 : 1);
+}
+
+function printReport({ history, cycles, slowestMs, findings, failures }: Report, seed: number): void {
+  const list = (counts: Record<string, number>) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ");
+  const answers = Object.groupBy(history.attempts, ({ status, code }) => String(status ?? code));
+  const longest = (times: (number | null | undefined)[]): string => {
+    const known = times.filter((time) => time !== undefined).map((time) => time ?? Infinity);
+    return known.length === 0 ? "-" : `${(Math.max(...known) / 1_000).toFixed(2)} s at most`;
+  };
+  const lines = {
+    calls: list(countOutcomes(history)),
+    answers: list(Object.fromEntries(Object.entries(answers).map(([name, group]) => [name, group!.length]))),
+    "slowest answer": longest([slowestMs]),
+    "served again": longest(cycles.map(({ servedMs }) => servedMs)),
+    "worker resumed": longest(cycles.map(({ resumedMs }) => resumedMs)),
+    findings: list(Object.fromEntries(Object.entries(findings).map(([kind, found]) => [kind, found.length]))),
+  };
+  console.log();
+  for (const [name, text] of Object.entries(lines)) console.log(`${name.padEnd(16)}${text}`);
+  const verdict = failures.length === 0 ? "all held" : `${failures.length} failures`;
+  console.log(`${verdict}; repeat with: npm run chaos -- --seed ${seed} --cycles ${cycles.length}`);
+}
+
+// Keeps the logs of a failed run for analysis.
+function keepLogs({ logFolder, serverLog }: Environment): string {
+  const kept = mkdtempSync(path.join(tmpdir(), "coupon-chaos-logs-"));
+  cpSync(logFolder, kept, { recursive: true, filter: (name) => name === logFolder || name.endsWith(".log") });
+  writeFileSync(path.join(kept, "server.log"), serverLog());
+  return kept;
+}
+
+const command = defineCommand({
+  name: "chaos",
+  about:
+    "Breaks the service under load, then proves that nothing was lost, done twice or made up. It starts a database, " +
+    "serve and work for this run.",
+  flags: {
+    seed: { type: "count", value: "N", about: "repeats a run: the same operations and faults (a new seed)" },
+    cycles: { type: "count", value: "N", about: "number of faults, one after the other", default: 30 },
+    clients: { type: "count", value: "N", about: "each sends about five requests per second", default: 40 },
+    fault: {
+      type: "text",
+      value: "NAME",
+      about: `only this fault: ${Object.keys(faults).join(", ")}`,
+      choices: Object.keys(faults),
+    },
+  },
+  examples: ["--cycles 10", '--seed 7 --fault "kill api"'],
+  exitCodes: "0 all held, 1 something was lost, wrong or too late, or failed",
+  run: ({ flags: { seed, fault, ...more } }) =>
+    runFaults({ ...more, seed: seed ?? 1 + Math.floor(Math.random() * 1_000_000), fault: fault ?? null }),
+});
+
+await runCommand("npm run chaos", command);
