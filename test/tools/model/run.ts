@@ -27,7 +27,6 @@ async function runVariant(variant: Variant, plan: Plan): Promise<boolean> {
     steps += found.steps;
     const rate = Math.round((steps * 1_000) / (performance.now() - startedAt));
     console.log(`Variant ${variant}, seed ${plan.seed}: ${lives} lives of ${steps} steps, ${rate} steps/s`);
-    for (const failure of found.failures) console.log(failure);
     if (found.failures.length > 0) return false;
   }
   console.log("no counterexample, and no broken invariant");
@@ -39,6 +38,8 @@ async function runPart(variant: Variant, plan: Plan): Promise<Found> {
   try {
     const service = await openService({ teardown: (ending: () => unknown) => void endings.push(ending) }, variant, 300);
     const found = await search(service, plan);
+    // Before the endings, which may throw.
+    for (const failure of found.failures) console.log(failure);
     if (found.failures.length === 0) await service.close();
     return found;
   } finally {
