@@ -9,11 +9,6 @@ export type SourceFile = {
   text: string;
 };
 
-/** The files of a folder and its subfolders whose names end with `extension`, sorted by path. */
-function readFiles(folder: string, extension: string): SourceFile[] {
-  return findFiles(`${folder}/**/*${extension}`);
-}
-
 /** Takes a pattern from the root of the project. */
 export function findFiles(pattern: string): SourceFile[] {
   const exclude = (name: string): boolean => /(^|\/)(node_modules|dist|generated)$/.test(name);

@@ -23,7 +23,7 @@ import { createClient } from "../../support/signing-client.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { document, party, secretOf, template as templateOf } from "../../support/tenants.ts";
 import { waitUntil } from "../../support/wait-until.ts";
-import { noteCredentials } from "../../support/watch-answers.ts";
+import { noteCredentials } from "../../support/described-answers.ts";
 import { supervise, type Supervised } from "./supervisor.ts";
 import { template, tenants, type Variant } from "./workload.ts";
 

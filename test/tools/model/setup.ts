@@ -19,7 +19,7 @@ export type Kind = Terms & {
   merchants?: string[];
 };
 
-export const kinds = {
+const kinds = {
   usual: { currency: "EUR", fixed: 500 },
   reissued: { currency: "EUR", fixed: 500, isReissued: true },
   percent: { currency: "JPY", percent: 125_000, max: 300, min: 20, isReissued: true },
