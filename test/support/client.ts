@@ -22,6 +22,8 @@ export function hasGivenUp(answer: unknown, codes = givingUp): boolean {
   return codes.includes(json?.code as string);
 }
 
+export const isReplay = ({ headers }: Reply): boolean => headers["idempotent-replayed"] === "true";
+
 // codes: the answers after which the call is sent again.
 export async function sendPatiently<T>(call: () => Promise<T>, codes = givingUp): Promise<T> {
   let sentAt = performance.now();

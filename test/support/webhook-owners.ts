@@ -3,19 +3,18 @@ import type { Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { postOk } from "./client.ts";
 import { startReceiver, type Receiver } from "./receiver.ts";
-import { sequenceEvents } from "./sequence-events.ts";
-import { newRequestId, startService, type Running } from "./service.ts";
-import { openWorker, startDeliverer, voidCoupons } from "./subscribers.ts";
+import { newRequestId } from "./request-id.ts";
+import { scenario, type Scenario } from "./scenario.ts";
+import { voidCoupons } from "./subscribers.ts";
 import { credential, party, template } from "./tenants.ts";
-import { openWorkerSession } from "./worker-session.ts";
 
 export type Owner = { tenant: string; party: string; key: string; path: string; secret: string };
 export type Owners = {
-  service: Running;
+  service: Scenario;
   receiver: Receiver;
   // By path: /b/s1, /b/s2, /b2/s1, /b2/s2, /a/s1, /a/s2, /a1/s1.
   owners: Map<string, Owner>;
-  deliverer: ReturnType<typeof startDeliverer>;
+  deliverer: Pick<Scenario["steps"], "listDue"> & { drain(): Promise<void> };
   sequence(): Promise<void>;
   /** Voids `count` coupons of an owner, and returns the IDs of their events in order. */
   happen(path: string, count: number): Promise<string[]>;
@@ -63,16 +62,15 @@ export async function startOwners(t: Test): Promise<Owners> {
             ],
     };
   });
-  const service = await startService(t, { tenants: document });
-  const worker = openWorker(t, service);
-  const session = await openWorkerSession(t, service.address);
-  const sequence = () => sequenceEvents(worker);
+  const service = await scenario(t, { file: { tenants: document } });
+  const { sequence, listDue, deliverDue } = service.steps;
 
   async function happen(path: string, count: number): Promise<string[]> {
     const { tenant, party, key } = owners.get(path)!;
-    const { couponIds } = await service.makeBatch(service.as(key), `tpl_${party.slice(4)}`, count);
-    return voidCoupons(service, worker, tenant, couponIds);
+    const { coupons } = await service.makeBatch(service.as(key), `tpl_${party.slice(4)}`, count);
+    const ids = coupons.map(({ id }) => id);
+    return voidCoupons(service, service.worker, tenant, ids);
   }
 
-  return { service, receiver, owners, deliverer: startDeliverer({ service, session }, worker), sequence, happen };
+  return { service, receiver, owners, deliverer: { listDue, drain: deliverDue }, sequence, happen };
 }

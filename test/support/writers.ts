@@ -39,7 +39,7 @@ export async function makeStock(service: Running, { again, once }: { again: numb
 }
 
 // A connection like those of the service, which commits only when a test says so.
-export async function openTill(service: Running) {
+export async function openTill(service: Pick<Running, "address">) {
   const session = openSession(service.address, { name: "coupon test writer", role: "coupon_api" });
   const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential('ak_a')",

@@ -1,145 +1,221 @@
-// The discount of a coupon. Every expected value is computed by hand; see discount-cases for the rules and cases.
+// The discount of a coupon: a table of rules with their cases. Every expected value is computed by hand.
 import t from "tap";
-import type { Client } from "../../support/client.ts";
-import { fits } from "../../support/fits.ts";
-import { secretOf } from "../../support/tenants.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
+import type { Caller, Coupon } from "../../support/caller.ts";
+import type { Reply } from "../../support/client.ts";
+import { newRequestId } from "../../support/request-id.ts";
+import { scenario } from "../../support/scenario.ts";
 import { readState } from "../../support/state.ts";
-import { currenciesAndUnits } from "./discount-cases/currencies-and-units.ts";
-import { fixedAndPercent } from "./discount-cases/fixed-and-percent.ts";
-import { minimumAndItems } from "./discount-cases/minimum-and-items.ts";
-import { item, notComputable, type Ask, type Rule } from "./discount-cases/types.ts";
+import { credential, merchant, party, template } from "../../support/tenants.ts";
 
-const rules = [...fixedAndPercent, ...minimumAndItems, ...currenciesAndUnits];
+/** A string as the order is sent as it is, for numbers that JSON.stringify cannot write. */
+type Ask = { order?: number | string; currency?: string; items?: object[] };
 
-const template = (rule: Rule, index: number) => ({
-  id: `tpl_${index}`,
-  name: rule.name,
-  maker: "pty_1",
-  currency: rule.currency,
-  discount: rule.discount,
-  min_order_amount: rule.min,
-  skus: rule.skus,
-  valid_from: "2020-01-01T00:00:00Z",
-  valid_to: "2099-01-01T00:00:00Z",
-});
-const indexed = rules.map((rule, index) => ({ rule, index, unit: rule.unit ?? "major" }));
-const tenant = (variant: "A" | "B", unit: "major" | "minor") => {
-  const access_key = `ak_${variant}_${unit}`;
-  return {
-    id: `ten_${variant}${unit}`.toLowerCase(),
-    name: unit,
-    variant,
-    amount_unit: unit,
-    parties: [{ id: "pty_1", name: "p" }],
-    merchants: [{ id: "mch_1", name: "m", party: "pty_1" }],
-    templates: indexed.filter((one) => one.unit === unit).map((one) => template(one.rule, one.index)),
-    credentials: [{ access_key, secret: secretOf(access_key), ...(variant === "B" && { party: "pty_1" }) }],
-  };
+/**
+ * Expected is the discount as the answer shows it, the code of a refusal with the field that it misses, or 400 with the
+ * path of the bad field. `minor` is the discount in the ledger, in minor units; only cases with it succeed.
+ */
+type Case = [ask: Ask, expected: string, minor?: number];
+type Terms = {
+  currency?: string;
+  unit?: "major" | "minor";
+  discount: object;
+  min_order_amount?: number;
+  skus?: string[];
 };
 
-let service: Running;
-t.before(async () => {
-  service = await startService(t, {
-    tenants: [tenant("A", "major"), tenant("A", "minor"), tenant("B", "major"), tenant("B", "minor")],
-  });
+const rule = (name: string, { unit = "major", ...terms }: Terms, cases: Case[]) => ({ name, unit, terms, cases });
+const fixed = (amount: number) => ({ type: "fixed", amount });
+const percent = (percent: number, max_amount?: number) => ({ type: "percent", percent, max_amount });
+const item = (sku: string, amount?: number, quantity?: number) => ({ sku, amount, quantity });
+const notComputable = (missing: string) => `DISCOUNT_NOT_COMPUTABLE ${missing}`;
+
+// The currency is EUR, and amounts are in major units, unless the terms say so.
+const rules = [
+  rule("5.00 EUR", { discount: fixed(5) }, [
+    [{}, "5.00", 500],
+    [{ order: 5 }, "5.00", 500],
+    [{ order: "4.99" }, "4.99", 499],
+    [{ order: 0 }, "0.00", 0],
+    [{ order: "-0" }, "0.00", 0],
+    [{ order: "5e0" }, "5.00", 500],
+    [{ order: "3.2000" }, "3.20", 320],
+    [{ order: "999999999999.99" }, "5.00", 500],
+    [{ order: 20, currency: "EUR" }, "5.00", 500],
+    [{ order: 20, currency: "USD" }, "CURRENCY_MISMATCH"],
+    [{ order: 10.5, currency: "JPY" }, "CURRENCY_MISMATCH"],
+    [{ order: 4.999 }, "400 order_amount"],
+    [{ order: "0.30000000000000004" }, "400 order_amount"],
+    [{ order: "1e12" }, "400 order_amount"],
+  ]),
+  rule("15 %", { discount: percent(15) }, [
+    [{}, notComputable("order_amount")],
+    [{ order: 0.03 }, "0.00", 0], // 0.45 cents
+    [{ order: 0.1 }, "0.02", 2], // 1.5 cents, half up
+    [{ order: 0.3 }, "0.05", 5], // 4.5 cents, half up and not to even
+    [{ order: 33.33 }, "5.00", 500], // 499.95 cents
+    [{ order: "999999999999.99" }, "150000000000.00", 15_000_000_000_000], // …99.9985
+    [{ currency: "USD" }, "CURRENCY_MISMATCH"],
+  ]),
+  rule("0.0001 %", { discount: percent(0.0001) }, [
+    [{ order: 5_000 }, "0.01", 1], // half a cent
+    [{ order: "4999.99" }, "0.00", 0], // 0.499999 cents
+  ]),
+  rule("33.3333 %", { discount: percent(33.3333) }, [
+    [{ order: 0.02 }, "0.01", 1], // 0.666666 cents
+    // 33333296833337.499999 cents; computed as a quotient it would be 33333296833337.5.
+    [{ order: "999999905000.03" }, "333332968333.37", 33_333_296_833_337],
+  ]),
+  rule("100 %", { discount: percent(100) }, [[{ order: "999999999999.99" }, "999999999999.99", 99_999_999_999_999]]),
+  rule("50 %, at most 10.00", { discount: percent(50, 10) }, [
+    [{ order: 19.97 }, "9.99", 999], // 998.5 cents
+    [{ order: 20.01 }, "10.00", 1000],
+  ]),
+  rule("5.00 EUR from 20.00", { discount: fixed(5), min_order_amount: 20 }, [
+    [{}, notComputable("order_amount")],
+    [{ order: 19.99 }, "ORDER_BELOW_MINIMUM"],
+    [{ order: 20 }, "5.00", 500],
+  ]),
+  rule("5.00 EUR on A1, B2", { discount: fixed(5), skus: ["B2", "A1"] }, [
+    [{ order: 20 }, notComputable("redemption_context.items")],
+    [{ items: [] }, "NO_ELIGIBLE_ITEMS"],
+    [{ items: [item("C3", 9), item("a1", 9), { amount: 9 }] }, "NO_ELIGIBLE_ITEMS"],
+    [{ items: [item("A1", 3), item("B2")] }, notComputable("the amount of each matching item")],
+    [{ items: [item("A1", 3), item("C3")] }, "3.00", 300],
+    [{ items: [item("A1", 3), item("B2", 1.99), item("C3", 90)] }, "4.99", 499],
+    [{ items: [item("A1", 2), item("A1", 2), item("B2", 2)] }, "5.00", 500],
+    [{ items: [item("A1", 2, 10)] }, "2.00", 200], // the line's total, whatever the quantity
+    [{ items: [item("A1", 0)] }, "0.00", 0],
+    [{ items: [item("A1", 10)], order: 4 }, "4.00", 400], // never more than the order
+    [{ order: 1.001, items: [item("A1", 1.001)] }, "400 order_amount"],
+    [{ items: [item("A1", 1), item("C3", 1.001), item("A1", 3.001)] }, "400 redemption_context.items.1.amount"],
+  ]),
+  rule("10 % on A1, order from 20.00", { discount: percent(10), min_order_amount: 20, skus: ["A1"] }, [
+    [{ items: [item("A1", 30)] }, notComputable("order_amount")],
+    [{ order: 100, items: [item("A1", 10.05), item("C3", 89.95)] }, "1.01", 101], // 100.5 cents
+    [{ order: 19.99, items: [item("A1", 19.99)] }, "ORDER_BELOW_MINIMUM"],
+  ]),
+  rule("10 % of yen", { currency: "JPY", discount: percent(10) }, [
+    [{ order: "105.0" }, "11", 11], // 10.5
+    [{ order: 4 }, "0", 0],
+    [{ order: 499.5 }, "400 order_amount"],
+  ]),
+  rule("500 JPY on A1", { currency: "JPY", discount: fixed(500), skus: ["A1"] }, [
+    [{ items: [item("A1", 300)] }, "300", 300],
+    [{ items: [item("A1", 1.5)] }, "400 redemption_context.items.0.amount"],
+  ]),
+  rule("10 % of dinars", { currency: "BHD", discount: percent(10) }, [
+    [{ order: 1.005 }, "0.101", 101], // 100.5 fils
+    [{ order: 1.2345 }, "400 order_amount"],
+  ]),
+  rule("10 % BHD on A1", { currency: "BHD", discount: percent(10), skus: ["A1"] }, [
+    [{ order: 9, items: [item("A1", 1.005)] }, "0.101", 101],
+  ]),
+  rule("10 % of a currency with four decimals", { currency: "CLF", discount: percent(10) }, [
+    [{ order: 1.0005 }, "0.1001", 1001], // 1000.5
+    [{ order: 1.00005 }, "400 order_amount"],
+    [{ order: "999999999999.9999" }, "100000000000.0000", 1_000_000_000_000_000],
+  ]),
+  rule("500 cents", { unit: "minor", discount: fixed(500) }, [
+    [{}, "500", 500],
+    [{ order: 499 }, "499", 499],
+    [{ order: 19.99 }, "400 order_amount"],
+  ]),
+  rule("500 cents on A1", { unit: "minor", discount: fixed(500), skus: ["A1"] }, [
+    [{ items: [item("A1", 300)] }, "300", 300],
+    [{ items: [item("A1", 3.5)] }, "400 redemption_context.items.0.amount"],
+  ]),
+  rule("15 % from 10 cents, at most 1000 cents", { unit: "minor", discount: percent(15, 1000), min_order_amount: 10 }, [
+    [{ order: 1999 }, "300", 300], // 299.85
+    [{ order: 9 }, "ORDER_BELOW_MINIMUM"],
+    [{ order: 10_000 }, "1000", 1000],
+  ]),
+  rule("10 % of dinars, amounts in fils", { unit: "minor", currency: "BHD", discount: percent(10) }, [
+    [{ order: 1005 }, "101", 101],
+    [{ order: 1.005 }, "400 order_amount"],
+  ]),
+  rule("500 JPY, in yen both ways", { unit: "minor", currency: "JPY", discount: fixed(500) }, [
+    [{ order: 1000 }, "500", 500],
+    [{ order: 0.5 }, "400 order_amount"],
+  ]),
+];
+
+// Only Variant A has items.
+const kinds = [
+  { variant: "A", unit: "major", key: "ak_major" },
+  { variant: "A", unit: "minor", key: "ak_minor" },
+  { variant: "B", unit: "major", key: "ak_b" },
+] as const;
+type Kind = (typeof kinds)[number];
+
+const rulesOf = ({ variant, unit }: Kind) =>
+  rules.filter((rule) => rule.unit === unit && (variant === "A" || rule.terms.skus === undefined));
+const templateOf = (one: (typeof rules)[number]) => `tpl_${rules.indexOf(one)}`;
+
+const makeTenant = (kind: Kind, index: number) => ({
+  id: `ten_${index}`,
+  name: kind.key,
+  variant: kind.variant,
+  amount_unit: kind.unit,
+  parties: [party("pty_1")],
+  merchants: [merchant("mch_1", "pty_1")],
+  templates: rulesOf(kind).map((one) => template(templateOf(one), "pty_1", one.terms)),
+  credentials: [credential(kind.key, kind.variant === "B" ? "pty_1" : undefined)],
 });
 
-// Writes the amount as text, because JSON.stringify cannot write NaN or 5e0.
-function bodyOf(request_id: string, coupon: string, { order, currency, items }: Ask): string {
-  const fields = JSON.stringify({
-    request_id,
-    coupon,
-    merchant: "mch_1",
-    currency,
-    ...(items !== undefined && { redemption_context: { items } }),
-  });
-  return order === undefined ? fields : `${fields.slice(0, -1)},"order_amount":${order}}`;
-}
+const world = await scenario(t, { file: { tenants: kinds.map(makeTenant) } });
 
-// The discount that a query shows, as it is written; null: none.
-async function query(by: Client, coupon: string): Promise<string | null> {
-  const { text } = await by.post("/v1/coupons/query", { coupon, merchant: "mch_1" });
-  return /"discount_amount":([^,}]+)/.exec(text)?.[1] ?? null;
-}
-
-type Outcome = { outcome: string; request_id: string; json: any };
-
-// The outcome is written as in the cases: a discount, the code of a refusal, or 400 with the paths of bad fields.
-async function send(by: Client, path: string, coupon: string, ask: Ask): Promise<Outcome> {
-  const request_id = newRequestId();
-  const { status, text, json } = await by.post(path, bodyOf(request_id, coupon, ask));
-  const outcomeOf = () => {
-    if (status === 200) return /"discount_amount":([^,}]+)/.exec(text)![1]!;
-    if (status !== 400) return json.code as string;
-    return `400 ${json.details.issues.map((issue: { path: string }) => issue.path)}`;
-  };
-  return { outcome: outcomeOf(), request_id, json };
-}
-
-for (const variant of ["A", "B"] as const) {
-  for (const { rule, index, unit } of indexed) {
-    // Only Variant A has items.
-    if (variant === "B" && rule.skus !== undefined) continue;
-    t.test(`${variant}: ${rule.name}`, async (t) => {
-      const by = service.as(`ak_${variant}_${unit}`);
-      const granted = rule.cases.filter(([, , minor]) => minor !== undefined);
-      const { codes } = await service.makeBatch(by, `tpl_${index}`, granted.length + 1);
-      const unused = codes.at(-1)!;
-
-      const before = await readState(service.owner);
-      for (const [ask, expected] of rule.cases.filter((one) => !granted.includes(one))) {
-        for (const operation of ["lock", "redeem"]) {
-          const { outcome } = await send(by, `/v1/coupons/${operation}`, unused, ask);
-          t.equal(outcome, expected, `${operation} ${JSON.stringify(ask)}`);
-        }
-      }
-      t.strictSame(await readState(service.owner), before, "refusals change nothing");
-      const items = variant === "A" ? [item("A1", 1)] : undefined;
-      const lockUnused = bodyOf(newRequestId(), unused, { order: 100, items });
-      fits(t, await by.post("/v1/coupons/lock", lockUnused), { status: 200 }, "the refused coupon can still be locked");
-
-      for (const [index, [ask, expected, minor]] of granted.entries()) {
-        const [coupon, name] = [codes[index]!, JSON.stringify(ask)];
-        const lock = await send(by, "/v1/coupons/lock", coupon, ask);
-        t.equal(lock.outcome, expected, `lock ${name}`);
-        t.equal(await query(by, coupon), variant === "A" ? expected : null, `query after lock ${name}`);
-        await by.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon, lock_request_id: lock.request_id });
-        const redeem = await send(by, "/v1/coupons/redeem", coupon, ask);
-        t.equal(redeem.outcome, expected, `redeem ${name}`);
-        t.equal(await query(by, coupon), variant === "A" ? expected : null, `query after redeem ${name}`);
-        const [entry] = await service.owner.rows(
-          "select amount_minor, currency from core.ledger_entry where rules.format_id('red', entry_id) = $1",
-          [redeem.json.redemption],
-        );
-        t.strictSame(entry, { amount_minor: String(minor), currency: rule.currency }, "the ledger has the same amount");
-      }
-    });
-  }
-}
-
-t.test("The rules have a currency of every number of decimals", async (t) => {
-  const [row] = await service.owner.rows<{ unused: number[] }>(
-    `select array(select decimals from core.currency except
-       select decimals from core.currency where currency = any ($1)) as unused`,
-    [rules.filter(({ unit }) => unit === undefined).map(({ currency }) => currency)],
+/** Writes the amount as text, because JSON.stringify cannot write 5e0. */
+function send(by: Caller, operation: "lock" | "redeem", { code }: Coupon, { order, currency, items }: Ask) {
+  const context = items === undefined ? {} : { redemption_context: { items } };
+  const text = JSON.stringify({ request_id: newRequestId(), coupon: code, merchant: "mch_1", currency, ...context });
+  return by.post(
+    `/v1/coupons/${operation}`,
+    order === undefined ? text : `${text.slice(0, -1)},"order_amount":${order}}`,
   );
-  t.strictSame(row!.unused, []);
-});
+}
 
-t.test("DISCOUNT_NOT_COMPUTABLE names the missing field", async (t) => {
-  const by = service.as("ak_A_major");
-  const named: [string, Ask, string][] = [
-    ["15 % EUR", {}, "order_amount"],
-    ["5.00 EUR from 20.00", {}, "order_amount"],
-    ["5.00 EUR on A1, B2", {}, "redemption_context.items"],
-    ["5.00 EUR on A1, B2", { items: [item("A1")] }, "the amount of each matching item"],
-  ];
-  for (const [name, ask, missing] of named) {
-    const { codes } = await service.makeBatch(by, `tpl_${rules.findIndex((rule) => rule.name === name)}`, 1);
-    fits(t, (await send(by, "/v1/coupons/redeem", codes[0]!, ask)).json, {
-      code: notComputable,
-      details: { missing },
+// As the cases write it.
+function outcomeOf({ status, text, json }: Reply): string {
+  if (status === 200) return /"discount_amount":([^,}]+)/.exec(text)?.[1] ?? "none";
+  if (status === 400) return `400 ${json.details.issues.map((issue: { path: string }) => issue.path)}`;
+  return json.details === null ? json.code : `${json.code} ${json.details.missing}`;
+}
+
+async function readEntries(redemption: string) {
+  const entries = await world.owner.rows<{ minor: string; currency: string }>(
+    "select amount_minor::text as minor, currency from core.ledger_entry where entry_id = rules.parse_id('red', $1)",
+    [redemption],
+  );
+  return entries.map((entry) => ({ ...entry }));
+}
+
+for (const kind of kinds)
+  for (const rule of rulesOf(kind))
+    t.test(`Variant ${kind.variant}: ${rule.name}`, async (t) => {
+      const { terms, cases } = rule;
+      const by = world.as(kind.key, "mch_1");
+      const { coupons } = await world.makeBatch(by, templateOf(rule), 2 * cases.length);
+      const before = await readState(world.owner);
+      for (const [ask, expected, minor] of cases) {
+        if (minor !== undefined) continue;
+        for (const operation of ["lock", "redeem"] as const)
+          t.equal(
+            outcomeOf(await send(by, operation, coupons[0]!, ask)),
+            expected,
+            `${operation} ${JSON.stringify(ask)}`,
+          );
+      }
+      t.strictSame(await readState(world.owner), before, "refusals change nothing");
+
+      const checkGrant = async (operation: "lock" | "redeem", [ask, expected, minor]: Case) => {
+        const name = `${operation} ${JSON.stringify(ask)}`;
+        const coupon = coupons.pop()!;
+        const reply = await send(by, operation, coupon, ask);
+        t.equal(outcomeOf(reply), expected, name);
+        t.equal(outcomeOf(await by.query(coupon)), kind.variant === "A" ? expected : "none", `query after ${name}`);
+        const entries = operation === "lock" ? [] : [{ minor: String(minor), currency: terms.currency ?? "EUR" }];
+        t.strictSame(await readEntries(reply.json.redemption), entries, "the ledger has the same amount");
+      };
+      const granted = cases.filter(([, , minor]) => minor !== undefined);
+      await Promise.all(granted.flatMap((one) => [checkGrant("lock", one), checkGrant("redeem", one)]));
     });
-  }
-});

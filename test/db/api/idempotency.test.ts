@@ -1,168 +1,297 @@
-// Idempotency: a write that was decided has one answer forever. The same request gets it again; another request under
-// the same ID is refused.
-import t from "tap";
-import { postOk } from "../../support/client.ts";
+// Idempotency: a write that was decided has one answer forever. A retry, found by its request_id or idempotency-key,
+// gets it again; another request under the same name is refused.
+import t, { type Test } from "tap";
+import type { Caller, Coupon } from "../../support/caller.ts";
+import { isReplay, type Reply } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
-import { tenants } from "../../support/tenants.ts";
-import { isReplay, startReplayService } from "../../support/replays.ts";
-import { newRequestId } from "../../support/service.ts";
+import { newRequestId } from "../../support/request-id.ts";
+import { scenario } from "../../support/scenario.ts";
+import { readState } from "../../support/state.ts";
+import { credential, template, tenants } from "../../support/tenants.ts";
 
+const world = await scenario(t);
+const { till } = world.a;
+const psql = await world.openPsql({ triggers: false });
+
+type Body = Record<string, unknown>;
 const redeemPath = "/v1/coupons/redeem";
-const { service, a, isReplayOf, isReused, makeCoupons } = await startReplayService(t);
+const lockPath = "/v1/coupons/lock";
+const batchPath = "/v1/batches";
 
-t.test("A repeated write gets the same answer byte for byte, and its effect happens once", async (t) => {
-  const [one, two, three, four] = await makeCoupons(4);
-  const merchant = "mch_a";
-  const lockId = newRequestId();
-  const created = await a.post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 1 });
-  const batch = created.json.batch.external_id as string;
-  await service.mint();
-  const writes: [string, Record<string, unknown>][] = [
-    ["/v1/coupons/lock", { request_id: lockId, coupon: one, merchant, order_amount: 12.3, store: "S" }],
-    ["/v1/coupons/confirm", { lock_request_id: lockId, coupon: one, merchant }],
-    ["/v1/coupons/lock", { request_id: `${lockId}-2`, coupon: two, merchant }],
-    ["/v1/coupons/cancel", { lock_request_id: `${lockId}-2`, coupon: two }],
-    [redeemPath, { coupon: three, merchant }],
-    ["/v1/coupons/void", { coupon: four, merchant, reason: "lost" }],
-    ["/v1/batches", { template: "tpl_fixed", total_count: 3 }],
-    ["/v1/batches/allocate", { batch }],
+const makeCoupons = async (count: number) => (await world.a.makeCoupons(count)) as [Coupon, ...Coupon[]];
+const bodyOf = ({ code }: Coupon, merchant = "mch_a") => ({ request_id: newRequestId(), coupon: code, merchant });
+const post = (path: string, body: Body | string, key?: string, by = till) =>
+  by.post(path, body, key === undefined ? {} : { idempotencyKey: key });
+const forget = (ids: string[]) => world.owner.rows("delete from core.request where request_id = any ($1)", [ids]);
+const countBatches = async () => (await world.owner.rows("select from core.batch")).length;
+
+// As if 91 days had passed for these records.
+async function age(ids: string[]): Promise<void> {
+  const older = "update core.request set recorded_at = recorded_at - interval '91 days' where request_id = any ($1)";
+  await psql.rows(older, [ids]);
+  await world.worker.rows("select jobs.prune_requests(90, 1000, 0, 1000)");
+}
+
+/** The retry gets the first answer, byte for byte, and changes nothing. Of one by key, only the request_id is kept. */
+async function checkReplay(t: Test, first: Reply, retry: () => Promise<Reply>, message: string, byKey = false) {
+  const before = await readState(world.owner, { withRequests: !byKey });
+  const { status, text, headers } = await retry();
+  t.strictSame([status, text, headers["idempotent-replayed"]], [first.status, first.text, "true"], message);
+  t.strictSame(await readState(world.owner, { withRequests: !byKey }), before, "a replay changes nothing");
+}
+
+/** The attempt is refused, because its request_id or idempotency-key was used for another request. */
+async function checkReused(t: Test, attempt: () => Promise<Reply>, message: string) {
+  const before = await readState(world.owner, { withRequests: true });
+  const reply = await attempt();
+  fits(t, reply, { status: 422, json: { code: "IDEMPOTENCY_KEY_REUSED", details: null } }, message);
+  t.notOk(isReplay(reply), message);
+  t.strictSame(await readState(world.owner, { withRequests: true }), before, "a refusal changes nothing");
+}
+
+t.test("A retry is found by its request_id or its idempotency-key; its body is compared by value", async (t) => {
+  const [coupon] = await makeCoupons(1);
+  const body = { ...bodyOf(coupon), order_amount: 20.5, redemption_context: { items: [{ sku: "Ä", amount: 10 }] } };
+  // Node sends headers as Latin-1, so this sends the UTF-8 bytes that other clients send.
+  const key = Buffer.from(`Schlüssel ${body.request_id}`).toString("latin1");
+  const first = await post(redeemPath, body, key);
+  t.ok(first.status === 200 && !isReplay(first), first.text);
+  await checkReplay(t, first, () => post(redeemPath, body), "without a key");
+  await checkReplay(t, first, () => post(redeemPath, body, "another key"), "with another key");
+  const renamed = { ...body, request_id: newRequestId() };
+  await checkReplay(t, first, () => post(redeemPath, renamed, key), "by key, with another request_id", true);
+  const inGroups = coupon.code.toLowerCase().replace(/(.{4})(?=.)/g, "$1-");
+  const spelled = `{ "order_amount":2.050e1, "merchant":"mch_\\u0061", "coupon":"${inGroups}", "request_id":
+    "${body.request_id}", "redemption_context":{"items":[{"amount":1e1,"sku":"\\u00c4"}]} }`;
+  await checkReplay(t, first, () => post(redeemPath, spelled), "spelled in another way");
+});
+
+t.test("Another body or operation under a used name is refused, and the first answer stays", async (t) => {
+  const [coupon, other] = await makeCoupons(2);
+  const key = newRequestId();
+  const body = { ...bodyOf(coupon), order_amount: 20, redemption_context: { till: 1 } };
+  const first = await post(redeemPath, body, key);
+  const attempts: [string, Body][] = [
+    [redeemPath, { ...body, order_amount: 20.01 }],
+    [redeemPath, { ...body, coupon: other!.code }],
+    [redeemPath, { ...body, order_id: "1" }],
+    [redeemPath, { ...body, redemption_context: { till: 2 } }],
+    [lockPath, body],
+    [batchPath, { request_id: body.request_id, template: "tpl_fixed", total_count: 1 }],
   ];
-  for (const [path, fields] of writes) {
-    const body = { request_id: newRequestId(), ...fields };
-    const first = await a.post(path, body);
-    fits(t, first, { status: 200, json: { ok: true } }, `${path} ${first.text}`);
-    t.notOk(isReplay(first));
-    for (let retry = 0; retry < 2; retry += 1) await isReplayOf(t, first, a.post(path, body), path);
-    if (path !== redeemPath) continue;
-    const reverse = { request_id: newRequestId(), redemption: first.json.redemption };
-    await isReplayOf(
-      t,
-      await a.post("/v1/redemptions/reverse", reverse),
-      a.post("/v1/redemptions/reverse", reverse),
-      "reverse",
-    );
-    await isReplayOf(t, first, a.post(path, body), "the answer stays the same after the reversal");
+  for (const [path, changed] of attempts) {
+    await checkReused(t, () => post(path, changed), `${path} ${JSON.stringify(changed)}`);
+    const renamed = { ...changed, request_id: newRequestId() };
+    await checkReused(t, () => post(path, renamed, key), `by key: ${path} ${JSON.stringify(changed)}`);
   }
+  const [second, secondKey] = [bodyOf(other!), newRequestId()];
+  await post(redeemPath, second, secondKey);
+  await checkReused(t, () => post(redeemPath, second, key), "the request_id of one and the key of another");
+  await checkReused(t, () => post(redeemPath, body, secondKey), "the key of one and the request_id of another");
+  await checkReplay(t, first, () => post(redeemPath, body), "the first answer");
+});
+
+t.test("Names belong to the caller, not to the access key", async (t) => {
+  const [coupon] = await makeCoupons(1);
+  const [body, key] = [bodyOf(coupon), newRequestId()];
+  const second = world.a.otherTill;
+  const first = await post(redeemPath, body, key);
+  const renamed = { ...body, request_id: newRequestId() };
+  await checkReplay(t, first, () => post(redeemPath, body, undefined, second), "another credential of the tenant");
+  await checkReplay(t, first, () => post(redeemPath, renamed, key, second), "the same by key", true);
+  fits(t, (await second.get(`/v1/requests/${body.request_id}`)).json, { ok: true });
+
+  // Variant B: each party has its own names; a second credential of the same party shares them.
+  const tenantB = structuredClone(tenants[2]!);
+  tenantB.credentials.push(credential("ak_pos_second", "pty_pos"));
+  await world.apply({ tenants: [tenantB] });
+  const [one, two] = (await world.b.makeCoupons(2)) as [Coupon, Coupon];
+  const lock = { ...bodyOf(one, "mch_b"), request_id: body.request_id };
+  const locked = await post(lockPath, lock, key, world.b.till);
+  t.ok(locked.status === 200 && !isReplay(locked), "another tenant may use the same names");
+  await checkReplay(
+    t,
+    locked,
+    () => post(lockPath, lock, undefined, world.as("ak_pos_second")),
+    "another credential of the party",
+  );
+  const byOther = await post(lockPath, { ...lock, coupon: two.code }, key, world.b.otherTill);
+  t.ok(byOther.status === 200 && !isReplay(byOther), "another party may use the same names");
+  t.equal((await world.as("ak_other").get(`/v1/requests/${lock.request_id}`)).status, 404);
 });
 
 t.test("A refusal is final too: it is repeated even when its reason is gone", async (t) => {
-  const [code, ahead] = await makeCoupons(2);
-  const { id, codes } = await service.makeBatch(a, "tpl_fixed", 1, { isReleased: false });
-  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
-  const early = await a.post(redeemPath, body);
-  fits(t, early, { status: 409, json: { code: "COUPON_NOT_RELEASED" } });
-  await a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
-  await isReplayOf(t, early, a.post(redeemPath, body), "409");
-  t.equal(
-    (await a.post(redeemPath, { ...body, request_id: newRequestId() })).status,
-    200,
-    "a new request is decided anew",
-  );
-
-  const elsewhere = { request_id: newRequestId(), coupon: code, merchant: "mch_new" };
-  const unknown = await a.post(redeemPath, elsewhere);
-  t.equal(unknown.status, 404);
-  await service.apply({
-    tenants: [{ ...tenants[0], merchants: [...tenants[0]!.merchants, { id: "mch_new", name: "n", party: "pty_a" }] }],
-  });
-  await isReplayOf(t, unknown, a.post(redeemPath, elsewhere), "404");
-
-  const unscoped = { request_id: newRequestId(), coupon: ahead, merchant: "mch_a", currency: "USD" };
-  const mismatch = await a.post(redeemPath, unscoped);
-  fits(t, mismatch, { status: 422, json: { code: "CURRENCY_MISMATCH" } });
-  await isReplayOf(t, mismatch, a.post(redeemPath, unscoped), "422");
+  const [coupon] = (await world.a.makeCoupons(1, "ISSUED", "tpl_scoped")) as [Coupon];
+  const body = bodyOf(coupon);
+  const refusal = await post(redeemPath, body);
+  fits(t, refusal, { status: 422, json: { code: "MERCHANT_NOT_IN_SCOPE" } });
+  const templates = [template("tpl_scoped", "pty_a", { merchants: ["mch_a", "mch_a2"] })];
+  await world.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates }] });
+  await checkReplay(t, refusal, () => post(redeemPath, body), "the refusal");
+  t.equal((await post(redeemPath, bodyOf(coupon))).status, 200, "a new request is decided anew");
 });
 
-t.test("Bodies are compared by value, not byte by byte", async (t) => {
-  const [code] = (await makeCoupons(1)) as [string];
-  const request_id = newRequestId();
-  const context = { items: [{ sku: "Ä", quantity: 1, amount: 10 }], till: { no: 3 } };
-  const first = await a.post(redeemPath, {
-    request_id,
-    coupon: code,
-    merchant: "mch_a",
-    order_amount: 20.5,
-    store: "S 1",
-    redemption_context: context,
-  });
-  t.equal(first.status, 200);
-  const inGroups = code.toLowerCase().replace(/(.{4})(?=.)/g, "$1-");
-  const items = `{"till":{"no":3.0},"items":[{"amount":10,"quantity":1,"sku":"Ä"}]}`;
-  const sameValues = [
-    // Other order of keys.
-    `{"redemption_context":${items},"store":"S 1","order_amount":20.5,` +
-      `"merchant":"mch_a","coupon":"${code}","request_id":"${request_id}"}`,
-    // Code in groups and lower case, escaped characters, other spellings of numbers, spaces around the store.
-    `{"request_id":"${request_id}","coupon":"${inGroups}","merchant":"mch_\\u0061","order_amount":2.050e1,` +
-      `"store":" S 1 ","redemption_context":{"items":[{"sku":"\\u00c4","quantity":1.0,"amount":1e1}],"till":{"no":3}}}`,
-    // White space, letters o and l for digits 0 and 1.
-    `\n{ "request_id" : "${request_id}" , "coupon" : "${code.replaceAll("0", "o").replaceAll("1", "L")}", ` +
-      `"merchant":"mch_a", "order_amount":20.50,"store":"S 1", ` +
-      `"redemption_context":{"items":[{"sku":"Ä","quantity":1,"amount":10.00}],"till":{"no":30e-1}}}`,
+t.test("A request that is refused before it is decided is not recorded, and its ID stays free", async (t) => {
+  const nonce = "a-nonce-of-this-test";
+  await till.get("/v1/events", { nonce });
+  const wrongTag = (code: string) => code.slice(0, 15) + (code.endsWith("0") ? "1" : "0");
+  const attempts: [number, (body: ReturnType<typeof bodyOf>) => Promise<Reply>][] = [
+    [400, (body) => post(redeemPath, { ...body, extra: 1 })],
+    // Only the database knows how many decimals the currency has.
+    [400, (body) => post(redeemPath, { ...body, order_amount: 1.001 })],
+    [400, (body) => post(redeemPath, body, "x".repeat(129))],
+    [401, (body) => till.post(redeemPath, body, { nonce })],
+    [422, (body) => post(redeemPath, { ...body, coupon: wrongTag(body.coupon) })],
   ];
-  for (const text of sameValues) await isReplayOf(t, first, a.post(redeemPath, text), text.replace(code, "…"));
+  for (const [status, attempt] of attempts) {
+    const body = bodyOf((await makeCoupons(1))[0]);
+    const before = await readState(world.owner, { withRequests: true });
+    const refusal = await attempt(body);
+    t.equal(refusal.status, status, refusal.text);
+    t.strictSame(await readState(world.owner, { withRequests: true }), before, "nothing changes");
+    t.equal((await till.get(`/v1/requests/${body.request_id}`)).status, 404, "no record");
+    const decided = await post(redeemPath, body);
+    t.ok(decided.status === 200 && !isReplay(decided), "the same ID works afterwards");
+  }
 });
 
-t.test("Another body or operation under a used ID is refused, and the first answer stays", async (t) => {
-  const [code, other] = await makeCoupons(2);
-  const body = {
-    request_id: newRequestId(),
-    coupon: code,
-    merchant: "mch_a",
-    order_amount: 20,
-    redemption_context: {
-      items: [
-        { sku: "x", amount: 1 },
-        { sku: "y", amount: 2 },
-      ],
-    },
-  };
-  const first = await a.post(redeemPath, body, { idempotencyKey: `${body.request_id}-key` });
-  t.equal(first.status, 200);
-  const { order_amount: _, ...without } = body;
-  const others: object[] = [
-    { ...body, coupon: other },
-    { ...body, merchant: "mch_a2" },
-    { ...body, order_amount: 20.01 },
-    without,
-    { ...body, order_id: "1" },
-    { ...body, currency: "EUR" },
-    { ...body, redemption_context: { items: body.redemption_context.items.toReversed() } },
-    { ...body, redemption_context: {} },
-    { ...body, redemption_context: { ...body.redemption_context, till: 1 } },
-  ];
-  for (const changed of others) await isReused(t, a.post(redeemPath, changed), JSON.stringify(Object.keys(changed)));
-  await isReused(t, a.post("/v1/coupons/lock", body), "another operation");
-  await isReused(t, a.post("/v1/batches", { request_id: body.request_id, template: "tpl_fixed", total_count: 1 }));
-  await isReused(
-    t,
-    a.post(
-      redeemPath,
-      { ...body, request_id: newRequestId(), order_amount: 1 },
-      { idempotencyKey: `${body.request_id}-key` },
-    ),
-    "another body by key",
-  );
-  await isReused(
-    t,
-    a.post("/v1/coupons/lock", { ...body, request_id: newRequestId() }, { idempotencyKey: `${body.request_id}-key` }),
-    "another operation by key",
-  );
-  await isReplayOf(t, first, a.post(redeemPath, body));
-});
-
-t.test("Once its record is pruned, a request_id locks again, and names the newest of its locks", async (t) => {
+t.test("get_request returns the outcome of a request, whatever characters its ID has", async (t) => {
   const [coupon] = await makeCoupons(1);
-  const place = { coupon, merchant: "mch_a" };
-  const lock = { request_id: newRequestId(), ...place };
-  const named = { coupon, lock_request_id: lock.request_id };
-  await postOk(a, "/v1/coupons/lock", lock);
-  await postOk(a, "/v1/coupons/cancel", { request_id: newRequestId(), ...named });
-  await service.owner.rows("delete from core.request where request_id = $1", [lock.request_id]);
-  const { lock_expires_at, redemption } = await postOk(a, "/v1/coupons/lock", lock);
-  fits(t, await a.post("/v1/coupons/lock", { ...lock, request_id: newRequestId() }), {
-    status: 409,
-    json: { code: "COUPON_LOCKED", details: { lock_expires_at } },
+  const granted = { ...bodyOf(coupon), request_id: `${newRequestId()} ä/ö?#%2F "\\😀` };
+  for (const body of [granted, bodyOf(coupon, "mch_none")]) {
+    const { request_id } = body;
+    const target = `/v1/requests/${encodeURIComponent(request_id)}`;
+    fits(t, await till.get(target), { status: 404, json: { code: "NOT_FOUND", details: { resource: "request" } } });
+    const first = await post(redeemPath, body);
+    const { text, json } = await till.get(target);
+    t.ok(text.includes(`"response":${first.text}`), "the answer, byte for byte");
+    const recorded_at = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+    const request = { request_id, operation: "redeem", http_status: first.status, response: first.json, recorded_at };
+    fits(t, json, { ok: true, request });
+  }
+});
+
+t.test("A repeated batch create never mints twice, even after its record was deleted", async (t) => {
+  const body = { request_id: newRequestId(), template: "tpl_fixed", total_count: 4 };
+  const key = newRequestId();
+  const made = await post(batchPath, body, key);
+  await world.mint();
+  const before = await countBatches();
+  const batch = { external_id: made.json.batch.external_id, status: "COMPLETED", minted_count: 4 };
+  await forget([body.request_id]);
+  const wrong = { ...body, total_count: 5 };
+  fits(t, await post(batchPath, wrong), { status: 422, json: { code: "IDEMPOTENCY_KEY_REUSED" } });
+  fits(
+    t,
+    await post(batchPath, body),
+    { status: 200, json: { batch } },
+    "a wrong retry does not prevent the right one",
+  );
+  await forget([body.request_id]);
+  fits(t, (await post(batchPath, { ...body, request_id: newRequestId() }, key)).json, { batch }, "by key");
+  t.equal(await countBatches(), before);
+});
+
+t.test("A batch create that repeats two pruned requests at once is refused, whichever it equals", async (t) => {
+  const [one, two, key] = [newRequestId(), newRequestId(), newRequestId()];
+  const bodyOfBatch = (request_id: string, total_count: number) => ({ request_id, template: "tpl_fixed", total_count });
+  await post(batchPath, bodyOfBatch(one, 2));
+  await post(batchPath, bodyOfBatch(two, 3), key);
+  await forget([one, two]);
+  for (const count of [2, 3, 4]) await checkReused(t, () => post(batchPath, bodyOfBatch(one, count), key), `${count}`);
+});
+
+const newNames = () => [newRequestId(), newRequestId(), newRequestId()] as const;
+
+t.test("The request_id of a retry by idempotency-key names the request from then on", async (t) => {
+  const [first, retry, key] = newNames();
+  const order = { template: "tpl_fixed", total_count: 3 };
+  const made = await post(batchPath, { ...order, request_id: first }, key);
+  const retried = { ...order, request_id: retry };
+  await checkReplay(t, made, () => post(batchPath, retried, key), "by key", true);
+  await checkReplay(t, made, () => post(batchPath, retried), "without the key");
+  await checkReused(t, () => post(batchPath, { ...retried, total_count: 4 }), "another body");
+  t.strictSame((await till.get(`/v1/requests/${retry}`)).json.request.response, made.json);
+
+  const { till: pos, otherTill: shop, makeCoupons } = world.b;
+  const [one, other] = (await makeCoupons(2)) as [Coupon, Coupon];
+  for (const coupon of [one, other]) {
+    const [first, retry, key] = newNames();
+    const body = bodyOf(coupon, "mch_b");
+    coupon.redemption = (await post(lockPath, { ...body, request_id: first }, key, pos)).json.redemption;
+    await post(lockPath, { ...body, request_id: retry }, key, pos);
+    coupon.lockRequestId = retry;
+  }
+  const notFound = { status: 409, json: { code: "LOCK_NOT_FOUND" } };
+  fits(t, await pos.confirm({ ...one, code: other.code }), notFound, "another coupon");
+  fits(t, await shop.confirm(one), notFound, "another caller");
+  fits(t, await pos.confirm(one), { status: 200, json: { redemption: one.redemption } });
+  fits(t, await pos.cancel(other), { status: 200, json: { redemption: other.redemption } });
+
+  // A refused lock has no redemption.
+  const [id, again, otherKey] = newNames();
+  const body = bodyOf(one, "mch_b");
+  const refusal = await post(lockPath, { ...body, request_id: id }, otherKey, pos);
+  t.equal(refusal.json.code, "COUPON_REDEEMED");
+  const retriedLock = { ...body, request_id: again };
+  await checkReplay(t, refusal, () => post(lockPath, retriedLock, otherKey, pos), "a refusal by key", true);
+});
+
+t.test("The record of a retry by idempotency-key has the time of the first one, and is pruned with it", async (t) => {
+  const [first, retry, key] = newNames();
+  const body = bodyOf((await makeCoupons(1))[0]);
+  for (const request_id of [first, retry]) await post(lockPath, { ...body, request_id }, key);
+  const recordedAt = async (id: string) => (await till.get(`/v1/requests/${id}`)).json.request?.recorded_at;
+  t.equal(await recordedAt(retry), await recordedAt(first));
+  await forget([first]);
+  t.equal((await world.owner.rows("select from report.invariants")).length, 0, "a retry alone is no contradiction");
+  await age([retry]);
+  t.equal(await recordedAt(retry), undefined);
+});
+
+t.test("Records of batch creates are pruned, except retries that nothing else keeps from minting again", async (t) => {
+  await world.apply({
+    tenants: [{ id: "ten_b", name: "B", variant: "B", templates: [template("tpl_other", "pty_other")] }],
   });
-  fits(t, await postOk(a, "/v1/coupons/confirm", { request_id: newRequestId(), ...place, ...named }), { redemption });
+  for (const [by, name, other, otherName] of [
+    [world.a.maker, "tpl_fixed", world.as("ak_a_stranger"), "tpl_a2s"],
+    [world.b.maker, "tpl_b", world.as("ak_other"), "tpl_other"],
+  ] as const) {
+    const [first, retry, key] = newNames();
+    const refused = newRequestId();
+    const create = (caller: Caller, template: string, request_id: string, key?: string) =>
+      post(batchPath, { template, total_count: 3, request_id }, key, caller);
+    const made = await create(by, name, first, key);
+    await create(by, name, retry, key);
+    t.equal((await create(by, "tpl_none", refused)).status, 404);
+    // A batch of another tenant or caller with the request_id of the retry does not end it.
+    t.equal((await create(other, otherName, retry)).status, 200);
+    await age([first, retry, refused]);
+    const kept = await world.owner.rows(
+      `select request_id, response::jsonb -> 'batch' ->> 'external_id' as batch
+       from report.request where request_id = any ($1)`,
+      [[first, retry, refused]],
+    );
+    t.strictSame([...kept], [{ request_id: retry, batch: made.json.batch.external_id }]);
+    for (const id of [first, retry]) t.strictSame((await create(by, name, id)).json.batch, made.json.batch);
+  }
+});
+
+t.test("A request_id that named other locks, whose records are pruned, names the latest one", async (t) => {
+  for (const [former, named] of [
+    ["first", "first"],
+    ["first", "retry"],
+    ["retry", "retry"],
+  ] as const) {
+    const [first, retry, key] = newNames();
+    const ids = { first, retry };
+    const [coupon] = await makeCoupons(1);
+    await till.ok.lock(coupon, { request_id: ids[former] });
+    await till.ok.cancel(coupon);
+    await age([ids[former]]);
+    const { json } = await post(lockPath, { ...bodyOf(coupon), request_id: first }, key);
+    await post(lockPath, { ...bodyOf(coupon), request_id: retry }, key);
+    const confirmed = await till.confirm({ ...coupon, lockRequestId: ids[named] });
+    fits(t, confirmed, { status: 200, json: { redemption: json.redemption } }, `${former}, ${named}`);
+  }
 });

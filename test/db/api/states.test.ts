@@ -1,20 +1,16 @@
 // The state matrix: every operation on a coupon in every state, in both variants, has the result that states.ts lists.
-// Each cell has its own coupon, which the service itself brought into its state.
+// Each cell has its own coupon.
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import {
-  arrange,
-  setUpVariant,
-  requestFor,
-  untilLocksExpire,
-  type Arranged,
-  type VariantSetup,
-} from "../../support/arrange.ts";
+import type { Coupon } from "../../support/caller.ts";
+import { isReplay } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
-import { changedTables, findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
+import { changedTables, readCouponHistory } from "../../support/inspect.ts";
+import { newRequestId } from "../../support/request-id.ts";
+import { scenario } from "../../support/scenario.ts";
+import type { Scene } from "../../support/scene.ts";
 import { readState } from "../../support/state.ts";
-import { checkAnswer, effectOf, effectOfRefusal } from "./state-effects.ts";
+import { effectOf, effectOfRefusal } from "./state-effects.ts";
 import {
   batchOperations,
   expectedOf,
@@ -27,169 +23,138 @@ import {
   type State,
 } from "./states.ts";
 
+const world = await scenario(t);
+const scenes = [world.a, world.b];
 const allStates = Object.keys(states) as State[];
 const madeByTime: State[] = ["ISSUED, its lock lapsed", "EXPIRED", "EXPIRED, its lock lapsed"];
 
-t.test("Every operation on a coupon in every state has the listed result", (t) =>
-  checkMatrix(t, allStates, async () => {}),
-);
+// By variant and state, one coupon for each operation.
+const rows = new Map<string, Coupon[]>();
+const arrange = (wanted: State[]) =>
+  Promise.all(
+    scenes.flatMap((scene) =>
+      wanted.map(async (state) => {
+        rows.set(`${scene.variant} ${state}`, await scene.makeCoupons(operations.length, state));
+      }),
+    ),
+  );
 
-t.test("The results stay the same after the jobs have marked expired locks and coupons", (t) =>
-  checkMatrix(t, madeByTime, async (service) => {
-    const coupons = variants.length * operations.length;
-    const [done] = await service.owner.rows(
-      "select jobs.lapse_locks(1000) as lapsed, jobs.expire_coupons(1000) as expired",
+await arrange(allStates);
+
+for (const variant of variants)
+  for (const state of allStates)
+    t.test(`Variant ${variant}: each operation on a coupon that is ${state} has the listed result`, (t) =>
+      checkRow(t, variant === "A" ? world.a : world.b, state),
     );
-    t.strictSame({ ...done }, { lapsed: 2 * coupons, expired: 2 * coupons });
-  }),
-);
 
-async function checkMatrix(t: Test, wanted: State[], letTimePass: (service: Running) => Promise<void>): Promise<void> {
-  const service = await startService(t);
-  const scenes = [];
-  for (const variant of variants) {
-    const setup = await setUpVariant(service, variant);
-    scenes.push({ variant, setup, arranged: await arrange(service, setup, wanted, operations.length) });
-  }
-  await untilLocksExpire(service);
-  await letTimePass(service);
-  // Nothing writes between two cells, so the tables after one cell are the tables before the next.
-  let tables = await readState(service.owner);
-  for (const { variant, setup, arranged } of scenes) {
-    for (const state of wanted) {
-      for (const [index, operation] of operations.entries()) {
-        const expected = expectedOf(state, operation, variant);
-        await t.test(
-          `In Variant ${variant}, ${operation} of a coupon that is ${state}: ${expected.code ?? expected.status}`,
-          async (t) => {
-            tables = await checkCell(t, {
-              service,
-              setup,
-              state,
-              operation,
-              coupon: arranged.get(state)![index]!,
-              tables,
-            });
-          },
-        );
-      }
+t.test("The results stay the same after the jobs have marked expired locks and coupons", async (t) => {
+  await arrange(madeByTime);
+  await world.worker.rows("select jobs.lapse_locks(1000), jobs.expire_coupons(1000)");
+  for (const scene of scenes)
+    for (const state of madeByTime) {
+      const [coupon] = rows.get(`${scene.variant} ${state}`)!;
+      const { status } = await readCouponHistory(world.owner, coupon!.id);
+      t.equal(status, expectedOf(state, "query", scene.variant).status);
+      await checkRow(t, scene, state);
     }
-  }
-  t.strictSame(await findBrokenInvariants(service.owner), []);
+});
+
+async function checkRow(t: Test, scene: Scene, state: State): Promise<void> {
+  const coupons = rows.get(`${scene.variant} ${state}`)!;
+  // Nothing writes between two cells, so the tables after one cell are the tables before the next.
+  let tables = await readState(world.owner);
+  for (const [index, operation] of operations.entries())
+    tables = await checkCell(t, { scene, state, operation, coupon: coupons[index]!, tables });
 }
 
-type Scene = {
-  service: Running;
-  setup: VariantSetup;
-  state: State;
-  operation: Operation;
-  coupon: Arranged;
-  tables: Tables;
-};
-type Tables = Awaited<ReturnType<typeof readState>>;
+// The names of all fields in order, whatever their values.
+const listNames = (json: object) => JSON.stringify(json).match(/"\w+"(?=:)/g);
+
+type Cell = { scene: Scene; state: State; operation: Operation; coupon: Coupon; tables: Record<string, string> };
 
 // Sends each call twice. The effect that it then finds happened once, and the second answer is a replay.
-async function checkCell(t: Test, { service, setup, state, operation, coupon, tables }: Scene): Promise<Tables> {
-  const expected = expectedOf(state, operation, setup.variant);
-  const [path, body] = requestFor(operation, coupon, setup.merchant);
-  const before = { tables, history: await readCouponHistory(service.owner, coupon.couponId) };
-  const answer = await setup.till.post(path, body);
-  const again = await setup.till.post(path, body);
-  const after = {
-    tables: await readState(service.owner),
-    history: await readCouponHistory(service.owner, coupon.couponId),
+async function checkCell(t: Test, { scene, state, operation, coupon, tables }: Cell): Promise<Cell["tables"]> {
+  const expected = expectedOf(state, operation, scene.variant);
+  const history = await readCouponHistory(world.owner, coupon.id);
+  const named = { ...coupon };
+  const more = {
+    ...(operation !== "query" && { request_id: newRequestId() }),
+    ...(/lock|redeem/.test(operation) && { order_amount: 20 }),
   };
-  const changed = changedTables(before.tables, after.tables);
+  const { status, text, json } = await scene.till[operation](coupon, more);
+  const again = await scene.till[operation]({ ...named }, more);
+  const [after, newHistory] = await Promise.all([readState(world.owner), readCouponHistory(world.owner, coupon.id)]);
 
-  if (expected.code !== undefined) {
-    fits(t, answer.json, { code: expected.code, request_id: body["request_id"] });
-    t.equal(answer.status, expected.code === "NOT_FOUND" ? 404 : 409);
-    fits(
-      t,
-      answer.json.details,
-      { NOT_FOUND: { resource: "redemption" }, COUPON_LOCKED: { lock_expires_at: /Z$/ } }[expected.code] ?? null,
-    );
-    const effect = effectOfRefusal({ setup, state, operation, answer, history: before.history });
-    t.strictSame(after.history, effect.history);
-    t.strictSame(changed, effect.tables);
-  } else {
-    t.equal(answer.status, 200, answer.text);
-    checkAnswer(t, { setup, state, operation, coupon, status: expected.status, answer, history: after.history });
-    const effect = effectOf({ setup, operation, coupon, status: expected.status, answer, history: before.history });
-    t.strictSame(after.history, effect.history);
-    t.strictSame(changed, effect.tables);
-  }
-  if (operation !== "query")
-    t.strictSame(
-      [again.status, again.text, again.headers["idempotent-replayed"]],
-      [answer.status, answer.text, "true"],
-    );
-  return after.tables;
+  const cell = `${operation}: ${expected.code ?? expected.status}`;
+  const given = { scene, state, operation, coupon: named, json, history };
+  const effect = expected.code === undefined ? effectOf(given, expected.status) : effectOfRefusal(given, expected.code);
+  fits(t, json, effect.json, cell);
+  t.strictSame(
+    {
+      httpStatus: status,
+      names: listNames(json),
+      history: newHistory,
+      tables: changedTables(tables, after),
+      replay: [again.status, again.text, isReplay(again)],
+    },
+    {
+      httpStatus: effect.httpStatus,
+      names: listNames(effect.json),
+      history: effect.history,
+      tables: effect.tables,
+      replay: [status, text, operation !== "query"],
+    },
+    cell,
+  );
+  return after;
 }
 
 t.test("An expired lock counts as gone, also when an earlier redemption of the coupon had a longer lock", async (t) => {
-  const service = await startService(t);
-  const setup = await setUpVariant(service, "A");
-  const [coupon] = (await arrange(service, setup, ["REVERSED, reissued"], 1)).get("REVERSED, reissued")!;
-  await setUpVariant(service, "A", { reissued: { lock_ttl_seconds: 1 } });
-  t.equal((await setup.till.post(...requestFor("lock", coupon!, setup.merchant))).status, 200);
-  await untilLocksExpire(service);
-  fits(t, (await setup.till.post(...requestFor("query", coupon!, setup.merchant))).json.coupon, {
-    status: "ISSUED",
-    redemption: { status: "REVERSED" },
-  });
+  const { makeCoupons, endLock, till } = world.a;
+  const [coupon] = (await makeCoupons(1, "REVERSED, reissued")) as [Coupon];
+  await till.ok.lock(coupon);
+  await endLock(coupon);
+  fits(t, (await till.ok.query(coupon)).coupon, { status: "ISSUED", redemption: { status: "REVERSED" } });
 });
 
-t.test("Every operation on a batch in every state has the listed result", async (t) => {
-  const service = await startService(t);
-  for (const variant of variants) {
-    const { maker, distributor, templates } = await setUpVariant(service, variant);
-    const makeBatch = async () =>
-      (await maker.post("/v1/batches", { request_id: newRequestId(), template: templates.usual, total_count: 2 })).json
-        .batch.external_id as string;
-    const [released, minted] = [
-      await service.makeBatch(maker, templates.usual, 2),
-      await service.makeBatch(maker, templates.usual, 2, { isReleased: false }),
-    ];
-    // The pending batch is never minted.
-    const ids = { PENDING: await makeBatch(), COMPLETED: minted.id, ALLOCATED: released.id };
-    for (const state of ["PENDING", "COMPLETED", "ALLOCATED"] as const) {
+t.test("Each operation on a batch in every state has the listed result", async (t) => {
+  for (const { maker, template, distributorParty } of scenes) {
+    const minted = { isReleased: false };
+    const ids = {
+      ALLOCATED: (await world.makeBatch(maker, template, 2)).id,
+      COMPLETED: (await world.makeBatch(maker, template, 2, minted)).id,
+      // It is never minted.
+      PENDING: (await maker.ok.createBatch(template, 2)).batch.external_id as string,
+    };
+    for (const state of ["PENDING", "COMPLETED", "ALLOCATED"] as const)
       for (const operation of batchOperations) {
         const expected = expectedOfBatch(state, operation);
-        await t.test(
-          `In Variant ${variant}, ${operation} of a batch that is ${state}: ${expected.code ?? expected.status}`,
-          async (t) => {
-            const body = { request_id: newRequestId(), batch: ids[state] };
-            const call = () =>
-              operation === "get" ? maker.get(`/v1/batches/${body.batch}`) : maker.post("/v1/batches/allocate", body);
-            const before = await readState(service.owner);
-            const answer = await call();
-            t.equal((await call()).text, answer.text);
-            const changed = changedTables(before, await readState(service.owner));
-            if (expected.code !== undefined) {
-              fits(t, answer, { status: 409, json: { code: expected.code } });
-              return void t.strictSame(changed, []);
-            }
-            const batch = {
-              external_id: ids[state],
-              status: expected.status,
-              total_count: 2,
-              minted_count: state === "PENDING" ? 0 : 2,
-            };
-            fits(t, answer, { status: 200, json: { ok: true, batch } });
-            t.strictSame(changed, operation === "allocate" ? ["batch", "event"] : []);
-            const events = await service.owner.rows(
-              "select event_type, party from report.event where batch = $1 order by event_seq",
-              [ids[state]],
-            );
-            if (operation === "allocate")
-              t.strictSame(events.at(-1), { event_type: "allocation.completed", party: distributor });
-          },
-        );
+        const cell = `${operation} of a batch that is ${state}`;
+        const request_id = newRequestId();
+        const call = () =>
+          operation === "get"
+            ? maker.get(`/v1/batches/${ids[state]}`)
+            : maker.allocateBatch(ids[state], { request_id });
+        const before = await readState(world.owner);
+        const reply = await call();
+        t.equal((await call()).text, reply.text, cell);
+        const changed = changedTables(before, await readState(world.owner));
+        if (expected.code !== undefined) {
+          fits(t, reply, { status: 409, json: { code: expected.code } }, cell);
+          t.strictSame(changed, [], cell);
+          continue;
+        }
+        const minted_count = state === "PENDING" ? 0 : 2;
+        const batch = { external_id: ids[state], status: expected.status, total_count: 2, minted_count };
+        fits(t, reply, { status: 200, json: { ok: true, batch } }, cell);
+        t.strictSame(changed, operation === "allocate" ? ["batch", "event"] : [], cell);
       }
-    }
+    const events = "select event_type, party from report.event where batch = $1 order by event_seq desc limit 1";
+    t.strictSame(
+      [...(await world.owner.rows(events, [ids.COMPLETED]))],
+      [{ event_type: "allocation.completed", party: distributorParty }],
+    );
   }
-  t.strictSame(await findBrokenInvariants(service.owner), []);
 });
 
 const [begin, end] = ["<!-- states:begin -->", "<!-- states:end -->"];

@@ -1,200 +1,143 @@
-// Where the two variants of the interface differ in writes. For ownership see scope.test.ts, for queries see
-// variants-query.test.ts.
+// Where the two variants of the interface differ, beyond what the state matrix shows. For ownership see scope.test.ts.
 import t from "tap";
+import type { Coupon } from "../../support/caller.ts";
 import { fits } from "../../support/fits.ts";
-import { tenants, template } from "../../support/tenants.ts";
-import { newRequestId, startService, type Running } from "../../support/service.ts";
-import { readState } from "../../support/state.ts";
-import { variants } from "./variant-callers.ts";
+import { scenario } from "../../support/scenario.ts";
+import { merchant, party, template, tenants } from "../../support/tenants.ts";
 
 const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
-tenantA.parties.push({ id: "pty_shop", name: "s" }, { id: "pty_dist", name: "d" });
-tenantA.merchants.push({ id: "mch_shop", name: "s", party: "pty_shop" });
+tenantA.parties.push(party("pty_shop"), party("pty_dist"));
+tenantA.merchants.push(merchant("mch_shop", "pty_shop"));
 tenantA.templates.push(template("tpl_shop", "pty_shop", { distributor: "pty_dist" }));
 tenantB.templates.push(template("tpl_own", "pty_maker"));
 
-let service: Running;
-t.before(async () => {
-  service = await startService(t, { tenants: [tenantA, tenantB] });
-});
+const world = await scenario(t, { file: { tenants: [tenantA, tenantB] } });
 
-const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const readRow = async (text: string, id: string) => (await world.owner.rows(text, [id]))[0];
 
 t.test("A: every credential of the tenant may act for each of its parties", async (t) => {
-  const [first, second] = [service.as("ak_a"), service.as("ak_a_second")];
-  const { id, codes } = await service.makeBatch(first, "tpl_shop", 2);
-  fits(t, (await second.get(`/v1/batches/${id}`)).json, {
-    batch: { maker_party_id: "pty_shop", distributor_party_id: "pty_dist", template_id: "tpl_shop" },
-  });
-  for (const [by, merchant] of [
-    [first, "mch_a"],
-    [second, "mch_shop"],
+  const [first, second] = [world.as("ak_a"), world.as("ak_a_second", "mch_shop")];
+  const { id, coupons } = await world.makeBatch(first, "tpl_shop", 2);
+  const parties = { maker_party_id: "pty_shop", distributor_party_id: "pty_dist", template_id: "tpl_shop" };
+  fits(t, (await second.get(`/v1/batches/${id}`)).json, { batch: parties });
+  for (const [by, other, at] of [
+    [first, second, "mch_a"],
+    [second, first, "mch_shop"],
   ] as const) {
-    const lock = { request_id: newRequestId(), coupon: codes.pop(), merchant };
-    t.equal((await by.post("/v1/coupons/lock", lock)).status, 200);
+    const coupon = coupons.pop()!;
+    await by.ok.lock(coupon);
     // The caller is the tenant, so the other credential may confirm this lock.
-    const confirm = { request_id: newRequestId(), lock_request_id: lock.request_id, coupon: lock.coupon, merchant };
-    t.equal((await (by === first ? second : first).post("/v1/coupons/confirm", confirm)).status, 200);
+    t.equal((await other.confirm(coupon, { merchant: at })).status, 200);
   }
-});
-
-t.test("B: only the party that locked may confirm, not even the merchant's own party", async (t) => {
-  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
-  const lock = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_b" };
-  t.equal((await service.as("ak_pos").post("/v1/coupons/lock", lock)).status, 200);
-  const confirm = { lock_request_id: lock.request_id, coupon: lock.coupon, merchant: "mch_b" };
-  const before = await readState(service.owner);
-  fits(t, await service.as("ak_shop").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm }), {
-    status: 409,
-    json: { code: "LOCK_NOT_FOUND" },
-  });
-  t.strictSame(await readState(service.owner), before);
-  t.equal(
-    (await service.as("ak_pos").post("/v1/coupons/confirm", { request_id: newRequestId(), ...confirm })).status,
-    200,
-  );
 });
 
 t.test("B: a removed delegate starts nothing new at the merchant, but may still cancel its own lock", async (t) => {
-  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 2);
-  const pos = service.as("ak_pos");
-  const lock = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_b" };
-  t.equal((await pos.post("/v1/coupons/lock", lock)).status, 200);
-  await service.admin.rows("select admin.remove_delegate('ten_b', 'mch_b', 'pty_pos', 'contract ended')");
-  t.teardown(() => service.admin.rows("select admin.add_delegate('ten_b', 'mch_b', 'pty_pos', 'back again')"));
-  const own = { lock_request_id: lock.request_id, coupon: lock.coupon };
-  const refused = [
-    await pos.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[1], merchant: "mch_b" }),
-    await pos.post("/v1/coupons/confirm", { request_id: newRequestId(), ...own, merchant: "mch_b" }),
-    await pos.post("/v1/coupons/query", { coupon: codes[1], merchant: "mch_b" }),
-  ];
-  for (const reply of refused) fits(t, reply, { status: 404, json: { details: { resource: "merchant" } } });
-  fits(t, await pos.post("/v1/coupons/cancel", { request_id: newRequestId(), ...own }), {
-    status: 200,
-    json: { status: "CANCELLED" },
-  });
+  const { till, makeCoupons } = world.b;
+  const [locked, other] = (await makeCoupons(2)) as [Coupon, Coupon];
+  await till.ok.lock(locked);
+  await world.admin.rows("select admin.remove_delegate('ten_b', 'mch_b', 'pty_pos', 'contract ended')");
+  for (const reply of [await till.redeem(other), await till.confirm(locked), await till.query(other)])
+    fits(t, reply, { status: 404, json: { details: { resource: "merchant" } } });
+  fits(t, await till.cancel(locked), { status: 200, json: { status: "CANCELLED" } });
+  await world.admin.rows("select admin.add_delegate('ten_b', 'mch_b', 'pty_pos', 'back again')");
 });
 
 t.test("B: a reversal names the party that reversed, whoever redeemed", async (t) => {
-  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 1);
-  const redeem = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_b" };
-  const { redemption } = (await service.as("ak_pos").post("/v1/coupons/redeem", redeem)).json;
-  const reverse = { request_id: newRequestId(), redemption };
-  const { reversal } = (await service.as("ak_shop").post("/v1/redemptions/reverse", reverse)).json;
-  const rows = await service.owner.rows(
-    `select v.external_id as reversed_by, r.external_id as redeemed_by
-     from core.reversal x
-     join core.redemption m using (tenant_id, redemption_id)
-     join core.party v on (v.tenant_id, v.party_id) = (x.tenant_id, x.caller_id)
-     join core.party r on (r.tenant_id, r.party_id) = (m.tenant_id, m.caller_id)
-     where rules.format_id('rvs', x.reversal_id) = $1`,
-    [reversal],
-  );
-  t.strictSame([...rows], [{ reversed_by: "pty_shop", redeemed_by: "pty_pos" }]);
+  const { otherTill, makeCoupons } = world.b;
+  const [coupon] = (await makeCoupons(1, "REDEEMED")) as [Coupon];
+  const { reversal } = await otherTill.ok.reverse(coupon);
+  const names = `select v.external_id as reversed_by, r.external_id as redeemed_by
+    from core.reversal x
+    join core.redemption m using (tenant_id, redemption_id)
+    join core.party v on (v.tenant_id, v.party_id) = (x.tenant_id, x.caller_id)
+    join core.party r on (r.tenant_id, r.party_id) = (m.tenant_id, m.caller_id)
+    where x.reversal_id = rules.parse_id('rvs', $1)`;
+  t.strictSame(await readRow(names, reversal), { reversed_by: "pty_shop", redeemed_by: "pty_pos" });
 });
 
 t.test("The distributor is taken from the request, else from the template; else it is the maker", async (t) => {
-  const expected = [
-    ["ak_maker", { template: "tpl_own" }, "pty_maker"],
-    ["ak_maker", { template: "tpl_b" }, "pty_dist"],
-    ["ak_maker", { template: "tpl_b", distributor: "pty_other" }, "pty_other"],
-    ["ak_a", { template: "tpl_fixed" }, "pty_a"],
-    ["ak_a", { template: "tpl_shop" }, "pty_dist"],
-    ["ak_a", { template: "tpl_shop", distributor: "pty_a" }, "pty_a"],
+  for (const [caller, name, more, distributor] of [
+    [world.b.maker, "tpl_own", {}, "pty_maker"],
+    [world.b.maker, "tpl_b", {}, "pty_dist"],
+    [world.b.maker, "tpl_b", { distributor: "pty_other" }, "pty_other"],
+    [world.a.maker, "tpl_fixed", {}, "pty_a"],
+    [world.a.maker, "tpl_shop", {}, "pty_dist"],
+    [world.a.maker, "tpl_shop", { distributor: "pty_a" }, "pty_a"],
+  ] as const)
+    fits(t, (await caller.ok.createBatch(name, 1, more)).batch, { distributor_party_id: distributor });
+});
+
+t.test("A store and a terminal are recorded; in B they must be the merchant's and the store's", async (t) => {
+  const places = [
+    [world.a, { store: "anywhere" }],
+    [world.a, { terminal: "alone" }],
+    [world.a, { store: " '; drop table core.coupon; --", terminal: "T" }],
+    [world.b, {}],
+    [world.b, { store: "S2" }],
+    [world.b, { store: "S1", terminal: "T1" }],
   ] as const;
-  for (const [caller, body, distributor] of expected) {
-    const created = await service
-      .as(caller)
-      .post("/v1/batches", { request_id: newRequestId(), total_count: 1, ...body });
-    fits(t, created.json.batch, {
-      distributor_party_id: distributor,
-      status: "PENDING",
-      minted_count: 0,
-      total_count: 1,
-      external_id: /^bat_[0-9a-z]{26}$/,
-      created_at: iso,
-    });
+  for (const [{ till, makeCoupons }, place] of places) {
+    const [coupon] = (await makeCoupons(1)) as [Coupon];
+    const { redemption } = await till.ok.redeem(coupon, place);
+    const recorded = "select store, terminal from core.redemption where redemption_id = rules.parse_id('red', $1)";
+    const trimmed = "store" in place ? { store: place.store.trim() } : {};
+    t.strictSame(await readRow(recorded, redemption), { store: null, terminal: null, ...place, ...trimmed });
+  }
+  const [coupon] = (await world.b.makeCoupons(1)) as [Coupon];
+  for (const [place, resource] of [
+    [{ store: " S1" }, "store"],
+    [{ store: "S2", terminal: "T1" }, "terminal"],
+  ] as const)
+    fits(t, await world.b.till.redeem(coupon, place), { status: 404, json: { details: { resource } } });
+});
+
+t.test("A query in A shows the newest of several redemptions", async (t) => {
+  const { till, makeCoupons } = world.a;
+  const [coupon] = (await makeCoupons(1, "REVERSED, reissued")) as [Coupon];
+  for (const amount of [3, 1, 2]) {
+    await till.ok.redeem(coupon, { order_amount: amount });
+    await till.ok.reverse(coupon);
+    const redemption = { status: "REVERSED", discount_amount: amount };
+    fits(t, (await till.ok.query(coupon)).coupon, { status: "ISSUED", redemption });
   }
 });
 
-t.test("A: store and terminal are trimmed and normalised, then recorded without a look-up", async (t) => {
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 8);
-  const long = "ä".repeat(64);
-  const given: [Record<string, string>, unknown[]][] = [
-    [{ store: "  Store 1\t", terminal: " till " }, ["Store 1", "till"]],
-    [{ store: "Cafe\u0301" }, ["Caf\u00e9", null]],
-    [{ terminal: "alone" }, [null, "alone"]],
-    [{ store: "   ", terminal: "" }, [null, null]],
-    [{ store: ` ${"a\u0308".repeat(64)} ` }, [long, null]],
-    [
-      { store: "'; drop table core.coupon; --", terminal: "😀".repeat(64) },
-      ["'; drop table core.coupon; --", "😀".repeat(64)],
-    ],
-  ];
-  for (const [place, [store, terminal]] of given) {
-    const reply = await a.post("/v1/coupons/redeem", {
-      request_id: newRequestId(),
-      coupon: codes.pop(),
-      merchant: "mch_a",
-      ...place,
-    });
-    t.equal(reply.status, 200, reply.text);
-    const [row] = await service.owner.rows(
-      "select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1",
-      [reply.json.redemption],
+t.test("A query in A shows the live redemption, also after the clock was set back", async (t) => {
+  const { till, makeCoupons } = world.a;
+  const [coupon] = (await makeCoupons(1, "REDEEMED, reissuable")) as [Coupon];
+  await till.ok.reverse(coupon);
+  // As if the first redemption had been made while the clock was an hour ahead.
+  const psql = await world.openPsql({ triggers: false });
+  const { redemption } = coupon;
+  const move = (by: string) =>
+    psql.rows(
+      `update core.redemption set started_at = started_at + $2::text::interval,
+         redeemed_at = redeemed_at + $2::text::interval, ended_at = ended_at + $2::text::interval
+       where redemption_id = rules.parse_id('red', $1)`,
+      [redemption, by],
     );
-    t.strictSame(row, { store, terminal });
-  }
-  for (const field of ["store", "terminal"]) {
-    for (const value of [`${long}b`, "😀".repeat(65), 7, null]) {
-      const reply = await a.post("/v1/coupons/redeem", {
-        request_id: newRequestId(),
-        coupon: codes[0],
-        merchant: "mch_a",
-        [field]: value,
-      });
-      fits(t, reply, { status: 400, json: { code: "INVALID_REQUEST", details: { issues: [{ path: field }] } } });
-    }
-  }
+  await move("1 hour");
+  const shown = async () => (await till.ok.query(coupon)).coupon;
+  fits(t, await shown(), { status: "ISSUED", redemption: { status: "REVERSED", discount_amount: 5 } });
+  await till.ok.lock(coupon, { order_amount: 2 });
+  fits(t, await shown(), { status: "LOCKED", redemption: { status: "LOCKED", discount_amount: 2 } });
+  await till.ok.confirm(coupon);
+  fits(t, await shown(), { status: "REDEEMED", redemption: { status: "REDEEMED", discount_amount: 2 } });
+  await move("-1 hour");
 });
 
-t.test("B: store and terminal must be registered, and a terminal needs its store", async (t) => {
-  const shop = service.as("ak_shop");
-  const { codes } = await service.makeBatch(service.as("ak_maker"), "tpl_b", 4);
-  const redeem = (place: object) =>
-    shop.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes.at(-1), merchant: "mch_b", ...place });
-  for (const place of [{}, { store: "S2" }, { store: "S1", terminal: "T1" }]) {
-    const reply = await redeem(place);
-    t.equal(reply.status, 200, reply.text);
-    const [row] = await service.owner.rows(
-      "select store, terminal from core.redemption where rules.format_id('red', redemption_id) = $1",
-      [reply.json.redemption],
-    );
-    t.strictSame(row, { store: null, terminal: null, ...place });
-    codes.pop();
-  }
-  const before = await readState(service.owner, { withRequests: true });
-  fits(t, await redeem({ terminal: "T1" }), { status: 400, json: { details: { issues: [{ path: "terminal" }] } } });
-  t.strictSame(await readState(service.owner, { withRequests: true }), before, "400 is not recorded");
-  fits(t, await redeem({ store: " S1" }), { status: 404, json: { details: { resource: "store" } } });
-  fits(t, await redeem({ store: "S2", terminal: "T1" }), { status: 404, json: { details: { resource: "terminal" } } });
-});
-
-t.test("redemption_context is a field of A and an unknown field in B", async (t) => {
-  const context = { redemption_context: { items: [{ sku: "x", quantity: 2, amount: 1.5 }] } };
-  for (const { variant, makerKey, shopKey, template, merchant } of variants) {
-    const { codes } = await service.makeBatch(service.as(makerKey), template, 2);
-    for (const operation of ["lock", "redeem"]) {
-      const reply = await service
-        .as(shopKey)
-        .post(`/v1/coupons/${operation}`, { request_id: newRequestId(), coupon: codes.pop(), merchant, ...context });
-      if (variant === "A") t.equal(reply.status, 200);
-      else
-        fits(t, reply, {
-          status: 400,
-          json: { code: "INVALID_REQUEST", details: { issues: [{ path: "redemption_context" }] } },
-        });
+t.test("A query shows the batch and the validity or the template; past valid_to the coupon is EXPIRED", async (t) => {
+  const own = {
+    A: { valid_from: "2020-01-01T00:00:00.000Z", valid_to: "2020-01-02T00:00:00.000Z" },
+    B: { template_id: "tpl_b" },
+  };
+  for (const { variant, maker, till, template } of [world.a, world.b])
+    for (const isReleased of [true, false]) {
+      const { id, coupons } = await world.makeBatch(maker, template, 1, { isReleased, isOver: true });
+      const coupon = coupons[0]!;
+      const shown = { coupon_id: coupon.id, batch_id: id, status: "EXPIRED", ...own[variant] };
+      fits(t, (await till.ok.query(coupon)).coupon, shown);
+      fits(t, await till.redeem(coupon), { status: 409, json: { code: "COUPON_EXPIRED" } });
+      fits(t, await till.void(coupon), { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
     }
-  }
 });

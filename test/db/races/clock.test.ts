@@ -1,221 +1,352 @@
-// Calls and patches that wait for a coupon while a moment passes. Each decides by the clock after the wait: what was
-// still true when it began does not count.
+// Decisions by time: what counts is the clock after a wait, and not what was true when the call, patch or job began.
+// The times that it writes are read after the wait too, so no row claims to be older than what another session did
+// first.
+import { randomUUID } from "node:crypto";
 import t, { type Test } from "tap";
+import { lookupHash } from "../../../src/crypto/coupon-code.ts";
+import { fingerprintKeys } from "../../../src/crypto/key-fingerprint.ts";
+import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
+import { openSession } from "../../../src/database/connect.ts";
+import type { Session } from "../../../src/database/types.ts";
+import { createCloser } from "../../../src/worker/tasks/close.ts";
+import { daySeconds, noonOffset, zoneOf } from "../../support/business-days.ts";
+import type { Coupon } from "../../support/caller.ts";
 import type { Reply } from "../../support/client.ts";
+import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { passWhileWaiting, type Holder } from "../../support/race.ts";
-import { allAgree, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
-import { newRequestId } from "../../support/service.ts";
+import { passWhileWaiting, untilBlocked, untilPast, type Holder } from "../../support/race.ts";
+import { scenario } from "../../support/scenario.ts";
+import { sequenceEvents } from "../../support/sequence-events.ts";
+import { createStubLog } from "../../support/stub.ts";
+import { party } from "../../support/tenants.ts";
+import { openWorkerSession } from "../../support/worker-session.ts";
+import { openTill } from "../../support/writers.ts";
+import type { Operation, State } from "../api/states.ts";
 
-let fixture: RaceFixture;
-t.before(async () => {
-  fixture = await startRaceFixture(t);
-  await fixture.provision("tpl_again", { after_reversal: "reissued" });
-  await fixture.provision("tpl_later", { valid_from: "2098-01-01T00:00:00Z" });
-  // Not the default, so that a constant would be seen.
-  await fixture.provision("tpl_hour", { lock_ttl_seconds: 3_600 });
-});
+const world = await scenario(t);
+const psql = await world.openPsql();
+const withoutTriggers = await world.openPsql({ triggers: false });
+// No business day ends before a test ends it.
+await world.owner.rows("update core.party set time_zone = $1", [zoneOf(noonOffset())]);
+
+const makeCoupon = async (state?: State) => (await world.a.makeCoupons(1, state))[0]!;
+const readHistory = ({ id }: Coupon) => readCouponHistory(world.owner, id);
 
 const ofCoupon = "where coupon_id = rules.parse_id('cpn', $1)";
-const holdCoupon = `select from core.coupon ${ofCoupon} for update`;
+const endValidity = `update core.coupon set valid_to = clock_timestamp() ${ofCoupon}`;
+const endLock = `update core.redemption set lock_expires_at = clock_timestamp() ${ofCoupon} and status = 'LOCKED'`;
+
+const hold = `select from core.coupon ${ofCoupon} for update`;
 const moments = {
   "its validity begins": {
-    hold: holdCoupon,
+    hold,
     change: `update core.coupon set valid_from = clock_timestamp() ${ofCoupon}`,
     isFixed: true,
   },
-  "its validity ends": { hold: holdCoupon, change: `update core.coupon set valid_to = clock_timestamp() ${ofCoupon}` },
-  "its lock expires": {
-    hold: holdCoupon,
-    change: `update core.redemption set lock_expires_at = clock_timestamp() ${ofCoupon} and status = 'LOCKED'`,
-    isFixed: true,
-  },
+  "its validity ends": { hold, change: endValidity },
+  "its lock expires": { hold, change: endLock, isFixed: true },
 } satisfies Record<string, Holder>;
 
-type Case = {
-  title: string;
-  moment: keyof typeof moments;
-  template?: string;
-  isLocked?: boolean;
-  isRedeemed?: boolean;
-  act(coupon: { code: string; id: string; lockId: string; redemption: string }): Promise<Reply | string>;
-  // The error code of the refusal, or nothing.
-  refusal?: string;
-  // As readCouponHistory shows it afterwards.
-  status: string;
-  redemptions?: string[];
-  events?: string[];
+const patches = {
+  "admin.void_coupon": "select admin.void_coupon('ten_a', $1, 'lost')",
+  "admin.release_lock": "select admin.release_lock('ten_a', $1, 'till broke down')",
 };
+type Patch = keyof typeof patches;
+type Act = Exclude<Operation, "query"> | Patch;
 
-const patch = async (call: string, id: string): Promise<string> => {
-  const error = await fixture.service.admin.rows(`select admin.${call}`, [id]).then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  return error === null ? "done" : (error as { code: string }).code;
-};
+const isPatch = (name: Act): name is Patch => name in patches;
+const perform = (name: Act, coupon: Coupon): Promise<Reply | string> =>
+  isPatch(name)
+    ? world.admin.rows(patches[name], [coupon.id]).then(
+        () => "accepted",
+        (error: { code: string }) => error.code,
+      )
+    : world.a.till[name](coupon);
 
-const cases: Case[] = [
-  {
-    title: "A redeem is refused after the end of the validity",
-    moment: "its validity ends",
-    act: ({ code }) => fixture.redeem(code),
-    refusal: "COUPON_EXPIRED",
-    status: "ISSUED",
-  },
-  {
-    title: "A lock is refused after the end of the validity",
-    moment: "its validity ends",
-    act: ({ code }) => fixture.lock(code),
-    refusal: "COUPON_EXPIRED",
-    status: "ISSUED",
-  },
-  {
-    title: "A redeem succeeds after the beginning of the validity",
-    moment: "its validity begins",
-    template: "tpl_later",
-    act: ({ code }) => fixture.redeem(code),
-    status: "REDEEMED",
-    redemptions: ["REDEEMED"],
-    events: ["coupon.redeemed"],
-  },
-  {
-    title: "A lock succeeds after the end of another lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ code }) => fixture.lock(code),
-    status: "LOCKED",
-    redemptions: ["LAPSED", "LOCKED"],
-  },
-  {
-    title: "A redeem succeeds after the end of another lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ code }) => fixture.redeem(code),
-    status: "REDEEMED",
-    redemptions: ["LAPSED", "REDEEMED"],
-    events: ["coupon.redeemed"],
-  },
-  {
-    title: "A confirm is refused after the end of its lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ code, lockId }) => fixture.confirm(code, lockId),
-    refusal: "LOCK_EXPIRED",
-    status: "LOCKED",
-    redemptions: ["LOCKED"],
-  },
-  {
-    title: "A confirm succeeds after the end of the validity, because its lock was taken in time",
-    moment: "its validity ends",
-    isLocked: true,
-    act: ({ code, lockId }) => fixture.confirm(code, lockId),
-    status: "REDEEMED",
-    redemptions: ["REDEEMED"],
-    events: ["coupon.redeemed"],
-  },
-  {
-    title: "A cancel is refused after the end of its lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ code, lockId }) => fixture.cancel(code, lockId),
-    refusal: "LOCK_EXPIRED",
-    status: "LOCKED",
-    redemptions: ["LOCKED"],
-  },
-  {
-    title: "A cancel gives back an EXPIRED coupon after the end of the validity",
-    moment: "its validity ends",
-    isLocked: true,
-    act: ({ code, lockId }) => fixture.cancel(code, lockId),
-    status: "EXPIRED",
-    redemptions: ["CANCELLED"],
-    events: ["coupon.expired"],
-  },
-  {
-    title: "A reverse gives back an EXPIRED coupon after the end of the validity",
-    moment: "its validity ends",
-    template: "tpl_again",
-    isRedeemed: true,
-    act: ({ redemption }) => fixture.reverse(redemption),
-    status: "EXPIRED",
-    redemptions: ["REVERSED"],
-    events: ["coupon.redeemed", "coupon.reversed", "coupon.expired"],
-  },
-  {
-    title: "A void succeeds after the end of a lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ code }) => fixture.voidCoupon(code),
-    status: "VOIDED",
-    redemptions: ["LAPSED"],
-    events: ["coupon.voided"],
-  },
-  {
-    title: "A void is refused after the end of the validity",
-    moment: "its validity ends",
-    act: ({ code }) => fixture.voidCoupon(code),
-    refusal: "COUPON_NOT_VOIDABLE",
-    status: "ISSUED",
-  },
-  {
-    title: "admin.void_coupon succeeds after the end of a lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ id }) => patch("void_coupon('ten_a', $1, 'lost')", id),
-    status: "VOIDED",
-    redemptions: ["LAPSED"],
-    events: ["coupon.voided"],
-  },
-  {
-    title: "admin.void_coupon is refused after the end of the validity",
-    moment: "its validity ends",
-    act: ({ id }) => patch("void_coupon('ten_a', $1, 'lost')", id),
-    refusal: "CP409",
-    status: "ISSUED",
-  },
-  {
-    title: "admin.release_lock is refused after the end of the lock",
-    moment: "its lock expires",
-    isLocked: true,
-    act: ({ id }) => patch("release_lock('ten_a', $1, 'till broke down')", id),
-    refusal: "CP409",
-    status: "LOCKED",
-    redemptions: ["LOCKED"],
-  },
-  {
-    title: "admin.release_lock gives back an EXPIRED coupon after the end of the validity",
-    moment: "its validity ends",
-    isLocked: true,
-    act: ({ id }) => patch("release_lock('ten_a', $1, 'till broke down')", id),
-    status: "EXPIRED",
-    redemptions: ["CANCELLED"],
-    events: ["coupon.expired"],
-  },
+function outcomeOf(answer: Reply | string): string {
+  if (typeof answer === "string") return answer;
+  return answer.status === 200 ? "accepted" : answer.json.code;
+}
+
+// The call, the state of its coupon, what happens during its wait, and the refusal or the status of the coupon then.
+const decisions: [Act, State, keyof typeof moments, string][] = [
+  ["redeem", "ISSUED", "its validity ends", "COUPON_EXPIRED"],
+  ["lock", "ISSUED", "its validity ends", "COUPON_EXPIRED"],
+  ["void", "ISSUED", "its validity ends", "COUPON_NOT_VOIDABLE"],
+  ["admin.void_coupon", "ISSUED", "its validity ends", "CP409"],
+  ["void", "ISSUED", "its validity begins", "→ VOIDED"],
+  ["redeem", "not yet valid", "its validity begins", "→ REDEEMED"],
+  ["lock", "not yet valid", "its validity begins", "→ LOCKED"],
+  ["lock", "LOCKED by this lock", "its lock expires", "→ LOCKED"],
+  ["redeem", "LOCKED by this lock", "its lock expires", "→ REDEEMED"],
+  ["void", "LOCKED by this lock", "its lock expires", "→ VOIDED"],
+  ["admin.void_coupon", "LOCKED by this lock", "its lock expires", "→ VOIDED"],
+  ["confirm", "LOCKED by this lock", "its lock expires", "LOCK_EXPIRED"],
+  ["cancel", "LOCKED by this lock", "its lock expires", "LOCK_EXPIRED"],
+  ["admin.release_lock", "LOCKED by this lock", "its lock expires", "CP409"],
+  ["confirm", "LOCKED by this lock", "its validity ends", "→ REDEEMED"],
+  ["cancel", "LOCKED by this lock", "its validity ends", "→ EXPIRED"],
+  ["admin.release_lock", "LOCKED by this lock", "its validity ends", "→ EXPIRED"],
+  ["reverse", "REDEEMED, reissuable", "its validity ends", "→ EXPIRED"],
 ];
 
-const outcomeOf = (answer: Reply | string): string => {
-  if (typeof answer === "string") return answer === "done" ? "accepted" : answer;
-  return answer.status === 200 ? "accepted" : (answer.json.code as string);
-};
+// All times of a coupon's rows, and of the records of requests. A lock counts from its beginning. The event of an
+// expiry is dated to the end of the validity.
+const timesOfCoupon = `
+  select distinct at::text from (
+    select unnest(array[r.started_at, r.redeemed_at, r.ended_at,
+             case r.status when 'LOCKED' then r.lock_expires_at - make_interval(secs => t.lock_ttl_seconds) end]) as at
+    from core.redemption r
+    join core.coupon using (tenant_id, coupon_id)
+    join core.batch using (tenant_id, batch_id)
+    join core.template t using (tenant_id, template_id)
+    ${ofCoupon}
+    union all
+    select unnest(array[recorded_at, case when event_type <> 'coupon.expired' then occurred_at end])
+    from rules.event ${ofCoupon}
+    union all
+    select voided_at from core.voiding ${ofCoupon}
+    union all
+    select recorded_at from core.request) times
+  where at is not null`;
 
-async function arrange({ template, isLocked, isRedeemed }: Case) {
-  const { code, id } = await fixture.makeCoupon(template);
-  const lockId = newRequestId();
-  const reply = isLocked ? await fixture.lock(code, lockId) : isRedeemed ? await fixture.redeem(code) : null;
-  return { code, id, lockId, redemption: reply?.json.redemption as string };
+async function readTimes({ id }: Coupon): Promise<string[]> {
+  return (await world.owner.rows<{ at: string }>(timesOfCoupon, [id])).map(({ at }) => at);
 }
 
-for (const one of cases) {
-  t.test(`${one.title}, although it began before`, async (t: Test) => {
-    const coupon = await arrange(one);
-    const { answer } = await passWhileWaiting(fixture.service, moments[one.moment], coupon.id, () => one.act(coupon));
-    t.equal(outcomeOf(answer), one.refusal ?? "accepted");
-    const { status, redemptions, events } = await readCouponHistory(fixture.service.owner, coupon.id);
-    t.strictSame(
-      { status, redemptions, events: events.map(({ type }) => type) },
-      { status: one.status, redemptions: one.redemptions ?? [], events: one.events ?? [] },
-    );
-    await allAgree(t, fixture);
+/** The times are at or after the moment, and not much later. */
+async function checkTimes(t: Test, times: string[], moment: string): Promise<void> {
+  const [row] = await world.owner.rows<{ least: number; most: number }>(
+    `select min(extract(epoch from at - $2::text::timestamptz))::float as least,
+            max(extract(epoch from at - $2::text::timestamptz))::float as most
+     from unnest($1::text[]::timestamptz[]) at`,
+    [times, moment],
+  );
+  t.ok(times.length > 0 && row!.least >= 0 && row!.most < 60, `${times} since ${moment}`);
+}
+
+for (const [name, state, moment, expected] of decisions)
+  t.test(`${name} of a coupon that is ${state} waits while ${moment}: ${expected}`, async (t) => {
+    const coupon = await makeCoupon(state);
+    const [before, times] = [await readHistory(coupon), await readTimes(coupon)];
+    const passed = await passWhileWaiting(world, moments[moment], coupon.id, () => perform(name, coupon));
+    const after = await readHistory(coupon);
+    if (expected.startsWith("→ ")) {
+      t.strictSame([outcomeOf(passed.answer), `→ ${after.status}`], ["accepted", expected]);
+      const written = (await readTimes(coupon)).filter((time) => !times.includes(time));
+      await checkTimes(t, written, passed.moment);
+    } else {
+      t.equal(outcomeOf(passed.answer), expected);
+      t.strictSame(after, before, "nothing changes");
+    }
   });
+
+const readColumns = async (text: string, key: unknown) => Object.values((await world.owner.rows(text, [key]))[0]!);
+
+/** A lease was counted from the moment or later, and does not last longer from now. */
+async function checkLease(t: Test, seconds: number, lease: string, key: unknown, moment: string) {
+  const [most, least] = (await readColumns(
+    `select extract(epoch from ${lease} - '${moment}')::float, extract(epoch from ${lease} - clock_timestamp())::float
+     as least`,
+    key,
+  )) as [number, number];
+  t.ok(most >= seconds && least < seconds, `from ${least} to ${most} s`);
 }
+
+t.test("The lease of a batch lasts 30 s from the end of the wait, and its times are later than the wait", async (t) => {
+  const sessions = [await openWorkerSession(t, world.address), await openWorkerSession(t, world.address)] as const;
+  const { batch } = await world.a.maker.ok.createBatch("tpl_fixed", 10);
+  const [row] = await world.owner.rows<{ tenant_id: number; batch_id: number }>(
+    "select tenant_id, batch_id from core.batch where external_id = $1",
+    [batch.external_id],
+  );
+  const key = row!.batch_id;
+  const [holder, hold] = [randomUUID(), "select from core.batch where batch_id = $1 for update"];
+  const ofBatch = [row!.tenant_id, key];
+  // The lease of another worker runs out before the other session lets go of the row.
+  const change = `update core.batch set mint_worker = ${sessions[0].number}, mint_holder = gen_random_uuid(),
+    mint_lease_until = clock_timestamp() where batch_id = $1`;
+  const claim = await passWhileWaiting(world, { hold, change }, key, () =>
+    world.worker.rows(
+      "select first_number, last_number from jobs.claim_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
+      [...ofBatch, sessions[1].number, holder, fingerprintKeys(world.keys)],
+    ),
+  );
+  t.strictSame([...claim.answer], [{ first_number: 1, last_number: 10 }]);
+  const lease = "(select mint_lease_until from core.batch where batch_id = $1)";
+  await checkLease(t, 30, lease, key, claim.moment);
+
+  const mint = (first: number, count: number) =>
+    passWhileWaiting(world, { hold }, key, () =>
+      world.worker.rows("select minted_count, is_complete from jobs.mint_chunk($1, $2, $3, $4, $5::text::uuid[])", [
+        ...ofBatch,
+        holder,
+        first,
+        `{${Array.from({ length: count }, () => randomUUID())}}`,
+      ]),
+    );
+  const chunk = await mint(1, 9);
+  t.strictSame([...chunk.answer], [{ minted_count: 9, is_complete: false }]);
+  await checkLease(t, 30, lease, key, chunk.moment);
+  const last = await mint(10, 1);
+  t.strictSame([...last.answer], [{ minted_count: 10, is_complete: true }]);
+  const times = `select b.completed_at::text, e.occurred_at::text
+    from core.batch b join rules.event e using (tenant_id, batch_id) where b.batch_id = $1`;
+  await checkTimes(t, (await readColumns(times, key)) as string[], last.moment);
+
+  const allocate = () => world.a.maker.allocateBatch(batch.external_id);
+  const allocated = await passWhileWaiting(world, { hold }, key, allocate);
+  t.equal(allocated.answer.status, 200);
+  const later = times.replace("completed_at", "allocated_at").replace("where", "where event_type like 'alloc%' and");
+  await checkTimes(t, (await readColumns(later, key)) as string[], allocated.moment);
+});
+
+t.test("The lease of a subscriber lasts 60 s from the end of the wait", async (t) => {
+  const webhook = { url: "http://127.0.0.1:1", secret: newWebhookSecret() };
+  await world.apply({
+    tenants: [{ id: "ten_b", name: "B", variant: "B", parties: [party("pty_dist", { webhook })] }],
+  });
+  await world.b.makeCoupons(1, "VOIDED");
+  await sequenceEvents(world.worker);
+  const [gone, here] = [await openWorkerSession(t, world.address), await openWorkerSession(t, world.address)];
+  const [row] = await world.owner.rows<{ tenant_id: number; party_id: number }>("select * from core.webhook");
+  const key = row!.party_id;
+  // The lease of another worker and the pause of the subscriber run out meanwhile, and the old secret of a rotation.
+  const change = `with replaced as (
+      insert into core.replaced_secret (tenant_id, party_id, replaced_at, sealed_secret)
+      select tenant_id, party_id, clock_timestamp() - interval '24 hours', sealed_secret
+      from core.webhook where party_id = $1)
+    update core.webhook set worker = ${gone.number}, holder = gen_random_uuid(),
+      lease_until = clock_timestamp(), paused_until = clock_timestamp()
+    where party_id = $1`;
+  const holder = { hold: "select from core.webhook where party_id = $1 for update", change };
+  const { answer, moment } = await passWhileWaiting(world, holder, key, () =>
+    world.worker.rows<{ secrets: number }>(
+      "select cardinality(sealed_secrets) as secrets from jobs.claim_deliveries($1, $2, $3, $4, 10)",
+      [row!.tenant_id, key, here.number, randomUUID()],
+    ),
+  );
+  t.strictSame(
+    answer.map(({ secrets }) => secrets),
+    [1, 1],
+    "of allocation.completed and coupon.voided",
+  );
+  await checkLease(t, 60, "(select lease_until from core.webhook where party_id = $1)", key, moment);
+});
+
+const worker = openSession(world.address, { name: "coupon test worker", role: "coupon_worker" });
+t.teardown(() => worker.end());
+
+/** Runs a query in a transaction that began before `change`. */
+async function runInOldTransaction<T>(session: Session, change: () => Promise<unknown>, run: () => Promise<T>) {
+  await session.run("begin");
+  await session.rows("select now()");
+  await change();
+  const answer = await run();
+  await session.run("commit");
+  return answer;
+}
+const runJob = (job: string, change: () => Promise<unknown>) =>
+  runInOldTransaction(worker, change, () => worker.rows(`select jobs.${job} as done`));
+
+t.test("A business day is closed when it is over by now, and its statement is ready after a wait", async (t) => {
+  await makeCoupon("REDEEMED");
+  await sequenceEvents(world.worker);
+  const now = Math.floor(Date.now() / 1000);
+  // Local time is now 4 s after midnight; the day is over 5 s after midnight.
+  const closed = await runJob("close_days(10)", async () => {
+    const zone = zoneOf(daySeconds - (now % daySeconds) + 4);
+    await world.owner.rows("update core.party set time_zone = $1 where external_id = 'pty_a'", [zone]);
+    await untilPast(world, new Date((now + 1) * 1000).toISOString());
+  });
+  t.strictSame([...closed], [{ done: 1 }]);
+
+  // A session holds the row while the last step of the closer waits for it.
+  const holder = { hold: "select from core.statement where $1::text is not null for update" };
+  const passed: string[] = [];
+  const statements = {
+    ...world.worker,
+    async rows<T>(text: string, parameters?: unknown[]): Promise<T[]> {
+      const run = () => world.worker.rows<T>(text, parameters);
+      if (!text.includes("jobs.finish_statement")) return run();
+      const { answer, moment } = await passWhileWaiting(world, holder, "all", run);
+      passed.push(moment);
+      return answer;
+    },
+  };
+  const stopping = new AbortController().signal;
+  const { logger: log } = createStubLog();
+  await createCloser({ sequencer: world.worker, statements, log, stopping }).finishStatements();
+  const times = `select s.ready_at::text, e.occurred_at::text, e.recorded_at::text
+    from core.statement s join rules.event e using (tenant_id, business_date) where e.event_type = $1`;
+  t.equal(passed.length, 1);
+  await checkTimes(t, (await readColumns(times, "reconciliation.ready")) as string[], passed[0]!);
+});
+
+t.test("The jobs take the locks and the coupons that are over by now", async (t) => {
+  const locked = await makeCoupon("LOCKED by this lock");
+  await runJob("lapse_locks(100)", () => withoutTriggers.rows(endLock, [locked.id]));
+  fits(t, await readHistory(locked), { status: "ISSUED", redemptions: ["LAPSED"], events: [] });
+  const ended = `select ended_at >= lock_expires_at from core.redemption ${ofCoupon}`;
+  t.strictSame(await readColumns(ended, locked.id), [true], "it ended no earlier than it expired");
+
+  const extended = await makeCoupon();
+  await runJob("expire_coupons(100)", () => psql.rows(endValidity, [extended.id]));
+  const { id, coupons } = await world.makeBatch(world.a.maker, "tpl_fixed", 2);
+  await runJob("expire_coupons(100)", async () => {
+    for (const coupon of coupons) await withoutTriggers.rows(endValidity, [coupon.id]);
+    await withoutTriggers.rows("update core.batch set valid_to = clock_timestamp() where external_id = $1", [id]);
+  });
+  for (const coupon of [extended, ...coupons])
+    fits(t, await readHistory(coupon), { status: "EXPIRED", events: [{ type: "coupon.expired" }] });
+});
+
+t.test("A query and the creation of a batch see what is over by now", async (t) => {
+  const coupon = await makeCoupon();
+  const soon = await world.a.addTemplate({});
+  const { session, send } = await openTill(world);
+  t.teardown(() => session.end());
+  const over = "update core.template set valid_to = clock_timestamp() where external_id = $1";
+  const change = async () => {
+    await psql.rows(endValidity, [coupon.id]);
+    await withoutTriggers.rows(over, [soon]);
+  };
+  const query = { coupon: lookupHash(world.keys, coupon.code), merchant: "mch_a" };
+  const calls = [
+    { operation: "query", args: query, body_hash: null },
+    { operation: "create_batch", args: { template: soon, total_count: 1, key_version: "1" } },
+  ];
+  const answers = await runInOldTransaction(session, change, () => send(calls, true));
+  const bodies = answers.map(({ body }) => JSON.parse(body) as unknown);
+  fits(t, bodies, [{ coupon: { status: "EXPIRED" } }, { code: "TEMPLATE_EXPIRED" }]);
+});
+
+t.test("A patch to a time that passes during its wait does not bring an EXPIRED coupon back", async (t) => {
+  const coupon = await makeCoupon("EXPIRED");
+  await world.worker.rows("select jobs.expire_coupons(100)");
+  await psql.run("begin");
+  await psql.rows(hold, [coupon.id]);
+  const validTo = new Date(Date.now() + 700).toISOString();
+  const patch = "select admin.extend_coupon('ten_a', $1, $2, 'to arrange a test')";
+  const extended = t.resolves(world.admin.rows(patch, [coupon.id, validTo]));
+  await untilBlocked(world, 1)
+    .then(() => untilPast(world, validTo))
+    .finally(() => psql.run("commit"));
+  await extended;
+  fits(t, await readHistory(coupon), { status: "EXPIRED", events: { length: 1 } });
+});
+
+t.test("A voiding of a batch leaves the coupons whose validity ends while it runs", async (t) => {
+  // More coupons than a loop of PL/pgSQL reads ahead.
+  const { id, coupons } = await world.makeBatch(world.a.maker, "tpl_fixed", 14);
+  const last = coupons.at(-1)!;
+  const holder = await world.openPsql();
+  await holder.run("begin; lock table core.event in share mode");
+  // It blocks when it writes its first event.
+  const voiding = world.admin.rows("select admin.void_batch('ten_a', $1, 'recalled') as count", [id]);
+  await untilBlocked(world, 1)
+    .then(() => psql.rows(endValidity, [last.id]))
+    .finally(() => holder.run("commit"));
+  t.strictSame([...(await voiding)], [{ count: 13 }]);
+  fits(t, await readHistory(last), { status: "ISSUED", events: [] });
+});

@@ -1,25 +1,14 @@
 // Concurrent calls for one coupon: exactly one wins, the others learn why not, and none gets a 5xx.
 import t, { type Test } from "tap";
 import { fits } from "../../support/fits.ts";
-import { findBrokenInvariants, readCouponHistory } from "../../support/inspect.ts";
+import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether, type Call } from "../../support/race.ts";
-import { scenario, type Scenario } from "../../support/scenario.ts";
+import { scenario } from "../../support/scenario.ts";
 import { holdCoupon } from "../../support/sessions.ts";
-import type { Caller, Coupon } from "../../support/caller.ts";
+import type { Coupon } from "../../support/caller.ts";
 
-let world: Scenario;
-let till: Caller;
-t.before(async () => {
-  world = await scenario(t);
-  till = world.a.till;
-});
-
-function race(name: string, run: (t: Test) => Promise<void>): void {
-  t.test(name, async (t) => {
-    await run(t);
-    t.strictSame(await findBrokenInvariants(world.owner), []);
-  });
-}
+const world = await scenario(t);
+const { till } = world.a;
 
 type Outcome = { status: string; redemptions: string[]; amounts: number[]; events: string[] };
 const redeemed: Outcome = {
@@ -45,25 +34,25 @@ async function crowd({ id }: Coupon, count: number, call: Call): Promise<Record<
   return countOutcomes(await sendTogether(world, await holdCoupon(world, id), calls));
 }
 
-race("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
+t.test("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
   const coupon = await makeCoupon();
   t.strictSame(await crowd(coupon, 100, () => till.redeem(coupon)), { 200: 1, COUPON_REDEEMED: 99 });
   await checkCoupon(t, coupon, redeemed);
 });
 
-race("Of 100 locks of one coupon exactly one succeeds", async (t) => {
+t.test("Of 100 locks of one coupon exactly one succeeds", async (t) => {
   const coupon = await makeCoupon();
   t.strictSame(await crowd(coupon, 100, () => till.lock(coupon)), { 200: 1, COUPON_LOCKED: 99 });
   await checkCoupon(t, coupon, locked);
 });
 
-race("Of 20 locks of a coupon with an expired lock exactly one succeeds", async (t) => {
+t.test("Of 20 locks of a coupon with an expired lock exactly one succeeds", async (t) => {
   const [coupon] = (await world.a.makeCoupons(1, "ISSUED, its lock lapsed")) as [Coupon];
   t.strictSame(await crowd(coupon, 20, () => till.lock(coupon)), { 200: 1, COUPON_LOCKED: 19 });
   await checkCoupon(t, coupon, { ...locked, redemptions: ["LAPSED", "LOCKED"] });
 });
 
-race("Of 20 reverses of one redemption exactly one succeeds", async (t) => {
+t.test("Of 20 reverses of one redemption exactly one succeeds", async (t) => {
   const [coupon] = (await world.a.makeCoupons(1, "REDEEMED")) as [Coupon];
   t.strictSame(await crowd(coupon, 20, () => till.reverse(coupon)), { 200: 1, REDEMPTION_REVERSED: 19 });
   const events = ["coupon.redeemed", "coupon.reversed"];
@@ -78,7 +67,7 @@ const pairs = [
   ["ISSUED", "redeem", "void", "COUPON_NOT_VOIDABLE", redeemed],
 ] as const;
 for (const [state, first, second, code, outcome] of pairs)
-  race(`Of a ${first} and a ${second} of one coupon the first wins, and the second learns the outcome`, async (t) => {
+  t.test(`Of a ${first} and a ${second} of one coupon the first wins, and the second learns the outcome`, async (t) => {
     for (const coupon of await world.a.makeCoupons(3, state)) {
       const calls = [() => till[first](coupon), () => till[second](coupon)];
       const [winner, loser] = await sendInTurn(world, coupon.id, calls);
@@ -88,7 +77,7 @@ for (const [state, first, second, code, outcome] of pairs)
     }
   });
 
-race("Of confirms and cancels of 30 locks, all at once, exactly one per lock wins", async (t) => {
+t.test("Of confirms and cancels of 30 locks, all at once, exactly one per lock wins", async (t) => {
   const coupons = await world.a.makeCoupons(30, "LOCKED by this lock");
   const answers = await Promise.all(coupons.map((coupon) => Promise.all([till.confirm(coupon), till.cancel(coupon)])));
   for (const [index, replies] of answers.entries()) {
@@ -99,7 +88,7 @@ race("Of confirms and cancels of 30 locks, all at once, exactly one per lock win
   }
 });
 
-race("A reissued coupon is redeemed again only after its reversal", async (t) => {
+t.test("A reissued coupon is redeemed again only after its reversal", async (t) => {
   const [coupon] = (await world.a.makeCoupons(1, "REDEEMED, reissuable")) as [Coupon];
   const calls = [() => till.redeem(coupon), () => till.reverse(coupon), () => till.redeem(coupon)];
   const [early, reversed, late] = await sendInTurn(world, coupon.id, calls);

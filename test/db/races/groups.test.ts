@@ -1,234 +1,241 @@
 // Calls of one group, sent to gate.perform as the service sends them. A call that would have to wait for another call
-// of the group, or for another session, is handed back and writes nothing.
+// of the group, or for another session, is handed back and writes nothing. A name is a request_id or idempotency-key.
 import t from "tap";
-import { openSession } from "../../../src/database/connect.ts";
-import { fits } from "../../support/fits.ts";
-import { type GroupTill, handedBack, merchant, redeem, startGroupTill } from "../../support/group-till.ts";
+import { lookupHash } from "../../../src/crypto/coupon-code.ts";
+import type { Session } from "../../../src/database/types.ts";
 import { untilBlocked } from "../../support/race.ts";
-import { newRequestId } from "../../support/service.ts";
+import { newRequestId } from "../../support/request-id.ts";
+import { scenario } from "../../support/scenario.ts";
+import { party } from "../../support/tenants.ts";
+import { openTill } from "../../support/writers.ts";
 
-let group: GroupTill;
-t.before(async () => {
-  group = await startGroupTill(t, 52);
-});
+type Call = { operation: string; args: object; body_hash?: null };
+const merchant = "mch_a";
+const handedBack = "handed back";
+const codeOf = (body: string): string => JSON.parse(body).code;
 
-const nextCoupon = () => group.nextCoupon();
-const answers: GroupTill["answers"] = (...args) => group.answers(...args);
+const world = await scenario(t);
+const coupons = (await world.a.makeCoupons(76)).map(({ code }) => lookupHash(world.keys, code));
+const psql = await world.openPsql();
+// A test that fails lets go of its rows.
+t.afterEach(() => psql.run("rollback"));
+const till = await openTill(world);
+t.teardown(() => till.session.end());
+// A call that waits instead of being handed back fails.
+await till.session.run("set lock_timeout = '20s'");
 
-const count = async (table: string) =>
-  (await group.service.owner.rows<{ count: number }>(`select count(*)::int as count from core.${table}`))[0]!.count;
+const nextCoupon = () => coupons.pop()!;
+const nextCoupons = (count: number) => Array.from({ length: count }, nextCoupon);
+const call = (operation: string, args: object, more: object = {}): Call => ({ operation, args, ...more });
+const redeem = (coupon: string, more: object = {}) => call("redeem", { coupon, merchant }, more);
+const query = (coupon: string, more: object = {}) => call("query", { coupon, merchant }, { body_hash: null, ...more });
+const stranger = { credential_id: 2147483647 };
+
+/** The outcomes in the order of the calls: 200, a code, or handed back. */
+async function answers(calls: Call[], mayWait = false): Promise<(number | string)[]> {
+  const rows = await till.send(calls, mayWait);
+  return rows.map(({ http_status, body }) => (http_status === null ? handedBack : (codeOf(body) ?? http_status)));
+}
+
+/** What another process of the service has performed and not yet committed. */
+async function performElsewhere(calls: Call[]): Promise<Session> {
+  const { session, send } = await openTill(world);
+  t.teardown(() => session.end());
+  await session.run("begin");
+  await send(calls, false);
+  return session;
+}
+
+const count = async (table: string) => (await world.owner.rows(`select from core.${table}`)).length;
 
 t.test("The second redeem of a coupon in a group is handed back, and the other calls are answered", async (t) => {
-  const [coupon, other] = [nextCoupon(), nextCoupon()];
-  const before = [await count("redemption"), await count("request")];
-  t.strictSame(
-    await answers([redeem(coupon), redeem(other), redeem(coupon), { ...redeem(coupon), operation: "lock" }]),
-    [200, 200, handedBack, "COUPON_REDEEMED"],
-  );
-  t.strictSame([(await count("redemption")) - before[0]!, (await count("request")) - before[1]!], [2, 3]);
+  const [coupon, other] = nextCoupons(2) as [string, string];
+  const before = [await count("redemption"), await count("request")] as const;
+  const calls = [redeem(coupon), redeem(other), redeem(coupon), call("lock", { coupon, merchant })];
+  t.strictSame(await answers(calls), [200, 200, handedBack, "COUPON_REDEEMED"]);
+  t.strictSame([(await count("redemption")) - before[0], (await count("request")) - before[1]], [2, 3]);
   t.strictSame(await answers([redeem(coupon)]), ["COUPON_REDEEMED"], "the answer when the call runs again");
 });
 
-t.test("Of two calls with the same nonce in a group one is accepted", async (t) => {
-  const nonce = newRequestId();
-  t.strictSame(
-    await answers([
-      redeem(nextCoupon(), { nonce }),
-      redeem(nextCoupon(), { nonce }),
-      redeem(nextCoupon(), { nonce: newRequestId() }),
-    ]),
-    [200, "NONCE_REUSED", 200],
-  );
-  t.strictSame(await answers([redeem(nextCoupon(), { nonce })]), ["NONCE_REUSED"]);
-});
-
 t.test("An unknown credential, a read and a refusal leave the other calls of their group alone", async (t) => {
-  const coupon = nextCoupon();
-  t.strictSame(
-    await answers([
-      redeem(nextCoupon(), { credential_id: 2147483647 }),
-      { operation: "query", body_hash: null, args: { coupon, merchant } },
-      { operation: "redeem", args: { coupon: nextCoupon(), merchant: "mch_none" } },
-      redeem(coupon),
-      { operation: "spend_nonce", body_hash: null, args: {} },
-    ]),
-    ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, 200],
-  );
+  const spendNonce = call("spend_nonce", {}, { body_hash: null });
+  const unknown = call("redeem", { coupon: nextCoupon(), merchant: "mch_none" });
+  const [coupon, other] = nextCoupons(2) as [string, string];
+  const calls = [redeem(other, stranger), query(coupon), unknown, redeem(coupon), spendNonce];
+  t.strictSame(await answers(calls), ["UNAUTHENTICATED", 200, "NOT_FOUND", 200, 200]);
+  for (const mayWait of [false, true]) {
+    t.strictSame(await answers([redeem(other, stranger)], mayWait), ["UNAUTHENTICATED"], "alone");
+    t.strictSame(await answers([spendNonce], mayWait), [200], "alone");
+  }
 });
 
 t.test("A write without a body_hash, which would leave no record, is refused with its group", async (t) => {
-  const [coupon, other] = [nextCoupon(), nextCoupon()];
+  const [coupon, other] = nextCoupons(2) as [string, string];
   const writes = ["redeem", "lock", "confirm", "cancel", "void", "reverse", "create_batch", "allocate_batch"];
   for (const operation of [...writes, "replay_events", "test_webhook"])
-    fits(
-      t,
-      await answers([redeem(other), { operation, body_hash: null, args: { coupon, merchant } }]),
-      [`${operation} is a write: it needs a body_hash`],
+    await t.rejects(
+      answers([redeem(other), call(operation, { coupon, merchant }, { body_hash: null })]),
+      { message: `${operation} is a write: it needs a body_hash` },
       operation,
     );
   t.strictSame(await answers([redeem(coupon), redeem(other)]), [200, 200], "nothing was written");
 });
 
-t.test("A lone call of an unknown credential is refused, and a lone read has no request_id to claim", async (t) => {
-  const coupon = nextCoupon();
-  const id = newRequestId();
-  t.strictSame(await answers([redeem(coupon, { request_id: id })]), [200]);
-  for (const mayWait of [false, true]) {
-    const stranger = redeem(nextCoupon(), { credential_id: 2147483647 });
-    t.strictSame(await answers([stranger], mayWait), ["UNAUTHENTICATED"]);
-    const query = { ...redeem(coupon, { request_id: id, body_hash: null }), operation: "query" };
-    t.strictSame(await answers([query], mayWait), [200]);
-    t.strictSame(await answers([{ operation: "spend_nonce", body_hash: null, args: {} }], mayWait), [200]);
-  }
-});
-
-t.test(
-  "A call whose redemption a psql session has locked is handed back, and the other calls are answered",
-  async (t) => {
-    const [confirmed, cancelled, redeemed, taken, voided, unused, lapsed] = Array.from({ length: 7 }, nextCoupon) as [
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-      string,
-    ];
-    const lockOf = (coupon: string) => ({ coupon, merchant, lock_request_id: `lock-${coupon}` });
-    const lock = (coupon: string) => ({ ...redeem(coupon, { request_id: `lock-${coupon}` }), operation: "lock" });
-    const granted = await group.till.send(
-      [lock(confirmed), lock(cancelled), lock(taken), lock(voided), redeem(redeemed), lock(lapsed)],
-      false,
-    );
-    const { redemption } = JSON.parse(granted[4]!.body) as { redemption: string };
-    const { owner } = group.service;
-    const endLocks = (coupons: string[]) =>
-      owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)", [
-        coupons.map((coupon) => `lock-${coupon}`),
-      ]);
-    const lapseLocks = async () =>
-      (await owner.rows<{ count: number }>("select jobs.lapse_locks(10) as count"))[0]!.count;
-    await endLocks([lapsed]);
-    t.equal(await lapseLocks(), 1);
-    await endLocks([taken, voided]);
-    const calls = [
-      { operation: "confirm", args: lockOf(confirmed) },
-      { operation: "cancel", args: lockOf(cancelled) },
-      { operation: "reverse", args: { redemption } },
-      redeem(taken),
-      { operation: "void", args: { coupon: voided, merchant } },
-    ];
-    // None of these needs a redemption that exists.
-    const others = [
-      { operation: "void", args: { coupon: unused, merchant } },
-      redeem(nextCoupon()),
-      redeem(lapsed),
-      redeem(cancelled),
-    ];
-    const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
-    t.teardown(() => psql.end());
-    await psql.run("begin");
-    await psql.rows("select from core.redemption for update");
-    await psql.rows("select from core.merchant for update");
-    t.strictSame(await answers([...calls, ...others]), [
-      ...calls.map(() => handedBack),
-      200,
-      200,
-      200,
-      "COUPON_LOCKED",
-    ]);
-    t.equal(await lapseLocks(), 0, "the job does not wait either");
-    await psql.run("rollback");
-    t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
-  },
-);
-
-t.test("A call on a row that a psql session holds is handed back, and calls on other rows are answered", async (t) => {
-  const a = group.service.as("ak_a");
-  const parties = ["pty_held", "pty_free"].map((id) => ({ id, name: id, webhook: { url: "https://example.com" } }));
-  await group.service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
-  const orderBatch = () => group.service.makeBatch(a, "tpl_again", 1, { isReleased: false });
-  const callsOn = (coupons: string[], batch: string, party: string) => [
-    redeem(coupons[0]!),
-    { ...redeem(coupons[1]!), operation: "lock" },
-    { ...redeem(coupons[2]!), operation: "void" },
-    { operation: "cancel", args: { coupon: coupons[3]!, lock_request_id: "comes later" } },
-    { operation: "confirm", args: { coupon: coupons[4]!, merchant, lock_request_id: "no lock" } },
-    { operation: "allocate_batch", args: { batch } },
-    { operation: "test_webhook", args: { party, event_type: "coupon.voided" } },
-    { operation: "replay_events", args: { party, from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z" } },
-  ];
-  const couponsOf = () => Array.from({ length: 5 }, nextCoupon);
-  const [heldCoupons, heldBatch] = [couponsOf(), (await orderBatch()).id];
-  const heldCalls = callsOn(heldCoupons, heldBatch, "pty_held");
-  const freeCalls = callsOn(couponsOf(), (await orderBatch()).id, "pty_free");
-  const waitingCalls = callsOn(couponsOf(), (await orderBatch()).id, "pty_free");
-  const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
-  t.teardown(() => psql.end());
-  await psql.run("begin");
-  await psql.rows("select from core.coupon where lookup_hash = any ($1::text[]::uuid[]) for update", [heldCoupons]);
-  await psql.rows("select from core.batch where external_id = $1 for update", [heldBatch]);
-  await psql.run(`select from core.webhook join core.party using (tenant_id, party_id)
-                  where external_id = 'pty_held' for update of webhook`);
-  const done = [200, 200, 200, "LOCK_NOT_FOUND", "LOCK_NOT_FOUND", 200, 200, 200];
-  t.strictSame(await answers([...heldCalls, ...freeCalls]), [...heldCalls.map(() => handedBack), ...done]);
-  const alone = [];
-  for (const call of heldCalls) alone.push(...(await answers([call])));
-  t.strictSame(
-    alone.splice(0),
-    heldCalls.map(() => handedBack),
-    "alone too",
-  );
-  for (const call of waitingCalls) alone.push(...(await answers([call], true)));
-  t.strictSame(alone, done, "a call that may wait does not wait for other rows either");
-  await psql.run("rollback");
-  t.strictSame(await answers(heldCalls), done);
-});
-
-t.test("An expired lock stays as it is while a psql session holds its coupon", async (t) => {
-  const [held, free] = [nextCoupon(), nextCoupon()];
-  await group.till.send(
-    [
-      { ...redeem(held), operation: "lock" },
-      { ...redeem(free), operation: "lock" },
-    ],
+t.test("A call whose redemption a psql session has locked is handed back; the others are answered", async (t) => {
+  const names = ["confirmed", "cancelled", "redeemed", "taken", "voided", "unused", "lapsed"] as const;
+  const of = Object.fromEntries(names.map((name) => [name, nextCoupon()])) as Record<(typeof names)[number], string>;
+  const lockOf = (coupon: string) => ({ coupon, merchant, lock_request_id: `lock-${coupon}` });
+  const toLock = [of.confirmed, of.cancelled, of.taken, of.voided, of.lapsed];
+  await till.send(
+    toLock.map((coupon) => call("lock", { coupon, merchant }, { request_id: `lock-${coupon}` })),
     false,
   );
-  await group.service.owner.rows("update core.redemption set lock_expires_at = started_at where status = 'LOCKED'");
-  const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
-  t.teardown(() => psql.end());
-  await psql.run("begin");
-  await psql.rows("select from core.coupon where lookup_hash = $1::text::uuid for update", [held]);
-  t.strictSame(await answers([redeem(held)]), [handedBack]);
-  t.strictSame(await answers([redeem(held), redeem(free)]), [handedBack, 200]);
+  const [redeemed] = await till.send([redeem(of.redeemed)], false);
+  const { redemption } = JSON.parse(redeemed!.body) as { redemption: string };
+  const endLocks = (ended: string[]) =>
+    world.owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = any ($1)", [
+      ended.map((coupon) => `lock-${coupon}`),
+    ]);
+  const lapseLocks = async () =>
+    (await world.worker.rows<{ done: number }>("select jobs.lapse_locks(10) as done"))[0]!.done;
+  await endLocks([of.lapsed]);
+  t.equal(await lapseLocks(), 1);
+  await endLocks([of.taken, of.voided]);
+  const calls = [
+    call("confirm", lockOf(of.confirmed)),
+    call("cancel", lockOf(of.cancelled)),
+    call("reverse", { redemption }),
+    redeem(of.taken),
+    call("void", { coupon: of.voided, merchant }),
+  ];
+  // None of these needs a redemption that exists.
+  const others = [
+    call("void", { coupon: of.unused, merchant }),
+    redeem(nextCoupon()),
+    redeem(of.lapsed),
+    redeem(of.cancelled),
+  ];
+  await psql.run("begin; select from core.redemption for update; select from core.merchant for update");
+  const answered = [200, 200, 200, "COUPON_LOCKED"];
+  t.strictSame(await answers([...calls, ...others]), [...calls.map(() => handedBack), ...answered]);
+  t.equal(await lapseLocks(), 0, "the job does not wait either");
   await psql.run("rollback");
-  t.strictSame(await answers([redeem(held)]), [200]);
+  t.strictSame(await answers(calls), [200, 200, 200, 200, 200]);
 });
 
-t.test("An error rolls back the whole group", async (t) => {
-  const coupon = nextCoupon();
-  const before = await count("request");
-  await t.rejects(group.till.send([redeem(coupon), { operation: "no_such_operation", args: {} }], false), {
-    code: "20000",
-  });
-  t.equal(await count("request"), before);
-  t.strictSame(await answers([redeem(coupon)]), [200]);
-});
-
-t.test("A lock that a psql session extends while a redeem waits for its row is live", async (t) => {
-  const coupon = nextCoupon();
-  const id = newRequestId();
-  await group.till.send([{ ...redeem(coupon, { request_id: id }), operation: "lock" }], false);
-  await group.service.owner.rows("update core.redemption set lock_expires_at = started_at where lock_request_id = $1", [
-    id,
-  ]);
-  const psql = openSession(group.service.address, { name: "coupon test", role: "coupon_owner" });
-  t.teardown(() => psql.end());
+t.test("A call on a row that a psql session holds is handed back, and calls on other rows are answered", async (t) => {
+  const parties = ["pty_held", "pty_free"].map((id) => party(id, { webhook: { url: "https://example.com" } }));
+  await world.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
+  const makeCalls = async (webhookOf: string) => {
+    const [one, two, three, four, five, expired] = nextCoupons(6) as [string, string, string, string, string, string];
+    const { id: batch } = await world.makeBatch(world.a.maker, "tpl_fixed", 1, { isReleased: false });
+    await till.send([call("lock", { coupon: expired, merchant }, { request_id: `lock-${expired}` })], false);
+    await world.owner.rows("update core.redemption set lock_expires_at = started_at where status = 'LOCKED'");
+    return [
+      redeem(one),
+      redeem(expired),
+      call("lock", { coupon: two, merchant }),
+      call("void", { coupon: three, merchant }),
+      call("cancel", { coupon: four, lock_request_id: "comes later" }),
+      call("confirm", { coupon: five, merchant, lock_request_id: "no lock" }),
+      call("allocate_batch", { batch }),
+      call("test_webhook", { party: webhookOf, event_type: "coupon.voided" }),
+      call("replay_events", { party: webhookOf, from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z" }),
+    ];
+  };
+  const held = await makeCalls("pty_held");
+  const [free, waiting] = [await makeCalls("pty_free"), await makeCalls("pty_free")];
+  const heldArgs = held.map(({ args }) => args as { coupon?: string; batch?: string });
   await psql.run("begin");
-  const extend = "update core.redemption set lock_expires_at = now() + interval '1 hour' where lock_request_id = $1";
-  await psql.rows(extend, [id]);
-  const answer = group.till.send([redeem(coupon)], true);
-  await untilBlocked(group.service, 1);
+  await psql.rows("select from core.coupon where lookup_hash = any ($1::text[]::uuid[]) for update", [
+    heldArgs.flatMap(({ coupon }) => coupon ?? []),
+  ]);
+  await psql.rows("select from core.batch where external_id = any ($1) for update", [
+    heldArgs.flatMap(({ batch }) => batch ?? []),
+  ]);
+  await psql.run(`select from core.webhook join core.party using (tenant_id, party_id)
+                  where external_id = 'pty_held' for update of webhook`);
+  const done = [200, 200, 200, 200, "LOCK_NOT_FOUND", "LOCK_NOT_FOUND", 200, 200, 200];
+  t.strictSame(await answers([...held, ...free]), [...held.map(() => handedBack), ...done]);
+  for (const one of held) t.strictSame(await answers([one]), [handedBack], `${one.operation} alone`);
+  for (const [index, one] of waiting.entries())
+    t.strictSame(await answers([one], true), [done[index]], `${one.operation} does not wait for other rows`);
+  await psql.run("rollback");
+  t.strictSame(await answers(held), done);
+});
+
+t.test("A second call of a group with the same name is handed back, whether it is equal or not", async (t) => {
+  const [id, key] = [{ request_id: newRequestId() }, { idempotency_key: newRequestId() }];
+  const [first, second] = nextCoupons(2) as [string, string];
+  const calls = [redeem(first, id), redeem(first, id), redeem(second, key), redeem(second, key)];
+  const others = [redeem(nextCoupon(), id), redeem(nextCoupon(), key)];
+  const expected = [200, handedBack, 200, handedBack, handedBack, handedBack];
+  t.strictSame(await answers([...calls, ...others]), expected);
+  t.strictSame(await answers([calls[1]!, calls[3]!]), [200, 200], "when it runs again it gets the first answer");
+  const lone = redeem(nextCoupon(), { idempotency_key: newRequestId() });
+  t.strictSame(await answers([lone]), [200], "a lone call");
+  for (const mayWait of [false, true])
+    t.strictSame(await answers([query(first, id)], mayWait), [200], "a read has no name to claim");
+});
+
+// Enough calls to lose their order when they are sorted.
+t.test("Of many calls with the same name or coupon in a group, the first is performed", async (t) => {
+  const many = <T>(make: (n: number) => T) => Array.from({ length: 63 }, (_, index) => make(index % 7));
+  const expected = (outcome: number | string) => many<number | string>(() => handedBack).fill(outcome, 0, 7);
+  const unknown = { coupon: "00000000-0000-0000-0000-000000000000", merchant };
+  const byId = many((n) => call("void", unknown, { request_id: `many ${n}` }));
+  t.strictSame(await answers(byId), expected("NOT_FOUND"));
+  const byKey = many((n) => call("void", unknown, { idempotency_key: `key ${n}` }));
+  t.strictSame(await answers(byKey), expected("NOT_FOUND"));
+  const coupons = nextCoupons(7);
+  t.strictSame(await answers(many((n) => redeem(coupons[n]!))), expected(200));
+});
+
+t.test("A call whose name another session uses is handed back, and the other calls are answered", async (t) => {
+  const [request_id, idempotency_key] = [newRequestId(), newRequestId()];
+  const other = await performElsewhere([redeem(nextCoupon(), { request_id, idempotency_key })]);
+  const calls = [redeem(nextCoupon(), { request_id }), redeem(nextCoupon(), { idempotency_key })];
+  t.strictSame(await answers([...calls, redeem(nextCoupon())]), [handedBack, handedBack, 200]);
+  await other.run("rollback");
+  t.strictSame(await answers(calls), [200, 200]);
+  const [locks] = await world.owner.rows(
+    `select count(distinct rules.compute_name_lock(tenant, caller, 'x'))::int as count
+     from (values (1, 0), (2, 0), (1, 1), (2, 1)) v(tenant, caller)`,
+  );
+  t.strictSame(locks, { count: 4 }, "the names of each tenant and caller have their own locks");
+});
+
+t.test("Of calls with the same nonce one is accepted, and none waits for another session", async (t) => {
+  const [twice, used] = [newRequestId(), newRequestId()];
+  const [first, second, third] = nextCoupons(3).map((coupon) => redeem(coupon, { nonce: twice }));
+  const calls = [first!, second!, redeem(nextCoupon(), { nonce: newRequestId() })];
+  t.strictSame(await answers(calls), [200, "NONCE_REUSED", 200], "in a group");
+  t.strictSame(await answers([third!]), ["NONCE_REUSED"]);
+
+  const other = await performElsewhere([redeem(nextCoupon(), { nonce: used })]);
+  const [credential] = await world.owner.rows(
+    "select credential_id from core.credential where access_key = 'ak_a_second'",
+  );
+  const late = redeem(nextCoupon(), { nonce: used });
+  const ofAnother = redeem(nextCoupon(), { nonce: used, ...credential });
+  // A statement that waits for a lock ends with an error.
+  const outcomes = await answers([late, redeem(nextCoupon()), ofAnother]);
+  t.strictSame(outcomes, ["NONCE_REUSED", 200, 200], "each credential has its own nonces");
+  await other.run("rollback");
+  t.strictSame(await answers([late]), [200]);
+});
+
+t.test("An old nonce can be used again while it is being deleted", async (t) => {
+  const nonce = newRequestId();
+  t.strictSame(await answers([redeem(nextCoupon(), { nonce })]), [200]);
+  const age = "update core.nonce set seen_at = clock_timestamp() - interval '20 minutes' where nonce = $1";
+  await world.owner.rows(age, [nonce]);
+  // jobs.prune_nonces locks its rows and then deletes them.
+  await psql.run("begin");
+  await psql.rows("select from core.nonce where nonce = $1 for update", [nonce]);
+  const again = answers([redeem(nextCoupon(), { nonce })]);
+  await untilBlocked(world, 1);
+  await psql.rows("delete from core.nonce where nonce = $1", [nonce]);
   await psql.run("commit");
-  t.equal((JSON.parse((await answer)[0]!.body) as { code: string }).code, "COUPON_LOCKED");
+  t.strictSame(await again, [200]);
 });

@@ -1,171 +1,125 @@
-// Concurrent requests with the same ID, key or nonce, and concurrent calls for one batch.
+// Concurrent requests with the same ID or key, and concurrent calls for one batch.
 import t, { type Test } from "tap";
-import { sendPatiently } from "../../support/client.ts";
+import type { Coupon } from "../../support/caller.ts";
+import { isReplay, sendPatiently, type Reply } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether, untilBlocked } from "../../support/race.ts";
-import { allAgree, type Coupon, merchant, startRaceFixture, type RaceFixture } from "../../support/race-fixture.ts";
-import { isReplay } from "../../support/replays.ts";
-import { newRequestId } from "../../support/service.ts";
+import { newRequestId } from "../../support/request-id.ts";
+import { scenario } from "../../support/scenario.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
-import { openSession } from "../../../src/database/connect.ts";
 
-let fixture: RaceFixture;
-t.before(async () => {
-  fixture = await startRaceFixture(t);
-});
+const world = await scenario(t);
+const { till } = world.a;
 
-function race(name: string, run: (t: Test) => Promise<void>): void {
-  t.test(name, async (t) => {
-    await run(t);
-    await allAgree(t, fixture);
-  });
-}
+const makeCoupons = async (count: number) => (await world.a.makeCoupons(count)) as [Coupon, Coupon, Coupon];
+const bodyOf = ({ code }: Coupon, request_id = newRequestId()) => ({ request_id, coupon: code, merchant: "mch_a" });
+const redeem = (body: object, idempotencyKey?: string) =>
+  till.post("/v1/coupons/redeem", body, idempotencyKey === undefined ? {} : { idempotencyKey });
+const repeat = (count: number, call: () => Promise<Reply>) => Array.from({ length: count }, () => call);
 
-// A psql session that locks a row that the calls refer to or change.
-async function holdRow(table: string, externalId: string): Promise<() => Promise<void>> {
-  const session = openSession(fixture.service.address, { name: "coupon test", role: "coupon_owner" });
-  await session.run("begin");
-  await session.rows(`select from core.${table} where external_id = $1 for update`, [externalId]);
-  return async () => {
-    await session.run("rollback");
-    await session.end();
-  };
-}
-
-race("50 equal requests at once run once and get 50 equal answers", async (t) => {
-  const [coupon] = await fixture.makeCoupons(1);
-  const { code, id } = coupon!;
-  const body = { request_id: newRequestId(), coupon: code, merchant };
-  const answers = await sendTogether(
-    fixture.service,
-    await holdCoupon(fixture.service, id),
-    Array.from({ length: 50 }, () => () => fixture.a.post("/v1/coupons/redeem", body)),
-  );
+/** All answers are equal, and all but one are replays. */
+function checkOneRun(t: Test, answers: Reply[]): void {
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
-  t.strictSame(countOutcomes(answers), { 200: 50 });
+  t.strictSame(countOutcomes(answers), { 200: answers.length });
   t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
-  fits(t, await readCouponHistory(fixture.service.owner, id), {
-    status: "REDEEMED",
-    redemptions: ["REDEEMED"],
-    amounts: [500],
-    events: [{ type: "coupon.redeemed" }],
-  });
+}
+
+t.test("50 equal requests at once run once and get 50 equal answers", async (t) => {
+  const [coupon, other] = await makeCoupons(2);
+  const body = bodyOf(coupon);
+  const equal = repeat(50, () => redeem(body));
+  checkOneRun(t, await sendTogether(world, await holdCoupon(world, coupon.id), equal));
+  const key = newRequestId();
+  const byKey = repeat(50, () => redeem(bodyOf(other), key));
+  checkOneRun(t, await sendTogether(world, await holdCoupon(world, other.id), byKey));
+  for (const { id } of [coupon, other])
+    fits(t, await readCouponHistory(world.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
 });
 
-race("50 requests at once with the same idempotency-key run once, whatever their request_id", async (t) => {
-  const [coupon] = await fixture.makeCoupons(1);
-  const { code, id } = coupon!;
-  const idempotencyKey = newRequestId();
-  const one = () =>
-    fixture.a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { idempotencyKey });
-  const answers = await sendTogether(
-    fixture.service,
-    await holdCoupon(fixture.service, id),
-    Array.from({ length: 50 }, () => one),
-  );
-  t.equal(new Set(answers.map(({ text }) => text)).size, 1);
-  t.equal(answers.filter((answer) => answer.status === 200 && !isReplay(answer)).length, 1);
-  fits(t, await readCouponHistory(fixture.service.owner, id), { redemptions: ["REDEEMED"], amounts: [500] });
-});
-
-race("After a lock and its cancel the coupon is free, whichever comes first", async (t) => {
-  const [first, second] = await fixture.makeCoupons(2);
-  const callsOn = (coupon: string) => {
-    const request_id = newRequestId();
-    return {
-      lock: () => fixture.a.post("/v1/coupons/lock", { request_id, coupon, merchant }),
-      cancel: () =>
-        fixture.a.post("/v1/coupons/cancel", { request_id: newRequestId(), coupon, lock_request_id: request_id }),
-    };
+t.test("A repeated request waits for the first one, for at most 2 s", async (t) => {
+  const [first, second, third] = (await makeCoupons(3)).map((coupon) => bodyOf(coupon));
+  const begin = (body: typeof first) => beginRequest(world, "ak_a", "redeem", body!);
+  // The answer to the second request, which waited for the first one. A busy machine may let it wait for too long.
+  const answerAfter = async (body: typeof first, how: "commit" | "rollback") => {
+    const end = await begin(body);
+    const answer = sendPatiently(() => redeem(body!));
+    await untilBlocked(world, 1).finally(() => end(how));
+    return answer;
   };
-  const inTurn = callsOn(first!.code);
-  const [locked, cancelled] = await sendInTurn(fixture.service, first!.id, [inTurn.lock, inTurn.cancel]);
-  t.strictSame([locked!.status, cancelled!.status], [200, 200]);
-  fits(t, await readCouponHistory(fixture.service.owner, first!.id), { status: "ISSUED", redemptions: ["CANCELLED"] });
+  const replayed = { status: 200, headers: { "idempotent-replayed": "true" } };
+  fits(t, await answerAfter(first, "commit"), replayed, "the answer of the first");
+  const performed = await answerAfter(second, "rollback");
+  t.ok(performed.status === 200 && !isReplay(performed), "the first was rolled back, so the second runs");
+  const end = await begin(third);
+  const refused = await sendPatiently(() => redeem(third!), ["UNAVAILABLE"]);
+  fits(t, refused, { status: 409, json: { code: "REQUEST_IN_PROGRESS" } });
+  // Only now: the answer came while the first request was still running.
+  await end("commit");
+  fits(t, await redeem(third!), replayed, "REQUEST_IN_PROGRESS is not recorded, so a retry gets the answer");
+});
 
-  const overtaken = callsOn(second!.code);
-  const [early, late] = await sendInTurn(fixture.service, second!.id, [overtaken.cancel, overtaken.lock]);
+t.test("A request that got 503 before it ran can be retried with the same request_id", async (t) => {
+  const [coupon] = await makeCoupons(1);
+  const body = bodyOf(coupon);
+  const release = await holdCoupon(world, coupon.id);
+  fits(t, await redeem(body), {
+    status: 503,
+    json: { code: "UNAVAILABLE", request_id: body.request_id },
+    headers: { "retry-after": /^\d+$/ },
+  });
+  await release();
+  const retry = await redeem(body);
+  t.ok(retry.status === 200 && !isReplay(retry));
+});
+
+t.test("A lock that arrives after its cancel is refused, and the coupon stays free", async (t) => {
+  const [coupon] = await makeCoupons(1);
+  coupon.lockRequestId = newRequestId();
+  const lock = () => till.lock(coupon, { request_id: coupon.lockRequestId });
+  const [early, late] = await sendInTurn(world, coupon.id, [() => till.cancel(coupon), lock]);
   fits(t, early, { status: 409, json: { code: "LOCK_NOT_FOUND" } });
   fits(t, late, { status: 409, json: { code: "LOCK_CANCELLED" } });
-  fits(t, await readCouponHistory(fixture.service.owner, second!.id), { status: "ISSUED", redemptions: [] });
+  fits(t, await readCouponHistory(world.owner, coupon.id), { status: "ISSUED", redemptions: [] });
 });
 
-race("Two requests with request_id and idempotency-key swapped do not deadlock", async (t) => {
-  const [held, one, other] = await fixture.makeCoupons(3);
+t.test("Two requests with request_id and idempotency-key swapped do not deadlock", async (t) => {
+  const [held, one, other] = await makeCoupons(3);
   const [low, high] = [newRequestId(), newRequestId()].sort() as [string, string];
   // With the lower ID held, both calls wait for it. If each call locked its request_id first, the second call would now
   // hold the higher ID and the two would deadlock.
-  const end = await beginRequest(fixture.service, "ak_a", "redeem", { request_id: low, coupon: held!.code, merchant });
-  const redeem = ({ code: coupon }: Coupon, request_id: string, idempotencyKey: string) =>
-    sendPatiently(() => fixture.a.post("/v1/coupons/redeem", { request_id, coupon, merchant }, { idempotencyKey }));
-  const answers = [redeem(one!, low, high)];
+  const end = await beginRequest(world, "ak_a", "redeem", bodyOf(held, low));
+  const answers = [sendPatiently(() => redeem(bodyOf(one, low), high))];
   const bothWait = async () => {
-    await untilBlocked(fixture.service, 1);
-    answers.push(redeem(other!, high, low));
-    await untilBlocked(fixture.service, 2);
+    await untilBlocked(world, 1);
+    answers.push(sendPatiently(() => redeem(bodyOf(other, high), low)));
+    await untilBlocked(world, 2);
   };
   await bothWait().finally(() => end("rollback"));
   t.strictSame(countOutcomes(await Promise.all(answers)), { 200: 2 });
 });
 
-race("A name is claimed whether it sorts before or after the other name of its call", async (t) => {
+t.test("A name is claimed whether it sorts before or after the other name of its call", async (t) => {
   for (const isRequestId of [true, false]) {
     const [low, shared, high] = [newRequestId(), newRequestId(), newRequestId()].sort() as [string, string, string];
-    const [held, other] = (await fixture.makeCoupons(2)) as [Coupon, Coupon];
-    const redeem = (coupon: Coupon, name: string) => () =>
-      fixture.a.post(
-        "/v1/coupons/redeem",
-        { request_id: isRequestId ? shared : name, coupon: coupon.code, merchant },
-        { idempotencyKey: isRequestId ? name : shared },
-      );
-    const calls = [redeem(held, high), redeem(other, low)];
-    const [first, second] = await sendInTurn(fixture.service, held.id, calls);
+    const [held, other] = await makeCoupons(2);
+    const call = (coupon: Coupon, name: string) => () =>
+      isRequestId ? redeem(bodyOf(coupon, shared), name) : redeem(bodyOf(coupon, name), shared);
+    const [first, second] = await sendInTurn(world, held.id, [call(held, high), call(other, low)]);
     t.equal(first!.status, 200);
     fits(t, second, { status: 422, json: { code: "IDEMPOTENCY_KEY_REUSED" } });
-    fits(t, await readCouponHistory(fixture.service.owner, other.id), { status: "ISSUED", redemptions: [] });
+    fits(t, await readCouponHistory(world.owner, other.id), { status: "ISSUED", redemptions: [] });
   }
 });
 
-race("A batch create sent 20 times at once makes one batch", async (t) => {
-  const body = { request_id: newRequestId(), template: "tpl_percent", total_count: 3 };
-  const answers = await sendTogether(
-    fixture.service,
-    await holdRow("template", "tpl_percent"),
-    Array.from({ length: 20 }, () => () => fixture.a.post("/v1/batches", body)),
-  );
-  t.equal(new Set(answers.map(({ text }) => text)).size, 1);
-  t.strictSame(countOutcomes(answers), { 200: 20 });
-  t.equal(answers.filter((answer) => !isReplay(answer)).length, 1);
-  const made = await fixture.service.owner.rows("select external_id from core.batch where request_id = $1", [
-    body.request_id,
-  ]);
-  t.strictSame([...made], [{ external_id: answers[0]!.json.batch.external_id }]);
-});
-
-race("Of 20 allocates of one batch exactly one succeeds, and the distributor gets one event", async (t) => {
-  const { id } = await fixture.service.makeBatch(fixture.a, "tpl_fixed", 2, { isReleased: false });
-  const allocate = () => fixture.a.post("/v1/batches/allocate", { request_id: newRequestId(), batch: id });
-  const answers = await sendTogether(
-    fixture.service,
-    await holdRow("batch", id),
-    Array.from({ length: 20 }, () => allocate),
-  );
+t.test("Of 20 allocates of one batch exactly one succeeds, and the distributor gets one event", async (t) => {
+  const { id } = await world.makeBatch(till, "tpl_fixed", 2, { isReleased: false });
+  const session = await world.openPsql();
+  await session.run("begin");
+  await session.rows("select from core.batch where external_id = $1 for update", [id]);
+  const allocates = repeat(20, () => till.allocateBatch(id));
+  const answers = await sendTogether(world, () => session.run("rollback"), allocates);
   t.strictSame(countOutcomes(answers), { 200: 1, BATCH_ALREADY_ALLOCATED: 19 });
-  const events = await fixture.service.owner.rows(
-    "select event_type from report.event where batch = $1 order by event_seq",
-    [id],
-  );
-  t.strictSame([...events], [{ event_type: "batch.generated" }, { event_type: "allocation.completed" }]);
-});
-
-race("Of 20 requests with the same nonce exactly one is accepted", async (t) => {
-  const coupons = await fixture.makeCoupons(20);
-  const nonce = newRequestId().padEnd(16, "x");
-  const answers = await Promise.all(
-    coupons.map(({ code }) =>
-      fixture.a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: code, merchant }, { nonce }),
-    ),
-  );
-  t.strictSame(countOutcomes(answers), { 200: 1, NONCE_REUSED: 19 });
+  const events = await world.owner.rows("select event_type from report.event where batch = $1 order by 1", [id]);
+  t.strictSame([...events], [{ event_type: "allocation.completed" }, { event_type: "batch.generated" }]);
 });
