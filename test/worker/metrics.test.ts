@@ -1,5 +1,5 @@
-// The worker's metrics while nothing waits, what they read, and the last self-check. test/story compares each figure of
-// a database where things wait.
+// The metrics of the worker while nothing waits, what they read, and the last self-check. test/owners compares each
+// figure of a database where things wait.
 import t from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { openSession } from "../../src/database/connect.ts";

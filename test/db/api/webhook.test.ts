@@ -397,3 +397,18 @@ t.test("A range has at most 10,000 events, and get_webhook counts to 10,000", as
   await psql.run("update core.delivery set parked_at = null");
   t.strictSame(await counts(), [9_999, 0]);
 });
+
+t.test("Variant A: a tenant with several webhooks names the party; Variant B has no such field", async (t) => {
+  const before = await readState(service.owner);
+  const named = { party: "pty_s1" };
+  const calls = (key: string, { party }: { party?: string }) => [
+    by(key).get(party === undefined ? "/v1/webhook" : `/v1/webhook?party=${party}`),
+    post(key, replayPath, { ...always, ...(party !== undefined && { party }) }),
+    post(key, testPath, { event_type: "coupon.expired", ...(party !== undefined && { party }) }),
+  ];
+  const refused = (message: string) => ({ status: 400, json: { details: { issues: [{ path: "party", message }] } } });
+  for (const reply of await Promise.all(calls("ak_a", {})))
+    fits(t, reply, refused("is required: the tenant has several webhooks"));
+  for (const reply of await Promise.all(calls("ak_b_s1", named))) fits(t, reply, refused("unknown field"));
+  t.strictSame(await readState(service.owner), before);
+});

@@ -1,0 +1,191 @@
+// What administrators and background work see and change: the rows of the named tenant and party, and no others. The
+// rows of all tenants are compared before and after.
+import t from "tap";
+import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
+import { sqlState } from "../../src/database/connect.ts";
+import { party } from "../support/tenants.ts";
+import { openWorkerSession } from "../support/worker-session.ts";
+import { calls, global, testedElsewhere, valuesOf, type Numbers } from "./calls.ts";
+import { pick, type Row } from "./books.ts";
+import { addTwins, pairs, tellStory } from "./story.ts";
+import { orderBatch, type Teller } from "./teller.ts";
+import { declare, type Owner } from "./tenants.ts";
+import { addChanges, findChanges, ownChanges } from "./twin.ts";
+
+let teller: Teller;
+let worker: number;
+let keys: string;
+t.before(async () => {
+  teller = await tellStory(t);
+  for (const owner of teller.owners)
+    owner.batches.pending = (await orderBatch({ teller, owner }, owner.template, 4)).batch;
+  await addTwins(teller);
+  ({ number: worker } = await openWorkerSession(t, teller.world.address));
+  keys = fingerprintKeys(teller.world.keys);
+});
+
+const read = <Found = any>(sql: string, values: unknown[] = []) => teller.world.owner.rows<Found & object>(sql, values);
+const changesOf = (act: () => Promise<unknown>) => findChanges(teller.world.owner, act);
+const rowsOf = (found: object[]) => found.map((row) => Object.values(row)).sort();
+
+t.test("Every function of admin and jobs is called for several owners, or acts for none", async (t) => {
+  const functions = await read<{ name: string }>(
+    `select distinct pronamespace::regnamespace || '.' || proname as name from pg_proc
+     where pronamespace in ('admin'::regnamespace, 'jobs'::regnamespace)`,
+  );
+  const known = [...calls.map(([name]) => name), ...`${testedElsewhere} ${global}`.split(/\s+/)];
+  t.strictSame(new Set(known), new Set(functions.map(({ name }) => name)));
+});
+
+async function findNumbers({ tenant, distributorParty, batches }: Owner): Promise<Numbers> {
+  const [row] = await read<Numbers>(
+    `select p.tenant_id as "tenantId", p.party_id as "partyId",
+            (select b.batch_id from core.batch b where b.external_id = $3) as pending,
+            (select b.batch_id from core.batch b where b.external_id = $4) as released,
+            (select count(*)::int from rules.sequenced_event e
+             where e.tenant_id = p.tenant_id and e.party_id = p.party_id) as count,
+            array(select d.event_id::text from core.delivery d
+                  where d.tenant_id = p.tenant_id and d.party_id = p.party_id order by d.event_seq) as events
+     from core.party p join core.tenant t using (tenant_id) where t.external_id = $1 and p.external_id = $2`,
+    [tenant, distributorParty, batches.pending, batches.released],
+  );
+  return row!;
+}
+
+// The placeholder of an argument. An ID of an event is text.
+function placeOf(name: string, value: unknown, index: number): string {
+  const place = `$${index + 1}`;
+  if (Array.isArray(value)) return `${place}::text[]::uuid[]`;
+  if (name === "event") return `rules.format_id('evt', ${place}::text::uuid)`;
+  return /^[[{]/.test(String(value)) ? `${place}::text::jsonb` : place;
+}
+
+for (const [index, [name, args, changes = "", answer]] of calls.entries())
+  t.test(`${index + 1}. ${name} changes rows of the named owner only`, async (t) => {
+    for (const both of pairs(teller.owners)) {
+      const all = await Promise.all(both.map(async (owner) => ({ owner, ...(await findNumbers(owner)) })));
+      const expected = all.map(({ owner, count }) => ownChanges(owner, changes.replace("all", String(count))));
+      const act = async () => {
+        for (const { owner, ...numbers } of all) {
+          const values: Record<string, any> = { ...valuesOf(owner, numbers), worker, keys };
+          const names = args.split(" ");
+          const given = names.map((one) => (one in values ? values[one] : one));
+          const places = names.map((one, index) => placeOf(one, given[index], index)).join(", ");
+          const found = await read<{ row: any }>(`select to_jsonb(r) as row from ${name}(${places}) r`, given);
+          if (answer === undefined) continue;
+          // The columns that are expected, or a value.
+          const shown = found.map(({ row }, nth) => (row instanceof Object ? fitRow(row, values[answer][nth]) : row));
+          t.strictSame(shown, values[answer], `${name} for ${owner.tenant}, side ${owner.side}`);
+        }
+      };
+      t.strictSame(await changesOf(act), addChanges(expected), "only rows of the owners");
+    }
+  });
+
+const fitRow = (row: Row, wanted: Row) => pick(row, Object.keys(wanted).join(" "));
+
+t.test("A webhook is due if it has due deliveries itself", async (t) => {
+  await read("update core.webhook set paused_until = null");
+  for (const owner of teller.owners) {
+    const { tenantId: tenant, partyId: party } = await findNumbers(owner);
+    await read(
+      `update core.delivery set next_attempt_at = clock_timestamp()
+              + case when (tenant_id, party_id) = ($1, $2) then interval '-1 hour' else interval '1 hour' end`,
+      [tenant, party],
+    );
+    const due = await read("select tenant_id, party_id from jobs.list_due_webhooks(100)");
+    t.strictSame(rowsOf(due), [[tenant, party]]);
+  }
+});
+
+const ofAll = (changes: (owner: Owner) => string) =>
+  addChanges(teller.owners.map((owner) => ownChanges(owner, changes(owner))));
+
+t.test("Locks lapse and coupons expire for each owner, and the events reach its feed and webhook", async (t) => {
+  const { owners, world } = teller;
+  const [first, twin] = [owners[0]!, owners[4]!];
+  // The lock of a twin ends next after that of its tenant.
+  await read(
+    `update core.redemption set lock_expires_at = started_at + tenant_id * interval '1 microsecond'
+     where status = 'LOCKED'`,
+  );
+  for (const [index, { tenant, coupons }] of owners.entries())
+    await read("select admin.extend_coupon($1, $2, $3, 'why')", [tenant, coupons.issued!.id, `2020-01-0${index + 2}`]);
+  const lapse = (limit: number) => changesOf(() => read("select jobs.lapse_locks($1)", [limit]));
+  const lapsed = (count: number) => `coupon -${count} +${count}, redemption -${count} +${count}`;
+  for (const owner of [first, twin]) t.strictSame(await lapse(1), ownChanges(owner, lapsed(1)), "one at a time");
+  const left = ofAll((owner) => lapsed(owner === first || owner === twin ? 2 : 3));
+  t.strictSame(await lapse(100), left);
+
+  const expire = (limit: number) => changesOf(() => read("select jobs.expire_coupons($1)", [limit]));
+  const expired = (count: number) => `coupon -${count} +${count}, coupon_extension -${count} +0, event … -0 +${count}`;
+  t.strictSame(await expire(1), ownChanges(first, expired(1)), "one at a time");
+  const rest = ofAll((owner) => expired(owner === first ? 1 : 2));
+  t.strictSame(await expire(100), rest);
+
+  // In Variant A the feed is that of the tenant.
+  const fed = (owner: Owner, count: number) => {
+    const ofTenant = owner === first || owner === twin ? ", feed -1 +1, feed_page -0 +1" : "";
+    const feed = owner.variant === "A" ? ofTenant : ", feed … -1 +1, feed_page … -0 +1";
+    return `delivery … -0 +${count}${feed}`;
+  };
+  // Two expired coupons and two voided ones.
+  const sequenced = ofAll((owner) => fed(owner, 4));
+  t.strictSame(await changesOf(world.steps.sequence), sequenced);
+  for (const owner of [first, owners[2]!]) {
+    await read("select admin.void_coupon($1, $2, 'why')", [owner.tenant, owner.coupons.spare!.id]);
+    t.strictSame(await changesOf(world.steps.sequence), ownChanges(owner, fed(owner, 1)));
+  }
+});
+
+t.test("A batch that is over expires alone, although the twin has one with the same coupons", async (t) => {
+  const { psql, owners } = teller;
+  const owner = owners[2]!;
+  const { released } = owner.batches;
+  await psql.rows("update core.batch set valid_to = '2020-01-02' where external_id = $1", [released]);
+  const coupons = await psql.rows<{ status: string }>(
+    `update core.coupon c set valid_to = '2020-01-02' from core.batch b
+     where (b.tenant_id, b.batch_id) = (c.tenant_id, c.batch_id) and b.external_id = $1 returning c.status`,
+    [released],
+  );
+  const count = coupons.filter(({ status }) => status === "ISSUED").length;
+  t.ok(count > 4, `${count} coupons`);
+  const expected = ownChanges(owner, `batch -1 +1, coupon -${count} +${count}, event … -0 +${count}`);
+  t.strictSame(await changesOf(() => read("select jobs.expire_coupons(100)")), expected);
+});
+
+t.test("Old events are pruned from the feed of their owner", async (t) => {
+  const { psql, owners } = teller;
+  const [owner, twin] = [owners[2]!, owners[6]!];
+  // All of one feed, and the first page of the feed whose party has the same number in the twin.
+  await psql.rows(
+    `update core.feed_page f set sequenced_at = now() - interval '9 days'
+     from core.party p join core.tenant t using (tenant_id)
+     where (f.tenant_id, f.party_id) = (p.tenant_id, p.party_id)
+       and ((t.external_id, p.external_id) = ($1, $2)
+         or (t.external_id, p.external_id, f.first_position) = ($3, $4, 1))`,
+    [owner.tenant, owner.distributorParty, twin.tenant, twin.distributorParty],
+  );
+  const pruned = { ...ownChanges(owner, "feed_page … -4 +0"), ...ownChanges(twin, "feed_page … -1 +0") };
+  t.strictSame(await changesOf(() => read("select jobs.prune_feed(8, 100)")), pruned);
+});
+
+t.test("A call that names the wrong tenant is refused, and so is an event for a party without a webhook", async (t) => {
+  const { owners, world, books } = teller;
+  // In the twins the makers have webhooks, under the numbers that the makers have everywhere.
+  for (const owner of owners.slice(4)) {
+    const parties = [party(owner.makerParty, { webhook: { url: "http://127.0.0.1:9" } })];
+    await world.apply(declare(owner, { parties }));
+  }
+  const isRefused = async (tenant: string, call: string, id: string) => {
+    const act = () => world.admin.rows(`select admin.${call}($1, $2, 'why')`, [tenant, id]).catch(sqlState);
+    t.strictSame(await changesOf(async () => t.equal(await act(), "CP404", `${call} ${tenant} ${id}`)), {});
+  };
+  for (const { tenant, batches } of owners)
+    for (const wrong of new Set(owners.map((one) => one.tenant)))
+      if (wrong !== tenant) await isRefused(wrong, "void_batch", batches.released!);
+  const generated = books
+    .of("event")
+    .filter(({ event_type, tenant }) => event_type === "batch.generated" && tenant.endsWith("1"));
+  for (const { tenant, event } of generated) await isRefused(tenant, "replay_event", event);
+});
