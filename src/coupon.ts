@@ -2,10 +2,10 @@
 // only the chosen command. Help of the whole loads all of them, which takes longer.
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { asksForHelp, groupCommands, type Command } from "./common/command.ts";
-import { readNpmScript } from "./common/config.ts";
+import { asksForHelp, groupCommands, type Command } from "./command-line/command.ts";
+import { readNpmScript } from "./config/config.ts";
 import { isProgram } from "./common/program.ts";
-import { runCommand } from "./common/run-command.ts";
+import { runCommand } from "./command-line/run-command.ts";
 import { listMigrations } from "./migration/db-files.ts";
 
 type Program = { npmCall: string; load: () => Promise<{ command: Command }> };

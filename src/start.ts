@@ -2,12 +2,12 @@
 import { checkKeys, withAdminDatabase } from "./commands/admin-database.ts";
 import { loadDemoTenants } from "./commands/demo-tenants.ts";
 import { formatGreeting } from "./commands/greeting.ts";
-import { defineCommand } from "./common/command.ts";
-import { readConfig } from "./common/config.ts";
+import { defineCommand } from "./command-line/command.ts";
+import { readConfig } from "./config/config.ts";
 import { createLog } from "./common/log.ts";
 import { startMetrics } from "./server/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
-import { programSettings, serveSettings, workSettings } from "./common/settings.ts";
+import { programSettings, serveSettings, workSettings } from "./config/settings.ts";
 import { loadOrMakeMasterKeys } from "./embedded/load-keys.ts";
 import { startEmbedded } from "./embedded/server.ts";
 import { listen } from "./http/listener.ts";

@@ -5,13 +5,13 @@
 // our tables end with the session of the worker (src/worker/worker-session.ts). Then the ticker of another worker adds
 // the job again, and graphile-worker takes the key from the locked job.
 import type { Runner, TaskList } from "graphile-worker";
-import { defineCommand } from "./common/command.ts";
-import { ConfigError, readConfig, type Config } from "./common/config.ts";
-import type { Address } from "./common/database-address.ts";
+import { defineCommand } from "./command-line/command.ts";
+import { ConfigError, readConfig, type Config } from "./config/config.ts";
+import type { Address } from "./config/database-address.ts";
 import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./server/metrics-server.ts";
 import { stopOnSignal } from "./common/program.ts";
-import { programSettings, workSettings } from "./common/settings.ts";
+import { programSettings, workSettings } from "./config/settings.ts";
 import { createKeyReview, fingerprintKeys, type KeyProblem } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
 import { connect, formatRoleUrl, openSession } from "./database/connect.ts";

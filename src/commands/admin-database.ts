@@ -1,5 +1,5 @@
 // The single connection of a command: acts as coupon_admin and closes when the command ends.
-import type { Address } from "../common/database-address.ts";
+import type { Address } from "../config/database-address.ts";
 import { connect } from "../database/connect.ts";
 import { refuseSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";

@@ -3,11 +3,11 @@
 // numbers. Before the first line is written, the database records who exports the batch. --destroy deletes the salt
 // instead: after that, no one can derive the codes again.
 import { stringify } from "csv-stringify/sync";
-import { defineCommand } from "../common/command.ts";
-import { readConfig } from "../common/config.ts";
-import { writeOutput } from "../common/output.ts";
-import { type Progress, withProgress } from "../common/progress.ts";
-import { keySettings } from "../common/settings.ts";
+import { defineCommand } from "../command-line/command.ts";
+import { readConfig } from "../config/config.ts";
+import { writeOutput } from "../command-line/output.ts";
+import { type Progress, withProgress } from "../command-line/progress.ts";
+import { keySettings } from "../config/settings.ts";
 import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Database } from "../database/types.ts";

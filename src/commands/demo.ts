@@ -14,10 +14,10 @@ import {
   type OperationName,
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
-import { defineCommand } from "../common/command.ts";
-import { readConfig, type Config } from "../common/config.ts";
-import { withProgress } from "../common/progress.ts";
-import { keySettings } from "../common/settings.ts";
+import { defineCommand } from "../command-line/command.ts";
+import { readConfig, type Config } from "../config/config.ts";
+import { withProgress } from "../command-line/progress.ts";
+import { keySettings } from "../config/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { withAdminDatabase } from "./admin-database.ts";

@@ -3,7 +3,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
-import { readConfig } from "../common/config.ts";
+import { readConfig } from "../config/config.ts";
 import { messageOf } from "../common/program.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { readStatus } from "../migration/applied.ts";

@@ -1,10 +1,10 @@
 // npm run migrate brings a database to this version of the source: migrations, functions, rights.
 // src/migration/migrate.ts says how.
-import { defineCommand } from "../common/command.ts";
-import { readConfig } from "../common/config.ts";
-import { writeOutput } from "../common/output.ts";
-import { withProgress } from "../common/progress.ts";
-import { databaseSettings } from "../common/settings.ts";
+import { defineCommand } from "../command-line/command.ts";
+import { readConfig } from "../config/config.ts";
+import { writeOutput } from "../command-line/output.ts";
+import { withProgress } from "../command-line/progress.ts";
+import { databaseSettings } from "../config/settings.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { readStatus, type Status } from "../migration/applied.ts";
 import { dryRun, migrate } from "../migration/migrate.ts";

@@ -2,7 +2,7 @@
 // formats and duplicates. admin.apply checks what needs the stored state (references, forbidden changes, the decimals
 // of a currency) and reports issues with the same kind of paths.
 import { z } from "zod";
-import { amount, currency, positiveAmount, printable, timestamp } from "../common/fields.ts";
+import { amount, currency, positiveAmount, printable, timestamp } from "../formats/field-types.ts";
 
 const id = (prefix: string) =>
   z.string().regex(new RegExp(`^${prefix}_[a-z0-9]{1,40}$`), `must be ${prefix}_ and 1 to 40 of a-z 0-9`);

@@ -1,11 +1,11 @@
 // coupon statements: list shows which days are closed. verify renders the files of every ready statement again: detail
 // from the ledger, and summary from its stored lines. It compares rows, bytes and sha256 with the stored values, and
 // each summary with the sum of its details. It prints the differences.
-import { defineCommand, groupCommands } from "../common/command.ts";
-import { readConfig } from "../common/config.ts";
-import { writeOutput } from "../common/output.ts";
-import { databaseSettings } from "../common/settings.ts";
-import { columns, measureFile, type Kind, type Line, type Measure } from "../common/statement-csv.ts";
+import { defineCommand, groupCommands } from "../command-line/command.ts";
+import { readConfig } from "../config/config.ts";
+import { writeOutput } from "../command-line/output.ts";
+import { databaseSettings } from "../config/settings.ts";
+import { columns, measureFile, type Kind, type Line, type Measure } from "../formats/statement-csv.ts";
 import type { Database } from "../database/types.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { withAdminDatabase } from "./admin-database.ts";

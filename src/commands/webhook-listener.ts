@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { buffer } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { verifyWebhook, WebhookError } from "../../clients/typescript/src/index.ts";
-import { defineCommand } from "../common/command.ts";
-import { readWebhookSecrets } from "../common/config.ts";
+import { defineCommand } from "../command-line/command.ts";
+import { readWebhookSecrets } from "../config/config.ts";
 import { openPort } from "../server/open-port.ts";
 import { onStop } from "../common/program.ts";
 

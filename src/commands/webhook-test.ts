@@ -1,8 +1,8 @@
 // npm run webhooks -- test: a test event, and what became of it.
 import { setTimeout } from "node:timers/promises";
-import { defineCommand } from "../common/command.ts";
-import { eventTypes } from "../common/event-types.ts";
-import { keySettings } from "../common/settings.ts";
+import { defineCommand } from "../command-line/command.ts";
+import { eventTypes } from "../formats/event-types.ts";
+import { keySettings } from "../config/settings.ts";
 import type { Database } from "../database/types.ts";
 import { party, tenant, type Context } from "./webhook-context.ts";
 

@@ -1,14 +1,14 @@
 // npm run webhooks -- COMMAND: shows deliveries and lets an operator act on them. Each change calls a function of
 // schema admin, which you can also call in psql, and is recorded in the audit table with its reason.
-import { defineCommand, groupCommands, provideContext } from "../common/command.ts";
-import { readConfig } from "../common/config.ts";
-import { timestamp } from "../common/fields.ts";
+import { defineCommand, groupCommands, provideContext } from "../command-line/command.ts";
+import { readConfig } from "../config/config.ts";
+import { timestamp } from "../formats/field-types.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
-import { writeOutput } from "../common/output.ts";
+import { writeOutput } from "../command-line/output.ts";
 import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
-import { keySettings } from "../common/settings.ts";
+import { keySettings } from "../config/settings.ts";
 import { hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 import { formatRows, json } from "./table.ts";

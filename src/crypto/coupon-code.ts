@@ -9,7 +9,7 @@
 // derives another code with the next attempt.
 import { createHmac, type KeyObject } from "node:crypto";
 import { deriveKey, subKeysOf, type MasterKeys } from "./keys.ts";
-import { crockfordAlphabet, crockfordPairs } from "../common/crockford.ts";
+import { crockfordAlphabet, crockfordPairs } from "../formats/crockford.ts";
 
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;

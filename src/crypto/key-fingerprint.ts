@@ -2,7 +2,7 @@
 // of an HMAC under a key that is derived from the master key for this purpose alone. It tells whether a key is the
 // same, and does not help to find the key.
 import { createHmac } from "node:crypto";
-import { ConfigError } from "../common/config.ts";
+import { ConfigError } from "../config/config.ts";
 import type { MasterKeys } from "./keys.ts";
 
 /**

@@ -5,8 +5,8 @@
 // first. A version is one Crockford character. Each code begins with the version of its key. Keep an old key in the
 // list while codes or sealed secrets made with it are in use.
 import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
-import { crockfordAlphabet } from "../common/crockford.ts";
-import { ConfigError } from "../common/config.ts";
+import { crockfordAlphabet } from "../formats/crockford.ts";
+import { ConfigError } from "../config/config.ts";
 
 /**
  * One derived key per purpose, so that a leak of one of them reveals nothing about the others. `master` is the master

@@ -8,7 +8,7 @@
 //   the error and the process ends. So fetch_types is off, and this file writes and reads arrays.
 import { isIPv6 } from "node:net";
 import postgres from "postgres";
-import { type Address, formatUrl, isSocketFolder } from "../common/database-address.ts";
+import { type Address, formatUrl, isSocketFolder } from "../config/database-address.ts";
 import { beforeDeadline } from "../common/deadline.ts";
 import { createPool } from "./pool.ts";
 import { sessionSettings } from "./session-settings.ts";

@@ -2,7 +2,7 @@
 // programs (`alter database … set`, `alter role … set`), and what a connection sets takes precedence over both.
 //
 // PostgreSQL 15 to 18 know each of them and let every login set it: with any other, no connection would open.
-import { ConfigError } from "../common/config.ts";
+import { ConfigError } from "../config/config.ts";
 import type { Database } from "./types.ts";
 
 export const sessionSettings: Readonly<Record<string, string>> = {

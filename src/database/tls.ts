@@ -1,7 +1,7 @@
 // TLS to the database. The two drivers read sslmode differently, so neither gets it: both get options of Node's TLS.
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { type Address, isSocketFolder } from "../common/database-address.ts";
+import { type Address, isSocketFolder } from "../config/database-address.ts";
 
 const authorities = new Map<string, string>();
 

@@ -1,6 +1,6 @@
 // Finds the database of a program: the one in the settings, or the embedded server that `npm start` runs.
-import { type Config, ConfigError } from "../common/config.ts";
-import type { Address } from "../common/database-address.ts";
+import { type Config, ConfigError } from "../config/config.ts";
+import type { Address } from "../config/database-address.ts";
 import { dataFolder, findHome } from "./data-directory.ts";
 import { findPostmaster } from "./postmaster.ts";
 

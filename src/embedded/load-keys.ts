@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { type Config, ConfigError } from "../common/config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import { parseMasterKeys, type MasterKeys } from "../crypto/keys.ts";
 import { dataFolder, findHome, makeDataDir } from "./data-directory.ts";
 

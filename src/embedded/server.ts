@@ -10,7 +10,7 @@ import { closeSync, constants, fchmodSync, lstatSync, openSync, readFileSync, re
 import { totalmem } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Address } from "../common/database-address.ts";
+import type { Address } from "../config/database-address.ts";
 import type { Logger } from "../common/log.ts";
 import { embeddedAddress } from "./find-address.ts";
 import { describeFullDisk, hasSpace, waitForSpace } from "./disk-space.ts";

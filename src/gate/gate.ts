@@ -10,7 +10,7 @@ import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
 import type { LaneLoad } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
-import type { Kind, Line } from "../common/statement-csv.ts";
+import type { Kind, Line } from "../formats/statement-csv.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import type { KeyProblem } from "../crypto/key-fingerprint.ts";
 

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Gate, StatementFile } from "../gate/gate.ts";
 import type { Logger } from "../common/log.ts";
 import type { Answer } from "./problem.ts";
-import { renderFile } from "../common/statement-csv.ts";
+import { renderFile } from "../formats/statement-csv.ts";
 
 export type DownloadParts = { gate: Pick<Gate, "statementPage">; log: Logger; requestId: string };
 type Opened = { ifNoneMatch: string | undefined; isHead: boolean; deadline: number };

@@ -1,11 +1,11 @@
 // The kinds of fields in the routes' schemas. Messages state what is allowed and never repeat the value. JSON Schema
 // cannot express refinements and transforms, so `meta` states their limits for the API description.
 import { z } from "zod";
-import { eventTypes } from "../common/event-types.ts";
-import { printable, timestamp } from "../common/fields.ts";
+import { eventTypes } from "../formats/event-types.ts";
+import { printable, timestamp } from "../formats/field-types.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
 
-export { amount, currency, printable } from "../common/fields.ts";
+export { amount, currency, printable } from "../formats/field-types.ts";
 
 export const requestId = printable(128);
 export const externalId = printable(64);

@@ -7,9 +7,9 @@
 //   serving   the handler answers, first the requests that wait.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Config, Limits } from "../common/config.ts";
+import type { Config, Limits } from "../config/config.ts";
 import { beforeDeadline } from "../common/deadline.ts";
-import { newId } from "../common/id.ts";
+import { newId } from "../formats/id.ts";
 import type { Logger } from "../common/log.ts";
 import { boundConnections, type Connections } from "../server/connections.ts";
 import { openPort } from "../server/open-port.ts";

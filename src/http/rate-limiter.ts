@@ -7,7 +7,7 @@
 // counts.
 //
 // These refusals are never recorded. An answer that the database has recorded stays final for its request_id.
-import type { Limits } from "../common/config.ts";
+import type { Limits } from "../config/config.ts";
 import { Problem } from "./problem.ts";
 import type { Reveals } from "./route.ts";
 import { createBuckets, type Buckets, type Quota } from "./token-bucket.ts";

@@ -1,5 +1,5 @@
 // What a database already has: its migrations and the version of its functions. Reading changes nothing.
-import type { Address } from "../common/database-address.ts";
+import type { Address } from "../config/database-address.ts";
 import { openSession } from "../database/connect.ts";
 import type { Session } from "../database/types.ts";
 import { expectedVersion, hashMigration, listMigrations } from "./db-files.ts";

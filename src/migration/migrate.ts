@@ -6,7 +6,7 @@
 // The service keeps running. A migrate that waits for a table's lock makes all calls wait behind it. So if a psql
 // session or a report holds the lock, a migrate waits only briefly, undoes everything and tries again a little later.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Address } from "../common/database-address.ts";
+import type { Address } from "../config/database-address.ts";
 import { openSession, sqlState } from "../database/connect.ts";
 import { refuseSettings } from "../database/session-settings.ts";
 import type { Session } from "../database/types.ts";

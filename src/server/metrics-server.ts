@@ -3,7 +3,7 @@
 // access key or any other data of a caller.
 import { createServer } from "node:http";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import type { Config } from "../common/config.ts";
+import type { Config } from "../config/config.ts";
 import { beforeDeadline } from "../common/deadline.ts";
 import type { Logger } from "../common/log.ts";
 import { boundConnections } from "./connections.ts";

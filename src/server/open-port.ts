@@ -1,6 +1,6 @@
 // Opens the port of a server. If that fails, the message tells the operator which setting to change.
 import type { AddressInfo, Server } from "node:net";
-import { ConfigError } from "../common/config.ts";
+import { ConfigError } from "../config/config.ts";
 
 /** `settings` name the settings that `host` and `port` come from. */
 export type Place = { host: string; port: number; settings: { host: string; port: string } };

@@ -4,7 +4,7 @@ import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
 import { readCommand } from "../../src/commands/ley.ts";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import { type Address, formatUrl } from "../../src/config/database-address.ts";
 import { listMigrations } from "../../src/migration/db-files.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { copyCheckout, root } from "../support/copy.ts";

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
 import { command } from "../../src/commands/migrate.ts";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import { type Address, formatUrl } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { listCode, listMigrations } from "../../src/migration/db-files.ts";
 import { asOwner } from "../support/as-owner.ts";

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
-import { formatUrl } from "../../src/common/database-address.ts";
+import { formatUrl } from "../../src/config/database-address.ts";
 import { formatRows } from "../../src/commands/table.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";

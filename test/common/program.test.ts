@@ -9,19 +9,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { messageOf } from "../../src/common/program.ts";
-import { withProgress, type Terminal } from "../../src/common/progress.ts";
+import { withProgress, type Terminal } from "../../src/command-line/progress.ts";
 import { fits } from "../support/fits.ts";
 import { hasEnded, resultOf } from "../support/program.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
-const common = path.resolve(import.meta.dirname, "../../src/common");
-const source = (file: string): string => JSON.stringify(path.join(common, file));
+const fileOf = (name: string): string => path.resolve(import.meta.dirname, "../../src", name);
+const source = (name: string): string => JSON.stringify(fileOf(name));
 const head = `
-  import { onStop, runProgram, stopOnSignal } from ${source("program.ts")};
-  import { createLog } from ${source("log.ts")};
-  import { writeOutput } from ${source("output.ts")};
+  import { onStop, runProgram, stopOnSignal } from ${source("common/program.ts")};
+  import { createLog } from ${source("common/log.ts")};
+  import { writeOutput } from ${source("command-line/output.ts")};
   import { setTimeout as sleep } from "node:timers/promises";
   import assert from "node:assert";
   const log = createLog("info");
@@ -135,7 +135,7 @@ t.test("the message of an error says what happened, also if it has several cause
 
 t.test("an old Node is told which one is needed", async (t) => {
   const old = 'Object.defineProperty(process,"versions",{value:{node:"23.9.9"}})';
-  const flags = ["--import", `data:text/javascript,${encodeURIComponent(old)}`, path.join(common, "program.ts")];
+  const flags = ["--import", `data:text/javascript,${encodeURIComponent(old)}`, fileOf("common/program.ts")];
   const stderr = /^Node 24 or newer is needed; this is v.*\. On Linux x64, npm ci installs one: .*\n$/;
   fits(t, await resultOf(spawn(process.execPath, flags)), { code: 1, stderr });
 });

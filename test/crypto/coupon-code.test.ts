@@ -2,7 +2,7 @@
 // text.
 import { createHmac, hash, hkdfSync, randomBytes } from "node:crypto";
 import t from "tap";
-import { crockfordAlphabet } from "../../src/common/crockford.ts";
+import { crockfordAlphabet } from "../../src/formats/crockford.ts";
 import { batchKey, checkCode, lookupHash, makeCode, normalizeCode } from "../../src/crypto/coupon-code.ts";
 import { containsCode, createCodeFinder } from "../../src/crypto/find-code.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";

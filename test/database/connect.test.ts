@@ -4,8 +4,8 @@ import { connect as connectSocket, createServer, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import pg from "pg";
 import t, { type Test } from "tap";
-import { ConfigError, readConfig } from "../../src/common/config.ts";
-import { type Address, formatUrl, isSocketFolder, parseUrl } from "../../src/common/database-address.ts";
+import { ConfigError, readConfig } from "../../src/config/config.ts";
+import { type Address, formatUrl, isSocketFolder, parseUrl } from "../../src/config/database-address.ts";
 import {
   connect,
   formatRoleUrl,

@@ -1,6 +1,6 @@
 // The worker keeps statistics of every table in which the planner chooses between indexes, however few rows it has.
 import t from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession, sqlState } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { analyzeGrownTables } from "../support/analyze-grown-tables.ts";

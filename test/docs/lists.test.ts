@@ -12,7 +12,7 @@ import { allMarkdown, read, readAnchors, readLinks } from "./markdown.ts";
 
 const integrate = read("docs/integrate.md");
 const operate = read("docs/operate.md");
-const config = read("src/common/config.ts");
+const config = read("src/config/config.ts");
 const { tenants } = JSON.parse(read("src/commands/demo-tenants.json"));
 const demoOf = (kind: string): any[] => tenants.flatMap((tenant: Record<string, object[]>) => tenant[kind]);
 

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { apply } from "../../src/commands/apply.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import { readDemoSecrets } from "../../src/commands/demo-tenants.ts";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";

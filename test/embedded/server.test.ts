@@ -6,7 +6,7 @@ import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import t, { type Test } from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { hasSpace, waitForSpace } from "../../src/embedded/disk-space.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";

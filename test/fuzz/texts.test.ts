@@ -1,8 +1,8 @@
 // Generated texts: codes as people type them, and free texts in a statement.
 import fc from "fast-check";
 import t from "tap";
-import { crockfordAlphabet } from "../../src/common/crockford.ts";
-import { columns, renderFile, type Line } from "../../src/common/statement-csv.ts";
+import { crockfordAlphabet } from "../../src/formats/crockford.ts";
+import { columns, renderFile, type Line } from "../../src/formats/statement-csv.ts";
 import { checkCode, normalizeCode } from "../../src/crypto/coupon-code.ts";
 import { readCsv } from "../support/csv.ts";
 import { keys } from "../support/stub.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
 import type { StatementFile } from "../../src/gate/gate.ts";
-import { linesPerPage, measureFile, type Line, type Measure } from "../../src/common/statement-csv.ts";
+import { linesPerPage, measureFile, type Line, type Measure } from "../../src/formats/statement-csv.ts";
 import { fits } from "../support/fits.ts";
 import { openDownload } from "../support/open-download.ts";
 import { stopClock } from "../support/stop-clock.ts";

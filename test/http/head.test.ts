@@ -1,6 +1,6 @@
 // HEAD works where GET does: the same status and headers, without the body.
 import t, { type Test } from "tap";
-import { measureFile, type Line } from "../../src/common/statement-csv.ts";
+import { measureFile, type Line } from "../../src/formats/statement-csv.ts";
 import type { StatementFile } from "../../src/gate/gate.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
 import { sign } from "../../clients/typescript/src/signature.ts";

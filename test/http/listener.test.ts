@@ -1,7 +1,7 @@
 // The limits of the Node server under the app, and its answers to bytes that never become a request.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { defaultLimits } from "../../src/common/config.ts";
+import { defaultLimits } from "../../src/config/config.ts";
 import type { Outcome } from "../../src/gate/gate.ts";
 import { listen } from "../../src/http/listener.ts";
 import { text } from "node:stream/consumers";

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import t, { type Test } from "tap";
-import { defaultLimits, readConfig, ConfigError } from "../../src/common/config.ts";
-import type { Address } from "../../src/common/database-address.ts";
+import { defaultLimits, readConfig, ConfigError } from "../../src/config/config.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Metrics } from "../../src/server/metrics-server.ts";
 import { routes } from "../../src/http/routes/table.ts";

@@ -1,7 +1,7 @@
 // The limits of a credential: requests per second, and which answers take from the budget of wrong codes.
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
-import { defaultLimits } from "../../src/common/config.ts";
+import { defaultLimits } from "../../src/config/config.ts";
 import { errors } from "../../src/http/errors.ts";
 import type { Problem } from "../../src/http/problem.ts";
 import { createLimiter } from "../../src/http/rate-limiter.ts";

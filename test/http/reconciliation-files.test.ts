@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import t, { type Test } from "tap";
-import { columns } from "../../src/common/statement-csv.ts";
+import { columns } from "../../src/formats/statement-csv.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { postOk, type Client } from "../support/client.ts";
 import { parseCsv, readCsv } from "../support/csv.ts";

@@ -1,6 +1,6 @@
 // The list of closed business days, and the paths of their files. For the contents see reconciliation-files.test.ts.
 import t from "tap";
-import { columns } from "../../src/common/statement-csv.ts";
+import { columns } from "../../src/formats/statement-csv.ts";
 import {
   daySeconds,
   keepBusinessDays,

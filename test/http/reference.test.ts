@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
-import { ConfigError, defaultLimits, readConfig } from "../../src/common/config.ts";
+import { ConfigError, defaultLimits, readConfig } from "../../src/config/config.ts";
 import { createLog } from "../../src/common/log.ts";
 import { errors } from "../../src/http/errors.ts";
 import { listen } from "../../src/http/listener.ts";

@@ -1,7 +1,7 @@
 // All database connections vanish silently, as when a firewall forgets them: no packet and no reset arrives.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import t from "tap";
-import { defaultLimits } from "../../src/common/config.ts";
+import { defaultLimits } from "../../src/config/config.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { createClient } from "../support/signing-client.ts";

@@ -3,7 +3,7 @@ import t from "tap";
 import { canonicalJson, hashBody } from "../../src/crypto/body-hash.ts";
 import { parseObject } from "../../src/http/strict-json.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
-import { newId } from "../../src/common/id.ts";
+import { newId } from "../../src/formats/id.ts";
 import { Problem } from "../../src/http/problem.ts";
 
 const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));

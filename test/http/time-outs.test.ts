@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import t, { type Test } from "tap";
-import { defaultLimits, type Limits } from "../../src/common/config.ts";
+import { defaultLimits, type Limits } from "../../src/config/config.ts";
 import { createLog } from "../../src/common/log.ts";
 import { listen, type Handler, type Listening } from "../../src/http/listener.ts";
 import { closeIdleConnections, sendPlain } from "../support/client.ts";

@@ -1,6 +1,6 @@
 // What a migrate does with views and functions that the repository no longer has, and with a script that fails.
 import t, { type Test } from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { expectedVersion, listCode } from "../../src/migration/db-files.ts";
 import { runScript } from "../../src/migration/load-code.ts";

@@ -5,7 +5,7 @@ import path from "node:path";
 import { mock } from "node:test";
 import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
-import { type Address, formatUrl } from "../../src/common/database-address.ts";
+import { type Address, formatUrl } from "../../src/config/database-address.ts";
 import { openSession, formatRoleUrl } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { expectedVersion, listCode, listMigrations } from "../../src/migration/db-files.ts";

@@ -3,9 +3,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { defineCommand } from "../../src/common/command.ts";
+import { defineCommand } from "../../src/command-line/command.ts";
 import { isProgram } from "../../src/common/program.ts";
-import { runCommand } from "../../src/common/run-command.ts";
+import { runCommand } from "../../src/command-line/run-command.ts";
 import { readExamples, type Examples } from "../../src/http/openapi/examples.ts";
 import { renderDocument } from "../../src/http/openapi/reference.ts";
 import { events } from "../../src/http/routes/event.ts";

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
-import { formatUrl } from "../../src/common/database-address.ts";
+import { formatUrl } from "../../src/config/database-address.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import { sendPlain } from "../support/client.ts";
 import { root } from "../support/copy.ts";
@@ -159,7 +159,7 @@ t.test("no log of the programs contains a code, even at the most verbose level, 
 // Dies of an uncaught error of the driver, the most dangerous kind: it carries the values of a statement and of a row.
 const crash = `
   import { connect } from "./src/database/connect.ts";
-  import { readConfig } from "./src/common/config.ts";
+  import { readConfig } from "./src/config/config.ts";
   import { runProgram } from "./src/common/program.ts";
   const [how, value] = process.argv.slice(1);
   await runProgram(async () => {

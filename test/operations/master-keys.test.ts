@@ -5,7 +5,7 @@ import { existsSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
-import { defaultLimits, readConfig } from "../../src/common/config.ts";
+import { defaultLimits, readConfig } from "../../src/config/config.ts";
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { openSession } from "../../src/database/connect.ts";

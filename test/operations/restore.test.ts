@@ -7,7 +7,7 @@ import { copyFile, readdir } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
-import { formatUrl } from "../../src/common/database-address.ts";
+import { formatUrl } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
 import { migrate } from "../../src/migration/migrate.ts";

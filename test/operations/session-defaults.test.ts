@@ -8,7 +8,7 @@ import { exportCodes } from "../../src/commands/codes.ts";
 import { command as demo } from "../../src/commands/demo.ts";
 import demoTenants from "../../src/commands/demo-tenants.json" with { type: "json" };
 import { verify } from "../../src/commands/statements.ts";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { work } from "../../src/work.ts";
 import { daySeconds, noonOffset, zoneOf } from "../support/business-days.ts";

@@ -1,7 +1,7 @@
 // Right owner: each operation works on the caller's own IDs only, and changes only the caller's rows. Unknown IDs and
 // other callers' IDs get the same answer, byte for byte. The rows of all tenants are compared before and after.
 import t, { type Test } from "tap";
-import { newId } from "../../src/common/id.ts";
+import { newId } from "../../src/formats/id.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import type { Reply } from "../support/client.ts";

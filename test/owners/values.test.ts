@@ -2,7 +2,7 @@
 // must agree with the books of the story, for both sides of two tenants and their twins. A view, column, metric or read
 // without an expectation fails here.
 import t from "tap";
-import { chooseCommand } from "../../src/common/command.ts";
+import { chooseCommand } from "../../src/command-line/command.ts";
 import { webhooks } from "../../src/commands/webhooks.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import type { Metrics } from "../../src/server/metrics-server.ts";

@@ -1,5 +1,5 @@
 // One statement as the owner of all objects, as a migration would run it.
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 
 export async function asOwner<T>(address: Address, text: string, params: unknown[] = []): Promise<T[]> {

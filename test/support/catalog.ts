@@ -1,6 +1,6 @@
 // Everything that a migrate could leave behind: objects with their rights, the roles of the service, and an advisory
 // lock. It leaves out what other test files may change on the same server at the same time.
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 
 export async function readCatalog(address: Address): Promise<string[]> {

@@ -2,8 +2,8 @@
 // everything.
 import { spawnSync } from "node:child_process";
 import path from "node:path";
-import { defineCommand } from "../../src/common/command.ts";
-import { runCommand } from "../../src/common/run-command.ts";
+import { defineCommand } from "../../src/command-line/command.ts";
+import { runCommand } from "../../src/command-line/run-command.ts";
 import { root } from "./copy.ts";
 import { findBreaches, readProject } from "./project-rules.ts";
 

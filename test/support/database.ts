@@ -2,7 +2,7 @@
 // another one did. Dropping a database first checks every invariant: no test may leave one broken.
 import { appendFileSync } from "node:fs";
 import { connect, openSession } from "../../src/database/connect.ts";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import type { Test } from "tap";
 import type { Database, Session } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";

@@ -1,6 +1,6 @@
 // A client without HTTP: the checks and the gate of the service, without sockets, signatures and limits. In place of a
 // file, a download gets what the database says of it.
-import { newId } from "../../src/common/id.ts";
+import { newId } from "../../src/formats/id.ts";
 import { newNonce } from "../../clients/typescript/src/signature.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { CredentialRow, Gate } from "../../src/gate/gate.ts";

@@ -1,6 +1,6 @@
 // A database with at least one row in every table of core, and with coupons and batches in every state.
 import type { Test } from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { tenants } from "./tenants.ts";

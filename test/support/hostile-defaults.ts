@@ -1,7 +1,7 @@
 // Session defaults that change how values are read and written, what a statement means, or how long a session may take.
 // A DBA gives them to a database or a login, for other programs.
 import type { Test } from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { createEmptyDatabase } from "./database.ts";

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { formatUrl } from "../../src/common/database-address.ts";
+import { formatUrl } from "../../src/config/database-address.ts";
 import { root } from "./copy.ts";
 import type { Running, Teardown } from "./service.ts";
 import { waitFor, waitUntil } from "./wait-until.ts";

@@ -18,8 +18,8 @@ const floors = [
   ["http", "migration"],
   ["worker/tasks"],
   ["gate", "worker", "embedded"],
-  ["database", "crypto", "server"],
-  ["common"],
+  ["database", "crypto", "server", "command-line"],
+  ["common", "config", "formats"],
 ];
 
 /** The first words of function names. is_, has_ and may_ begin the name of a predicate. Add a verb when you need it. */

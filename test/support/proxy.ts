@@ -1,7 +1,7 @@
 // A TCP proxy on the loopback address that behaves as networks do: it delays data, goes silent without a reset, or
 // closes connections in the middle of an answer.
 import { connect, createServer, type Socket } from "node:net";
-import { type Address, isSocketFolder } from "../../src/common/database-address.ts";
+import { type Address, isSocketFolder } from "../../src/config/database-address.ts";
 import { listenOnLoopback } from "./listen.ts";
 
 export type Mode = {

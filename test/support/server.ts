@@ -1,7 +1,7 @@
 // The database server of a test run: the one of TEST_DATABASE_URL, otherwise a container if Docker runs, otherwise the
 // embedded one.
 import { spawnSync } from "node:child_process";
-import { type Address, parseUrl } from "../../src/common/database-address.ts";
+import { type Address, parseUrl } from "../../src/config/database-address.ts";
 import { startScratch } from "./scratch-server.ts";
 
 export interface TestServer {

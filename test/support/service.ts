@@ -1,6 +1,6 @@
 // scenario() in its former shape, for the tests that still use it.
-import type { Address } from "../../src/common/database-address.ts";
-import type { Limits } from "../../src/common/config.ts";
+import type { Address } from "../../src/config/database-address.ts";
+import type { Limits } from "../../src/config/config.ts";
 import type { Metrics } from "../../src/server/metrics-server.ts";
 import { createCaller } from "./caller.ts";
 import type { Options } from "./database.ts";

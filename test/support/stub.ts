@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import type { Test } from "tap";
 import { createApp } from "../../src/http/app.ts";
 import { routes } from "../../src/http/routes/table.ts";
-import { defaultLimits, type Limits } from "../../src/common/config.ts";
+import { defaultLimits, type Limits } from "../../src/config/config.ts";
 import type { Call, Gate, Outcome, Variant } from "../../src/gate/gate.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";

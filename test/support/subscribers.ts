@@ -1,6 +1,6 @@
 // Parties with webhooks, events for them, and what the tables know of their deliveries.
 import type { Test } from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";

@@ -5,11 +5,11 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { databaseFolder } from "../../src/migration/db-files.ts";
 import { openSession } from "../../src/database/connect.ts";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import type { Session } from "../../src/database/types.ts";
-import { defineCommand } from "../../src/common/command.ts";
+import { defineCommand } from "../../src/command-line/command.ts";
 import { isProgram } from "../../src/common/program.ts";
-import { runCommand } from "../../src/common/run-command.ts";
+import { runCommand } from "../../src/command-line/run-command.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { startScratch } from "./scratch-server.ts";
 

@@ -1,5 +1,5 @@
 // A worker's session without its heartbeat, for tests that call single tasks of a worker.
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { joinWorkers, type WorkerSession } from "../../src/worker/worker-session.ts";
 

@@ -1,6 +1,6 @@
 // The steps of a worker, one at a time, without its timers and jobs.
 import type { Test } from "tap";
-import type { Address } from "../../src/common/database-address.ts";
+import type { Address } from "../../src/config/database-address.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import type { Database } from "../../src/database/types.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";

@@ -11,7 +11,7 @@ import {
   resolveHost,
   type Resolve,
 } from "../../src/worker/address-rule.ts";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { fits } from "../support/fits.ts";

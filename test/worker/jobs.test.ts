@@ -1,7 +1,7 @@
 // The jobs of a worker reach their tasks, and what these report reaches its metrics.
 import { runMigrations } from "graphile-worker";
 import t from "tap";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { connect, formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { work } from "../../src/work.ts";
 import { startReceiver } from "../support/receiver.ts";

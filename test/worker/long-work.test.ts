@@ -1,7 +1,7 @@
 // What the worker does each night, and how long its long statements may take.
 import { parseCrontab, runMigrations } from "graphile-worker";
 import t from "tap";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { crontab, work } from "../../src/work.ts";

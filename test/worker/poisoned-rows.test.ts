@@ -1,7 +1,7 @@
 // 50 tenants, and in one of them a row that makes its work fail: the others do not notice. Such a row comes from a
 // restore, a server with other time zones, or psql with triggers switched off. Each tenant has one distributor.
 import t, { type Test } from "tap";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { provisioning } from "../../src/commands/provisioning.ts";
 import { openSession, sqlDetail } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";

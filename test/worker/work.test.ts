@@ -1,7 +1,7 @@
 // The worker as a program: jobs of graphile-worker are only wake-up calls, so losing them or a worker loses nothing.
 import { runMigrations } from "graphile-worker";
 import t, { type Test } from "tap";
-import { readConfig } from "../../src/common/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { connect, formatRoleUrl, openSession } from "../../src/database/connect.ts";
 import { createLog } from "../../src/common/log.ts";

@@ -1,4 +1,4 @@
-// Events as the feed and webhooks show them: src/common/event-json.ts.
+// Events as the feed and webhooks show them: src/formats/event-json.ts.
 import { z } from "zod";
 import type { EventType } from "../route.ts";
 import { chosenId, date, madeId, timeOfAnswer } from "../answer-fields.ts";

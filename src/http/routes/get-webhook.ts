@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { eventTypes } from "../../common/event-types.ts";
+import { eventTypes } from "../../formats/event-types.ts";
 import { chosenId, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
 import type { Route } from "../route.ts";
 import { whose } from "./webhook-input.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { renderEvent, type EventFields } from "../../common/event-json.ts";
+import { renderEvent, type EventFields } from "../../formats/event-json.ts";
 import { limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
 import { couponEvents } from "./event.ts";

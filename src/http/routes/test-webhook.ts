@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { eventTypes } from "../../common/event-types.ts";
+import { eventTypes } from "../../formats/event-types.ts";
 import { madeId, ok } from "../answer-fields.ts";
 import { eventType, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";

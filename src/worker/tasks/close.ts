@@ -6,7 +6,7 @@
 // measures the same bytes, and jobs.finish_statement accepts only the first result. Workers pick due statements at
 // random, so they rarely pick the same one.
 import type { Logger } from "../../common/log.ts";
-import { measureFile, type Kind, type Line } from "../../common/statement-csv.ts";
+import { measureFile, type Kind, type Line } from "../../formats/statement-csv.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { noteStuckWork } from "../stuck-work.ts";
 

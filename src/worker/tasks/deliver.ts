@@ -8,7 +8,7 @@
 // A round claims the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
 // slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
-import { renderEvent } from "../../common/event-json.ts";
+import { renderEvent } from "../../formats/event-json.ts";
 import type { Logger } from "../../common/log.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import { open, webhookPurpose } from "../../crypto/seal.ts";

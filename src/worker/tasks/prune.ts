@@ -1,6 +1,6 @@
 // Deletes old rows in steps: each minute the nonces that can no longer be replayed, each day the rows that are older
 // than their retention.
-import type { Config } from "../../common/config.ts";
+import type { Config } from "../../config/config.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
 

@@ -1,6 +1,6 @@
 // What subscribers see of their webhook, have sent again, and try out with test events.
 import t from "tap";
-import { eventTypes } from "../../../src/common/event-types.ts";
+import { eventTypes } from "../../../src/formats/event-types.ts";
 import { isReplay, sendPatiently } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
 import { untilBlocked } from "../../support/race.ts";

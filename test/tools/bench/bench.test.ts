@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import t from "tap";
-import { formatUrl, isSocketFolder } from "../../../src/common/database-address.ts";
+import { formatUrl, isSocketFolder } from "../../../src/config/database-address.ts";
 import { root } from "../../support/copy.ts";
 import { readRun } from "../../support/database.ts";
 

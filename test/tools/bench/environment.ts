@@ -2,7 +2,7 @@
 // a process as in production.
 import { randomBytes } from "node:crypto";
 import { apply } from "../../../src/commands/apply.ts";
-import type { Address } from "../../../src/common/database-address.ts";
+import type { Address } from "../../../src/config/database-address.ts";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import { migrate } from "../../../src/migration/migrate.ts";

@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
-import { formatUrl } from "../../../src/common/database-address.ts";
+import { formatUrl } from "../../../src/config/database-address.ts";
 import { openSession } from "../../../src/database/connect.ts";
 import { findToolFolders } from "../../support/postgres-tools.ts";
 import { openPool } from "./coupons.ts";

@@ -3,7 +3,7 @@
 // posting page has 30 entries.
 import { apply } from "../../../src/commands/apply.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
-import type { Address } from "../../../src/common/database-address.ts";
+import type { Address } from "../../../src/config/database-address.ts";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { stopAutovacuum } from "../../support/count-reads.ts";
 import { merchant, party, template } from "../../support/tenants.ts";

@@ -2,9 +2,9 @@
 // each bench measures. A run ends by reading report.invariants. A broken invariant or a wrong answer makes the exit
 // code 1.
 import { cpus, release, totalmem } from "node:os";
-import { defineCommand } from "../../../src/common/command.ts";
+import { defineCommand } from "../../../src/command-line/command.ts";
 import { onStop } from "../../../src/common/program.ts";
-import { runCommand } from "../../../src/common/run-command.ts";
+import { runCommand } from "../../../src/command-line/run-command.ts";
 import { asAdmin } from "../../support/database.ts";
 import { stopLoggedPrograms } from "../../support/logged-program.ts";
 import { openEnvironment, startServer, type Environment, type Run, type Server } from "./environment.ts";

@@ -1,6 +1,6 @@
 // Compares the answers with the database in both directions: every effect that was answered ok exists exactly once, and
 // nothing else exists. Then checks what must hold after any run: invariants, feeds, webhooks, no deadlock.
-import type { Address } from "../../../src/common/database-address.ts";
+import type { Address } from "../../../src/config/database-address.ts";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Session } from "../../../src/database/types.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { text } from "node:stream/consumers";
 import { apply } from "../../../src/commands/apply.ts";
 import { exportCodes } from "../../../src/commands/codes.ts";
-import type { Address } from "../../../src/common/database-address.ts";
+import type { Address } from "../../../src/config/database-address.ts";
 import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { connect } from "../../../src/database/connect.ts";

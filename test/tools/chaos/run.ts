@@ -3,9 +3,9 @@
 import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { defineCommand } from "../../../src/common/command.ts";
+import { defineCommand } from "../../../src/command-line/command.ts";
 import { onStop } from "../../../src/common/program.ts";
-import { runCommand } from "../../../src/common/run-command.ts";
+import { runCommand } from "../../../src/command-line/run-command.ts";
 import { runCycles, type Report } from "./chaos.ts";
 import { countOutcomes } from "./checker.ts";
 import { openEnvironment, type Environment } from "./environment.ts";

@@ -1,7 +1,7 @@
 // npm run model is the long form of the model test, on a new server. The lives are split into parts, each with a new
 // database, because a large database is slower to compare.
-import { defineCommand } from "../../../src/common/command.ts";
-import { runCommand } from "../../../src/common/run-command.ts";
+import { defineCommand } from "../../../src/command-line/command.ts";
+import { runCommand } from "../../../src/command-line/run-command.ts";
 import { dropDatabases, makeTemplate } from "../../support/database.ts";
 import { startServer } from "../../support/server.ts";
 import { search, type Found, type Plan } from "./search.ts";

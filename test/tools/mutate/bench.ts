@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { Address } from "../../../src/common/database-address.ts";
+import type { Address } from "../../../src/config/database-address.ts";
 import { openSession, sqlState } from "../../../src/database/connect.ts";
 import { copyCheckout } from "../../support/copy.ts";
 import { addressOf, asAdmin, dropDatabases, makeTemplate } from "../../support/database.ts";

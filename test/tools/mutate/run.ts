@@ -1,8 +1,8 @@
 // `npm run mutate`, see README.md.
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { defineCommand } from "../../../src/common/command.ts";
-import { runCommand } from "../../../src/common/run-command.ts";
+import { defineCommand } from "../../../src/command-line/command.ts";
+import { runCommand } from "../../../src/command-line/run-command.ts";
 import { applyEdits, root } from "../../support/copy.ts";
 import { type Place as Bench, share, withBenches } from "./bench.ts";
 import { placeOf, readBreaks } from "./breaks.ts";

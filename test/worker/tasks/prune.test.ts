@@ -1,6 +1,6 @@
 // Retention: rows are deleted when their days are over, in steps, and not earlier.
 import t, { type Test } from "tap";
-import { readConfig } from "../../../src/common/config.ts";
+import { readConfig } from "../../../src/config/config.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Session } from "../../../src/database/types.ts";
 import { createOldRowPruner } from "../../../src/worker/tasks/prune.ts";

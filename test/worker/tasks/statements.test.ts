@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { verify } from "../../../src/commands/statements.ts";
-import { readConfig } from "../../../src/common/config.ts";
+import { readConfig } from "../../../src/config/config.ts";
 import { createLog } from "../../../src/common/log.ts";
 import { work } from "../../../src/work.ts";
 import {

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { readConfig } from "../../../src/common/config.ts";
+import { readConfig } from "../../../src/config/config.ts";
 import { createLog } from "../../../src/common/log.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { maxSubscribersAtOnce, type Subscriber } from "../../../src/worker/tasks/deliver.ts";

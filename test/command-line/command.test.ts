@@ -1,7 +1,7 @@
 // How a declared command reads its command line, and what its help says.
 import t from "tap";
-import { asksForHelp, chooseCommand, defineCommand, groupCommands } from "../../src/common/command.ts";
-import { formatHelp } from "../../src/common/help.ts";
+import { asksForHelp, chooseCommand, defineCommand, groupCommands } from "../../src/command-line/command.ts";
+import { formatHelp } from "../../src/command-line/help.ts";
 
 const copy = defineCommand({
   name: "copy",

@@ -2,8 +2,8 @@
 // what we write.
 import path from "node:path";
 import t from "tap";
-import { ConfigError, readConfig } from "../../src/common/config.ts";
-import { type Address, formatUrl, parseUrl } from "../../src/common/database-address.ts";
+import { ConfigError, readConfig } from "../../src/config/config.ts";
+import { type Address, formatUrl, parseUrl } from "../../src/config/database-address.ts";
 
 const defaults = {
   port: 8080,

@@ -1,8 +1,8 @@
 // What the database sends, as texts: IDs, and the lines of a statement's files.
 import { createHash, randomUUID } from "node:crypto";
 import t from "tap";
-import { externalId } from "../../src/common/id.ts";
-import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/common/statement-csv.ts";
+import { externalId } from "../../src/formats/id.ts";
+import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/formats/statement-csv.ts";
 import { openScratchDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 

@@ -2,7 +2,7 @@
 // understood gets a sentence and the usage on standard error, with exit code 2. Both happen before any setting is read.
 import { asksForHelp, chooseCommand, UsageError, type Command } from "./command.ts";
 import { formatHelp, formatUsage, join } from "./help.ts";
-import { runProgram } from "./program.ts";
+import { runProgram } from "../common/program.ts";
 
 /** `call` is what the user types before the arguments, for example `npm run -s codes`. */
 export async function runCommand(call: string, root: Command, given = process.argv.slice(2)): Promise<void> {
