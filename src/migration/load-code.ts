@@ -69,10 +69,7 @@ async function loadFile(session: Session, file: CodeFile): Promise<void> {
     // `or replace` cannot change a result type or column names: drop it and create it again.
     // equivalent mutant (condition false): the second attempt fails with the same error
     if (!changedShape.includes(sqlState(error) ?? "")) throw locate(error, file.text, file.path);
-    const changed = (await listObjects(session)).filter(
-      ({ schema, name }) => schema === file.schema && name === file.name,
-    );
-    await dropObjects(session, changed);
+    for (const { kind, identity } of await listUsers(session, file)) await drop(session, kind, [identity]);
     await runScript(session, file.text, file.path);
   }
   await session.run("release savepoint file");
@@ -106,6 +103,36 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
      where c.relkind = 'v' and n.nspname = any ($1::text[])
      order by 1 desc, 4`,
     [codeSchemas],
+  );
+}
+
+/**
+ * What a file has made, and before it our views and functions that use it, directly or through others: their files are
+ * loaded after this one.
+ */
+async function listUsers(session: Session, file: CodeFile): Promise<Pick<DatabaseObject, "kind" | "identity">[]> {
+  return session.rows(
+    `with recursive object (class, oid, schema, kind, name, identity) as (
+       select 'pg_proc'::regclass, p.oid, n.nspname, 'routine', p.proname,
+         format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid))
+       from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+       where n.nspname = any ($1::text[])
+       union all
+       select 'pg_class', c.oid, n.nspname, 'view', c.relname, format('%I.%I', n.nspname, c.relname)
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where c.relkind = 'v' and n.nspname = any ($1::text[])
+     ),
+     used (class, oid, depth) as (
+       select class, oid, 0 from object where schema = $2 and name = $3
+       union
+       select o.class, o.oid, u.depth + 1
+       from used u
+       join pg_depend d on d.refclassid = u.class and d.refobjid = u.oid
+       left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+       join object o on o.oid = coalesce(r.ev_class, d.objid) and o.oid <> u.oid
+     )
+     select kind, identity from used join object using (class, oid) group by kind, identity order by max(depth) desc`,
+    [codeSchemas, file.schema, file.name],
   );
 }
 

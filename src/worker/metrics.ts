@@ -11,7 +11,7 @@ const attemptOutcomes = ["taken", "failed", "parked", "gone"] as const;
 export type WorkObserver = {
   attempted(outcome: AttemptOutcome): void;
   // The self-check has ended and found these broken invariants.
-  checked(broken: { law: string; rows: number }[]): void;
+  checked(broken: { invariant: string; rows: number }[]): void;
 };
 
 // By column of jobs.read_metrics.
@@ -77,19 +77,19 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     registers,
   });
   for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
-  const laws = new Gauge({
-    name: "coupon_law_broken_rows",
+  const invariants = new Gauge({
+    name: "coupon_invariant_broken_rows",
     help: "Rows that broke an invariant at the last self-check of this process.",
-    labelNames: ["law"],
+    labelNames: ["invariant"],
     registers,
   });
   const broken = new Gauge({
-    name: "coupon_laws_broken",
+    name: "coupon_invariants_broken",
     help: "Invariants that were broken at the last self-check of this process.",
     registers,
   });
   const checkedAt = new Gauge({
-    name: "coupon_laws_checked_timestamp_seconds",
+    name: "coupon_invariants_checked_timestamp_seconds",
     help: "When this process finished its last self-check.",
     registers,
   });
@@ -99,8 +99,8 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
   return {
     attempted: (outcome) => attempts.inc({ outcome }),
     checked(found) {
-      laws.reset();
-      for (const { law, rows } of found) laws.set({ law }, rows);
+      invariants.reset();
+      for (const { invariant, rows } of found) invariants.set({ invariant }, rows);
       broken.set(found.length);
       checkedAt.set(Date.now() / 1_000);
     },

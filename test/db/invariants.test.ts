@@ -73,9 +73,9 @@ async function workOneDay(): Promise<void> {
   await sequence();
 }
 
-type Violation = { law: string; tenant: string; subject: string };
-const readViolations = () => psql.rows<Violation>("select law, tenant, subject from report.invariants");
-const lawsOf = (violations: Violation[]) => [...new Set(violations.map(({ law }) => law))].sort();
+type Violation = { invariant: string; tenant: string; subject: string };
+const readViolations = () => psql.rows<Violation>("select invariant, tenant, subject from report.invariants");
+const invariantsOf = (violations: Violation[]) => [...new Set(violations.map(({ invariant }) => invariant))].sort();
 
 // Returns the violations that the corruption makes, and undoes it.
 async function corrupt(sql: string): Promise<Violation[]> {
@@ -108,9 +108,9 @@ const subjects: [RegExp, RegExp][] = [
 for (const { invariant, done, sql } of corruptions) {
   t.test(`"${invariant}" is violated when ${done}`, async (t) => {
     const violations = await corrupt(sql);
-    const found = violations.filter(({ law }) => law === invariant);
-    t.ok(found.length > 0, `violated: ${lawsOf(violations).join("; ")}`);
-    const [, subject] = subjects.find(([laws]) => laws.test(invariant))!;
+    const found = violations.filter((one) => one.invariant === invariant);
+    t.ok(found.length > 0, `violated: ${invariantsOf(violations).join("; ")}`);
+    const [, subject] = subjects.find(([names]) => names.test(invariant))!;
     for (const one of found) fits(t, one, { tenant: /^ten_[ab]$/, subject });
   });
 }
@@ -119,7 +119,7 @@ t.test("Each violation is a row, although two of them name the same subject", as
   const found = await corrupt(`delete from core.event e using core.batch b
     where b.batch_id = e.batch_id and b.status = 'ALLOCATED' and b.tenant_id = 2`);
   t.strictSame(
-    found.map(({ law, tenant }) => [law, tenant]),
+    found.map(({ invariant, tenant }) => [invariant, tenant]),
     [1, 2].map(() => ["batch has its events", "ten_b"]),
   );
 });
@@ -134,7 +134,7 @@ t.test("report.invariants unites every view of rules/invariant, and a corruption
   const united = views.map(({ name }) => name).sort();
   const files = listCode().filter(({ path }) => path.startsWith("db/code/rules/invariant/"));
   t.strictSame(united, files.map(({ name }) => name).sort(), "the list in report.invariants is complete");
-  for (const { name, text } of views) t.match(text, `SELECT '${name.replaceAll("_", " ")}'::text AS law`, name);
+  for (const { name, text } of views) t.match(text, `SELECT '${name.replaceAll("_", " ")}'::text AS invariant`, name);
   const violated = new Set(corruptions.map(({ invariant }) => invariant.replaceAll(" ", "_")));
   t.strictSame([...violated].sort(), united);
 });
@@ -164,7 +164,7 @@ t.test("The nightly self-check logs one error per violated invariant, or that al
   await check();
   const invariant = "coupon status matches redemptions";
   const [coupons] = await psql.rows<{ count: number }>(
-    "select count(*)::int as count from report.invariants where law = $1",
+    "select count(*)::int as count from report.invariants where invariant = $1",
     [invariant],
   );
   t.equal(
@@ -173,8 +173,8 @@ t.test("The nightly self-check logs one error per violated invariant, or that al
   );
   fits(
     t,
-    lines.find(({ law }) => law === invariant),
+    lines.find((one) => one.invariant === invariant),
     { count: coupons!.count, example: /^ten_[ab] cpn_/ },
   );
-  t.equal(lines.length, lawsOf(await readViolations()).length, "one line per invariant");
+  t.equal(lines.length, invariantsOf(await readViolations()).length, "one line per invariant");
 });

@@ -48,7 +48,7 @@ export async function openReader(t: Test, teller: Teller) {
       .get(view)!
       .map(({ name }) => name)
       .filter(isKnown);
-    const key = (keys[view] ?? views.get(view)![0]!.key ?? "law").split(",");
+    const key = (keys[view] ?? views.get(view)![0]!.key ?? "invariant").split(",");
     const nameOf = (row: Row) => key.map((column) => row[column]).join(" ");
     const order = (rows: Row[]) => rows.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
     const expected = order(some.map((row) => completeRow(row, columns, teller.owners)));

@@ -41,7 +41,7 @@ export async function readCouponHistory(owner: Database, couponId: string): Prom
 // Each broken invariant with its tenant and subject; at most 20.
 export async function findBrokenInvariants(database: Pick<Database, "rows">): Promise<string[]> {
   const rows = await database.rows<{ found: string }>(
-    "select format('%s (%s %s)', law, tenant, subject) as found from report.invariants limit 20",
+    "select format('%s (%s %s)', invariant, tenant, subject) as found from report.invariants limit 20",
   );
   return rows.map(({ found }) => found);
 }

@@ -77,7 +77,7 @@ t.test(
     const metrics = await openMetrics(t);
     const database = openMetricsDatabase(t, service.address, "coupon_worker");
     const { checked } = observeWork(metrics, database);
-    t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_law")));
+    t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_invariant")));
     const check = createChecker({
       address: service.address,
       role: "coupon_worker",
@@ -87,16 +87,16 @@ t.test(
     });
     await check();
     const seen = await scrape(metrics);
-    t.equal(seen.get("coupon_laws_broken"), 0);
-    t.ok(Math.abs(seen.get("coupon_laws_checked_timestamp_seconds")! - Date.now() / 1_000) < 10);
-    checked([{ law: "each day adds up", rows: 3 }]);
+    t.equal(seen.get("coupon_invariants_broken"), 0);
+    t.ok(Math.abs(seen.get("coupon_invariants_checked_timestamp_seconds")! - Date.now() / 1_000) < 10);
+    checked([{ invariant: "each day adds up", rows: 3 }]);
     fits(t, Object.fromEntries(await scrape(metrics)), {
-      coupon_laws_broken: 1,
-      'coupon_law_broken_rows{law="each day adds up"}': 3,
+      coupon_invariants_broken: 1,
+      'coupon_invariant_broken_rows{invariant="each day adds up"}': 3,
     });
     checked([]);
     const repaired = await scrape(metrics);
-    t.equal(repaired.get("coupon_laws_broken"), 0);
-    t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_law_broken_rows")));
+    t.equal(repaired.get("coupon_invariants_broken"), 0);
+    t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_invariant_broken_rows")));
   },
 );

@@ -19,7 +19,7 @@ declare
   v_table     record;
 begin
   for v_table in
-    select c.oid, c.relname as name
+    select c.oid
     from pg_class c
     where c.relnamespace = 'core'::regnamespace
       and c.relkind = 'r'
@@ -33,41 +33,7 @@ begin
       from pg_locks l
       where l.database = v_database and l.relation = v_table.oid and l.pid <> pg_backend_pid()
         and l.mode not in ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock'));
-    case v_table.name
-      when 'tenant' then analyze (skip_locked) core.tenant;
-      when 'party' then analyze (skip_locked) core.party;
-      when 'merchant' then analyze (skip_locked) core.merchant;
-      when 'merchant_delegate' then analyze (skip_locked) core.merchant_delegate;
-      when 'store' then analyze (skip_locked) core.store;
-      when 'terminal' then analyze (skip_locked) core.terminal;
-      when 'template' then analyze (skip_locked) core.template;
-      when 'template_merchant' then analyze (skip_locked) core.template_merchant;
-      when 'credential' then analyze (skip_locked) core.credential;
-      when 'webhook' then analyze (skip_locked) core.webhook;
-      when 'replaced_secret' then analyze (skip_locked) core.replaced_secret;
-      when 'batch' then analyze (skip_locked) core.batch;
-      when 'coupon' then analyze (skip_locked) core.coupon;
-      when 'coupon_extension' then analyze (skip_locked) core.coupon_extension;
-      when 'redemption' then analyze (skip_locked) core.redemption;
-      when 'reversal' then analyze (skip_locked) core.reversal;
-      when 'voiding' then analyze (skip_locked) core.voiding;
-      when 'lock_cancellation' then analyze (skip_locked) core.lock_cancellation;
-      when 'ledger_entry' then analyze (skip_locked) core.ledger_entry;
-      when 'ledger_book' then analyze (skip_locked) core.ledger_book;
-      when 'posting_page' then analyze (skip_locked) core.posting_page;
-      when 'statement' then analyze (skip_locked) core.statement;
-      when 'statement_line' then analyze (skip_locked) core.statement_line;
-      when 'event' then analyze (skip_locked) core.event;
-      when 'feed' then analyze (skip_locked) core.feed;
-      when 'feed_page' then analyze (skip_locked) core.feed_page;
-      when 'delivery' then analyze (skip_locked) core.delivery;
-      when 'delivery_attempt' then analyze (skip_locked) core.delivery_attempt;
-      when 'test_delivery' then analyze (skip_locked) core.test_delivery;
-      when 'request' then analyze (skip_locked) core.request;
-      when 'nonce' then analyze (skip_locked) core.nonce;
-      when 'audit' then analyze (skip_locked) core.audit;
-      else continue;
-    end case;
+    execute format('analyze (skip_locked) %s', v_table.oid::regclass);
     -- analyze keeps its lock until the transaction ends. Without a lock, it has skipped the table.
     if exists (
       select

@@ -1,11 +1,12 @@
 -- The nightly self-check: counts the violations of each invariant and names one of them.
-create or replace function jobs.check_invariants(out law text, out count bigint, out example text)
+create or replace function jobs.check_invariants(
+  out invariant text, out count bigint, out example text)
 returns setof record
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
-  select i.law, count(*), min(i.tenant || ' ' || i.subject)
+  select i.invariant, count(*), min(i.tenant || ' ' || i.subject)
   from report.invariants i
-  group by i.law;
+  group by i.invariant;
 end;
 comment on function jobs.check_invariants() is
   'Violated invariants with counts and examples; normally no rows.';

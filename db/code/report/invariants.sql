@@ -3,7 +3,7 @@
 -- a view in rules/invariant, named after the rule that it checks. A test ensures that the list
 -- below is complete. Reads every table: run it at night or in tests.
 create or replace view report.invariants as
-select i.law, t.external_id as tenant, i.subject
+select i.invariant, t.external_id as tenant, i.subject
 from (
   table rules.coupon_status_matches_redemptions
   union all table rules.coupon_has_one_live_redemption
@@ -42,7 +42,7 @@ from (
 left join core.tenant t using (tenant_id);
 comment on view report.invariants is
   'Violated invariants: normally no rows. Reads every table; run it at night or in tests.';
-comment on column report.invariants.law is
+comment on column report.invariants.invariant is
   'The violated invariant. The view of this name in schema rules checks it.';
 comment on column report.invariants.subject is
   'Where: an ID, or a distributor''s key and a business date.';

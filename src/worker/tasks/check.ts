@@ -9,7 +9,7 @@ import type { WorkObserver } from "../metrics.ts";
 // Long, because the check reads all tables. No statement of the service waits for it.
 const timeoutMs = 3 * 3_600_000;
 
-type Violation = { law: string; count: string; example: string };
+type Violation = { invariant: string; count: string; example: string };
 
 export type CheckerParts = {
   address: Address;
@@ -28,10 +28,12 @@ export function createChecker({ address, role, log, stopping, onChecked }: Check
     try {
       // Lets the server cancel the query when the connection is gone.
       await database.rows("select set_config('client_connection_check_interval', '10s', false)");
-      const violations = await database.rows<Violation>("select law, count, example from jobs.check_invariants()");
-      for (const { law, count, example } of violations)
-        log.error({ law, count: Number(count), example }, "an invariant is violated");
-      onChecked?.(violations.map(({ law, count }) => ({ law, rows: Number(count) })));
+      const violations = await database.rows<Violation>(
+        "select invariant, count, example from jobs.check_invariants()",
+      );
+      for (const { invariant, count, example } of violations)
+        log.error({ invariant, count: Number(count), example }, "an invariant is violated");
+      onChecked?.(violations.map(({ invariant, count }) => ({ invariant, rows: Number(count) })));
       if (violations.length === 0) log.info("self-check: all invariants hold");
     } finally {
       stopping.removeEventListener("abort", giveUp);

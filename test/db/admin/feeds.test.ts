@@ -152,7 +152,7 @@ t.test("After note_restore, a cursor from after the restored moment skips no new
   await redeem();
   await sequence();
   t.equal((await pull("ak_a", after.next_cursor)).events.length, 1);
-  t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
+  t.strictSame([...(await service.owner.rows("select invariant, subject from report.invariants"))], []);
 });
 
 t.test("A step of the sequencer does nothing beside a note_restore, and a note_restore waits for a step", async (t) => {
@@ -204,7 +204,7 @@ t.test("A second note_restore raises the positions again, even if the clock has 
     (await pull(lost!.cursor)).events.map(({ event_id }: { event_id: string }) => event_id),
     [id],
   );
-  t.strictSame([...(await service.owner.rows("select law, subject from report.invariants"))], []);
+  t.strictSame([...(await service.owner.rows("select invariant, subject from report.invariants"))], []);
 });
 
 t.test("Every function of this file was called", (t) => everyFunctionIsCalled(t, patches, "feeds"));

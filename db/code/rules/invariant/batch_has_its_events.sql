@@ -1,6 +1,6 @@
 -- COMPLETED: one batch.generated. ALLOCATED: one allocation.completed as well. PENDING: none.
 create or replace view rules.batch_has_its_events as
-select 'batch has its events' as law, b.tenant_id, b.external_id as subject
+select 'batch has its events' as invariant, b.tenant_id, b.external_id as subject
 from core.batch b
 cross join (values ('batch.generated', 'COMPLETED'), ('allocation.completed', 'ALLOCATED'))
   k (event_type, status)

@@ -1,7 +1,7 @@
 -- Numbers are unique, so count, minimum and maximum show that none is missing. A batch that is
 -- no longer PENDING is completely minted.
 create or replace view rules.batch_has_the_coupons_it_counts as
-select 'batch has the coupons it counts' as law, b.tenant_id, b.external_id as subject
+select 'batch has the coupons it counts' as invariant, b.tenant_id, b.external_id as subject
 from core.batch b
 left join lateral (
   select count(*) as coupons, min(c.number) as first_number, max(c.number) as last_number

@@ -1,7 +1,7 @@
 -- Days that do not exist in the time zone are left out (Apia had no 2011-12-30), and distributors
 -- whose time zone the server does not know.
 create or replace view rules.closed_days_follow_each_other as
-select 'closed days follow each other' as law, d.tenant_id,
+select 'closed days follow each other' as invariant, d.tenant_id,
        d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject
 from (
   select s.tenant_id, s.distributor_id, s.business_date, p.time_zone,

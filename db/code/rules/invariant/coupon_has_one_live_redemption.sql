@@ -1,5 +1,5 @@
 create or replace view rules.coupon_has_one_live_redemption as
-select 'coupon has one live redemption' as law, r.tenant_id,
+select 'coupon has one live redemption' as invariant, r.tenant_id,
        rules.format_id('cpn', r.coupon_id) as subject
 from core.redemption r
 where r.status in ('LOCKED', 'REDEEMED')

@@ -1,7 +1,7 @@
 -- LOCKED: the coupon has a live lock. REDEEMED: its redemption is completed, or reversed under a
 -- template that does not reissue coupons. Any other status: it has no live redemption.
 create or replace view rules.coupon_status_matches_redemptions as
-select 'coupon status matches redemptions' as law, c.tenant_id,
+select 'coupon status matches redemptions' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
 from core.coupon c
 left join core.redemption r

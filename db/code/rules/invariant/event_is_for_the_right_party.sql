@@ -1,7 +1,7 @@
 -- A coupon event goes to the distributor of the coupon's batch, a batch event to the maker or the
 -- distributor.
 create or replace view rules.event_is_for_the_right_party as
-select 'event is for the right party' as law, e.tenant_id,
+select 'event is for the right party' as invariant, e.tenant_id,
        rules.format_id('evt', e.event_id) as subject
 from rules.event e
 left join core.coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id

@@ -1,7 +1,8 @@
 -- Triggers refuse this, except for a number that two sessions choose by hand at the same time, and
 -- for an ID that an event got by hand before the redemption or reversal did.
 create or replace view rules.event_is_in_one_table as
-select 'event is in one table' as law, e.tenant_id, rules.format_id('evt', e.event_id) as subject
+select 'event is in one table' as invariant, e.tenant_id,
+  rules.format_id('evt', e.event_id) as subject
 from core.event e
 where exists (select from core.ledger_entry l where l.event_seq = e.event_seq)
    or exists (

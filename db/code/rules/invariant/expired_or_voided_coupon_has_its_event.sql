@@ -1,5 +1,5 @@
 create or replace view rules.expired_or_voided_coupon_has_its_event as
-select 'expired or voided coupon has its event' as law, c.tenant_id,
+select 'expired or voided coupon has its event' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
 from core.coupon c
 where c.status in ('EXPIRED', 'VOIDED')

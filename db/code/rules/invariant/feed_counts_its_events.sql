@@ -1,5 +1,5 @@
 create or replace view rules.feed_counts_its_events as
-select 'feed counts its events' as law, f.tenant_id, f.party_id::text as subject
+select 'feed counts its events' as invariant, f.tenant_id, f.party_id::text as subject
 from core.feed f
 left join (
   select e.tenant_id, e.feed_party_id, count(*) as events

@@ -1,5 +1,5 @@
 create or replace view rules.feed_keeps_the_order_of_each_coupon as
-select 'feed keeps the order of each coupon' as law, f.tenant_id,
+select 'feed keeps the order of each coupon' as invariant, f.tenant_id,
        rules.format_id('evt', f.event_id) as subject
 from (
   select x.tenant_id, x.event_id, x.event_seq,

@@ -1,5 +1,5 @@
 create or replace view rules.issued_coupon_will_expire as
-select 'issued coupon will expire' as law, c.tenant_id,
+select 'issued coupon will expire' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
 from core.batch b
 join core.coupon c on c.tenant_id = b.tenant_id and c.batch_id = b.batch_id

@@ -1,5 +1,5 @@
 create or replace view rules.ledger_entry_has_its_redemption as
-select 'ledger entry has its redemption' as law, l.tenant_id,
+select 'ledger entry has its redemption' as invariant, l.tenant_id,
        rules.format_id('led', l.entry_id) as subject
 from core.ledger_entry l
 left join core.reversal v on v.tenant_id = l.tenant_id and v.reversal_id = l.entry_id

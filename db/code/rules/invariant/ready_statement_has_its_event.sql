@@ -1,5 +1,5 @@
 create or replace view rules.ready_statement_has_its_event as
-select 'ready statement has its event' as law, s.tenant_id,
+select 'ready statement has its event' as invariant, s.tenant_id,
        s.distributor_id || ' ' || to_char(s.business_date, 'YYYY-MM-DD') as subject
 from core.statement s
 left join (

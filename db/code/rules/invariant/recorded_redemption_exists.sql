@@ -1,7 +1,7 @@
 -- Confirms and reversals name a redemption of an earlier request. By a pattern, because jsonb
 -- refuses some JSON, and a response that names nothing is a violation and not an error.
 create or replace view rules.recorded_redemption_exists as
-select 'recorded redemption exists' as law, q.tenant_id, q.request_id as subject
+select 'recorded redemption exists' as invariant, q.tenant_id, q.request_id as subject
 from core.request q
 where q.operation in ('lock', 'redeem', 'confirm', 'reverse')
   and q.http_status = 200

@@ -5,7 +5,7 @@
 -- Left joins and a subquery, so that the planner begins with the redemptions and looks up their
 -- coupons, instead of reading all coupons.
 create or replace view rules.redemption_follows_its_template as
-select 'redemption follows its template' as law, r.tenant_id,
+select 'redemption follows its template' as invariant, r.tenant_id,
        rules.format_id('red', r.redemption_id) as subject
 from core.redemption r
 left join core.batch b

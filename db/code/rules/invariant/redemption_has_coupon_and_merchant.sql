@@ -1,5 +1,5 @@
 create or replace view rules.redemption_has_coupon_and_merchant as
-select 'redemption has coupon and merchant' as law, r.tenant_id,
+select 'redemption has coupon and merchant' as invariant, r.tenant_id,
        rules.format_id('red', r.redemption_id) as subject
 from core.redemption r
 left join core.coupon c on c.tenant_id = r.tenant_id and c.coupon_id = r.coupon_id

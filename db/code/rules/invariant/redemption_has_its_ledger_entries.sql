@@ -1,6 +1,6 @@
 -- REDEEMED: one entry, of the discount. REVERSED: two entries that sum to zero. Otherwise: none.
 create or replace view rules.redemption_has_its_ledger_entries as
-select 'redemption has its ledger entries' as law, r.tenant_id,
+select 'redemption has its ledger entries' as invariant, r.tenant_id,
        rules.format_id('red', r.redemption_id) as subject
 from core.redemption r
 left join (

@@ -1,5 +1,5 @@
 create or replace view rules.reversal_has_reversed_redemption as
-select 'reversal has reversed redemption' as law, v.tenant_id,
+select 'reversal has reversed redemption' as invariant, v.tenant_id,
        rules.format_id('rvs', v.reversal_id) as subject
 from core.reversal v
 left join core.redemption r on r.tenant_id = v.tenant_id and r.redemption_id = v.redemption_id

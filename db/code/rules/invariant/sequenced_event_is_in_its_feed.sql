@@ -1,7 +1,7 @@
 -- For feeds that are complete from position 1. feed_counts_its_events also covers pruned feeds. A
 -- group for each number, because a planner may compare each event with all pages in an anti join.
 create or replace view rules.sequenced_event_is_in_its_feed as
-select 'sequenced event is in its feed' as law, d.tenant_id,
+select 'sequenced event is in its feed' as invariant, d.tenant_id,
        rules.format_id('evt', (array_agg(d.event_id))[1]) as subject
 from (
   select e.tenant_id, e.feed_party_id, e.event_seq, e.event_id, false as is_in_feed

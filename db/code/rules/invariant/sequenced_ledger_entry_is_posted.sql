@@ -1,6 +1,6 @@
 -- A group for each number, because a planner may compare each entry with all pages in an anti join.
 create or replace view rules.sequenced_ledger_entry_is_posted as
-select 'sequenced ledger entry is posted' as law, d.tenant_id,
+select 'sequenced ledger entry is posted' as invariant, d.tenant_id,
        rules.format_id('led', (array_agg(d.entry_id))[1]) as subject
 from (
   select l.tenant_id, l.event_seq, l.entry_id, false as is_posted

@@ -1,5 +1,5 @@
 create or replace view rules.statement_counts_its_postings as
-select 'statement counts its postings' as law, s.tenant_id,
+select 'statement counts its postings' as invariant, s.tenant_id,
        s.distributor_id || ' ' || to_char(s.business_date, 'YYYY-MM-DD') as subject
 from core.statement s
 where s.entry_count <> (

@@ -3,7 +3,7 @@
 -- the merchant of its redemption. Written from this definition, and not with the function that
 -- writes summaries, so a mistake in that function is found.
 create or replace view rules.summary_matches_the_ledger as
-select 'summary matches the ledger' as law, d.tenant_id,
+select 'summary matches the ledger' as invariant, d.tenant_id,
        d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject
 from (
   select p.tenant_id, p.distributor_id, p.business_date, r.merchant_id, b.template_id, l.currency,

@@ -1,5 +1,5 @@
 create or replace view rules.used_coupon_is_released as
-select 'used coupon is released' as law, c.tenant_id,
+select 'used coupon is released' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
 from core.coupon c
 join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id

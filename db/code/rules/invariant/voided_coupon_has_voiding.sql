@@ -1,5 +1,5 @@
 create or replace view rules.voided_coupon_has_voiding as
-select 'voided coupon has voiding' as law, c.tenant_id,
+select 'voided coupon has voiding' as invariant, c.tenant_id,
        rules.format_id('cpn', c.coupon_id) as subject
 from core.coupon c
 where (c.status = 'VOIDED') <> exists (

@@ -1,5 +1,5 @@
 create or replace view rules.voided_event_has_voided_coupon as
-select 'voided event has voided coupon' as law, e.tenant_id,
+select 'voided event has voided coupon' as invariant, e.tenant_id,
        rules.format_id('evt', e.event_id) as subject
 from core.event e
 left join core.coupon c on c.tenant_id = e.tenant_id and c.coupon_id = e.coupon_id
