@@ -89,7 +89,7 @@ t.test("A slip is loaded, and the first test file that fails has noticed it; a l
   const bench = { ...run, prefix: `${prefix}mutate${process.pid}_`, folder: copyCheckout() };
   t.teardown(() => removeFolder(bench.folder));
   const file = "db/code/rules/answer/format_id.sql";
-  const test = "test/common/id.test.ts";
+  const test = "test/formats/formats.test.ts";
   const judgeEdit = async (find: string, replace: string, longestMs = 60_000) => {
     const texts = applyEdits(root, [{ file, find, replace }]);
     const { status, by, passed } = await judge(bench, texts, [{ test, longestMs }]);
