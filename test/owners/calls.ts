@@ -18,12 +18,12 @@ type Call = [name: string, args: string, changes?: string, answer?: string];
 
 export const calls: Call[] = [
   // All workers have the same holder.
-  ["jobs.claim_batch", "tenantId pending worker shared 2 keys", "batch -1 +1"],
+  ["jobs.lease_batch", "tenantId pending worker shared 2 keys", "batch -1 +1"],
   ["jobs.end_batch_lease", "tenantId pending shared", "batch -1 +1"],
-  ["jobs.claim_batch", "tenantId pending worker holder 2 keys", "batch -1 +1"],
+  ["jobs.lease_batch", "tenantId pending worker holder 2 keys", "batch -1 +1"],
   ["jobs.mint_chunk", "tenantId pending holder 1 hashes", "batch -1 +1, coupon -0 +2"],
   ["jobs.end_batch_lease", "tenantId pending holder", "batch -1 +1"],
-  ["jobs.claim_batch", "tenantId pending worker holder 2 keys", "batch -1 +1"],
+  ["jobs.lease_batch", "tenantId pending worker holder 2 keys", "batch -1 +1"],
   ["jobs.mint_chunk", "tenantId pending holder 3 collidingHashes", "", "collided"],
   [
     "jobs.mint_chunk",
@@ -33,9 +33,9 @@ export const calls: Call[] = [
   ],
   ["jobs.note_stuck_batch", "tenantId pending why", "stuck_work (maker) -0 +1"],
   ["jobs.note_stuck_work", "webhook tenantId partyId null why", "stuck_work … -0 +1"],
-  ["jobs.claim_deliveries", "tenantId partyId worker shared 1", "webhook … -1 +1"],
+  ["jobs.lease_deliveries", "tenantId partyId worker shared 1", "webhook … -1 +1"],
   ["jobs.end_webhook_lease", "tenantId partyId shared", "webhook … -1 +1"],
-  ["jobs.claim_deliveries", "tenantId partyId worker holder 2", "webhook … -1 +1", "claimed"],
+  ["jobs.lease_deliveries", "tenantId partyId worker holder 2", "webhook … -1 +1", "claimed"],
   [
     "jobs.record_deliveries",
     "tenantId partyId holder results",

@@ -160,7 +160,7 @@ async function mintOne(t: Test, teller: Teller, owner: Owner): Promise<void> {
   const { number: worker } = await openWorkerSession(t, world.address);
   const find = "select batch_id as id from core.batch where external_id = $1";
   const [due] = await world.owner.rows<{ id: number }>(find, [batch.batch]);
-  const claim = "select from jobs.claim_batch($1, $2, $3, $4, 10, $5::text::jsonb)";
+  const claim = "select from jobs.lease_batch($1, $2, $3, $4, 10, $5::text::jsonb)";
   await world.worker.rows(claim, [owner.number, due!.id, worker, holder, fingerprintKeys(world.keys)]);
   const mint = "select from jobs.mint_chunk($1, $2, $3, 1, array[gen_random_uuid()])";
   const { at } = await during(() => world.worker.rows(mint, [owner.number, due!.id, holder]));

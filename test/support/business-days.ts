@@ -91,7 +91,7 @@ export async function openBooks(world: Scenario, parties: string[], count: numbe
 export const closeOpenDays = `
   do $$ begin
     update core.ledger_book set open_on = open_on + 1;
-    perform rules.close_day(b.tenant_id, b.party_id, b.open_on - 1) from core.ledger_book b;
+    perform rules.write_statement(b.tenant_id, b.party_id, b.open_on - 1) from core.ledger_book b;
   end $$`;
 
 export type Books = Awaited<ReturnType<typeof keepBusinessDays>>;

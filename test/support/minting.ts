@@ -83,7 +83,7 @@ export async function claimBatch(
 ): Promise<Claim | null> {
   const holder = randomUUID();
   const [claimed] = await worker.rows<Omit<Claim, "holder">>(
-    "select first_number, last_number from jobs.claim_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
+    "select first_number, last_number from jobs.lease_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
     [tenant_id, batch_id, number, holder, fingerprintKeys(keys)],
   );
   return claimed === undefined ? null : { holder, ...claimed };

@@ -242,7 +242,7 @@ export async function claim(
   holder: string,
   limit = 10,
 ): Promise<Claimed[]> {
-  return worker.rows<Claimed>("select event_id, external_id, attempt from jobs.claim_deliveries($1, $2, $3, $4, $5)", [
+  return worker.rows<Claimed>("select event_id, external_id, attempt from jobs.lease_deliveries($1, $2, $3, $4, $5)", [
     tenant_id,
     party_id,
     session.number,

@@ -23,7 +23,7 @@ begin
     raise exception 'coupon % is % and cannot be voided', p_coupon, v_status
       using errcode = 'CP409';
   end if;
-  perform rules.lapse_lock(v_coupon.tenant_id, v_lock.redemption_id, v_now);
+  perform rules.mark_lapsed(v_coupon.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(v_coupon, v_batch.distributor_id, null, 0, v_reason, v_now);
   perform rules.write_audit(v_coupon.tenant_id, 'void_coupon', p_coupon, v_reason);
 end

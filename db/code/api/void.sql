@@ -43,7 +43,7 @@ begin
   end if;
 
   -- write
-  perform rules.lapse_lock(p_call.tenant_id, v_lock.redemption_id, v_now);
+  perform rules.mark_lapsed(p_call.tenant_id, v_lock.redemption_id, v_now);
   perform rules.write_voiding(
     v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason',
     v_now);

@@ -22,7 +22,7 @@ set enable_material = off as $$
 declare
   v_calls     core.call[] := rules.identify_callers(p_tenant_id, p_calls, p_may_wait);
   v_reused    int[] := rules.spend_nonces(v_calls);
-  v_claims    record := rules.claim_requests(v_calls, v_reused);
+  v_claims    record := rules.claim_group(v_calls, v_reused);
   v_outcomes  core.outcome[] := v_claims.outcomes;
 begin
   -- equivalent mutant (boundary): without a claim, the call does nothing

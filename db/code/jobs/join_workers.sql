@@ -1,5 +1,5 @@
 -- Makes the calling session a worker session: draws a number and locks it as long as the session
--- lasts. `work` keeps one such session, and claims batches and subscribers under its number. The
+-- lasts. `work` keeps one such session, and leases batches and subscribers under its number. The
 -- session also hears of new batches (api.create_batch), so that they do not wait for the next look.
 create or replace function jobs.join_workers() returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

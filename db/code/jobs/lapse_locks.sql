@@ -15,13 +15,13 @@ declare
   v_done    int := 0;
 begin
   begin
-    return rules.lapse_held_locks(p_limit);
+    return rules.lapse_next_locks(p_limit);
   exception when data_exception or integrity_constraint_violation then
     null;
   end;
   for v_coupon in select * from rules.hold_expired_locks(p_limit) loop
     begin
-      perform rules.lapse_expired_lock(v_coupon);
+      perform rules.free_expired_coupon(v_coupon);
       set constraints all immediate;
       set constraints all deferred;
       v_done := v_done + 1;

@@ -26,7 +26,7 @@ begin
   if pg_current_xact_id_if_assigned() is not null then
     raise exception 'a step of the sequencer needs its own transaction'
       using errcode = 'active_sql_transaction',
-            hint = 'rules.claim_events needs a transaction ID newer than the snapshot.';
+            hint = 'rules.take_events needs a transaction ID newer than the snapshot.';
   end if;
   sequenced := 0;
   is_drained := false;

@@ -5,7 +5,7 @@
 // holds across all workers. The lease of a killed worker ends with its session; deliveries that it sent but did not
 // record are sent again with the same webhook-id. A worker that loses its session cuts its requests off.
 //
-// A round claims the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
+// A round leases the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
 // slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
 import { renderEvent } from "../../formats/event-json.ts";
@@ -91,13 +91,13 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
     try {
       const lease: Lease = { ...subscriber, worker: session.number, holder: randomUUID() };
       const cut = AbortSignal.any([cutting.signal, session.lost]);
-      let deliveries = await claimDeliveries(database, lease);
-      // Not before the claim: a claim that takes longer than the slice would leave no time to send.
+      let deliveries = await leaseDeliveries(database, lease);
+      // Not before the lease: one that takes longer than the slice would leave no time to send.
       const sliceEnd = performance.now() + sliceMs;
       const isOver = () => performance.now() > sliceEnd || session.lost.aborted || stopping.aborted;
       while (deliveries.length > 0) {
         await record(lease, deliveries[0]!, await sendRound(deliveries, isOver, cut));
-        deliveries = isOver() ? [] : await claimDeliveries(database, lease);
+        deliveries = isOver() ? [] : await leaseDeliveries(database, lease);
       }
       const params = [lease.tenant_id, lease.party_id, lease.holder];
       await database.rows("select jobs.end_webhook_lease($1, $2, $3)", params);
@@ -140,14 +140,14 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
   return { listDue, deliver };
 }
 
-function claimDeliveries(
+function leaseDeliveries(
   database: ReconnectingDatabase,
   { tenant_id, party_id, worker, holder }: Lease,
 ): Promise<Delivery[]> {
   return database.rows<Delivery>(
     `select event_id, external_id, event, test_body, attempt, url, sealed_secrets, tenant,
             party, test_event_type
-     from jobs.claim_deliveries($1, $2, $3, $4, $5)`,
+     from jobs.lease_deliveries($1, $2, $3, $4, $5)`,
     [tenant_id, party_id, worker, holder, roundSize],
   );
 }

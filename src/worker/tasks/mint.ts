@@ -20,8 +20,8 @@ import type { GetWorkerSession } from "../worker-session.ts";
 // duration.
 const chunkSize = { quiet: 2_000, busy: 250 };
 const pausePerBusyChunk = 3;
-// Coupon numbers per claim. Higher than the number that a slice can mint, so each slice claims only once.
-const claimSize = 1_000_000;
+// Coupon numbers per lease. Higher than the number that a slice can mint, so each slice takes only one.
+const numbersPerLease = 1_000_000;
 // About 5 ms of work: under `npm start` the API answers on the same thread.
 const hashesPerTurn = 500;
 // The time slice of a batch. Then the next one gets the place, so that small batches do not wait for a large one.
@@ -31,7 +31,7 @@ const maxBatchesAtOnce = 2;
 
 export type DueBatch = { tenant_id: number; batch_id: number };
 type Lease = DueBatch & { holder: string; lost: AbortSignal };
-type Claim = { salt: Uint8Array; key_version: string; first_number: number; last_number: number; event_seq: string };
+type Leased = { salt: Uint8Array; key_version: string; first_number: number; last_number: number; event_seq: string };
 type Chunk = { first: number; last: number; hashes: string[] };
 type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 // The lookup hash of a number's code. A new attempt makes another code for the same number.
@@ -63,13 +63,13 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
     running += 1;
     try {
       const lease: Lease = { tenant_id, batch_id, holder: randomUUID(), lost: session.lost };
-      const [claim] = await database.rows<Claim>(
+      const [leased] = await database.rows<Leased>(
         `select salt, key_version, first_number, last_number, event_seq
-         from jobs.claim_batch($1, $2, $3, $4, $5, $6::text::jsonb)`,
-        [tenant_id, batch_id, session.number, lease.holder, claimSize, fingerprints],
+         from jobs.lease_batch($1, $2, $3, $4, $5, $6::text::jsonb)`,
+        [tenant_id, batch_id, session.number, lease.holder, numbersPerLease, fingerprints],
       );
-      if (claim === undefined) return; // complete, leased to another worker, or made with a key that this worker lacks
-      if (await mintSlice(lease, claim)) return;
+      if (leased === undefined) return; // complete, leased to another worker, or made with a key that this worker lacks
+      if (await mintSlice(lease, leased)) return;
       await database.rows("select jobs.end_batch_lease($1, $2, $3)", [tenant_id, batch_id, lease.holder]);
     } catch (error) {
       await noteStuckBatch(database, { tenant_id, batch_id }, error);
@@ -81,21 +81,21 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
 
   // Returns true if the batch is complete or another worker has taken it over. Hashes of the next chunk are computed
   // while the database writes the current one.
-  async function mintSlice(lease: Lease, claim: Claim): Promise<boolean> {
-    const key = useStored(() => batchKey(keys, claim.key_version, claim.salt));
-    const hash: Hash = (number, attempt) => lookupHash(keys, makeCode(keys, claim.key_version, key, number, attempt));
+  async function mintSlice(lease: Lease, leased: Leased): Promise<boolean> {
+    const key = useStored(() => batchKey(keys, leased.key_version, leased.salt));
+    const hash: Hash = (number, attempt) => lookupHash(keys, makeCode(keys, leased.key_version, key, number, attempt));
     const sliceEnd = performance.now() + sliceMs;
     const isStopped = () => lease.lost.aborted || stopping.aborted;
-    let eventSeq = claim.event_seq;
+    let eventSeq = leased.event_seq;
     let isBusy = true;
     const makeNext = (first: number) => {
       const size = isBusy ? chunkSize.busy : chunkSize.quiet;
-      return makeChunk(first, Math.min(first + size - 1, claim.last_number), hash);
+      return makeChunk(first, Math.min(first + size - 1, leased.last_number), hash);
     };
-    let chunk = await makeNext(claim.first_number);
+    let chunk = await makeNext(leased.first_number);
     for (;;) {
       const startedAt = performance.now();
-      const isLast = chunk.last === claim.last_number;
+      const isLast = chunk.last === leased.last_number;
       const [progress, next] = await Promise.all([
         writeChunk(database, lease, chunk, hash),
         isLast ? undefined : makeNext(chunk.last + 1),

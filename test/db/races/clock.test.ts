@@ -168,7 +168,7 @@ t.test("The lease of a batch lasts 30 s from the end of the wait, and its times 
     mint_lease_until = clock_timestamp() where batch_id = $1`;
   const claim = await passWhileWaiting(world, { hold, change }, key, () =>
     world.worker.rows(
-      "select first_number, last_number from jobs.claim_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
+      "select first_number, last_number from jobs.lease_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
       [...ofBatch, sessions[1].number, holder, fingerprintKeys(world.keys)],
     ),
   );
@@ -222,7 +222,7 @@ t.test("The lease of a subscriber lasts 60 s from the end of the wait", async (t
   const holder = { hold: "select from core.webhook where party_id = $1 for update", change };
   const { answer, moment } = await passWhileWaiting(world, holder, key, () =>
     world.worker.rows<{ secrets: number }>(
-      "select cardinality(sealed_secrets) as secrets from jobs.claim_deliveries($1, $2, $3, $4, 10)",
+      "select cardinality(sealed_secrets) as secrets from jobs.lease_deliveries($1, $2, $3, $4, 10)",
       [row!.tenant_id, key, here.number, randomUUID()],
     ),
   );

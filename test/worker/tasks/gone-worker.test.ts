@@ -23,7 +23,7 @@ function claimDeliveries(
   holder: string,
   { tenant_id, party_id }: Subscriber,
 ): Promise<{ event_id: string }[]> {
-  return worker.rows<{ event_id: string }>("select event_id from jobs.claim_deliveries($1, $2, $3, $4, 10)", [
+  return worker.rows<{ event_id: string }>("select event_id from jobs.lease_deliveries($1, $2, $3, $4, 10)", [
     tenant_id,
     party_id,
     number,

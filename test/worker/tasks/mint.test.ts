@@ -165,7 +165,7 @@ async function mintWatched(t: Test, service: Running, watch: Watch): Promise<num
     async rows<T>(text: string, params?: readonly unknown[]) {
       if (!text.includes("mint_chunk")) {
         watch.claimed();
-        if (text.includes("claim_batch")) slices.push([]);
+        if (text.includes("lease_batch")) slices.push([]);
         return database.rows<T>(text, params);
       }
       slices.at(-1)!.push((params![4] as string).split(",").length);

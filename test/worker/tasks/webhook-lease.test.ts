@@ -202,7 +202,7 @@ t.test("after its slice no request starts; within it, a subscriber is served unt
 t.test("a claim that takes longer than the slice still leaves time to send", async (t) => {
   const clock = stopClock(t);
   const receiver = await startReceiver(t);
-  const database = watch("claim_deliveries", { after: () => clock.pass(10_000) });
+  const database = watch("lease_deliveries", { after: () => clock.pass(10_000) });
   const { fixture, steps, subscriber } = await start(t, [receiver.url], { database });
   await fixture.happen("pty_s1", 2);
   await steps.deliver(subscriber);

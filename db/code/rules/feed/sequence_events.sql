@@ -10,7 +10,7 @@ declare
   v_reason  text;
   v_half    record;
 begin
-  perform rules.claim_events(p_events, '{}', p_snapshot);
+  perform rules.take_events(p_events, '{}', p_snapshot);
   perform rules.append_to_feeds(p_events);
   perform rules.open_books(p_events);
   perform rules.post_entries(p_events);
@@ -29,7 +29,7 @@ exception when data_exception or integrity_constraint_violation then
     into v_half
   from (select max(r.rank) as parties from ranked r) m;
   if v_half.parties = 1 then
-    perform rules.claim_events('{}', p_events, p_snapshot);
+    perform rules.take_events('{}', p_events, p_snapshot);
     perform rules.note_stuck_work(
       'events', (p_events[1]).tenant_id, (p_events[1]).party_id, null, v_reason);
   else

@@ -19,7 +19,7 @@ begin
   if cardinality(v_waiting) = 0 then
     return p_events;
   end if;
-  perform rules.claim_events('{}', v_waiting, p_snapshot);
+  perform rules.take_events('{}', v_waiting, p_snapshot);
   return array(
     select e
     from unnest(p_events) e

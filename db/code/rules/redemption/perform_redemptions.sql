@@ -8,14 +8,14 @@ create or replace function rules.perform_redemptions(
 returns core.outcome[]
 language plpgsql volatile as $$
 declare
-  v_hold      record := rules.hold_coupons(p_calls, p_ordinals);
+  v_hold      record := rules.hold_group(p_calls, p_ordinals);
   v_held      int[] := coalesce(v_hold.held, '{}');
   v_now       timestamptz;
   v_outcomes  core.outcome[];
 begin
   -- equivalent mutant (condition true): it only saves a read
   if v_hold.is_locked then
-    v_held := rules.lapse_expired_locks(p_calls, v_held);
+    v_held := rules.lapse_group_locks(p_calls, v_held);
   end if;
   v_now := clock_timestamp();
   with decided as materialized (

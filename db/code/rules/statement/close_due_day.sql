@@ -22,7 +22,7 @@ begin
   update core.ledger_book b
   set open_on = rules.find_next_business_date(v_date, v_book.time_zone)
   where b.tenant_id = p_tenant_id and b.party_id = p_distributor_id;
-  perform rules.close_day(p_tenant_id, p_distributor_id, v_date);
+  perform rules.write_statement(p_tenant_id, p_distributor_id, v_date);
   return true;
 exception when data_exception or integrity_constraint_violation then
   get stacked diagnostics v_reason = message_text;

@@ -7,7 +7,7 @@
 -- found. This step gets its own ID here, after that snapshot, so its ID is higher than theirs. The
 -- snapshot's xmax is not a safe bound: transactions that were running at the snapshot may have
 -- higher IDs.
-create or replace function rules.claim_events(
+create or replace function rules.take_events(
   p_taken rules.event[], p_waiting rules.event[], p_snapshot pg_snapshot)
 returns void
 language plpgsql volatile as $$
@@ -45,5 +45,5 @@ begin
       last_snapshot = p_snapshot;
 end
 $$;
-comment on function rules.claim_events(rules.event[], rules.event[], pg_snapshot) is
+comment on function rules.take_events(rules.event[], rules.event[], pg_snapshot) is
   'Begins a step of the sequencer, which takes these events and leaves those waiting.';

@@ -1,7 +1,7 @@
 -- Marks the expired locks on coupons that these calls hold as LAPSED, whatever the calls are
 -- answered: a coupon has one live lock or redemption. Returns the calls that still hold what they
 -- need: a call that would have to wait is left out.
-create or replace function rules.lapse_expired_locks(p_calls core.call[], p_held int[])
+create or replace function rules.lapse_group_locks(p_calls core.call[], p_held int[])
 returns int[]
 language plpgsql volatile as $$
 declare
@@ -19,7 +19,7 @@ begin
     where c.ordinal = any (p_held) and r.lock_expires_at <= clock_timestamp()
   loop
     if (rules.hold_redemption(v_case.call, v_case.redemption_id)).is_held then
-      perform rules.lapse_expired_lock(v_case.coupon);
+      perform rules.free_expired_coupon(v_case.coupon);
     else
       v_held := array_remove(v_held, (v_case.call).ordinal);
     end if;
@@ -27,5 +27,5 @@ begin
   return v_held;
 end
 $$;
-comment on function rules.lapse_expired_locks(core.call[], int[]) is
+comment on function rules.lapse_group_locks(core.call[], int[]) is
   'Marks the expired locks on coupons that calls hold as LAPSED.';

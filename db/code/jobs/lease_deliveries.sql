@@ -9,7 +9,7 @@
 --
 -- sealed_secrets: those that sign, the current one first. At most ten, because receivers limit the
 -- length of a header.
-create or replace function jobs.claim_deliveries(
+create or replace function jobs.lease_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out event text, out test_body text, out attempt int,
   out url text, out sealed_secrets bytea[], out tenant text, out party text,
@@ -72,5 +72,5 @@ begin
   order by d.next_attempt_at, d.event_seq;
 end
 $$;
-comment on function jobs.claim_deliveries(int, int, int, uuid, int) is
+comment on function jobs.lease_deliveries(int, int, int, uuid, int) is
   'Takes the lease of a subscriber and returns its due deliveries.';

@@ -1,6 +1,6 @@
 -- Marks the lock of a coupon as LAPSED if it has expired, and frees the coupon. Returns whether it
 -- did. The calling function holds the rows of the coupon and of the lock.
-create or replace function rules.lapse_expired_lock(p_coupon core.coupon) returns boolean
+create or replace function rules.free_expired_coupon(p_coupon core.coupon) returns boolean
 language plpgsql volatile as $$
 declare
   v_now  timestamptz := clock_timestamp();
@@ -20,5 +20,5 @@ begin
   return true;
 end
 $$;
-comment on function rules.lapse_expired_lock(core.coupon) is
+comment on function rules.free_expired_coupon(core.coupon) is
   'Marks the lock of a coupon as LAPSED if it has expired.';

@@ -3,7 +3,7 @@
 -- session of this worker is gone. A lease no longer counts once the session of its worker is gone.
 -- event_seq: as in jobs.mint_chunk, so that the worker knows after its first chunk whether the
 -- service is busy.
-create or replace function jobs.claim_batch(
+create or replace function jobs.lease_batch(
   p_tenant_id int, p_batch_id int, p_worker int, p_holder uuid, p_chunk int, p_keys jsonb,
   out salt bytea, out key_version text, out first_number int, out last_number int,
   out event_seq bigint)
@@ -26,5 +26,5 @@ begin atomic
             least(b.minted_count + p_chunk, b.total_count),
             (select s.last_value from core.event_seq s);
 end;
-comment on function jobs.claim_batch(int, int, int, uuid, int, jsonb) is
+comment on function jobs.lease_batch(int, int, int, uuid, int, jsonb) is
   'Takes the lease of a batch and returns its next numbers.';

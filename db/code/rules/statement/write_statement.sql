@@ -1,6 +1,6 @@
 -- Writes the statement of a business day, which fixes its contents. The caller holds the
 -- sequencer's lock, so no book is opened meanwhile.
-create or replace function rules.close_day(
+create or replace function rules.write_statement(
   p_tenant_id int, p_distributor_id int, p_business_date date)
 returns void
 language sql volatile
@@ -12,4 +12,5 @@ begin atomic
          (select count(*) > 1 from core.ledger_book b where b.tenant_id = p_tenant_id),
          clock_timestamp();
 end;
-comment on function rules.close_day(int, int, date) is 'Writes the statement of a business day.';
+comment on function rules.write_statement(int, int, date) is
+  'Writes the statement of a business day.';

@@ -5,7 +5,7 @@
 --   to a different request is refused.
 -- A write in neither list could not be claimed: another transaction uses its name, or an earlier
 -- call of this group does. rules.run_others hands it back, or refuses it if it has waited.
-create or replace function rules.claim_requests(
+create or replace function rules.claim_group(
   p_calls core.call[], p_reused int[], out claimed int[], out outcomes core.outcome[])
 language plpgsql volatile as $$
 begin
@@ -50,5 +50,5 @@ begin
   end if;
 end
 $$;
-comment on function rules.claim_requests(core.call[], int[]) is
+comment on function rules.claim_group(core.call[], int[]) is
   'Claims new requests and answers retries.';

@@ -1,5 +1,5 @@
 -- Marks an expired lock as LAPSED. The calling function holds the coupon's row and updates it.
-create or replace function rules.lapse_lock(
+create or replace function rules.mark_lapsed(
   p_tenant_id int, p_redemption_id uuid, p_now timestamptz)
 returns void
 language plpgsql volatile as $$
@@ -10,4 +10,4 @@ begin
   where r.tenant_id = p_tenant_id and r.redemption_id = p_redemption_id and r.status = 'LOCKED';
 end
 $$;
-comment on function rules.lapse_lock(int, uuid, timestamptz) is 'Marks an expired lock as LAPSED.';
+comment on function rules.mark_lapsed(int, uuid, timestamptz) is 'Marks an expired lock as LAPSED.';

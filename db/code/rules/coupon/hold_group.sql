@@ -6,7 +6,7 @@
 -- First of the row locks: only the advisory locks on the request come before it. Every change of a
 -- coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never before:
 -- both may be stale after a wait.
-create or replace function rules.hold_coupons(
+create or replace function rules.hold_group(
   p_calls core.call[], p_ordinals int[], out held int[], out is_locked boolean)
 language plpgsql volatile as $$
 declare
@@ -44,5 +44,5 @@ begin
       for no key update of k skip locked) r) h;
 end
 $$;
-comment on function rules.hold_coupons(core.call[], int[]) is
+comment on function rules.hold_group(core.call[], int[]) is
   'Locks the rows of the coupons that calls name, by the lookup hashes of their codes.';
