@@ -103,8 +103,6 @@ type OutcomeRow = {
   body: string;
   is_replay: boolean;
 };
-// null: the call is handed back.
-type Result = Outcome | null;
 
 type GateParts = { connect: () => Database; log: Logger; hungAfterMs?: number; onGroup?: (size: number) => void };
 
@@ -112,14 +110,14 @@ export function createGate(parts: GateParts): Gate & Upkeep {
   const { connect, log, hungAfterMs = defaultHungAfterMs, onGroup } = parts;
   const connections = openConnections({ connect, log, maxWaiting, hungAfterMs });
   const disk = createDiskWatch({ isDiskFull, log });
-  const groups = createGroups<Call, Result>({
+  const groups = createGroups<Call, Outcome | null>({
     send: (tenantId, calls, deadline) => sendGroup("quick", tenantId, calls, deadline),
     isCausedByCall: isCausedByStatement,
     largest: largestGroup,
     maxWaiting,
   });
 
-  async function send(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
+  async function send(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
     const rows = await disk.observe(
       connections.rows<OutcomeRow>(
         { lane, tenantId },
@@ -130,12 +128,12 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     );
     if (rows.length !== calls.length)
       throw new Error(`gate.perform returned ${rows.length} answers for ${calls.length} calls`);
-    const results: Result[] = [];
-    for (const row of rows) results[row.ordinal - 1] = toResult(row);
-    return results;
+    const outcomes: (Outcome | null)[] = [];
+    for (const row of rows) outcomes[row.ordinal - 1] = toOutcome(row);
+    return outcomes;
   }
 
-  function sendGroup(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<Result[]> {
+  function sendGroup(lane: LaneName, tenantId: number, calls: Call[], deadline: number): Promise<(Outcome | null)[]> {
     onGroup?.(calls.length);
     return send(lane, tenantId, calls, deadline);
   }
@@ -158,8 +156,8 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     },
     async spendNonce(tenantId, base, deadline) {
       const call = { ...base, operation: "spend_nonce", idempotency_key: null, body_hash: null, args: {} };
-      const result = await groups.run(tenantId, call, deadline);
-      return result?.status === 200 ? null : result;
+      const outcome = await groups.run(tenantId, call, deadline);
+      return outcome?.status === 200 ? null : outcome;
     },
     statementPage(file, after, limit, deadline) {
       return connections.rows<Line>(
@@ -194,6 +192,7 @@ function createStateReader(connections: Connections): Pick<Gate, "readVersion" |
   };
 }
 
-function toResult({ http_status: status, code, resource, body, is_replay: isReplay }: OutcomeRow): Result {
+// null: the call is handed back.
+function toOutcome({ http_status: status, code, resource, body, is_replay: isReplay }: OutcomeRow): Outcome | null {
   return status === null ? null : { status, code, resource, body, isReplay };
 }

@@ -17,12 +17,12 @@ export type Limiter = {
   /** Counts a correctly signed request, or throws its 429. Returns whether the budget of unknown codes is used up. */
   admit(accessKey: string, reveals: Reveals): boolean;
   /** Counts an unknown code. Throws a 429 if the budget is used up and the answer would reveal if a code exists. */
-  review(accessKey: string, reveals: Reveals, isOverBudget: boolean, reply: Reply): void;
+  review(accessKey: string, reveals: Reveals, isOverBudget: boolean, outcome: Judged): void;
   /** The rate limit headers of an answer, if there are any. */
   fields(accessKey: string): Record<string, string> | null;
 };
-// A Problem or an answer of the database. resource: what a NOT_FOUND is about, or one that get_request shows.
-export type Reply = { code: string | null; resource?: string | null };
+// A Problem or an outcome of the gate. resource: what a NOT_FOUND is about, or one that get_request shows.
+type Judged = { code: string | null; resource?: string | null };
 
 type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };
 
@@ -68,10 +68,10 @@ export function createLimiter(limits: Limits, onRefused?: (limit: LimitName) => 
       if (reveals === "any code") throw refuse(codes, accessKey);
       return true;
     },
-    review(accessKey, reveals, isOverBudget, reply) {
+    review(accessKey, reveals, isOverBudget, outcome) {
       if (codes === null || reveals === "nothing") return;
-      if (isOverBudget && dependsOnCodes(reply)) throw refuse(codes, accessKey);
-      if (!isOverBudget && isUnknownCode(reply)) codes.buckets.take(accessKey);
+      if (isOverBudget && dependsOnCodes(outcome)) throw refuse(codes, accessKey);
+      if (!isOverBudget && isUnknownCode(outcome)) codes.buckets.take(accessKey);
     },
     fields(accessKey) {
       const shown: Limit[] = requests === null ? [] : [requests];
@@ -105,11 +105,11 @@ function describe({ name, buckets }: Limit, accessKey: string): string {
 
 const atLeastOne = (seconds: number) => Math.max(1, Math.ceil(seconds));
 
-function isUnknownCode({ code, resource }: Reply): boolean {
+function isUnknownCode({ code, resource }: Judged): boolean {
   return code === "COUPON_CODE_INVALID" || resource === "coupon";
 }
 
-function dependsOnCodes({ code, resource }: Reply): boolean {
+function dependsOnCodes({ code, resource }: Judged): boolean {
   if (code === null || independentOfCodes.has(code)) return false;
   return code !== "NOT_FOUND" || resource === "coupon";
 }

@@ -17,15 +17,15 @@ export type Webhook = {
   isTest?: boolean;
 };
 
-export type Outcome = {
+export type Attempt = {
   /** Null: no complete response. `error` says why. */
   httpStatus: number | null;
   error: string | null;
   retryAfterSeconds: number | null;
   durationMs: number;
 };
-/** Returns null if `cut` ended the exchange because the program stops: the outcome is unknown. */
-export type Send = (webhook: Webhook, cut?: AbortSignal) => Promise<Outcome | null>;
+/** Returns null if `cut` ended the exchange because the program stops: the end is unknown. */
+export type Send = (webhook: Webhook, cut?: AbortSignal) => Promise<Attempt | null>;
 
 /** `timeoutMs` covers the whole exchange: DNS, connection, TLS, response, body. */
 export type SenderOptions = { mayConnect: AddressRule; resolve?: Resolve; timeoutMs?: number };
@@ -43,8 +43,8 @@ export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15
 
   return async (webhook, cut) => {
     const startedAt = performance.now();
-    const withDuration = (outcome: Omit<Outcome, "durationMs">): Outcome => ({
-      ...outcome,
+    const withDuration = (attempt: Omit<Attempt, "durationMs">): Attempt => ({
+      ...attempt,
       durationMs: Math.round(performance.now() - startedAt),
     });
     try {

@@ -12,7 +12,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
-import { createSender, readRetryAfter, type Outcome } from "../../src/worker/webhook-sender.ts";
+import { createSender, readRetryAfter, type Attempt } from "../../src/worker/webhook-sender.ts";
 import { fits } from "../support/fits.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { startReceiver, status, verify, type Receiver } from "../support/receiver.ts";
@@ -22,7 +22,7 @@ const body = '{"event_id":"evt_1","event_type":"batch.generated","batch_id":"bat
 const mayConnect = createAddressRule(["127.0.0.0/8"]);
 const webhook = (url: string) => ({ id: "evt_1", url, body, secrets: [secret] });
 const send = createSender({ mayConnect });
-const sendTo = (url: string) => send(webhook(url)) as Promise<Outcome>;
+const sendTo = (url: string) => send(webhook(url)) as Promise<Attempt>;
 
 t.test("an event is sent as one POST, with a signature that a receiver's library accepts", async (t) => {
   const receiver = await startReceiver(t);
@@ -68,7 +68,7 @@ t.test("the status of the response is the outcome", async (t) => {
   t.teardown(() => clock.mock.restore());
   const inside = await startReceiver(t);
   const waiting = { "retry-after": "60" };
-  const rows: [string, Receiver["answer"], Partial<Outcome>][] = [
+  const rows: [string, Receiver["answer"], Partial<Attempt>][] = [
     ["200", status(200), { httpStatus: 200, error: null, retryAfterSeconds: null }],
     ["299 with Retry-After", status(299, waiting), { httpStatus: 299, retryAfterSeconds: null }],
     ["300 with Retry-After", status(300, waiting), { httpStatus: 300, error: null, retryAfterSeconds: 60 }],
@@ -202,7 +202,7 @@ t.test(
     const sendBriefly = (url: string) => sendOnce(webhook(url));
     const deaf = createSender({ mayConnect, timeoutMs: 1_000, resolve: () => new Promise(() => {}) });
     const silent = await startBare(t, () => {});
-    const outcomes: Record<string, Promise<Outcome | null>> = {
+    const outcomes: Record<string, Promise<Attempt | null>> = {
       "a name server that never answers": deaf(webhook("http://name.test/")),
       "TLS that never begins": sendBriefly(silent.replace("http:", "https:")),
     };
@@ -249,7 +249,7 @@ t.test("the whole exchange may take 15 s", async (t) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   t.teardown(() => mock.timers.reset());
   const asked = Promise.withResolvers<void>();
-  let outcome: Outcome | null = null;
+  let outcome: Attempt | null = null;
   const url = await startBare(t, (socket) => socket.on("data", () => asked.resolve()));
   void sendTo(url).then((it) => (outcome = it));
   await asked.promise;

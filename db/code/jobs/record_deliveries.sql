@@ -1,8 +1,8 @@
--- Records the results of deliveries to one subscriber. p_results:
+-- Records attempts to deliver events to one subscriber. p_attempts:
 --   [{event_id, test_event_type, attempt, http_status, error, duration_ms, is_taken,
 --     retry_after_seconds, is_gone}]
--- Returns one row per result: taken, gone, parked (the last attempt failed), or failed (another one
--- follows).
+-- Returns one row per attempt: taken, gone, parked (the last attempt failed), or failed (another
+-- one follows).
 --
 -- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
 -- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
@@ -11,7 +11,7 @@
 -- another worker, a failure is only logged. A test event is tried once: it is deleted, whatever the
 -- outcome.
 create or replace function jobs.record_deliveries(
-  p_tenant_id int, p_party_id int, p_holder uuid, p_results jsonb,
+  p_tenant_id int, p_party_id int, p_holder uuid, p_attempts jsonb,
   out event_id uuid, out outcome text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -29,14 +29,14 @@ begin
      test_event_type)
   select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms,
          v_now, r.test_event_type
-  from jsonb_to_recordset(p_results)
+  from jsonb_to_recordset(p_attempts)
     r (event_id uuid, test_event_type text, attempt int, http_status int, error text,
        duration_ms int);
   delete from core.test_delivery d
-  using jsonb_to_recordset(p_results) r (event_id uuid)
+  using jsonb_to_recordset(p_attempts) r (event_id uuid)
   where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id;
   delete from core.delivery d
-  using jsonb_to_recordset(p_results) r (event_id uuid, is_taken boolean)
+  using jsonb_to_recordset(p_attempts) r (event_id uuid, is_taken boolean)
   where d.tenant_id = p_tenant_id
     and d.party_id = p_party_id
     and d.event_id = r.event_id
@@ -48,7 +48,7 @@ begin
       next_attempt_at = greatest(
         v_now + coalesce(rules.compute_retry_delay(r.attempt), interval '0'),
         v_now + make_interval(secs => r.retry_after_seconds))
-  from jsonb_to_recordset(p_results)
+  from jsonb_to_recordset(p_attempts)
     r (event_id uuid, attempt int, http_status int, error text, is_taken boolean,
        retry_after_seconds int)
   where d.tenant_id = p_tenant_id
@@ -62,10 +62,10 @@ begin
   set paused_until = v_now + make_interval(secs => r.seconds)
   from (
     select max(x.retry_after_seconds) as seconds
-    from jsonb_to_recordset(p_results) x (retry_after_seconds int)) r
+    from jsonb_to_recordset(p_attempts) x (retry_after_seconds int)) r
   where w.tenant_id = p_tenant_id and w.party_id = p_party_id and v_is_holder and r.seconds > 0;
   if v_is_holder
-     and exists (select from jsonb_to_recordset(p_results) r (is_gone boolean) where r.is_gone)
+     and exists (select from jsonb_to_recordset(p_attempts) r (is_gone boolean) where r.is_gone)
   then
     perform rules.disable_webhook(p_tenant_id, p_party_id, 'HTTP 410');
   end if;
@@ -75,9 +75,9 @@ begin
               when r.is_gone then 'gone'
               when rules.compute_retry_delay(r.attempt) is null then 'parked'
               else 'failed' end
-  from jsonb_to_recordset(p_results)
+  from jsonb_to_recordset(p_attempts)
     r (event_id uuid, attempt int, is_taken boolean, is_gone boolean);
 end
 $$;
 comment on function jobs.record_deliveries(int, int, uuid, jsonb) is
-  'Records the results of deliveries to one subscriber.';
+  'Records attempts to deliver events to one subscriber.';

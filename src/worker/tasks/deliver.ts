@@ -16,7 +16,7 @@ import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import type { AttemptOutcome, WorkObserver } from "../metrics.ts";
 import type { GetWorkerSession } from "../worker-session.ts";
 import { noteStuckWork, useStored } from "../stuck-work.ts";
-import type { Outcome, Send, Webhook } from "../webhook-sender.ts";
+import type { Attempt, Send, Webhook } from "../webhook-sender.ts";
 
 /** Subscribers that one process serves at once. They wait for their receivers and cost almost nothing. */
 export const maxSubscribersAtOnce = 32;
@@ -48,7 +48,7 @@ type Delivery = {
   // Null: a real event.
   test_event_type: string | null;
 };
-type Result = {
+type AttemptRecord = {
   event_id: string;
   test_event_type: string | null;
   attempt: number;
@@ -110,31 +110,31 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
   }
 
   // Deliveries that are not sent in this slice stay due.
-  async function sendRound(deliveries: Delivery[], isOver: () => boolean, cut: AbortSignal): Promise<Result[]> {
+  async function sendRound(deliveries: Delivery[], isOver: () => boolean, cut: AbortSignal): Promise<AttemptRecord[]> {
     const secrets = openSecrets(keys, deliveries[0]!);
-    const results: Result[] = [];
+    const records: AttemptRecord[] = [];
     const waiting = [...deliveries];
     let isRefused = false;
     async function sendInTurn(): Promise<void> {
       while (!isRefused && !isOver()) {
         const delivery = waiting.shift();
         if (delivery === undefined) return;
-        const outcome = await send(toWebhook(delivery, secrets), cut);
-        if (outcome === null) return;
-        const result = toResult(delivery, outcome);
-        isRefused ||= result.is_gone || result.retry_after_seconds !== null;
-        results.push(result);
+        const attempt = await send(toWebhook(delivery, secrets), cut);
+        if (attempt === null) return;
+        const record = toRecord(delivery, attempt);
+        isRefused ||= record.is_gone || record.retry_after_seconds !== null;
+        records.push(record);
       }
     }
     await Promise.all(Array.from({ length: maxRequestsAtOnce }, sendInTurn));
-    return results;
+    return records;
   }
 
-  async function record(lease: Lease, subscriber: Names, results: Result[]): Promise<void> {
-    if (results.length === 0) return;
-    const outcomes = await recordDeliveries(database, lease, results);
+  async function record(lease: Lease, subscriber: Names, records: AttemptRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const outcomes = await recordDeliveries(database, lease, records);
     for (const outcome of outcomes) onAttempt?.(outcome);
-    logFailures(log, subscriber, results, outcomes);
+    logFailures(log, subscriber, records, outcomes);
   }
 
   return { listDue, deliver };
@@ -155,11 +155,11 @@ function leaseDeliveries(
 async function recordDeliveries(
   database: ReconnectingDatabase,
   { tenant_id, party_id, holder }: Lease,
-  results: Result[],
+  records: AttemptRecord[],
 ): Promise<AttemptOutcome[]> {
   const rows = await database.rows<{ outcome: AttemptOutcome }>(
     "select outcome from jobs.record_deliveries($1, $2, $3, $4::text::jsonb)",
-    [tenant_id, party_id, holder, JSON.stringify(results)],
+    [tenant_id, party_id, holder, JSON.stringify(records)],
   );
   return rows.map(({ outcome }) => outcome);
 }
@@ -184,10 +184,10 @@ function toWebhook(delivery: Delivery, secrets: string[]): Webhook {
   return { id, url, body, secrets, isTest: test_event_type !== null };
 }
 
-function toResult(
+function toRecord(
   { event_id, test_event_type, attempt }: Delivery,
-  { httpStatus, error, durationMs, retryAfterSeconds }: Outcome,
-): Result {
+  { httpStatus, error, durationMs, retryAfterSeconds }: Attempt,
+): AttemptRecord {
   return {
     event_id,
     test_event_type,
@@ -202,8 +202,13 @@ function toResult(
 }
 
 // One line for a round, so that a backlog does not fill the log. It names no URL, which may hold a token.
-function logFailures(log: Logger, { tenant, party }: Names, results: Result[], outcomes: AttemptOutcome[]): void {
-  const failures = results.filter(({ is_taken }) => !is_taken);
+function logFailures(
+  log: Logger,
+  { tenant, party }: Names,
+  records: AttemptRecord[],
+  outcomes: AttemptOutcome[],
+): void {
+  const failures = records.filter(({ is_taken }) => !is_taken);
   const last = failures.at(-1);
   if (last === undefined) return;
   const count = (outcome: AttemptOutcome) => outcomes.filter((one) => one === outcome).length;
