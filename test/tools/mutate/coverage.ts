@@ -5,7 +5,7 @@ import path from "node:path";
 import { root } from "../../support/copy.ts";
 import { dropDatabases } from "../../support/database.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/temporary-folder.ts";
-import { type Place, runFile, share } from "./bench.ts";
+import { type Site, runFile, share } from "./sites.ts";
 import { digest, readText } from "./mutant.ts";
 
 /** From (inclusive) and to (exclusive), in order. */
@@ -32,16 +32,16 @@ const leftOut = /^test\/(tools\/)?(bench|chaos|mutate|support)\//;
 const hashOf = (file: string): string => digest(readText(file));
 
 /** Measures the test files that are new or changed. */
-export async function updateCoverage(benches: Place[]): Promise<Coverage> {
+export async function updateCoverage(sites: Site[]): Promise<Coverage> {
   const known = !existsSync(cacheFile) ? {} : (JSON.parse(readFileSync(cacheFile, "utf8")) as Coverage);
   const files = globSync("test/**/*.test.ts", { cwd: root }).filter((file) => !leftOut.test(file));
   const isKnown = (file: string): boolean => known[file]?.isGreen === true && known[file].hash === hashOf(file);
   const coverage = Object.fromEntries(files.filter(isKnown).map((file) => [file, known[file]!]));
   const missing = files.filter((file) => coverage[file] === undefined);
   if (missing.length > 0) console.log(`measuring what ${missing.length} test files run`);
-  await share(benches, missing, async (place, file) => {
-    coverage[file] = await measure(place, file);
-    await dropDatabases(place.server, place.prefix);
+  await share(sites, missing, async (site, file) => {
+    coverage[file] = await measure(site, file);
+    await dropDatabases(site.server, site.prefix);
     mkdirSync(cacheFolder, { recursive: true });
     writeFileSync(cacheFile, JSON.stringify(coverage));
   });
@@ -50,19 +50,19 @@ export async function updateCoverage(benches: Place[]): Promise<Coverage> {
   return coverage;
 }
 
-async function measure(place: Place, file: string): Promise<FileCoverage> {
+async function measure(site: Site, file: string): Promise<FileCoverage> {
   const folder = makeTemporaryFolder("coupon-coverage-");
   const trace = path.join(folder, "functions");
   writeFileSync(trace, "");
   const v8 = path.join(folder, "v8");
   try {
-    const run = await runFile(place, file, 300_000, { NODE_V8_COVERAGE: v8, COUPON_TEST_TRACE: trace });
+    const run = await runFile(site, file, 300_000, { NODE_V8_COVERAGE: v8, COUPON_TEST_TRACE: trace });
     return {
       hash: hashOf(file),
       seconds: Math.round(run.seconds * 10) / 10,
       isGreen: run.verdict === "green",
       functions: readTrace(readFileSync(trace, "utf8")),
-      source: readV8(v8, place.folder),
+      source: readV8(v8, site.folder),
     };
   } finally {
     removeFolder(folder);

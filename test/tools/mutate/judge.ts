@@ -1,8 +1,8 @@
-// Judges changed code on a bench: loads it, then runs test files until one fails. Keeps the verdicts.
+// Judges changed code on a site: loads it, then runs test files until one fails. Keeps the verdicts.
 import { execFile } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { type Place, type Texts, runFile, withTexts } from "./bench.ts";
+import { type Site, type Texts, runFile, withTexts } from "./sites.ts";
 import { cacheFolder } from "./coverage.ts";
 
 export interface Verdict {
@@ -17,7 +17,7 @@ export interface Verdict {
 
 export type Trial = { test: string; longestMs: number };
 
-export async function judge(bench: Place, texts: Texts, trials: Trial[]): Promise<Verdict> {
+export async function judge(site: Site, texts: Texts, trials: Trial[]): Promise<Verdict> {
   const startedAt = performance.now();
   const isTypeScript = [...texts.keys()].some((file) => file.endsWith(".ts"));
   const passed: string[] = [];
@@ -25,13 +25,13 @@ export async function judge(bench: Place, texts: Texts, trials: Trial[]): Promis
     const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
     return { status, by, passed, seconds };
   };
-  return withTexts(bench, texts, async (place) => {
-    if (place === null) return end("invalid");
-    const isRefused = async () => isTypeScript && !(await compiles(place.folder));
+  return withTexts(site, texts, async (site) => {
+    if (site === null) return end("invalid");
+    const isRefused = async () => isTypeScript && !(await compiles(site.folder));
     for (const { test, longestMs } of trials) {
       // The compiler needs as long as several tests, so the likeliest ones come before it.
       if (passed.length === 3 && (await isRefused())) return end("compiler", "tsc");
-      const { verdict, output } = await runTwice(place, test, longestMs);
+      const { verdict, output } = await runTwice(site, test, longestMs);
       if (verdict === "red") return end("killed", `${test}: ${findFailure(output)}`);
       if (verdict === "timeout") return end("timeout", test);
       passed.push(test);
@@ -42,10 +42,10 @@ export async function judge(bench: Place, texts: Texts, trials: Trial[]): Promis
 }
 
 /** A late test gets three times as long once more: the machine may have been busy. */
-async function runTwice(place: Place, test: string, longestMs: number) {
+async function runTwice(site: Site, test: string, longestMs: number) {
   const env = { TAP_BAIL: "1" };
-  const run = await runFile(place, test, longestMs, env);
-  return run.verdict === "timeout" ? runFile(place, test, 3 * longestMs, env) : run;
+  const run = await runFile(site, test, longestMs, env);
+  return run.verdict === "timeout" ? runFile(site, test, 3 * longestMs, env) : run;
 }
 
 /** The innermost test around the first failed assertion; empty if the file failed without one. */

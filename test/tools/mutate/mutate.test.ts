@@ -86,13 +86,13 @@ t.test("Each break applies to the code, and its test file exists", async (t) => 
 
 t.test("A slip is loaded, and the first test file that fails has noticed it; a late one has not", async (t) => {
   const { prefix, ...run } = readRun();
-  const bench = { ...run, prefix: `${prefix}mutate${process.pid}_`, folder: copyCheckout() };
-  t.teardown(() => removeFolder(bench.folder));
+  const site = { ...run, prefix: `${prefix}mutate${process.pid}_`, folder: copyCheckout() };
+  t.teardown(() => removeFolder(site.folder));
   const file = "db/code/rules/answer/format_id.sql";
   const test = "test/formats/formats.test.ts";
   const judgeEdit = async (find: string, replace: string, longestMs = 60_000) => {
     const texts = applyEdits(root, [{ file, find, replace }]);
-    const { status, by, passed } = await judge(bench, texts, [{ test, longestMs }]);
+    const { status, by, passed } = await judge(site, texts, [{ test, longestMs }]);
     return [status, by.split(": ")[0], ...passed];
   };
   t.strictSame(await judgeEdit("0 .. 2", "0 .. 1"), ["killed", test]);

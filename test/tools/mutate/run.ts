@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { defineCommand } from "../../../src/command-line/command.ts";
 import { runCommand } from "../../../src/command-line/run-command.ts";
 import { applyEdits, root } from "../../support/copy.ts";
-import { type Place as Bench, share, withBenches } from "./bench.ts";
+import { type Site, share, withSites } from "./sites.ts";
 import { placeOf, readBreaks } from "./breaks.ts";
 import { type Coverage, updateCoverage } from "./coverage.ts";
 import { compiles, judge, readResults, score, type Trial, writeResult } from "./judge.ts";
@@ -52,23 +52,23 @@ function takeSample(all: Mutant[], { ids, seed, count }: Options): Mutant[] {
   return shuffle(left, seed).filter(({ id }) => wanted.has(id));
 }
 
-async function judgeMutants(options: Options, benches: Bench[]): Promise<void> {
+async function judgeMutants(options: Options, sites: Site[]): Promise<void> {
   const results = readResults();
   const history: History = new Map();
   const all = listMutants(listFiles(options.words));
   const sample = takeSample(all, options);
-  const coverage = await updateCoverage(benches);
-  for (const { folder } of benches)
+  const coverage = await updateCoverage(sites);
+  for (const { folder } of sites)
     if (!(await compiles(folder))) throw new Error("tsc refuses the unchanged code: run npm run check");
   for (const mutant of all) learn(history, mutant, results.get(mutant.id));
   const listTrials = planTrials(options, coverage, history);
-  const judgeNext = async (bench: Bench, mutant: Mutant): Promise<void> => {
+  const judgeNext = async (site: Site, mutant: Mutant): Promise<void> => {
     const { id, file, line, operator, start, end, replacement, before, after } = mutant;
     const tried = { ...results.get(id)?.tried };
     const trials = listTrials(mutant, (test) => tried[test] === coverage[test]!.hash);
     const text = readText(file);
     const changed = text.slice(0, start) + replacement + text.slice(end);
-    const verdict = await judge(bench, new Map([[file, changed]]), trials);
+    const verdict = await judge(site, new Map([[file, changed]]), trials);
     for (const test of verdict.passed) tried[test] = coverage[test]!.hash;
     const result = { id, file, ...verdict, tried };
     writeResult(result);
@@ -84,23 +84,23 @@ async function judgeMutants(options: Options, benches: Bench[]): Promise<void> {
   const isOpen = (id: string) => (options.survivors ? results.get(id)?.status === "survived" : !results.has(id));
   const chosen = sample.filter(({ id }) => isOpen(id));
   console.log(`${all.length} mutants, ${chosen.length} to judge`);
-  await share(benches, chosen, judgeNext, () => performance.now() >= options.deadline);
+  await share(sites, chosen, judgeNext, () => performance.now() >= options.deadline);
   console.log(score(sample.flatMap(({ id }) => results.get(id) ?? [])));
 }
 
 /** Each break must be noticed, by its own test or by those that run the first place that it changes. */
-async function tryBreaks(options: Options, benches: Bench[]): Promise<boolean> {
+async function tryBreaks(options: Options, sites: Site[]): Promise<boolean> {
   const breaks = readBreaks(options.words);
-  const coverage = breaks.every(({ test }) => test !== undefined) ? {} : await updateCoverage(benches);
+  const coverage = breaks.every(({ test }) => test !== undefined) ? {} : await updateCoverage(sites);
   const listTrials = planTrials({ ...options, patience: 5 * options.patience }, coverage, new Map());
   let missed = 0;
-  await share(benches, breaks, async (bench, { name, edits, test }) => {
+  await share(sites, breaks, async (site, { name, edits, test }) => {
     const trials = test === undefined ? listTrials(placeOf(edits[0]!)) : [{ test, longestMs: 300_000 }];
     const texts = applyEdits(root, edits);
-    let { status, by } = await judge(bench, texts, trials);
+    let { status, by } = await judge(site, texts, trials);
     // Once more: it may have failed by chance.
     const last = trials.filter((trial) => by.startsWith(trial.test));
-    if (status === "killed") ({ status, by } = await judge(bench, texts, last));
+    if (status === "killed") ({ status, by } = await judge(site, texts, last));
     if (status !== "killed") missed += 1;
     console.log(`${name}: ${status === "killed" ? by : `NOT NOTICED by ${trials.length} test files (${status})`}`);
   });
@@ -127,20 +127,20 @@ const command = defineCommand({
     ids: { type: "text", value: "FILE", about: "looks only at the mutants whose IDs the file lists" },
     breaks: { type: "switch", about: "makes the breaks of breaks.txt instead" },
     patience: { type: "count", value: "SECONDS", default: 120, about: "how long the tests of a mutant usually take" },
-    benches: { type: "count", value: "N", default: availableParallelism(), about: "how many are tried at once" },
+    sites: { type: "count", value: "N", default: availableParallelism(), about: "how many are tried at once" },
     survivors: { type: "switch", about: "judges those that survived again, by tests that are new or not tried yet" },
   },
   examples: ["db/code/api --seed 20261122 --minutes 30", "--breaks lease"],
   exitCodes: "0 all is judged, 1 a break was not noticed, or the tool failed",
-  async run({ words, flags: { seed, count = Infinity, minutes = Infinity, benches: benchCount, breaks, ...flags } }) {
+  async run({ words, flags: { seed, count = Infinity, minutes = Infinity, sites: siteCount, breaks, ...flags } }) {
     const deadline = performance.now() + minutes * 60_000;
     const options: Options = { ...flags, words: words.path ?? [""], seed: String(seed), count, deadline };
     // Ends after the mutants that are being judged.
     for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (options.deadline = 0));
     let isNoticed = true;
-    await withBenches(benchCount, async (benches) => {
-      if (breaks) isNoticed = await tryBreaks(options, benches);
-      else await judgeMutants(options, benches);
+    await withSites(siteCount, async (sites) => {
+      if (breaks) isNoticed = await tryBreaks(options, sites);
+      else await judgeMutants(options, sites);
     });
     process.exit(isNoticed ? 0 : 1);
   },

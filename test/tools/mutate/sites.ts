@@ -1,4 +1,4 @@
-// Benches try changed code: each has a copy of the checkout, and databases of its own on a server that all share.
+// Sites try changed code: each has a copy of the checkout, and databases of its own on a server that all share.
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { waitFor } from "../../support/wait-until.ts";
 
 /** Where test files run. */
-export interface Place {
+export interface Site {
   /** A copy of the checkout. */
   folder: string;
   server: Address;
@@ -25,16 +25,16 @@ export interface Place {
 /** New texts by the path of their file in the checkout. */
 export type Texts = ReadonlyMap<string, string>;
 
-export async function withBenches(count: number, act: (benches: Place[]) => Promise<void>): Promise<void> {
+export async function withSites(count: number, act: (sites: Site[]) => Promise<void>): Promise<void> {
   const server = await startTemporaryServer("coupon-mutate-", { ...quickSettings, track_functions: "all" });
-  const benches: Place[] = [];
+  const sites: Site[] = [];
   try {
     const template = await makeTemplate(server.address, "bench_");
     for (let n = 1; n <= count; n += 1)
-      benches.push({ folder: copyCheckout(), server: server.address, template, prefix: `bench${n}_` });
-    await act(benches);
+      sites.push({ folder: copyCheckout(), server: server.address, template, prefix: `site${n}_` });
+    await act(sites);
   } finally {
-    for (const { folder } of benches) removeFolder(folder);
+    for (const { folder } of sites) removeFolder(folder);
     await server.stop();
   }
 }
@@ -42,11 +42,11 @@ export async function withBenches(count: number, act: (benches: Place[]) => Prom
 let changes = 0;
 
 /** Acts while the files have these texts. The place is null if the database refuses them. */
-export async function withTexts<T>(bench: Place, texts: Texts, act: (place: Place | null) => Promise<T>): Promise<T> {
-  const pathOf = (file: string): string => path.join(bench.folder, file);
+export async function withTexts<T>(site: Site, texts: Texts, act: (place: Site | null) => Promise<T>): Promise<T> {
+  const pathOf = (file: string): string => path.join(site.folder, file);
   const before = new Map([...texts.keys()].map((file) => [file, readFileSync(pathOf(file), "utf8")]));
   const write = (all: Texts) => all.forEach((text, file) => writeFileSync(pathOf(file), text));
-  const place = { ...bench, prefix: `${bench.prefix}${(changes += 1)}_` };
+  const place = { ...site, prefix: `${site.prefix}${(changes += 1)}_` };
   try {
     write(texts);
     return await act(await load([...texts.keys()], place));
@@ -56,25 +56,25 @@ export async function withTexts<T>(bench: Place, texts: Texts, act: (place: Plac
   }
 }
 
-/** Lets each bench take the next item until none is left or nobody wants more. */
+/** Lets each site take the next item until none is left or nobody wants more. */
 export async function share<T>(
-  benches: Place[],
+  sites: Site[],
   items: readonly T[],
-  act: (bench: Place, item: T) => Promise<void>,
+  act: (site: Site, item: T) => Promise<void>,
   isOver = () => false,
 ): Promise<void> {
   const queue = items.values();
-  const work = async (bench: Place): Promise<void> => {
+  const work = async (site: Site): Promise<void> => {
     for (const item of queue) {
       if (isOver()) return;
-      await act(bench, item);
+      await act(site, item);
     }
   };
-  await Promise.all(benches.map(work));
+  await Promise.all(sites.map(work));
 }
 
 /** A place whose tests find the changed code in their databases. */
-async function load(files: string[], place: Place): Promise<Place | null> {
+async function load(files: string[], place: Site): Promise<Site | null> {
   const { folder, server, prefix } = place;
   const changed = files.filter((file) => file.startsWith("db/"));
   if (changed.length === 0) return place;
@@ -93,7 +93,7 @@ async function load(files: string[], place: Place): Promise<Place | null> {
     return null;
   }
   // The tests must find a database that was migrated once.
-  const session = openSession(address, { name: "coupon bench" });
+  const session = openSession(address, { name: "coupon site" });
   await session.run("set session_replication_role = replica");
   await session.rows("delete from core.code_version where not is_current");
   await session.end();
@@ -103,7 +103,7 @@ async function load(files: string[], place: Place): Promise<Place | null> {
 type Migration = typeof import("../../../src/migration/migrate.ts");
 
 /** Runs one test file as a process, without tap's runner, which would take a second for each. */
-export async function runFile({ folder, ...run }: Place, file: string, longestMs: number, env: NodeJS.ProcessEnv) {
+export async function runFile({ folder, ...run }: Site, file: string, longestMs: number, env: NodeJS.ProcessEnv) {
   const startedAt = performance.now();
   const timeout = String(Math.ceil(longestMs / 1000));
   const child = spawn(process.execPath, [file], {
