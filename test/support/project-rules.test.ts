@@ -2,16 +2,15 @@
 import t from "tap";
 import { findBreaches } from "./project-rules.ts";
 
-const half = `-- why
+const half = `-- Half, and no execute of anything.
 create or replace function rules.find_half(p_x int) returns int
 language plpgsql stable as $$
 begin
   return p_x / 2;  -- never when others
 end
 $$;
-comment on function rules.find_half(int) is 'Half, and no execute of anything.';
 `;
-const ofReports = half.replaceAll("rules.", "report.");
+const ofReports = `${half.replaceAll("rules.", "report.")}comment on function report.find_half(int) is 'Half.';\n`;
 const definer = half.replace("stable", "stable security definer");
 const lines = (count: number): string => half.replace("begin\n", `begin\n${"  -- more\n".repeat(count)}`);
 const migration = (text: string): Record<string, string> => ({
@@ -47,17 +46,19 @@ const cases: [name: string, files: Record<string, string>, ...found: RegExp[]][]
   ["no verb", code(half.replaceAll("find_half", "half_of"), "rules/half_of"), /begin with a verb, not "half"/],
   ["a function of 70 lines", code(lines(64))],
   ["a function of 71 lines", code(lines(65)), /rules\.find_half has more than 70 lines/],
-  ["a file of 250 lines", code(half + "-- more\n".repeat(242))],
-  ["a file of 251 lines", code(half + "-- more\n".repeat(243)), /has more than 250 lines/],
-  [
-    "another name than the file's",
-    code(half, "rules/other"),
-    /makes rules\.find_half, not just/,
-    /no comment on rules\.o/,
-  ],
+  ["a file of 250 lines", code(half + "-- more\n".repeat(243))],
+  ["a file of 251 lines", code(half + "-- more\n".repeat(244)), /has more than 250 lines/],
+  ["another name than the file's", code(half, "rules/other"), /makes rules\.find_half, not just/],
   ["two functions", code(half + half), /makes rules\.find_half, rules\.find_half/],
   ["a function that cannot be replaced", code(half.replace("or replace ", "")), /not "create or replace"/],
-  ["no comment", code(half.replace(/comment on[^]*/, "")), /no comment on rules\.find_half/],
+  ["no comment", code(half.replace(/^--.*\n/, "")), /does not begin with a comment/],
+  ["a comment twice", code(`${half}comment on function rules.find_half(int) is 'x';\n`), /on what only code uses/],
+  [
+    "no comment on a report",
+    code(ofReports.replace(/comment on[^]*/, ""), "report/find_half"),
+    /search/,
+    /no comment on report/,
+  ],
   ["a transaction", { "src/start.ts": "await sql.begin(f)\nrows('begin')" }, /:1: only src\/migration/, /:2: only src/],
   ["a lone route", route, /:1: get_half has no function: add db\/code\/api\/get_half/, /no case in db\/code\/rules/],
   ["a higher floor", imports("src/common/x.ts", "../gate/lane.ts"), /:1: imports src\/gate\/lane\.ts: common may not/],

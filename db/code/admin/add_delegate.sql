@@ -1,4 +1,3 @@
--- Lets a party act for a merchant. Adding a delegate twice is not an error.
 create or replace function admin.add_delegate(
   p_tenant text, p_merchant text, p_party text, p_reason text)
 returns void
@@ -15,4 +14,4 @@ begin
 end
 $$;
 comment on function admin.add_delegate(text, text, text, text) is
-  'Lets a party act for a merchant.';
+  'Lets a party act for a merchant. Adding a delegate twice is not an error.';

@@ -1,8 +1,3 @@
--- Provisioning: creates and updates everything that a document declares, or nothing on an error.
--- Removes no tenant, party, merchant, template or credential. A list in the document (delegates,
--- stores, the merchants of a template) replaces the stored list. Applying a document twice changes
--- nothing.
---
 -- p_document: the provisioning file, except that each secret comes as sealed_secret and secret_hash
 --   (hex). other_hashes: its hashes by other keys, by which it may have been stored. is_generated:
 --   the file gave no secret, so this one is stored only if there is none yet.
@@ -47,4 +42,7 @@ begin
 end
 $$;
 comment on function admin.apply(jsonb) is
-  'Provisioning: creates and updates what a document declares.';
+  'Provisioning: creates and updates everything that a document declares, or nothing on an error. '
+  'Removes no tenant, party, merchant, template or credential. A list in the document (delegates, '
+  'stores, the merchants of a template) replaces the stored list. Applying a document twice '
+  'changes nothing.';

@@ -1,6 +1,3 @@
--- Deletes the salt of a batch, so that nobody can derive its codes again. Returns when that
--- happened; a second call changes nothing. Its coupons can still be redeemed, because that needs
--- only the lookup hash. A batch that is still being minted needs its salt and is refused.
 create or replace function admin.destroy_codes(p_batch text, p_reason text) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -20,4 +17,6 @@ begin
 end
 $$;
 comment on function admin.destroy_codes(text, text) is
-  'Makes the codes of a batch impossible to derive; returns when that happened.';
+  'Deletes the salt of a batch, so that nobody can derive its codes again. Returns when that '
+  'happened; a second call changes nothing. Its coupons can still be redeemed, because that needs '
+  'only the lookup hash. A batch that is still being minted needs its salt and is refused.';

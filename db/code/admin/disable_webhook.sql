@@ -1,4 +1,3 @@
--- Stops deliveries to a party and parks those that are waiting.
 create or replace function admin.disable_webhook(p_tenant text, p_party text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

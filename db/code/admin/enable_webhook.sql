@@ -1,5 +1,3 @@
--- Resumes deliveries to a party. New events are sent at once; admin.replay_parked sends the parked
--- ones.
 create or replace function admin.enable_webhook(p_tenant text, p_party text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -14,4 +12,5 @@ begin
 end
 $$;
 comment on function admin.enable_webhook(text, text, text) is
-  'Resumes deliveries to a party. Parked deliveries need admin.replay_parked.';
+  'Resumes deliveries to a party. New events are sent at once; admin.replay_parked sends the '
+  'parked ones.';

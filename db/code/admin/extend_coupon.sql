@@ -1,6 +1,3 @@
--- Changes valid_to of a coupon to an earlier or later time. An EXPIRED coupon becomes ISSUED again
--- if the new valid_to is in the future. When it expires again, it gets a second coupon.expired
--- event.
 create or replace function admin.extend_coupon(
   p_tenant text, p_coupon text, p_valid_to timestamptz, p_reason text)
 returns void
@@ -34,4 +31,6 @@ begin
 end
 $$;
 comment on function admin.extend_coupon(text, text, timestamptz, text) is
-  'Changes valid_to of one coupon.';
+  'Changes valid_to of a coupon to an earlier or later time. An EXPIRED coupon becomes ISSUED '
+  'again if the new valid_to is in the future. When it expires again, it gets a second '
+  'coupon.expired event.';

@@ -1,5 +1,3 @@
--- Removes a version of the master key that nothing was ever made with, such as a mistyped key on a
--- new database. Codes and secrets keep their key registered.
 create or replace function admin.forget_key(p_version text, p_reason text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -19,4 +17,5 @@ begin
 end
 $$;
 comment on function admin.forget_key(text, text) is
-  'Removes a version of the master key that no code and no secret was made with.';
+  'Removes a version of the master key that nothing was ever made with, such as a mistyped key on '
+  'a new database. Codes and secrets keep their key registered.';

@@ -1,5 +1,3 @@
--- Ready statements after a key, with the stored row counts, sizes and hashes of their files. Read
--- by npm run statements -- verify.
 create or replace function admin.list_statements(
   p_after_tenant_id int, p_after_distributor_id int, p_after_date date, p_limit int,
   out tenant_id int, out distributor_id int, out business_date date,
@@ -22,4 +20,5 @@ begin atomic
   limit p_limit;
 end;
 comment on function admin.list_statements(int, int, date, int) is
-  'Ready statements, with the counts, sizes and hashes of their files.';
+  'Ready statements after a key, with the stored row counts, sizes and hashes of their files. '
+  'Read by npm run statements -- verify.';

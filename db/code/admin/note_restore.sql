@@ -1,9 +1,3 @@
--- Call this once after a restore to an earlier moment. Feed readers may hold cursors from after
--- that moment. Those positions would be reused for other events, which the readers would silently
--- miss. So every feed, including future ones, continues above all earlier positions: at the
--- number of microseconds since 1970, which no feed reaches by counting events. Old cursors then
--- return everything since the restore. If the clock has been set back since an earlier restore, it
--- would lower the base. The base then rises by more than any feed has counted since.
 create or replace function admin.note_restore(p_reason text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -24,4 +18,9 @@ begin
 end
 $$;
 comment on function admin.note_restore(text) is
-  'Call once after each restore to an earlier moment, so that feed readers miss no event.';
+  'Call this once after a restore to an earlier moment. Feed readers may hold cursors from after '
+  'that moment. Those positions would be reused for other events, which the readers would '
+  'silently miss. So every feed, including future ones, continues above all earlier positions: at '
+  'the number of microseconds since 1970, which no feed reaches by counting events. Old cursors '
+  'then return everything since the restore. If the clock has been set back since an earlier '
+  'restore, it would lower the base. The base then rises by more than any feed has counted since.';

@@ -1,5 +1,3 @@
--- Starts an export of a batch's codes: checks that it is allowed, and writes it to the audit table.
--- Codes cannot be derived from the salt alone; only the program that calls this has the keys.
 create or replace function admin.open_export(
   p_batch text, p_is_unreleased boolean,
   out tenant_id int, out batch_id int, out external_id text, out salt bytea, out key_version text,
@@ -29,4 +27,6 @@ begin
 end
 $$;
 comment on function admin.open_export(text, boolean) is
-  'Starts an export of the codes of a batch; audited.';
+  'Starts an export of a batch''s codes: checks that it is allowed, and writes it to the audit '
+  'table. Codes cannot be derived from the salt alone; only the program that calls this has the '
+  'keys.';

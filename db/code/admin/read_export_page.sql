@@ -1,5 +1,3 @@
--- Coupons of a batch after number p_after. lookup_hash lets the program that derives the codes
--- check that it has the right key.
 create or replace function admin.read_export_page(
   p_tenant_id int, p_batch_id int, p_after int, p_limit int,
   out number int, out code_attempt smallint, out lookup_hash uuid, out coupon_id text)
@@ -13,4 +11,5 @@ begin atomic
   limit p_limit;
 end;
 comment on function admin.read_export_page(int, int, int, int) is
-  'Coupons of a batch in order of number, for an export of its codes.';
+  'Coupons of a batch after number p_after, in order, for an export of its codes. lookup_hash lets '
+  'the program that derives the codes check that it has the right key.';

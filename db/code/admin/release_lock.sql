@@ -1,5 +1,3 @@
--- Ends a live lock early: the redemption becomes CANCELLED, and the till's confirm is refused as
--- LOCK_CANCELLED. Returns the ID of the cancelled redemption.
 create or replace function admin.release_lock(p_tenant text, p_coupon text, p_reason text)
 returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -25,4 +23,5 @@ begin
 end
 $$;
 comment on function admin.release_lock(text, text, text) is
-  'Ends the live lock of a coupon; returns the cancelled redemption.';
+  'Ends a live lock early: the redemption becomes CANCELLED, and the till''s confirm is refused '
+  'as LOCK_CANCELLED. Returns the ID of the cancelled redemption.';

@@ -1,5 +1,3 @@
--- Ends a party's right to act for a merchant, starting with the party's next call.
--- Its open locks can no longer be confirmed; they expire.
 create or replace function admin.remove_delegate(
   p_tenant text, p_merchant text, p_party text, p_reason text)
 returns void
@@ -20,4 +18,5 @@ begin
 end
 $$;
 comment on function admin.remove_delegate(text, text, text, text) is
-  'Ends a party''s right to act for a merchant.';
+  'Ends a party''s right to act for a merchant, starting with the party''s next call. Its open '
+  'locks can no longer be confirmed; they expire.';

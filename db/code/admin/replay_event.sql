@@ -1,6 +1,3 @@
--- Sends one event to its subscriber again with the same webhook-id, even if it was delivered. An
--- event that the sequencer has not processed counts as unknown: the sequencer is about to make its
--- delivery, and would wait until this transaction ends.
 create or replace function admin.replay_event(p_tenant text, p_event text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -23,4 +20,6 @@ begin
 end
 $$;
 comment on function admin.replay_event(text, text, text) is
-  'Sends one event to its subscriber again.';
+  'Sends one event to its subscriber again with the same webhook-id, even if it was delivered. An '
+  'event that the sequencer has not processed counts as unknown: the sequencer is about to make '
+  'its delivery, and would wait until this transaction ends.';

@@ -1,4 +1,3 @@
--- Sends all parked deliveries of a party again. Returns how many.
 create or replace function admin.replay_parked(p_tenant text, p_party text, p_reason text)
 returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -20,4 +19,4 @@ begin
 end
 $$;
 comment on function admin.replay_parked(text, text, text) is
-  'Sends all parked deliveries of a party again; returns how many.';
+  'Sends all parked deliveries of a party again. Returns how many.';

@@ -1,6 +1,3 @@
--- Sends a party its events recorded from p_from (inclusive) to p_to (exclusive) again, with the
--- same webhook-ids. Returns how many. Skips events that the sequencer has not processed yet: it
--- creates their deliveries itself, and must not wait for this transaction.
 create or replace function admin.replay_range(
   p_tenant text, p_party text, p_from timestamptz, p_to timestamptz, p_reason text)
 returns int
@@ -25,4 +22,6 @@ begin
 end
 $$;
 comment on function admin.replay_range(text, text, timestamptz, timestamptz, text) is
-  'Sends a party its events of a time range again; returns how many.';
+  'Sends a party its events recorded from p_from (inclusive) to p_to (exclusive) again, with the '
+  'same webhook-ids. Returns how many. Skips events that the sequencer has not processed yet: it '
+  'creates their deliveries itself, and must not wait for this transaction.';

@@ -1,5 +1,3 @@
--- Revokes a credential permanently. The next call with it is refused, because every call checks it.
--- Returns when it was first revoked.
 create or replace function admin.revoke_credential(p_access_key text, p_reason text)
 returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -19,4 +17,5 @@ begin
 end
 $$;
 comment on function admin.revoke_credential(text, text) is
-  'Revokes a credential; returns when it was first revoked.';
+  'Revokes a credential permanently. The next call with it is refused, because every call checks '
+  'it. Returns when it was first revoked.';

@@ -1,5 +1,3 @@
--- Stores a new webhook secret, sealed by npm run webhooks -- rotate. The former one signs for 24 h
--- more (core.replaced_secret).
 create or replace function admin.set_webhook_secret(
   p_tenant text, p_party text, p_sealed_secret bytea, p_secret_hash bytea, p_reason text)
 returns void
@@ -15,4 +13,5 @@ begin
 end
 $$;
 comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is
-  'Replaces the secret of a webhook. The old one also signs for another 24 h.';
+  'Replaces the secret of a webhook by one that npm run webhooks -- rotate has sealed. For another '
+  '24 hours the old secret signs too (core.replaced_secret).';

@@ -1,4 +1,3 @@
--- Sends a party a test event, which is in no feed, ledger or statement. Returns its ID.
 create or replace function admin.test_webhook(
   p_tenant text, p_party text, p_event_type text default 'coupon.redeemed')
 returns text
@@ -19,4 +18,4 @@ begin
 end
 $$;
 comment on function admin.test_webhook(text, text, text) is
-  'Sends a party a test event; returns its ID.';
+  'Sends a party a test event, which is in no feed, ledger or statement. Returns its ID.';

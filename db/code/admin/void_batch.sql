@@ -1,6 +1,3 @@
--- Voids the unused coupons of a batch, released or not, at most 10,000 per call. Returns how many.
--- Call it until it returns 0. Skips coupons that a till has locked, or whose row another session
--- holds. If the batch is still being minted, call it again afterwards.
 create or replace function admin.void_batch(p_tenant text, p_batch text, p_reason text) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -36,4 +33,6 @@ begin
 end
 $$;
 comment on function admin.void_batch(text, text, text) is
-  'Voids unused coupons of a batch; returns how many. Call it until it returns 0.';
+  'Voids the unused coupons of a batch, released or not, at most 10,000 per call. Returns how '
+  'many. Call it until it returns 0. Skips coupons that a till has locked, or whose row another '
+  'session holds. If the batch is still being minted, call it again afterwards.';

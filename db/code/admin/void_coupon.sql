@@ -1,5 +1,3 @@
--- Voids an unused coupon for an administrator. Refuses a locked coupon, because a customer may be
--- at the till: release the lock first with admin.release_lock.
 create or replace function admin.void_coupon(p_tenant text, p_coupon text, p_reason text)
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -28,4 +26,6 @@ begin
   perform rules.write_audit(v_coupon.tenant_id, 'void_coupon', p_coupon, v_reason);
 end
 $$;
-comment on function admin.void_coupon(text, text, text) is 'Voids one unused coupon.';
+comment on function admin.void_coupon(text, text, text) is
+  'Voids an unused coupon for an administrator. Refuses a locked coupon, because a customer may '
+  'be at the till: release the lock first with admin.release_lock.';

@@ -1,5 +1,5 @@
--- Releases a whole completed batch to the distributor that was set when the batch was created.
--- Updates only the batch: a coupon counts as released when its batch is.
+-- POST /v1/batches/allocate: Releases a whole completed batch to the distributor that was set when
+-- the batch was created. Updates only the batch: a coupon counts as released when its batch is.
 create or replace function api.allocate_batch(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -37,4 +37,3 @@ begin
   return rules.render_batch(p_call.tenant_id, v_batch.batch_id);
 end
 $$;
-comment on function api.allocate_batch(core.call) is 'POST /v1/batches/allocate';

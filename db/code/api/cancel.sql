@@ -1,5 +1,6 @@
--- Releases the caller's own lock. If the cancel arrives before its lock, it is recorded and the
--- late lock is refused: a till that gave up must not leave the coupon locked.
+-- POST /v1/coupons/cancel: Releases the caller's own lock. If the cancel arrives before its lock,
+-- it is recorded and the late lock is refused: a till that gave up must not leave the coupon
+-- locked.
 create or replace function api.cancel(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -44,4 +45,3 @@ begin
     rules.format_id('red', v_lock.redemption_id)));
 end
 $$;
-comment on function api.cancel(core.call) is 'POST /v1/coupons/cancel';

@@ -1,7 +1,8 @@
--- Creates a PENDING batch, which the worker mints. Copies the validity from the template, so
--- changes of the template apply only to later batches. The batch has unique constraints on
--- request_id and idempotency-key, so a repeated request never mints twice, even after its record
--- was pruned. The commit tells the workers; a worker that misses it finds the batch.
+-- POST /v1/batches: Creates a PENDING batch, which the worker mints. Copies the validity from the
+-- template, so changes of the template apply only to later batches. The batch has unique
+-- constraints on request_id and idempotency-key, so a repeated request never mints twice, even
+-- after its record was pruned. The commit tells the workers; a worker that misses it finds the
+-- batch.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -69,4 +70,3 @@ begin
   return rules.render_batch(p_call.tenant_id, v_batch.batch_id);
 end
 $$;
-comment on function api.create_batch(core.call) is 'POST /v1/batches';

@@ -1,3 +1,4 @@
+-- GET /v1/batches/{batch}
 create or replace function api.get_batch(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -9,4 +10,3 @@ begin
   return rules.render_batch(v_batch.tenant_id, v_batch.batch_id);
 end
 $$;
-comment on function api.get_batch(core.call) is 'GET /v1/batches/{batch}';

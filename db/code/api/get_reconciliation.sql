@@ -1,6 +1,7 @@
--- Finds the file of a download. The HTTP layer streams it with gate.read_statement_page, and passes
--- an invalid date or kind as null. In Variant A, the caller must name the distributor if the tenant
--- has several, whichever of them have closed that date: an address never changes its meaning.
+-- GET /v1/reconciliations/{date}/{kind}: Finds the file of a download. The HTTP layer streams it
+-- with gate.read_statement_page, and passes an invalid date or kind as null. In Variant A, the
+-- caller must name the distributor if the tenant has several, whichever of them have closed that
+-- date: an address never changes its meaning.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -42,4 +43,3 @@ begin
   )::text);
 end
 $$;
-comment on function api.get_reconciliation(core.call) is 'GET /v1/reconciliations/{date}/{kind}';

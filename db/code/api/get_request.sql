@@ -1,5 +1,6 @@
--- Returns the recorded answer of a write, for callers that lost it. The resource of a recorded
--- NOT_FOUND is also that of this answer: the HTTP layer counts unknown codes.
+-- GET /v1/requests/{request_id}: Returns the recorded answer of a write, for callers that lost it.
+-- The resource of a recorded NOT_FOUND is also that of this answer: the HTTP layer counts unknown
+-- codes.
 create or replace function api.get_request(p_call core.call) returns core.answer
 language plpgsql stable as $$
 begin
@@ -17,4 +18,3 @@ begin
   rules.refuse_not_found(p_call, 'request'));
 end
 $$;
-comment on function api.get_request(core.call) is 'GET /v1/requests/{request_id}';

@@ -1,4 +1,4 @@
--- Shows a subscriber how its deliveries go.
+-- GET /v1/webhook: Shows a subscriber how its deliveries go.
 create or replace function api.get_webhook(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -11,4 +11,3 @@ begin
     rules.render_webhook(p_call.tenant_id, v_parties[1])));
 end
 $$;
-comment on function api.get_webhook(core.call) is 'GET /v1/webhook';

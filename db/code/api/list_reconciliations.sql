@@ -1,7 +1,7 @@
--- Closed business days in ascending order. limit counts statements. The cursor is a date, so a date
--- is never split across pages, even if several distributors have a statement of it (Variant A). An
--- empty page returns the given cursor. Without one it returns 1970-01-01, because the interface
--- requires a date.
+-- GET /v1/reconciliations: Closed business days in ascending order. limit counts statements. The
+-- cursor is a date, so a date is never split across pages, even if several distributors have a
+-- statement of it (Variant A). An empty page returns the given cursor. Without one it returns
+-- 1970-01-01, because the interface requires a date.
 create or replace function api.list_reconciliations(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -30,4 +30,3 @@ begin
     v_page.entries, to_char(coalesce(v_page.last, v_after), 'YYYY-MM-DD')));
 end
 $$;
-comment on function api.list_reconciliations(core.call) is 'GET /v1/reconciliations';

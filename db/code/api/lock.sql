@@ -1,9 +1,8 @@
--- Locks coupons; a confirm completes the redemption. The answer states the discount and when the
--- lock expires. rules.perform_redemptions does the work, for redeems too.
+-- POST /v1/coupons/lock: Locks coupons; a confirm completes the redemption. The answer states the
+-- discount and when the lock expires. rules.perform_redemptions does the work, for redeems too.
 create or replace function api.lock(p_calls core.call[], p_ordinals int[]) returns core.outcome[]
 language plpgsql volatile as $$
 begin
   return rules.perform_redemptions(p_calls, p_ordinals, 'LOCKED');
 end
 $$;
-comment on function api.lock(core.call[], int[]) is 'POST /v1/coupons/lock';

@@ -1,7 +1,7 @@
--- A page of the caller's feed. One writer assigns positions in order, so no event is ever added
--- before a cursor, and a full page never changes while its events are kept. A page shorter than its
--- limit can still grow. Cursors are encoded positions, so that clients do not calculate with them.
--- The HTTP layer formats the events (rules.describe_event).
+-- GET /v1/events: A page of the caller's feed. One writer assigns positions in order, so no event
+-- is ever added before a cursor, and a full page never changes while its events are kept. A page
+-- shorter than its limit can still grow. Cursors are encoded positions, so that clients do not
+-- calculate with them. The HTTP layer formats the events (rules.describe_event).
 create or replace function api.pull_events(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -36,4 +36,3 @@ begin
       rules.format_cursor(v_read.last_position), v_cursor, rules.format_cursor(0))));
 end
 $$;
-comment on function api.pull_events(core.call) is 'GET /v1/events';

@@ -1,4 +1,5 @@
--- The current state of a coupon. A read: it locks no row and needs no request_id.
+-- POST /v1/coupons/query: The current state of a coupon. A read: it locks no row and needs no
+-- request_id.
 create or replace function api.query(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -40,4 +41,3 @@ begin
     rules.render_coupon(p_call, v_coupon, v_batch, v_last, v_status)));
 end
 $$;
-comment on function api.query(core.call) is 'POST /v1/coupons/query';

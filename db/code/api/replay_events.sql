@@ -1,6 +1,6 @@
--- Sends a subscriber one of its events again, or those that were recorded in a time, with the same
--- webhook-ids. Skips events that the sequencer has not processed yet: it creates their deliveries
--- itself, and must not wait for this transaction.
+-- POST /v1/webhook/replay: Sends a subscriber one of its events again, or those that were recorded
+-- in a time, with the same webhook-ids. Skips events that the sequencer has not processed yet: it
+-- creates their deliveries itself, and must not wait for this transaction.
 create or replace function api.replay_events(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -47,4 +47,3 @@ begin
   return rules.succeed(format('{"ok":true,"replayed":%s}', cardinality(v_events)));
 end
 $$;
-comment on function api.replay_events(core.call) is 'POST /v1/webhook/replay';

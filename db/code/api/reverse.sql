@@ -1,5 +1,5 @@
--- Reverses a completed redemption in full. The coupon stays REDEEMED, or becomes redeemable again
--- if its template says so (after_reversal = reissued).
+-- POST /v1/redemptions/reverse: Reverses a completed redemption in full. The coupon stays REDEEMED,
+-- or becomes redeemable again if its template says so (after_reversal = reissued).
 create or replace function api.reverse(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -61,4 +61,3 @@ begin
     rules.format_id('red', v_id), rules.format_id('rvs', v_reversal_id)));
 end
 $$;
-comment on function api.reverse(core.call) is 'POST /v1/redemptions/reverse';

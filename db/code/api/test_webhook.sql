@@ -1,4 +1,4 @@
--- Sends a subscriber a test event, which is in no feed, ledger or statement.
+-- POST /v1/webhook/test: Sends a subscriber a test event, which is in no feed, ledger or statement.
 create or replace function api.test_webhook(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -27,4 +27,3 @@ begin
     rules.format_id('evt', v_event_id), p_call.args ->> 'event_type'));
 end
 $$;
-comment on function api.test_webhook(core.call) is 'POST /v1/webhook/test';

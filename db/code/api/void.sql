@@ -1,5 +1,5 @@
--- Makes an unused coupon worthless: an ISSUED one, in Variant B also a CREATED one. A coupon whose
--- lock has expired counts as ISSUED.
+-- POST /v1/coupons/void: Makes an unused coupon worthless: an ISSUED one, in Variant B also a
+-- CREATED one. A coupon whose lock has expired counts as ISSUED.
 create or replace function api.void(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -53,4 +53,3 @@ begin
     rules.format_id('cpn', v_coupon.coupon_id)));
 end
 $$;
-comment on function api.void(core.call) is 'POST /v1/coupons/void';

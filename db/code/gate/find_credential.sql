@@ -12,5 +12,3 @@ begin atomic
   join core.tenant t on t.tenant_id = c.tenant_id
   where c.access_key = p_access_key and c.revoked_at is null;
 end;
-comment on function gate.find_credential(text) is
-  'The credential of an access key, unless it is revoked.';

@@ -40,4 +40,3 @@ begin
     from unnest(v_outcomes) o;
 end
 $$;
-comment on function gate.perform(int, jsonb, boolean) is 'Performs a group of calls of one tenant.';

@@ -6,5 +6,3 @@ begin atomic
   select (select max(m.name) from core.migration m),
          (select string_agg(v.sha256, ' ' order by v.is_current desc) from core.code_version v);
 end;
-comment on function gate.read_version() is
-  'The newest migration, and the sha256 of the loaded code and of the previous code.';

@@ -47,5 +47,3 @@ begin
   return 0;
 end
 $$;
-comment on function jobs.analyze_grown_tables() is
-  'Analyzes one of the tables that have doubled. 1: done; 0: none is left.';

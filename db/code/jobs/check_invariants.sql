@@ -1,4 +1,5 @@
--- The nightly self-check: counts the violations of each invariant and names one of them.
+-- The nightly self-check: counts the violations of each invariant and names one of them. Normally
+-- no rows.
 create or replace function jobs.check_invariants(
   out invariant text, out count bigint, out example text)
 returns setof record
@@ -8,5 +9,3 @@ begin atomic
   from report.invariants i
   group by i.invariant;
 end;
-comment on function jobs.check_invariants() is
-  'Violated invariants with counts and examples; normally no rows.';

@@ -35,4 +35,3 @@ begin
   return v_done;
 end
 $$;
-comment on function jobs.close_days(int) is 'Closes business days that are over; returns how many.';

@@ -7,4 +7,3 @@ begin atomic
   set mint_holder = null, mint_worker = null, mint_lease_until = null
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id and b.mint_holder = p_holder;
 end;
-comment on function jobs.end_batch_lease(int, int, uuid) is 'Ends the lease of a batch.';

@@ -8,4 +8,3 @@ begin atomic
   set holder = null, worker = null, lease_until = clock_timestamp()
   where w.tenant_id = p_tenant_id and w.party_id = p_party_id and w.holder = p_holder;
 end;
-comment on function jobs.end_webhook_lease(int, int, uuid) is 'Ends the lease of a subscriber.';

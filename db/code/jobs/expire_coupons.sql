@@ -44,5 +44,3 @@ begin
   return rules.expire_extended(p_limit);
 end
 $$;
-comment on function jobs.expire_coupons(int) is
-  'One step of expiry; returns how many numbers it handled.';

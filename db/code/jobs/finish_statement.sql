@@ -50,5 +50,3 @@ begin
   return true;
 end
 $$;
-comment on function jobs.finish_statement(int, int, date, int, bigint, text, int, bigint, text) is
-  'Makes the statement of a closed business day available for download.';

@@ -11,5 +11,3 @@ begin
   return v_worker;
 end
 $$;
-comment on function jobs.join_workers() is
-  'Makes the calling session a worker session and returns its number.';

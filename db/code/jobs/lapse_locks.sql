@@ -36,4 +36,3 @@ begin
   return v_done;
 end
 $$;
-comment on function jobs.lapse_locks(int) is 'Marks expired locks as LAPSED; returns how many.';

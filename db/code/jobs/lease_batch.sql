@@ -26,5 +26,3 @@ begin atomic
             least(b.minted_count + p_chunk, b.total_count),
             (select s.last_value from core.event_seq s);
 end;
-comment on function jobs.lease_batch(int, int, int, uuid, int, jsonb) is
-  'Takes the lease of a batch and returns its next numbers.';

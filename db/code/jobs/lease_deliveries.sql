@@ -72,5 +72,3 @@ begin
   order by d.next_attempt_at, d.event_seq;
 end
 $$;
-comment on function jobs.lease_deliveries(int, int, int, uuid, int) is
-  'Takes the lease of a subscriber and returns its due deliveries.';

@@ -25,5 +25,3 @@ begin atomic
   order by d.turn, d.missing, d.tenant_id, d.batch_id
   limit p_limit;
 end;
-comment on function jobs.list_due_batches(int, jsonb) is
-  'Batches that wait for a worker with these keys.';

@@ -12,5 +12,3 @@ begin atomic
   order by 3
   limit p_limit;
 end;
-comment on function jobs.list_due_statements(int) is
-  'Closed business days whose files wait for a worker.';

@@ -30,4 +30,3 @@ begin atomic
   order by w.lease_until nulls first
   limit p_limit;
 end;
-comment on function jobs.list_due_webhooks(int) is 'Subscribers that wait for a worker.';

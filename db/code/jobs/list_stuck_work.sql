@@ -1,4 +1,4 @@
--- For the log and the metrics of `work`.
+-- Work that waits because of the rows of one party. For the log and the metrics of `work`.
 create or replace function jobs.list_stuck_work(
   out work text, out tenant text, out party text, out subject text, out reason text)
 returns setof record
@@ -10,5 +10,3 @@ begin atomic
   join core.party p on p.tenant_id = s.tenant_id and p.party_id = s.party_id
   order by s.since, t.external_id, p.external_id, s.work, s.subject;
 end;
-comment on function jobs.list_stuck_work() is
-  'Work that waits because of the rows of one party.';

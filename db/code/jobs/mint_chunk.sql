@@ -75,5 +75,3 @@ begin
   end if;
 end
 $$;
-comment on function jobs.mint_chunk(int, int, uuid, int, uuid[], smallint[]) is
-  'Mints the next coupons of a batch.';

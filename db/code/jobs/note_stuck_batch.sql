@@ -7,5 +7,3 @@ begin atomic
   from core.batch b
   where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
 end;
-comment on function jobs.note_stuck_batch(int, int, text) is
-  'Notes that a batch cannot be minted because of what is stored.';

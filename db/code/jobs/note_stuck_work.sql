@@ -8,5 +8,3 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
   select rules.note_stuck_work(p_work, p_tenant_id, p_party_id, p_subject, p_reason);
 end;
-comment on function jobs.note_stuck_work(text, int, int, text, text) is
-  'Notes that work of one party failed because of what is stored.';

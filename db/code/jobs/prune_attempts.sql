@@ -27,5 +27,3 @@ begin atomic
   select case when rules.has_block('core.delivery_attempt', p_from) then count(*)::int end
   from removed;
 end;
-comment on function jobs.prune_attempts(int, int, bigint, bigint) is
-  'Deletes old rows from some blocks of core.delivery_attempt; returns how many.';

@@ -22,5 +22,3 @@ begin atomic
   select case when rules.has_block('core.lock_cancellation', p_from) then count(*)::int end
   from removed;
 end;
-comment on function jobs.prune_cancellations(int, int, bigint, bigint) is
-  'Deletes old rows from some blocks of core.lock_cancellation; returns how many.';

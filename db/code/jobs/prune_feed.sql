@@ -39,5 +39,3 @@ begin atomic
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_feed(int, int) is
-  'Deletes old pages from the front of the feeds; returns how many.';

@@ -15,5 +15,3 @@ begin atomic
     returning 1)
   select count(*)::int from removed;
 end;
-comment on function jobs.prune_nonces(int) is
-  'Deletes nonces older than 11 minutes; returns how many.';

@@ -26,5 +26,3 @@ begin atomic
     returning 1)
   select case when rules.has_block('core.request', p_from) then count(*)::int end from removed;
 end;
-comment on function jobs.prune_requests(int, int, bigint, bigint) is
-  'Deletes old rows from some blocks of core.request; returns how many.';

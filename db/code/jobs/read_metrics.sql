@@ -71,5 +71,3 @@ begin
   delivery_lag := greatest(delivery_lag, 0);
 end
 $$;
-comment on function jobs.read_metrics() is
-  'What waits in the background and for how long, for metrics.';

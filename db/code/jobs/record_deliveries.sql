@@ -79,5 +79,3 @@ begin
     r (event_id uuid, attempt int, is_taken boolean, is_gone boolean);
 end
 $$;
-comment on function jobs.record_deliveries(int, int, uuid, jsonb) is
-  'Records attempts to deliver events to one subscriber.';

@@ -80,4 +80,3 @@ begin
   end if;
 end
 $$;
-comment on function jobs.sequence_events(int) is 'One step of the sequencer.';

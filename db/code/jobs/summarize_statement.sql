@@ -41,5 +41,3 @@ begin
   end if;
 end
 $$;
-comment on function jobs.summarize_statement(int, int, date) is
-  'Writes the summary of a closed business day.';

@@ -53,5 +53,3 @@ begin
   return 1;
 end
 $$;
-comment on function jobs.try_stuck_work(int) is
-  'Tries one party again whose events and business days wait. 1: done; 0: none is due.';

@@ -10,4 +10,3 @@ begin
   return trim(p_reason);
 end
 $$;
-comment on function rules.check_reason(text) is 'The reason of a patch; it is required.';

@@ -9,4 +9,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.check_retention(int) is 'Refuses a retention of less than a day.';

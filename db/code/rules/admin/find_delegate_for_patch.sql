@@ -1,3 +1,4 @@
+-- Keys of a merchant and a party of one tenant.
 create or replace function rules.find_delegate_for_patch(
   p_tenant text, p_merchant text, p_party text,
   out tenant_id int, out merchant_id int, out party_id int)
@@ -14,5 +15,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.find_delegate_for_patch(text, text, text) is
-  'Keys of a merchant and a party of one tenant.';

@@ -2,4 +2,3 @@
 create or replace function rules.find_start_of_block(p_block bigint) returns tid
 language sql immutable
 return ('(' || p_block::text || ',0)')::tid;
-comment on function rules.find_start_of_block(bigint) is 'The first place of a row in a block.';

@@ -2,4 +2,3 @@
 create or replace function rules.has_block(p_table regclass, p_block bigint) returns boolean
 language sql stable
 return p_block < pg_relation_size(p_table) / current_setting('block_size')::int;
-comment on function rules.has_block(regclass, bigint) is 'Whether a table has a block.';

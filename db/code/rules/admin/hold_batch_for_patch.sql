@@ -1,3 +1,4 @@
+-- Locks a batch for a patch, by its external ID.
 create or replace function rules.hold_batch_for_patch(p_batch text) returns core.batch
 language plpgsql volatile as $$
 declare
@@ -10,5 +11,3 @@ begin
   return v_batch;
 end
 $$;
-comment on function rules.hold_batch_for_patch(text) is
-  'Locks a batch for a patch, by its external ID.';

@@ -1,3 +1,4 @@
+-- Locks a coupon for a patch, by the IDs that a DBA has.
 create or replace function rules.hold_coupon_for_patch(p_tenant text, p_coupon text)
 returns core.coupon
 language plpgsql volatile as $$
@@ -15,5 +16,3 @@ begin
   return v_coupon;
 end
 $$;
-comment on function rules.hold_coupon_for_patch(text, text) is
-  'Locks a coupon for a patch, by the IDs that a DBA has.';

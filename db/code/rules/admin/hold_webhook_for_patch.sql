@@ -1,3 +1,4 @@
+-- Locks a webhook for a patch, by the IDs that a DBA has.
 create or replace function rules.hold_webhook_for_patch(p_tenant text, p_party text)
 returns core.webhook
 language plpgsql volatile as $$
@@ -17,5 +18,3 @@ begin
   return v_webhook;
 end
 $$;
-comment on function rules.hold_webhook_for_patch(text, text) is
-  'Locks a webhook for a patch, by the IDs that a DBA has.';

@@ -1,3 +1,4 @@
+-- Records an administrative action in the audit table: who, what, on what and why.
 create or replace function rules.write_audit(
   p_tenant_id int, p_action text, p_target text, p_reason text, p_details jsonb default '{}')
 returns void
@@ -6,5 +7,3 @@ begin atomic
   insert into core.audit (tenant_id, action, target, reason, details)
   values (p_tenant_id, p_action, p_target, p_reason, p_details);
 end;
-comment on function rules.write_audit(int, text, text, text, jsonb) is
-  'Records an administrative action in the audit table: who, what, on what and why.';

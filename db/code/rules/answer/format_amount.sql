@@ -7,5 +7,3 @@ return case p_amount_unit
   when 'minor' then p_minor::numeric
   else p_minor::numeric * ('{1,0.1,0.01,0.001,0.0001}'::numeric[])[p_decimals + 1]
 end;
-comment on function rules.format_amount(bigint, int, text) is
-  'Minor units in the tenant''s amount unit.';

@@ -31,4 +31,3 @@ begin
   return p_prefix || '_' || convert_from(v_text, 'UTF8');
 end
 $$;
-comment on function rules.format_id(text, uuid) is 'The external form of a UUID key.';

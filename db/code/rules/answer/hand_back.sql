@@ -3,4 +3,3 @@
 create or replace function rules.hand_back() returns core.answer
 language sql immutable
 return null::core.answer;
-comment on function rules.hand_back() is 'No answer yet: the call has to run again, alone.';

@@ -14,4 +14,3 @@ begin atomic
       53, 1),
     'hex')::uuid;
 end;
-comment on function rules.make_id() is 'A new UUIDv7.';

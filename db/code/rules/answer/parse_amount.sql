@@ -11,5 +11,3 @@ return case
       else ('{1,10,100,1000,10000}'::numeric[])[p_decimals + 1]
     end)::bigint
 end;
-comment on function rules.parse_amount(numeric, int, text) is
-  'An amount of a request in minor units; null if it is not valid.';

@@ -20,5 +20,3 @@ begin
   return v_hex::uuid;
 end
 $$;
-comment on function rules.parse_id(text, text) is
-  'The UUID key of an external ID; null if it is not one.';

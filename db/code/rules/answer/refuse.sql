@@ -1,6 +1,6 @@
--- Returns a refusal as a value, because an exception would roll back the record of the answer. The
--- cases are in order of precedence, like the error table: if several errors apply, an operation
--- returns the first.
+-- A refusal: the status, message and body of an error code. It is a value, because an exception
+-- would roll back the record of the answer. The cases are in order of precedence, like the error
+-- table: if several errors apply, an operation returns the first.
 create or replace function rules.refuse(p_call core.call, p_code text, p_details json default null)
 returns core.answer
 language plpgsql immutable as $$
@@ -66,5 +66,3 @@ begin
     p_code, to_json(v_message), to_json(p_call.request_id), coalesce(p_details::text, 'null')));
 end
 $$;
-comment on function rules.refuse(core.call, text, json) is
-  'A refusal: the status, message and body of an error code.';

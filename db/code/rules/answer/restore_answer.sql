@@ -1,5 +1,5 @@
--- The answer to a replay. Reads code and resource from the response: only a replay needs them, and
--- storing them would cost every redemption.
+-- The answer to a replay, from core.request. Reads code and resource from the response: only a
+-- replay needs them, and storing them would cost every redemption.
 create or replace function rules.restore_answer(p_http_status int, p_response text)
 returns core.answer
 language plpgsql immutable as $$
@@ -12,5 +12,3 @@ begin
     p_response)::core.answer;
 end
 $$;
-comment on function rules.restore_answer(int, text) is
-  'The answer that core.request keeps for a replay.';

@@ -1,4 +1,5 @@
--- Searches all tenants; the calling function checks whose batch it is.
+-- The batch with an external ID. Searches all tenants; the calling function checks whose batch it
+-- is.
 create or replace function rules.find_batch(p_external_id text) returns core.batch
 language plpgsql stable as $$
 declare
@@ -8,4 +9,3 @@ begin
   return v_found;
 end
 $$;
-comment on function rules.find_batch(text) is 'The batch with an external ID.';

@@ -14,5 +14,3 @@ return (
        select
        from core.coupon c
        where c.tenant_id = p_tenant_id and c.lookup_hash = h.lookup_hash));
-comment on function rules.find_collisions(int, int, uuid[]) is
-  'Numbers of a chunk whose codes are already in use.';

@@ -17,4 +17,3 @@ begin
   return found;
 end
 $$;
-comment on function rules.hold_batch(core.call, int) is 'Locks the row of a batch.';

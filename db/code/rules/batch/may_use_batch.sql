@@ -1,4 +1,5 @@
--- Variant A: any batch of the caller's tenant. Variant B: the batches of the calling maker.
+-- Whether the caller may read and release a batch. Variant A: any batch of the caller's tenant.
+-- Variant B: the batches of the calling maker.
 create or replace function rules.may_use_batch(p_call core.call, p_batch core.batch) returns boolean
 language plpgsql immutable as $$
 begin
@@ -6,5 +7,3 @@ begin
     and (p_call.variant = 'A' or p_batch.maker_id = p_call.caller_id);
 end
 $$;
-comment on function rules.may_use_batch(core.call, core.batch) is
-  'Whether the caller may read and release a batch.';

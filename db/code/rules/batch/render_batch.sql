@@ -1,3 +1,4 @@
+-- A batch as the answer to a call.
 create or replace function rules.render_batch(p_tenant_id int, p_batch_id int) returns core.answer
 language plpgsql stable as $$
 declare
@@ -18,4 +19,3 @@ begin
   return v_answer;
 end
 $$;
-comment on function rules.render_batch(int, int) is 'A batch as the answer to a call.';

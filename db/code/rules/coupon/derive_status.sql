@@ -13,6 +13,3 @@ return case
   when not p_is_released and p_variant = 'B' then 'CREATED'
   else 'ISSUED'
 end;
-comment on function rules.derive_status(
-  text, timestamptz, timestamptz, boolean, text, timestamptz) is
-  'The effective status of a coupon at a moment.';

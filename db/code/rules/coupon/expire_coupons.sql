@@ -17,5 +17,3 @@ begin
   from expired x;
 end
 $$;
-comment on function rules.expire_coupons(int, int, uuid[]) is
-  'Makes coupons EXPIRED and writes their events.';

@@ -42,5 +42,3 @@ begin
   return v_done;
 end
 $$;
-comment on function rules.expire_extended(int) is
-  'One step of expiry for coupons with a patched valid_to.';

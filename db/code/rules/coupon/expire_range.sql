@@ -40,5 +40,3 @@ begin
   return v_found.reached;
 end
 $$;
-comment on function rules.expire_range(core.batch, int, int, timestamptz) is
-  'Expires the coupons of a batch between two numbers.';

@@ -1,3 +1,4 @@
+-- The batch of a coupon.
 create or replace function rules.find_batch_of_coupon(p_tenant_id int, p_coupon_id uuid)
 returns core.batch
 language plpgsql stable as $$
@@ -11,4 +12,3 @@ begin
   return v_found;
 end
 $$;
-comment on function rules.find_batch_of_coupon(int, uuid) is 'The batch of a coupon.';

@@ -19,5 +19,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.free_coupon(core.coupon, timestamptz) is
-  'Makes a coupon ISSUED again, or EXPIRED after valid_to.';

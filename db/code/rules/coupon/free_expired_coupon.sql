@@ -20,5 +20,3 @@ begin
   return true;
 end
 $$;
-comment on function rules.free_expired_coupon(core.coupon) is
-  'Marks the lock of a coupon as LAPSED if it has expired.';

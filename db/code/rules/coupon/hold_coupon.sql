@@ -1,6 +1,6 @@
--- Locks the row of a coupon until the end of the transaction and returns its key. If it is not
--- held, answer is what the operation returns: there is no such coupon, or another session holds the
--- row and this call may not wait.
+-- Locks the row of a coupon, by the lookup hash of its code, until the end of the transaction and
+-- returns its key. If it is not held, answer is what the operation returns: there is no such
+-- coupon, or another session holds the row and this call may not wait.
 --
 -- First of the row locks: only the advisory locks on the request come before it. Every change of a
 -- coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never before:
@@ -33,5 +33,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.hold_coupon(core.call, uuid) is
-  'Locks the row of a coupon, by the lookup hash of its code.';

@@ -44,5 +44,3 @@ begin
       for no key update of k skip locked) r) h;
 end
 $$;
-comment on function rules.hold_group(core.call[], int[]) is
-  'Locks the rows of the coupons that calls name, by the lookup hashes of their codes.';

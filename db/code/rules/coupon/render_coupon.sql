@@ -1,4 +1,5 @@
--- A coupon as query returns it. Variant A shows validity and redemption, Variant B the template.
+-- A coupon as query returns it: JSON, without the code. Variant A shows validity and redemption,
+-- Variant B the template.
 create or replace function rules.render_coupon(
   p_call core.call, p_coupon core.coupon, p_batch core.batch, p_last core.redemption,
   p_status text)
@@ -30,6 +31,3 @@ begin
 end;
 end
 $$;
-comment on function rules.render_coupon(
-  core.call, core.coupon, core.batch, core.redemption, text) is
-  'A coupon as JSON, without its code.';

@@ -1,3 +1,4 @@
+-- Makes a coupon VOIDED and writes the voiding and the event.
 create or replace function rules.write_voiding(
   p_coupon core.coupon, p_distributor_id int, p_merchant_id int, p_caller_id int, p_reason text,
   p_voided_at timestamptz)
@@ -15,5 +16,3 @@ begin
     p_coupon.coupon_id, p_voided_at);
 end
 $$;
-comment on function rules.write_voiding(core.coupon, int, int, int, text, timestamptz) is
-  'Makes a coupon VOIDED and writes the voiding and the event.';

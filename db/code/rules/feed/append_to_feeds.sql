@@ -30,5 +30,3 @@ begin
   left join opened o on o.tenant_id = p.tenant_id and o.party_id = p.party_id;
 end
 $$;
-comment on function rules.append_to_feeds(rules.event[]) is
-  'Assigns coupon events their positions in the feeds.';

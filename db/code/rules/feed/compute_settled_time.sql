@@ -3,5 +3,3 @@
 create or replace function rules.compute_settled_time(p_now timestamptz) returns timestamptz
 language sql immutable parallel safe
 return p_now - interval '5 seconds';
-comment on function rules.compute_settled_time(timestamptz) is
-  'Everything recorded before this time is visible at p_now.';

@@ -18,4 +18,3 @@ return case
       then ',"' || core.find_reversed_redemption(e.tenant_id, e.event_id) || '"'
     end, ']')
 end;
-comment on function rules.describe_event(rules.event) is 'The fields of an event, as JSON.';

@@ -1,4 +1,5 @@
--- The fields of an event of a batch or of a business day, see rules.describe_event.
+-- The fields of an event of a batch or of a business day, as JSON. For coupons see
+-- rules.describe_event.
 create or replace function rules.describe_other_event(
   p_tenant_id int, p_event_id uuid, p_event_type text, p_party_id int, p_batch_id int,
   p_business_date date, p_occurred_at timestamptz)
@@ -20,5 +21,3 @@ begin
       where d.tenant_id = p_tenant_id and d.party_id = p_party_id), v_at);
 end
 $$;
-comment on function rules.describe_other_event(int, uuid, text, int, int, date, timestamptz) is
-  'The fields of an event that is not about a coupon, as JSON.';

@@ -10,4 +10,3 @@ select l.tenant_id, l.distributor_id, l.event_seq, l.entry_id,
        case l.entry_type when 'REDEMPTION' then 'coupon.redeemed' else 'coupon.reversed' end,
        l.coupon_id, null::int, null::date, l.occurred_at, l.recorded_at
 from core.ledger_entry l;
-comment on view rules.event is 'All events, with the ledger entries among them.';

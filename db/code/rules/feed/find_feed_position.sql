@@ -41,5 +41,3 @@ begin
     limit 1), v_end);
 end
 $$;
-comment on function rules.find_feed_position(int, int, timestamptz) is
-  'The position of the first event that joined a feed at a time or later; null: no feed.';

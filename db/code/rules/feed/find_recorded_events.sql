@@ -53,5 +53,3 @@ begin
   return null;
 end
 $$;
-comment on function rules.find_recorded_events(core.call, int, timestamptz, timestamptz, int) is
-  'The events of a party that were recorded in a time; null: too many.';

@@ -10,5 +10,3 @@ begin
        pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot()));
 end
 $$;
-comment on function rules.forget_gaps(xid8) is
-  'Forgets the missing event numbers that were rolled back.';

@@ -24,5 +24,3 @@ begin
       and e.recorded_at < v_settled);
 end
 $$;
-comment on function rules.has_unsequenced_event(timestamptz) is
-  'Whether the sequencer still has to process a settled event.';

@@ -1,3 +1,4 @@
+-- The feed position of a cursor; null if the text is not one.
 create or replace function rules.parse_cursor(p_cursor text) returns bigint
 language plpgsql immutable strict parallel safe as $$
 declare
@@ -14,5 +15,3 @@ begin
   end;
 end
 $$;
-comment on function rules.parse_cursor(text) is
-  'The feed position of a cursor; null if the text is not one.';

@@ -48,5 +48,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.read_feed(int, int, bigint, int) is
-  'The numbers of the events of a feed after a position.';

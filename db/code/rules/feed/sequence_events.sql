@@ -39,5 +39,3 @@ exception when data_exception or integrity_constraint_violation then
   return false;
 end
 $$;
-comment on function rules.sequence_events(rules.event[], pg_snapshot) is
-  'Gives events their places, except those of a party whose rows make that fail.';

@@ -9,4 +9,3 @@ join core.tenant t on t.tenant_id = e.tenant_id
 cross join core.sequencer s
 where e.event_seq <= s.high_seq
   and not exists (select from core.event_gap g where g.event_seq = e.event_seq);
-comment on view rules.sequenced_event is 'Events that the sequencer has processed.';

@@ -30,5 +30,3 @@ begin
     order by e.event_seq);
 end
 $$;
-comment on function rules.split_stuck_events(rules.event[], pg_snapshot) is
-  'Leaves the events of stuck parties waiting and returns the others.';

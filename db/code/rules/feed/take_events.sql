@@ -45,5 +45,3 @@ begin
       last_snapshot = p_snapshot;
 end
 $$;
-comment on function rules.take_events(rules.event[], rules.event[], pg_snapshot) is
-  'Begins a step of the sequencer, which takes these events and leaves those waiting.';

@@ -1,7 +1,5 @@
--- True for one transaction at a time, until it ends. An advisory lock, because a row lock would be
--- a write even for a step that finds nothing.
+-- Takes the sequencer's lock until the end of the transaction. False: another transaction has it.
+-- An advisory lock, because a row lock would be a write even for a step that finds nothing.
 create or replace function rules.try_sequencer_lock() returns boolean
 language sql volatile
 return pg_try_advisory_xact_lock(hashtextextended('sequencer', 0));
-comment on function rules.try_sequencer_lock() is
-  'Takes the sequencer''s lock until the end of the transaction, if it is free.';

@@ -13,5 +13,3 @@ begin
      p_occurred_at, clock_timestamp());
 end
 $$;
-comment on function rules.write_event(int, uuid, text, int, int, uuid, timestamptz) is
-  'Writes an event.';

@@ -19,5 +19,3 @@ where case c.status
       and t.after_reversal = 'consumed')
   else r.status is not null
 end;
-comment on view rules.coupon_status_matches_redemptions is
-  'Coupons whose status does not match their redemptions.';

@@ -1,3 +1,4 @@
+-- Business days with postings, before the open day, without a statement.
 create or replace view rules.days_before_the_open_day_are_closed as
 select 'days before the open day are closed' as invariant, b.tenant_id,
        b.party_id || ' ' || to_char(p.business_date, 'YYYY-MM-DD') as subject
@@ -10,5 +11,3 @@ where p.business_date < b.open_on
       and s.distributor_id = p.distributor_id
       and s.business_date = p.business_date)
 group by b.tenant_id, b.party_id, p.business_date;
-comment on view rules.days_before_the_open_day_are_closed is
-  'Business days with postings, before the open day, without a statement.';

@@ -1,4 +1,5 @@
--- A group for each number, because a planner may compare each entry with all pages in an anti join.
+-- Ledger entries that the sequencer has processed but not posted to a business day. A group for
+-- each number, because a planner may compare each entry with all pages in an anti join.
 create or replace view rules.sequenced_ledger_entry_is_posted as
 select 'sequenced ledger entry is posted' as invariant, d.tenant_id,
        rules.format_id('led', (array_agg(d.entry_id))[1]) as subject
@@ -11,5 +12,3 @@ from (
   from core.posting_page p) d
 group by d.tenant_id, d.event_seq
 having not bool_or(d.is_posted);
-comment on view rules.sequenced_ledger_entry_is_posted is
-  'Ledger entries that the sequencer has processed but not posted to a business day.';

@@ -14,5 +14,3 @@ begin atomic
   end
   order by m.version;
 end;
-comment on function rules.find_key_problems(jsonb) is
-  'The registered versions of the master key that a program lacks or has another key for.';

@@ -7,5 +7,3 @@ begin atomic
     select from core.master_key m
     where m.version = p_version and encode(m.fingerprint, 'hex') = p_keys ->> m.version);
 end;
-comment on function rules.has_key(jsonb, text) is
-  'Whether a program has the registered key of this version.';

@@ -24,5 +24,3 @@ begin atomic
       where s.replaced_at > now() - interval '24 hours'
         and substring(s.sealed_secret from 1 for 1) = convert_to(p_version, 'UTF8'));
 end;
-comment on function rules.is_key_in_use(text) is
-  'Whether codes or secrets made with this version of the master key still count.';

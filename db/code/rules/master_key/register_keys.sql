@@ -16,5 +16,3 @@ begin
   return query select f.version, f.problem from rules.find_key_problems(p_keys) f;
 end
 $$;
-comment on function rules.register_keys(jsonb) is
-  'Registers new versions of the master key and returns the problems of a program''s keys.';

@@ -57,4 +57,3 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_credentials(int, jsonb, text) is 'Provisions credentials.';

@@ -22,5 +22,3 @@ begin atomic
     returning 1)
   select (select count(*)::int from removed) + (select count(*)::int from added);
 end;
-comment on function rules.apply_delegates(int, int, jsonb) is
-  'Replaces the delegates of a merchant with those of a list.';

@@ -43,4 +43,3 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_merchants(int, jsonb, text) is 'Provisions merchants.';

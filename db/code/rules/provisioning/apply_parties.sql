@@ -59,4 +59,3 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_parties(core.tenant, jsonb) is 'Provisions parties and webhooks.';

@@ -46,5 +46,3 @@ begin
   return v_changed + v_rows;
 end
 $$;
-comment on function rules.apply_stores(int, int, jsonb) is
-  'Replaces the stores and terminals of a merchant with those of a list.';

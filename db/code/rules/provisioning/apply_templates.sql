@@ -57,4 +57,3 @@ begin
   end loop;
 end
 $$;
-comment on function rules.apply_templates(core.tenant, jsonb, text) is 'Provisions templates.';

@@ -59,4 +59,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.apply_tenant(jsonb, text) is 'Provisions one tenant.';

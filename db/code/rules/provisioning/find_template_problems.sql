@@ -1,5 +1,6 @@
--- Problems of a template: references that the tenant does not have, amounts with more decimals than
--- the currency, and changes of fields that are fixed once the template has a batch.
+-- Problems of a template of a provisioning document: references that the tenant does not have,
+-- amounts with more decimals than the currency, and changes of fields that are fixed once the
+-- template has a batch.
 create or replace function rules.find_template_problems(
   p_tenant core.tenant, p_template jsonb, p_wanted core.template, p_stored core.template,
   p_path text)
@@ -55,6 +56,3 @@ return (
         select
         from core.batch b
         where b.tenant_id = p_tenant.tenant_id and b.template_id = p_stored.template_id)) f);
-comment on function rules.find_template_problems(
-  core.tenant, jsonb, core.template, core.template, text) is
-  'Problems of a template of a provisioning document.';

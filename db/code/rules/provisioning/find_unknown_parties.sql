@@ -1,3 +1,4 @@
+-- A problem for each party of a list that the tenant does not have.
 create or replace function rules.find_unknown_parties(p_tenant_id int, p_parties jsonb, p_path text)
 returns jsonb
 language sql stable
@@ -9,5 +10,3 @@ return (
   from jsonb_array_elements_text(p_parties) with ordinality d
   where not exists (
     select from core.party p where p.tenant_id = p_tenant_id and p.external_id = d.value));
-comment on function rules.find_unknown_parties(int, jsonb, text) is
-  'A problem for each party of a list that the tenant does not have.';

@@ -13,5 +13,3 @@ return (
     select p.value ->> 'time_zone'
     from jsonb_array_elements(p_parties) p
     where p.value ? 'time_zone'))));
-comment on function rules.find_zone_problems(jsonb, text) is
-  'A problem for each party of a list whose time zone the server does not know.';

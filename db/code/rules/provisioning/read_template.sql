@@ -36,5 +36,3 @@ begin
   return v_row;
 end
 $$;
-comment on function rules.read_template(core.tenant, jsonb) is
-  'A template of a provisioning document as a row.';

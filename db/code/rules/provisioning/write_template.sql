@@ -39,4 +39,3 @@ begin
   return v_rows;
 end
 $$;
-comment on function rules.write_template(core.template) is 'Inserts or updates a template.';

@@ -1,5 +1,5 @@
--- The refusal of a confirm or cancel. Null: the lock is live. An expired lock counts as gone, even
--- if it is not yet marked LAPSED.
+-- The reason why a lock cannot be confirmed or cancelled. Null: the lock is live. An expired lock
+-- counts as gone, even if it is not yet marked LAPSED.
 create or replace function rules.check_lock(
   p_call core.call, p_lock core.redemption, p_now timestamptz)
 returns core.answer
@@ -14,5 +14,3 @@ begin
   end;
 end
 $$;
-comment on function rules.check_lock(core.call, core.redemption, timestamptz) is
-  'The reason why a lock cannot be confirmed or cancelled.';

@@ -16,5 +16,3 @@ return case
   when p_batch_status <> 'ALLOCATED' then 'COUPON_NOT_RELEASED'
   when p_coupon.valid_from > p_now then 'COUPON_NOT_YET_VALID'
 end;
-comment on function rules.check_redeemable(core.coupon, text, boolean, boolean, timestamptz) is
-  'The first reason why a coupon cannot be locked or redeemed now; null: none.';

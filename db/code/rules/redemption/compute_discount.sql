@@ -11,5 +11,3 @@ return least(
     else round(p_base * p_template.discount_percent * 0.01)
   end,
   p_template.max_discount_minor, p_base, p_order_minor);
-comment on function rules.compute_discount(core.template, numeric, bigint) is
-  'The discount of an order under a template, in minor units.';

@@ -68,5 +68,3 @@ begin atomic
       offset 0) m
     offset 0) d;
 end;
-comment on function rules.decide_redemptions(core.call[], int[], int[], timestamptz) is
-  'Decides the locks or redeems of a group: refusals and the terms of grants.';

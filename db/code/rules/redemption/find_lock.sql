@@ -1,6 +1,6 @@
--- The caller's own lock on a coupon, by the request_id that made it, or by that of a retry that was
--- found by its idempotency-key. Returns the latest lock if the ID was used again after its record
--- was pruned.
+-- The caller's own lock that a confirm or cancel refers to: by the request_id that made it, or by
+-- that of a retry that was found by its idempotency-key. Returns the latest lock if the ID was used
+-- again after its record was pruned.
 create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid)
 returns core.redemption
 language plpgsql stable as $$
@@ -36,5 +36,3 @@ begin
   return v_found;
 end
 $$;
-comment on function rules.find_lock(core.call, uuid) is
-  'The caller''s lock that a confirm or cancel refers to.';

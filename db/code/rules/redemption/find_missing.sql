@@ -1,3 +1,4 @@
+-- What an order lacks to compute its discount.
 create or replace function rules.find_missing(
   p_template core.template, p_order_minor bigint, p_items jsonb, p_unpriced int)
 returns text
@@ -9,5 +10,3 @@ return case
   when p_template.skus is not null and p_items is null then 'redemption_context.items'
   when p_template.skus is not null and p_unpriced > 0 then 'the amount of each matching item'
 end;
-comment on function rules.find_missing(core.template, bigint, jsonb, int) is
-  'What an order lacks to compute its discount.';

@@ -25,5 +25,3 @@ begin
   for no key update of c, r skip locked;
 end
 $$;
-comment on function rules.hold_expired_locks(int) is
-  'Holds expired locks and their coupons, and returns the coupons.';

@@ -18,5 +18,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.hold_lock(core.call) is
-  'Locks the rows of a coupon and of the caller''s lock on it, for a confirm or cancel.';

@@ -22,5 +22,3 @@ begin
   is_held := found;
 end
 $$;
-comment on function rules.hold_redemption(core.call, uuid) is
-  'Locks the row of a redemption whose coupon is locked.';

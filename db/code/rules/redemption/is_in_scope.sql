@@ -1,3 +1,4 @@
+-- Whether coupons of a template can be redeemed at a merchant.
 create or replace function rules.is_in_scope(p_tenant_id int, p_template_id int, p_merchant_id int)
 returns boolean
 language plpgsql stable as $$
@@ -17,5 +18,3 @@ begin
       and s.merchant_id = p_merchant_id);
 end
 $$;
-comment on function rules.is_in_scope(int, int, int) is
-  'Whether coupons of a template can be redeemed at a merchant.';

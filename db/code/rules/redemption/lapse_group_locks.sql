@@ -27,5 +27,3 @@ begin
   return v_held;
 end
 $$;
-comment on function rules.lapse_group_locks(core.call[], int[]) is
-  'Marks the expired locks on coupons that calls hold as LAPSED.';

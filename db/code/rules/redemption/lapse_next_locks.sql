@@ -17,5 +17,3 @@ begin
   return v_done;
 end
 $$;
-comment on function rules.lapse_next_locks(int) is
-  'Marks expired locks as LAPSED, all or none.';

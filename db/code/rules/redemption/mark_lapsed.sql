@@ -10,4 +10,3 @@ begin
   where r.tenant_id = p_tenant_id and r.redemption_id = p_redemption_id and r.status = 'LOCKED';
 end
 $$;
-comment on function rules.mark_lapsed(int, uuid, timestamptz) is 'Marks an expired lock as LAPSED.';

@@ -70,5 +70,3 @@ begin
   return v_outcomes;
 end
 $$;
-comment on function rules.perform_redemptions(core.call[], int[], text) is
-  'Performs the locks or the redeems of a group.';

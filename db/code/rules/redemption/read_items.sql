@@ -1,6 +1,7 @@
--- Reads the items of an order: the path of the first amount that is not valid, and the items that a
--- template with skus is for. Their total is numeric, because the sum of many can exceed a bigint.
--- Null and not called without items.
+-- Reads the items of an order: the path of the first amount that is not valid; of the items that a
+-- template with skus is for, how many there are, how many have no amount, and their total in minor
+-- units. The total is numeric, because the sum of many can exceed a bigint. Null and not called
+-- without items.
 create or replace function rules.read_items(
   p_items jsonb, p_skus text[], p_decimals int, p_amount_unit text,
   out wrong_item text, out matching int, out unpriced int, out total numeric)
@@ -19,6 +20,3 @@ begin
   wrong_item := 'redemption_context.items.' || wrong_item || '.amount';
 end
 $$;
-comment on function rules.read_items(jsonb, text[], int, text) is
-  'The first invalid amount of an order''s items, and how many match a template, how many of these '
-  'have no amount, and their total in minor units.';

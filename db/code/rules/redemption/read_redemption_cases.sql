@@ -1,8 +1,8 @@
--- Reads what the locks or redeems of a group name, one row per call. A column is null if the call
--- names something that does not exist or that its caller may not see. In SQL, stable and without
--- `set`, so that PostgreSQL inlines it into the calling statement. Whole rows, because starting a
--- statement takes time for each column of each join. `offset 0` makes PostgreSQL read the amount of
--- the order once, and not for each use.
+-- What each lock or redeem of a group names: merchant, coupon, batch, template and earlier cancel.
+-- One row per call. A column is null if the call names something that does not exist or that its
+-- caller may not see. In SQL, stable and without `set`, so that PostgreSQL inlines it into the
+-- calling statement. Whole rows, because starting a statement takes time for each column of each
+-- join. `offset 0` makes PostgreSQL read the amount of the order once, and not for each use.
 create or replace function rules.read_redemption_cases(
   p_calls core.call[], p_ordinals int[],
   out call core.call, out merchant_id int, out coupon core.coupon, out batch_status text,
@@ -34,5 +34,3 @@ begin atomic
        and x.caller_id = c.caller_id
        and x.lock_request_id = c.request_id;
 end;
-comment on function rules.read_redemption_cases(core.call[], int[]) is
-  'Merchant, coupon, batch, template and earlier cancel of each lock or redeem of a group.';

@@ -39,6 +39,3 @@ begin
     p_template, p_order_minor, v_items, v_ordered.unpriced))::json);
 end
 $$;
-comment on function rules.refuse_redemption(
-  core.call, text, int, core.coupon, core.template, bigint, int) is
-  'The refusal of a lock or redeem, with its details.';

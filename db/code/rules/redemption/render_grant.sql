@@ -8,5 +8,3 @@ return rules.succeed(
   '{"ok":true,"redemption":"' || rules.format_id('red', p_redemption_id) || '","discount_amount":'
   || rules.format_amount(p_discount_minor, p_decimals, p_call.amount_unit)
   || coalesce(',"lock_expires_at":"' || rules.format_time(p_lock_expires_at) || '"', '') || '}');
-comment on function rules.render_grant(core.call, uuid, bigint, int, timestamptz) is
-  'The answer to a lock or redeem that is granted.';

@@ -19,5 +19,3 @@ begin
      p_redemption.currency, p_occurred_at, clock_timestamp());
 end
 $$;
-comment on function rules.write_ledger_entry(core.redemption, uuid, int, timestamptz) is
-  'Writes the ledger entry of a redemption or its reversal, which is also the event.';

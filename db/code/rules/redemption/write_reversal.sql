@@ -1,3 +1,4 @@
+-- Reverses a redemption: writes the reversal and its ledger entry.
 create or replace function rules.write_reversal(
   p_redemption core.redemption, p_reversal_id uuid, p_distributor_id int, p_caller_id int,
   p_reason text, p_reversed_at timestamptz)
@@ -15,5 +16,3 @@ begin
   perform rules.write_ledger_entry(p_redemption, p_reversal_id, p_distributor_id, p_reversed_at);
 end
 $$;
-comment on function rules.write_reversal(core.redemption, uuid, int, int, text, timestamptz) is
-  'Reverses a redemption: writes the reversal and its ledger entry.';

@@ -35,5 +35,3 @@ begin
   return null;
 end
 $$;
-comment on function rules.check_place(core.call, int) is
-  'Refuses a store or terminal that is not the merchant''s (Variant B).';

@@ -50,5 +50,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.claim_group(core.call[], int[]) is
-  'Claims new requests and answers retries.';

@@ -24,5 +24,3 @@ begin
   end;
 end
 $$;
-comment on function rules.claim_request(core.call) is
-  'Claims the request_id and idempotency-key of a lone call for this transaction.';

@@ -4,5 +4,3 @@ create or replace function rules.compute_name_lock(p_tenant_id int, p_caller_id 
 returns bigint
 language sql immutable parallel safe
 return hashtextextended(p_name, p_tenant_id::bigint << 32 | p_caller_id);
-comment on function rules.compute_name_lock(int, int, text) is
-  'The key of the advisory lock on a request_id or idempotency-key.';

@@ -14,5 +14,3 @@ begin
   return null;
 end
 $$;
-comment on function rules.find_merchant(core.call, text) is
-  'The key of a merchant that the caller may act for.';

@@ -1,6 +1,6 @@
--- The answers to the retries among these calls; null if there are none. An equal retry gets the
--- first answer. A call whose request_id or idempotency-key belongs to a different request is
--- refused.
+-- The recorded answers to the retries among these calls; null if there are none. An equal retry
+-- gets the first answer. A call whose request_id or idempotency-key belongs to a different request
+-- is refused.
 create or replace function rules.find_retries(p_calls core.call[], p_ordinals int[])
 returns core.outcome[]
 language plpgsql stable as $$
@@ -45,5 +45,3 @@ begin
         and (s.request_id is not null or k.request_id is not null)) f);
 end
 $$;
-comment on function rules.find_retries(core.call[], int[]) is
-  'The recorded answers to calls that repeat an earlier request.';

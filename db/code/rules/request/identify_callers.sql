@@ -24,5 +24,3 @@ begin
     order by r.ordinal);
 end
 $$;
-comment on function rules.identify_callers(int, jsonb, boolean) is
-  'The calls of a group with their callers.';

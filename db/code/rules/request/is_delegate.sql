@@ -1,3 +1,4 @@
+-- Whether a party may act for another party's merchant (Variant B).
 create or replace function rules.is_delegate(p_tenant_id int, p_merchant_id int, p_party_id int)
 returns boolean
 language plpgsql stable as $$
@@ -11,5 +12,3 @@ begin
       and d.party_id = p_party_id);
 end
 $$;
-comment on function rules.is_delegate(int, int, int) is
-  'Whether a party may act for another party''s merchant (Variant B).';

@@ -15,5 +15,3 @@ begin
   return p_outcomes;
 end
 $$;
-comment on function rules.record_answers(core.call[], core.outcome[]) is
-  'Records the final answers of a group.';

@@ -25,5 +25,3 @@ begin
         and q.request_id = (c.call).request_id);
 end
 $$;
-comment on function rules.record_retries(core.call[], core.outcome[]) is
-  'Records the request_ids of replays that were found by their idempotency-key.';

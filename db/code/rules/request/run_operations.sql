@@ -53,5 +53,3 @@ begin
   return v_outcomes;
 end
 $$;
-comment on function rules.run_operations(core.call[], int[]) is
-  'Runs the operation of each of these calls.';

@@ -44,5 +44,3 @@ begin
   return v_outcomes;
 end
 $$;
-comment on function rules.run_others(core.call[], int[], int[]) is
-  'Refuses calls, performs reads, and hands back writes whose request is in use.';

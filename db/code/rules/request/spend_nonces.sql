@@ -54,5 +54,3 @@ begin
     where c.place > 1 or n.nonce is null);
 end
 $$;
-comment on function rules.spend_nonces(core.call[]) is
-  'Spends the nonces of a group and returns the calls whose nonce was used before.';

@@ -30,5 +30,3 @@ exception when data_exception or integrity_constraint_violation then
   return null;
 end
 $$;
-comment on function rules.close_due_day(int, int, timestamptz) is
-  'Closes the open business day of a distributor if it is over; null: it is stuck.';

@@ -9,5 +9,3 @@ return case
   when rules.compute_local_date(rules.compute_settled_time(p_now), p_time_zone) > p_open_on
     then p_open_on
 end;
-comment on function rules.find_due_date(date, timestamptz, text) is
-  'The open business day, when it is over.';

@@ -12,5 +12,3 @@ begin atomic
   from core.ledger_book b
   where b.tenant_id = p_tenant_id;
 end;
-comment on function rules.find_first_unlisted_date(int) is
-  'The first date without a ready statement of each distributor.';

@@ -3,4 +3,3 @@
 create or replace function rules.find_next_business_date(p_date date, p_time_zone text) returns date
 language sql stable parallel safe
 return rules.compute_local_date((p_date + 1)::timestamp at time zone p_time_zone, p_time_zone);
-comment on function rules.find_next_business_date(date, text) is 'The next local day that exists.';

@@ -23,5 +23,3 @@ begin
   return v_unknown;
 end
 $$;
-comment on function rules.find_unknown_zones(text[]) is
-  'The time zones in a list that this server does not know.';

@@ -14,5 +14,3 @@ begin atomic
    and s.business_date = p_business_date
   where b.tenant_id = p_tenant_id;
 end;
-comment on function rules.has_several_distributors(int, date) is
-  'Whether a download of this date must name its distributor (Variant A).';

@@ -23,5 +23,3 @@ begin
   where d.due_on is not null;
 end
 $$;
-comment on function rules.list_due_days(timestamptz) is
-  'The open business days that are over, and those whose time zone the server does not know.';

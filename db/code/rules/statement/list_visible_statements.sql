@@ -33,5 +33,3 @@ begin atomic
         order by x.business_date
         limit p_limit) page);
 end;
-comment on function rules.list_visible_statements(core.call, date, int) is
-  'Statements that the caller may list.';

@@ -23,5 +23,3 @@ begin
     select from core.ledger_book b where b.tenant_id = e.tenant_id and b.party_id = e.party_id);
 end
 $$;
-comment on function rules.open_books(rules.event[]) is
-  'Opens the books of distributors that have none yet.';

@@ -31,4 +31,3 @@ begin
     group by 1) y;
 end
 $$;
-comment on function rules.post_entries(rules.event[]) is 'Posts ledger entries to business days.';

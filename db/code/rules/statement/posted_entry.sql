@@ -17,5 +17,3 @@ left join core.redemption r
   on r.tenant_id = p.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
 left join core.coupon c on c.tenant_id = p.tenant_id and c.coupon_id = l.coupon_id
 left join core.batch b on b.tenant_id = p.tenant_id and b.batch_id = c.batch_id;
-comment on view rules.posted_entry is
-  'Ledger entries of business days with their redemption or reversal.';

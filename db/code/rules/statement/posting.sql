@@ -1,3 +1,4 @@
+-- The business day of each ledger entry, and its number there. first_number: of its page.
 create or replace view rules.posting as
 select p.tenant_id, p.distributor_id, p.business_date,
        (p.first_number + x.ordinality - 1)::int as number, l.entry_id,
@@ -5,5 +6,3 @@ select p.tenant_id, p.distributor_id, p.business_date,
 from core.posting_page p
 cross join lateral unnest(p.event_seqs) with ordinality x (event_seq, ordinality)
 left join core.ledger_entry l on l.event_seq = x.event_seq;
-comment on view rules.posting is
-  'The business day of each ledger entry, and its number there. first_number: of its page.';

@@ -34,5 +34,3 @@ begin atomic
     and e.number <= p_after + p_limit
   order by e.number;
 end;
-comment on function rules.read_detail_page(int, int, date, int, int) is
-  'Lines of a detail file, page by page.';

@@ -22,5 +22,3 @@ begin
   end if;
 end
 $$;
-comment on function rules.read_statement_page(int, int, date, text, int, int) is
-  'Lines of a file of a statement.';

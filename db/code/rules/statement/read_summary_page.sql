@@ -24,4 +24,3 @@ begin atomic
     and l.number <= p_after + p_limit
   order by l.number;
 end;
-comment on function rules.read_summary_page(int, int, date, int, int) is 'Lines of a summary file.';

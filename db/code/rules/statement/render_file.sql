@@ -1,3 +1,4 @@
+-- A file of a statement as JSON. p_must_name: its address names the distributor.
 create or replace function rules.render_file(
   p_business_date date, p_kind text, p_distributor text, p_must_name boolean,
   p_rows int, p_bytes bigint, p_sha256 text)
@@ -8,5 +9,3 @@ return format(
   p_kind, to_char(p_business_date, 'YYYY-MM-DD'), p_kind,
   case when p_must_name then '?distributor=' || p_distributor else '' end,
   p_rows, p_bytes, p_sha256);
-comment on function rules.render_file(date, text, text, boolean, int, bigint, text) is
-  'A file of a statement as JSON. p_must_name: its address names the distributor.';

@@ -28,5 +28,3 @@ begin atomic
   left join core.merchant m on m.tenant_id = p_tenant_id and m.merchant_id = s.merchant_id
   left join core.template t on t.tenant_id = p_tenant_id and t.template_id = s.template_id;
 end;
-comment on function rules.summarize_day(int, int, date) is
-  'The summary of a business day: one row per merchant, template and currency.';

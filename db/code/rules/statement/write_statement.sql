@@ -12,5 +12,3 @@ begin atomic
          (select count(*) > 1 from core.ledger_book b where b.tenant_id = p_tenant_id),
          clock_timestamp();
 end;
-comment on function rules.write_statement(int, int, date) is
-  'Writes the statement of a business day.';

@@ -6,5 +6,3 @@ language sql volatile
 return (array[
   '5 seconds', '5 minutes', '30 minutes', '2 hours', '5 hours', '10 hours', '14 hours', '20 hours',
   '24 hours']::interval[])[p_attempt_count] * (0.8 + 0.4 * random());
-comment on function rules.compute_retry_delay(int) is
-  'The delay before the next delivery attempt; null after the last one.';

@@ -11,5 +11,3 @@ begin
   on conflict do nothing;
 end
 $$;
-comment on function rules.create_deliveries(rules.event[]) is
-  'Creates the deliveries of new events.';

@@ -16,5 +16,3 @@ begin
   return v_event_id;
 end
 $$;
-comment on function rules.create_test_delivery(int, int, text) is
-  'Lets a test event wait to be sent to a subscriber.';

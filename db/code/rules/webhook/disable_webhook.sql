@@ -1,3 +1,4 @@
+-- Stops deliveries to a subscriber, parks those that wait, and drops the test events that wait.
 create or replace function rules.disable_webhook(
   p_tenant_id int, p_party_id int, p_reason text)
 returns void
@@ -12,5 +13,3 @@ begin atomic
   delete from core.test_delivery d
   where d.tenant_id = p_tenant_id and d.party_id = p_party_id;
 end;
-comment on function rules.disable_webhook(int, int, text) is
-  'Stops deliveries to a subscriber, parks those that wait, and drops the test events that wait.';

@@ -16,5 +16,3 @@ begin
     limit 2);
 end
 $$;
-comment on function rules.find_webhooks(core.call) is
-  'The parties whose webhooks a call can mean, at most two.';

@@ -15,4 +15,3 @@ begin
   return found;
 end
 $$;
-comment on function rules.hold_webhook(core.call, int) is 'Locks the row of a webhook.';

@@ -1,3 +1,4 @@
+-- Whether a webhook is switched off. Reads the latest row, so hold the webhook first.
 create or replace function rules.is_webhook_disabled(p_tenant_id int, p_party_id int)
 returns boolean
 language plpgsql stable as $$
@@ -8,5 +9,3 @@ begin
     where w.tenant_id = p_tenant_id and w.party_id = p_party_id);
 end
 $$;
-comment on function rules.is_webhook_disabled(int, int) is
-  'Whether a webhook is switched off. Reads the latest row, so hold the webhook first.';

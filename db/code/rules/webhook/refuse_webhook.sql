@@ -10,5 +10,3 @@ begin
   return rules.refuse_field(p_call, 'party', 'is required: the tenant has several webhooks');
 end
 $$;
-comment on function rules.refuse_webhook(core.call, int[]) is
-  'The refusal of a call that does not mean exactly one webhook.';

@@ -38,5 +38,3 @@ begin
      and w.party_id = d.party_id);
 end
 $$;
-comment on function rules.render_attempts(int, int) is
-  'The last attempts of a subscriber, as JSON.';

@@ -29,4 +29,3 @@ begin
     case when p_event_type like 'coupon.%' then format(',"recorded_at":"%s"', v_time) else '' end);
 end
 $$;
-comment on function rules.render_test_event(uuid, text, timestamptz) is 'A test event as JSON.';

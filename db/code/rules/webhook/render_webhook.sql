@@ -33,5 +33,3 @@ begin
     where w.tenant_id = p_tenant_id and w.party_id = p_party_id);
 end
 $$;
-comment on function rules.render_webhook(int, int) is
-  'A webhook as its subscriber sees it, as JSON.';

@@ -1,3 +1,4 @@
+-- Sends events to a subscriber again, starting with a first attempt.
 create or replace function rules.replay_deliveries(
   p_tenant_id int, p_party_id int, p_events uuid[])
 returns void
@@ -11,5 +12,3 @@ begin atomic
   set attempt_count = 0, parked_at = null, last_error = null,
       next_attempt_at = excluded.next_attempt_at;
 end;
-comment on function rules.replay_deliveries(int, int, uuid[]) is
-  'Sends events to a subscriber again, starting with a first attempt.';

@@ -3,5 +3,3 @@ create or replace function rules.compute_worker_lock(p_worker int) returns bigin
 language sql immutable
 -- equivalent mutant (literal 0): any number will do
 return hashtextextended('worker ' || p_worker, 0);
-comment on function rules.compute_worker_lock(int) is
-  'The key of the advisory lock of a worker session.';

@@ -14,5 +14,3 @@ begin atomic
       and s.subject = p_subject
       and s.tried_at > now() - interval '1 minute');
 end;
-comment on function rules.is_resting(text, int, int, text) is
-  'Whether work of a party failed within the last minute.';

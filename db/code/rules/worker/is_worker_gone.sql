@@ -4,4 +4,3 @@
 create or replace function rules.is_worker_gone(p_worker int) returns boolean
 language sql volatile
 return pg_try_advisory_xact_lock_shared(rules.compute_worker_lock(p_worker));
-comment on function rules.is_worker_gone(int) is 'Whether the session of a worker has ended.';

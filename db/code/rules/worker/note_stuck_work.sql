@@ -32,5 +32,3 @@ begin
   where s.work <> 'events' and s.tried_at < v_now - interval '1 day';
 end
 $$;
-comment on function rules.note_stuck_work(text, int, int, text, text) is
-  'Notes that work of one party failed because of its rows.';

@@ -4,4 +4,3 @@ create or replace view rules.stuck_work as
 select s.tenant_id, s.party_id, s.work, s.subject, s.reason, s.since, s.tried_at
 from core.stuck_work s
 where s.work = 'events' or s.tried_at > now() - interval '3 minutes';
-comment on view rules.stuck_work is 'Work that waits because of the rows of one party.';
