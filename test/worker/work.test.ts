@@ -57,7 +57,9 @@ t.test("a healthy start and stop logs no warning and no error", async (t) => {
 t.test("a worker that may do nothing yet starts, names what fails, and works as soon as it may", async (t) => {
   const service = await startService(t);
   const functions = "on all functions in schema jobs";
+  const registering = "on function rules.register_keys(jsonb)";
   await service.owner.rows(`revoke execute ${functions} from coupon_worker`);
+  await service.owner.rows(`revoke execute ${registering} from coupon_worker`);
   await service.owner.rows("grant execute on function jobs.join_workers() to coupon_worker");
   const id = await submit(service, 1);
   const { logger, log: lines } = createStubLog();
@@ -81,6 +83,7 @@ t.test("a worker that may do nothing yet starts, names what fails, and works as 
   t.strictSame(listFailing().sort(), steps, "each once");
   fits(t, lines[0], { msg: "the database cannot be asked for its master keys yet" });
   await service.owner.rows(`grant execute ${functions} to coupon_worker`);
+  await service.owner.rows(`grant execute ${registering} to coupon_worker`);
   await untilComplete(service, id);
   // The keys are compared each minute, so they may come before or after the others.
   const others = steps.filter((name) => name !== "keys");

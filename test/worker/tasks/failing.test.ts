@@ -19,7 +19,7 @@ function countCalls(database: Database) {
   const counting: Pick<Database, "rows" | "end"> = {
     end: () => Promise.resolve(),
     async rows<T>(text: string, params?: readonly unknown[]) {
-      const name = /jobs\.(\w+)/.exec(text)![1]!;
+      const name = /(?:jobs|rules)\.(\w+)/.exec(text)![1]!;
       calls[name] = (calls[name] ?? 0) + 1;
       if (name === "list_due_statements") drawn.push(params![0]);
       if (calls[name] > 50) throw new Error(`${name} is called again and again`);
