@@ -1,114 +1,156 @@
 // Expiry: locks past their end and coupons past valid_to are recorded as such once, in small steps, with one event for
-// each released coupon.
+// each released coupon. Coupons whose valid_to an administrator has patched expire at that end.
 import t from "tap";
-import { openSession } from "../../../src/database/connect.ts";
-import { startExpiryFixture, type ExpiryFixture } from "../../support/expiry-fixture.ts";
+import { connect } from "../../../src/database/connect.ts";
+import type { Database, Session } from "../../../src/database/types.ts";
+import type { Coupon } from "../../support/caller.ts";
+import { fits } from "../../support/fits.ts";
 import { arrangeBefore, untilPast } from "../../support/race.ts";
-import { newRequestId } from "../../support/service.ts";
+import { newRequestId } from "../../support/request-id.ts";
+import { scenario, type Scenario } from "../../support/scenario.ts";
+import type { Batch, BatchOptions, Scene } from "../../support/scene.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
+import { createWorkerSteps } from "../../support/worker-steps.ts";
 
-const merchant = "mch_a";
-
-let fixture: ExpiryFixture;
+let world: Scenario;
+let scene: Scene;
+let till: Scene["till"]["ok"];
+let psql: Session;
+let worker: Database;
+let reissued: string;
+let expire: () => Promise<void>;
 t.before(async () => {
-  fixture = await startExpiryFixture(t);
+  world = await scenario(t);
+  scene = world.a;
+  till = scene.till.ok;
+  psql = await world.openPsql({ triggers: false });
+  // A step must not wait for a row that a test holds: with this timeout it fails, and the test with it.
+  const options = { name: "coupon test worker", role: "coupon_worker", max: 2, lockTimeoutMs: 5_000 };
+  worker = connect(world.address, options);
+  t.teardown(() => worker.end());
+  reissued = await scene.addTemplate({ after_reversal: "reissued" });
+  expire = createWorkerSteps(t, world, { database: worker }).expire;
 });
 
-t.test(
-  "released coupons past valid_to become EXPIRED with one event each; unreleased ones when their batch is released",
-  async (t) => {
-    const { expire, make, must, countCoupons } = fixture;
-    const [released, unreleased, live] = [
-      await make("tpl_past", 2_500),
-      await make("tpl_past", 30, false),
-      await make("tpl_live", 30),
-    ];
-    await expire();
-    await expire();
-    t.strictSame(await countCoupons(released), { "EXPIRED 1": 2_500 });
-    t.strictSame(await countCoupons(unreleased), { "ISSUED 0": 30 });
-    t.strictSame(await countCoupons(live), { "ISSUED 0": 30 });
-    await must("/v1/batches/allocate", { batch: unreleased.id });
-    await expire();
-    t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 30 });
-  },
-);
+const make = (count: number, options: BatchOptions = {}, template = scene.template) =>
+  world.makeBatch(scene.maker, template, count, options);
+
+const extend = ({ id }: Coupon, to: string) =>
+  world.admin.rows("select admin.extend_coupon('ten_a', $1, $2, 'to arrange a test')", [id, to]);
+
+const step = async (name: "expire_coupons" | "lapse_locks", limit: number) =>
+  (await worker.rows<{ done: number }>(`select jobs.${name}($1) as done`, [limit]))[0]!.done;
+
+/** Ends the validity of a batch and its coupons as if time had passed, without a patch of the administrator. */
+async function end(batch: Batch, when = "clock_timestamp()"): Promise<void> {
+  await psql.rows(
+    `update core.coupon c set valid_to = ${when} from core.batch b
+     where b.batch_id = c.batch_id and b.external_id = $1`,
+    [batch.id],
+  );
+  await psql.rows(
+    `update core.batch b set valid_to = (select max(c.valid_to) from core.coupon c where c.batch_id = b.batch_id)
+     where b.external_id = $1`,
+    [batch.id],
+  );
+}
+
+/** Counts the coupons of a batch by status and number of coupon.expired events: { "EXPIRED 1": 3 }. */
+async function countCoupons(batch: Batch): Promise<Record<string, number>> {
+  const rows = await world.owner.rows<{ what: string; count: number }>(
+    `select s.what, count(*)::int from (
+       select c.status || ' ' || (select count(*) from rules.event e
+         where (e.tenant_id, e.coupon_id, e.event_type) = (c.tenant_id, c.coupon_id, 'coupon.expired')) as what
+       from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1) s
+     group by s.what`,
+    [batch.id],
+  );
+  return Object.fromEntries(rows.map(({ what, count }) => [what, count]));
+}
+
+/** The statuses of coupons, in their order. */
+async function statusesOf(...coupons: Coupon[]): Promise<string[]> {
+  const rows = await world.owner.rows<{ status: string }>(
+    `select c.status from unnest($1::text[]) with ordinality x (id, place)
+     join core.coupon c on c.coupon_id = rules.parse_id('cpn', x.id) order by x.place`,
+    [coupons.map(({ id }) => id)],
+  );
+  return rows.map(({ status }) => status);
+}
 
 t.test("a step is one transaction of at most the given number of rows; the last step returns 0", async (t) => {
-  const { worker, make, lock, endLock, countCoupons } = fixture;
-  const batch = await make("tpl_past", 250);
-  const run = async (text: string) => (await worker.rows<{ done: number }>(`select ${text}(100) as done`))[0]!.done;
+  const batch = await make(250, { isOver: true });
   for (const [done, now] of [
     [100, { "EXPIRED 1": 100, "ISSUED 0": 150 }],
     [100, { "EXPIRED 1": 200, "ISSUED 0": 50 }],
     [50, { "EXPIRED 1": 250 }],
   ] as const) {
-    t.equal(await run("jobs.expire_coupons"), done);
+    t.equal(await step("expire_coupons", 100), done);
     t.strictSame(await countCoupons(batch), now);
   }
-  t.equal(await run("jobs.expire_coupons"), 0);
+  t.equal(await step("expire_coupons", 100), 0);
 
-  const { codes, couponIds } = await make("tpl_live", 250);
-  await Promise.all(codes.map(lock));
-  await Promise.all(couponIds.map(endLock));
+  const { coupons } = await make(25);
+  await Promise.all(coupons.map((coupon) => till.lock(coupon)));
+  await Promise.all(coupons.map(scene.endLock));
   const steps = [];
-  for (let index = 0; index < 4; index += 1) steps.push(await run("jobs.lapse_locks"));
-  t.strictSame(steps, [100, 100, 50, 0]);
+  for (let index = 0; index < 4; index += 1) steps.push(await step("lapse_locks", 10));
+  t.strictSame(steps, [10, 10, 5, 0]);
+});
+
+t.test("unreleased coupons past valid_to expire when their batch is released, valid ones do not", async (t) => {
+  const [unreleased, live] = [await make(30, { isOver: true, isReleased: false }), await make(3)];
+  await expire();
+  t.strictSame(await countCoupons(unreleased), { "ISSUED 0": 30 });
+  await till.allocateBatch(unreleased.id);
+  await expire();
+  await expire();
+  t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 30 });
+  t.strictSame(await countCoupons(live), { "ISSUED 0": 3 });
 });
 
 t.test("the batch that ended first expires first", async (t) => {
-  const { worker, make, end, countCoupons } = fixture;
-  const [later, earlier] = [await make("tpl_live", 3), await make("tpl_live", 3)];
+  const [later, earlier] = [await make(3), await make(3)];
   await end(later, "clock_timestamp() - interval '1 hour'");
   await end(earlier, "clock_timestamp() - interval '2 hours'");
-  for (const counts of [
-    [{ "EXPIRED 1": 3 }, { "ISSUED 0": 3 }],
-    [{ "EXPIRED 1": 3 }, { "EXPIRED 1": 3 }],
-  ]) {
-    await worker.rows("select jobs.expire_coupons(100)");
-    t.strictSame([await countCoupons(earlier), await countCoupons(later)], counts);
+  for (const left of [{ "ISSUED 0": 3 }, { "EXPIRED 1": 3 }]) {
+    await step("expire_coupons", 100);
+    t.strictSame([await countCoupons(earlier), await countCoupons(later)], [{ "EXPIRED 1": 3 }, left]);
   }
 });
 
 t.test("a lapsed lock returns its coupon or lets it expire, and the redemption is LAPSED", async (t) => {
-  const { service, expire, make, lock, end, endLock, countCoupons } = fixture;
-  const [live, ended] = [await make("tpl_live", 3), await make("tpl_live", 3)];
-  for (const batch of [live, ended]) {
-    await Promise.all(batch.codes.slice(0, 2).map(lock));
-    await endLock(batch.couponIds[0]!);
+  const [live, ended] = [await make(3), await make(3)];
+  for (const { coupons } of [live, ended]) {
+    for (const coupon of coupons.slice(0, 2)) await till.lock(coupon);
+    await scene.endLock(coupons[0]!);
   }
   await end(ended);
   await expire();
   await expire();
   t.strictSame(await countCoupons(live), { "ISSUED 0": 2, "LOCKED 0": 1 });
   t.strictSame(await countCoupons(ended), { "EXPIRED 1": 2, "LOCKED 0": 1 }, "a live lock outlasts valid_to");
-  const rows = await service.owner.rows<{ status: string }>(
-    `select r.status
-     from core.redemption r
-     where r.coupon_id in (rules.parse_id('cpn', $1), rules.parse_id('cpn', $2))`,
-    [live.couponIds[0], ended.couponIds[0]],
+  const rows = await world.owner.rows(
+    "select r.status from core.redemption r where rules.format_id('red', r.redemption_id) = any ($1)",
+    [[live, ended].map(({ coupons }) => coupons[0]!.redemption)],
   );
-  t.strictSame(
-    rows.map(({ status }) => status),
-    ["LAPSED", "LAPSED"],
-  );
+  fits(t, [...rows], [{ status: "LAPSED" }, { status: "LAPSED" }]);
 });
 
 t.test(
   "a coupon locked or redeemed at the end of its batch expires when it is given back, with one event",
   async (t) => {
-    const { expire, make, must, lock, end, endLock, countCoupons } = fixture;
-    const batch = await make("tpl_again", 5);
-    const [cancelled, lapsed, confirmed, reversed] = batch.codes as [string, string, string, string];
-    const [cancelledLock, , confirmedLock] = [await lock(cancelled), await lock(lapsed), await lock(confirmed)];
-    const { redemption } = await must("/v1/coupons/redeem", { coupon: reversed, merchant });
+    const batch = await make(5, {}, reissued);
+    const [cancelled, lapsed, confirmed, reversed] = batch.coupons as [Coupon, Coupon, Coupon, Coupon];
+    for (const coupon of [cancelled, lapsed, confirmed]) await till.lock(coupon);
+    await till.redeem(reversed);
     await end(batch);
     await expire();
     t.strictSame(await countCoupons(batch), { "LOCKED 0": 3, "REDEEMED 0": 1, "EXPIRED 1": 1 });
-    await must("/v1/coupons/cancel", { coupon: cancelled, lock_request_id: cancelledLock });
-    await must("/v1/coupons/confirm", { coupon: confirmed, lock_request_id: confirmedLock, merchant });
-    await must("/v1/redemptions/reverse", { redemption });
-    await endLock(batch.couponIds[1]!);
+    await till.cancel(cancelled);
+    await till.confirm(confirmed);
+    await till.reverse(reversed);
+    await scene.endLock(lapsed);
     await expire();
     await expire();
     t.strictSame(await countCoupons(batch), { "REDEEMED 0": 1, "EXPIRED 1": 4 });
@@ -116,31 +158,30 @@ t.test(
 );
 
 t.test("a coupon that is given back at the moment of its end expires too", async (t) => {
-  const { service, expire, make, lock, end, countCoupons, statusOf } = fixture;
-  const batch = await make("tpl_live", 2);
-  const lockId = await lock(batch.codes[0]!);
+  const batch = await make(2);
+  const [coupon] = batch.coupons as [Coupon];
+  await till.lock(coupon);
   // The call reads the clock before the end and commits after it.
   const { finish, moment } = await arrangeBefore(
-    service,
+    world,
     async (moment) => {
       await end(batch, `'${moment}'`);
-      const body = { request_id: newRequestId(), coupon: batch.codes[0]!, lock_request_id: lockId };
-      return { finish: await beginRequest(service, "ak_a", "cancel", body) };
+      const body = { request_id: newRequestId(), coupon: coupon.code, lock_request_id: coupon.lockRequestId };
+      return { finish: await beginRequest(world, "ak_a", "cancel", body) };
     },
     (late) => late.finish("rollback"),
   );
-  await untilPast(service, moment);
+  await untilPast(world, moment);
   await expire();
   await finish("commit");
-  t.equal(await statusOf(batch.couponIds[0]!), "ISSUED", "it was given back in time");
+  t.strictSame(await statusesOf(coupon), ["ISSUED"], "it was given back in time");
   await expire();
   t.strictSame(await countCoupons(batch), { "EXPIRED 1": 2 });
 });
 
 t.test("a coupon held by another transaction delays only the coupons after it in its batch", async (t) => {
-  const { service, expire, make, countCoupons } = fixture;
-  const [batch, other] = [await make("tpl_past", 20), await make("tpl_past", 5)];
-  const release = await holdCoupon(service, batch.couponIds[10]!);
+  const [batch, other] = [await make(20, { isOver: true }), await make(5, { isOver: true })];
+  const release = await holdCoupon(world, batch.coupons[10]!.id);
   await expire();
   t.strictSame(await countCoupons(batch), { "EXPIRED 1": 10, "ISSUED 0": 10 });
   t.strictSame(await countCoupons(other), { "EXPIRED 1": 5 });
@@ -150,28 +191,29 @@ t.test("a coupon held by another transaction delays only the coupons after it in
 });
 
 t.test("a step holds and expires its own numbers only, and ends before a coupon that is held", async (t) => {
-  const { service, make, must, end, countCoupons } = fixture;
-  const batch = await make("tpl_live", 8);
-  for (const index of [2, 6]) await must("/v1/coupons/void", { coupon: batch.codes[index], merchant });
+  const batch = await make(8);
+  for (const index of [2, 6]) await till.void(batch.coupons[index]!);
   await end(batch, "now()");
-  const job = openSession(service.address, { name: "coupon test worker", role: "coupon_owner" });
-  t.teardown(() => job.end());
+  const job = await world.openPsql();
   // At the exact end of the validity.
-  const expire = async (after: number, last: number) => {
+  const expireRange = async (after: number, last: number) => {
     const text = "select rules.expire_range(b, $2, $3, b.valid_to) as reached from core.batch b where external_id = $1";
     return (await job.rows<{ reached: number }>(text, [batch.id, after, last]))[0]!.reached;
   };
-  t.equal(await expire(1, 2), 2);
-  const releases = [await holdCoupon(service, batch.couponIds[4]!), await holdCoupon(service, batch.couponIds[5]!)];
-  t.equal(await expire(2, 6), 4);
-  await releases[0]!();
-  t.equal(await expire(4, 6), 5);
-  await releases[1]!();
+  t.equal(await expireRange(1, 2), 2);
+  const [releaseFifth, releaseSixth] = [
+    await holdCoupon(world, batch.coupons[4]!.id),
+    await holdCoupon(world, batch.coupons[5]!.id),
+  ];
+  t.equal(await expireRange(2, 6), 4);
+  await releaseFifth();
+  t.equal(await expireRange(4, 6), 5);
+  await releaseSixth();
   t.strictSame(await countCoupons(batch), { "EXPIRED 1": 3, "ISSUED 0": 3, "VOIDED 0": 2 });
   await job.run("begin");
   // 7 is voided, and is not asked for.
-  t.equal(await expire(1, 6), 6);
-  const [free] = await service.owner.rows<{ numbers: number[] }>(
+  t.equal(await expireRange(1, 6), 6);
+  const [free] = await world.owner.rows<{ numbers: number[] }>(
     `select array(select c.number from core.coupon c join core.batch b using (tenant_id, batch_id)
        where b.external_id = $1 order by c.number for update of c skip locked) as numbers`,
     [batch.id],
@@ -179,58 +221,151 @@ t.test("a step holds and expires its own numbers only, and ends before a coupon 
   t.strictSame(free!.numbers, [1, 2, 3, 4, 5, 7, 8]);
   await job.run("commit");
   t.strictSame(await countCoupons(batch), { "EXPIRED 1": 4, "ISSUED 0": 2, "VOIDED 0": 2 });
+  await expire();
 });
 
 t.test("two concurrent workers write one event per coupon", async (t) => {
-  const { service, expire, make, lock, endLock, countCoupons } = fixture;
-  const batches = [await make("tpl_past", 1_200), await make("tpl_past", 1_200)];
-  const { codes, couponIds } = await make("tpl_live", 60);
-  await Promise.all(codes.map(lock));
-  await Promise.all(couponIds.map(endLock));
+  const batches = [await make(600, { isOver: true }), await make(600, { isOver: true })];
+  const { coupons } = await make(60);
+  await Promise.all(coupons.map((coupon) => till.lock(coupon)));
+  await Promise.all(coupons.map(scene.endLock));
   await Promise.all([expire(), expire()]);
-  for (const batch of batches) t.strictSame(await countCoupons(batch), { "EXPIRED 1": 1_200 });
-  const lapsed = await service.owner.rows(
-    "select from core.redemption where status = 'LOCKED' and lock_expires_at <= now()",
+  for (const batch of batches) t.strictSame(await countCoupons(batch), { "EXPIRED 1": 600 });
+  t.strictSame(new Set(await statusesOf(...coupons)), new Set(["ISSUED"]));
+});
+
+t.test("an expiry is dated to the end of the validity or, if later, to when the coupon became free", async (t) => {
+  const batch = await make(4);
+  const [issued, lapsed, cancelled, lapsedBefore] = batch.coupons as [Coupon, Coupon, Coupon, Coupon];
+  for (const coupon of [lapsed, cancelled, lapsedBefore]) await till.lock(coupon);
+  await end(batch, "clock_timestamp() - interval '1 hour'");
+  for (const [{ redemption }, age] of [
+    [lapsed, "10 minutes"],
+    [lapsedBefore, "2 hours"],
+  ] as const)
+    await psql.rows(
+      `update core.redemption set lock_expires_at = clock_timestamp() - $2::text::interval
+       where redemption_id = rules.parse_id('red', $1)`,
+      [redemption, age],
+    );
+  await expire();
+  await till.cancel(cancelled);
+  const expired = await world.owner.rows<{ coupon: string; then: string }>(
+    `select e.coupon,
+            case e.occurred_at when c.valid_to then 'valid_to'
+              when r.lock_expires_at then 'lock'
+              when r.ended_at then 'cancel' end as then
+     from report.event e
+     join report.coupon c using (tenant_id, coupon_key)
+     left join report.redemption r using (tenant_id, coupon_key)
+     where e.event_type = 'coupon.expired' and c.batch = $1`,
+    [batch.id],
   );
-  t.equal(lapsed.length, 0);
+  t.strictSame(Object.fromEntries(expired.map((row) => [row.coupon, row.then])), {
+    [issued.id]: "valid_to",
+    [lapsedBefore.id]: "valid_to",
+    [lapsed.id]: "lock",
+    [cancelled.id]: "cancel",
+  });
+});
+
+t.test("coupons with a patched end expire at that end, whatever the end of their batch", async (t) => {
+  const [batch, unreleased] = [await make(5), await make(1, { isReleased: false })];
+  const [shorter, longer, locked, redeemed] = batch.coupons as [Coupon, Coupon, Coupon, Coupon];
+  await till.lock(locked);
+  await till.redeem(redeemed);
+  for (const coupon of [shorter, locked, unreleased.coupons[0]!]) await extend(coupon, "2021-01-01T00:00:00Z");
+  await extend(longer, "2098-01-01T00:00:00Z");
+  await expire();
+  t.strictSame(
+    await countCoupons(batch),
+    { "EXPIRED 1": 1, "ISSUED 0": 2, "LOCKED 0": 1, "REDEEMED 0": 1 },
+    "the batch is valid, one of its coupons is not",
+  );
+  const listed = () => psql.rows("select from core.coupon_extension x where x.valid_to < now()");
+  t.equal((await listed()).length, 2, "the locked one and that of the other batch stay in the list");
+  await till.cancel(locked);
+  await end(batch, "case when c.number = 2 then c.valid_to else clock_timestamp() end");
+  await psql.rows("update core.batch set valid_to = clock_timestamp() where external_id = $1", [batch.id]);
+  await expire();
+  t.strictSame(
+    await countCoupons(batch),
+    { "EXPIRED 1": 3, "ISSUED 0": 1, "REDEEMED 0": 1 },
+    "the batch has ended, one of its coupons is still valid",
+  );
+  t.equal((await listed()).length, 1, "a lock has ended");
+  t.strictSame(await statusesOf(longer), ["ISSUED"]);
+  await extend(longer, "2021-01-01T00:00:00Z");
+  await expire();
+  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 4, "REDEEMED 0": 1 });
+
+  t.strictSame(await countCoupons(unreleased), { "ISSUED 0": 1 });
+  await till.allocateBatch(unreleased.id);
+  await expire();
+  t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 1 });
+});
+
+t.test("a coupon with a patched end that cannot expire delays no other, and expires once it is repaired", async (t) => {
+  const [wrong, right] = (await make(2)).coupons as [Coupon, Coupon];
+  await till.lock(wrong);
+  await extend(wrong, "2021-01-01T00:00:00Z");
+  await extend(right, "2021-01-02T00:00:00Z");
+  await psql.rows("update core.coupon set status = 'ISSUED' where coupon_id = rules.parse_id('cpn', $1)", [wrong.id]);
+  await expire();
+  t.strictSame(await statusesOf(wrong, right), ["ISSUED", "EXPIRED"]);
+  fits(t, await psql.rows("select work, party, subject, reason from report.stuck_work"), [
+    { work: "expiry", party: "pty_a", subject: wrong.id, reason: /is EXPIRED, but its live redemption is LOCKED/ },
+  ]);
+  await psql.run("update core.stuck_work set tried_at = tried_at - interval '61 seconds'");
+  const cancel = "update core.redemption set status = 'CANCELLED', ended_at = now()";
+  await psql.rows(`${cancel} where redemption_id = rules.parse_id('red', $1)`, [wrong.redemption]);
+  await expire();
+  t.strictSame(await statusesOf(wrong), ["EXPIRED"]);
+});
+
+t.test("a coupon that is freed after the expiry job has passed it expires alone", async (t) => {
+  const batch = await make(2, {}, reissued);
+  const [redeemed, locked] = batch.coupons as [Coupon, Coupon];
+  await till.redeem(redeemed);
+  await till.lock(locked);
+  await end(batch);
+  await expire();
+  t.strictSame(await countCoupons(batch), { "REDEEMED 0": 1, "LOCKED 0": 1 });
+  // A reversal after the clock was set back.
+  const idOf = ({ id }: Coupon) => `rules.parse_id('cpn', '${id}')`;
+  await psql.run(`update core.coupon set valid_to = '2099-01-01' where coupon_id = ${idOf(redeemed)}`);
+  await till.reverse(redeemed);
+  // psql gives up a lock.
+  const dba = await world.openPsql();
+  await dba.run(`
+    begin;
+    update core.redemption set status = 'CANCELLED', ended_at = now()
+    where status = 'LOCKED' and coupon_id = ${idOf(locked)};
+    update core.coupon set status = 'ISSUED' where coupon_id = ${idOf(locked)};
+    commit`);
+  t.strictSame(await countCoupons(batch), { "ISSUED 0": 2 });
+  await expire();
+  t.strictSame(await countCoupons(batch), { "ISSUED 0": 1, "EXPIRED 1": 1 });
+  await psql.run(`
+    update core.coupon set valid_to = now() where coupon_id = ${idOf(redeemed)};
+    update core.coupon_extension set valid_to = now() where coupon_id = ${idOf(redeemed)}`);
+  await expire();
+  t.strictSame(await countCoupons(batch), { "EXPIRED 1": 2 });
 });
 
 t.test(
-  "an expiry is dated to the end of the validity or, if later, to when the coupon became free, whenever it is recorded",
+  "a step takes the patched ends that came first, at most its limit, and leaves out one that is held",
   async (t) => {
-    const { service, psql, expire, make, must, lock, end } = fixture;
-    const batch = await make("tpl_live", 4);
-    const [issued, lapsed, cancelled, lapsedBefore] = batch.couponIds as [string, string, string, string];
-    for (const index of [1, 3]) await lock(batch.codes[index]!);
-    const lockId = await lock(batch.codes[2]!);
-    await end(batch, "clock_timestamp() - interval '1 hour'");
-    for (const [coupon, age] of [
-      [lapsed, "10 minutes"],
-      [lapsedBefore, "2 hours"],
-    ])
-      await psql.rows(
-        `update core.redemption set lock_expires_at = clock_timestamp() - $2::text::interval
-         where coupon_id = rules.parse_id('cpn', $1)`,
-        [coupon, age],
-      );
-    await expire();
-    await must("/v1/coupons/cancel", { coupon: batch.codes[2], lock_request_id: lockId });
-    const expired = await service.owner.rows<{ coupon: string; then: string }>(
-      `select e.coupon,
-              case e.occurred_at when c.valid_to then 'valid_to'
-                when r.lock_expires_at then 'lock'
-                when r.ended_at then 'cancel' end as then
-       from report.event e
-       join report.coupon c using (tenant_id, coupon_key)
-       left join report.redemption r using (tenant_id, coupon_key)
-       where e.event_type = 'coupon.expired' and c.batch = $1`,
-      [batch.id],
-    );
-    t.strictSame(Object.fromEntries(expired.map((row) => [row.coupon, row.then])), {
-      [issued]: "valid_to",
-      [lapsedBefore]: "valid_to",
-      [lapsed]: "lock",
-      [cancelled]: "cancel",
-    });
+    const { coupons } = await make(4);
+    for (const [index, year] of [2024, 2021, 2022, 2023].entries())
+      await extend(coupons[index]!, `${year}-01-01T00:00:00Z`);
+    const release = await holdCoupon(world, coupons[2]!.id);
+    t.equal(await step("expire_coupons", 2), 2);
+    t.strictSame(await statusesOf(...coupons), ["ISSUED", "EXPIRED", "ISSUED", "EXPIRED"]);
+    t.equal(await step("expire_coupons", 2), 1);
+    t.strictSame(await statusesOf(...coupons), ["EXPIRED", "EXPIRED", "ISSUED", "EXPIRED"]);
+    await release();
+    t.strictSame([await step("expire_coupons", 2), await step("expire_coupons", 2)], [1, 0]);
+    t.strictSame(await statusesOf(...coupons), ["EXPIRED", "EXPIRED", "EXPIRED", "EXPIRED"]);
   },
 );
