@@ -3,11 +3,10 @@ import { randomUUID } from "node:crypto";
 import type { Test } from "tap";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
-import { connect } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
 import { createMinter, type DueBatch } from "../../src/worker/tasks/mint.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
-import { newRequestId, type Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 import { openWorkerSession } from "./worker-session.ts";
 
 export type BatchRow = DueBatch & {
@@ -18,17 +17,15 @@ export type BatchRow = DueBatch & {
   key_version: string;
   is_leased: boolean;
 };
-export type Claim = { holder: string; first_number: number; last_number: number };
 
-export async function submit(service: Running, count: number): Promise<string> {
-  const created = await service
-    .as("ak_a")
-    .post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: count });
-  return created.json.batch.external_id as string;
+/** Submits a batch of the usual template of Variant A. */
+export async function submit(world: Scenario, count: number): Promise<BatchRow> {
+  const { batch } = await world.a.maker.ok.createBatch(world.a.template, count);
+  return findBatch(world, batch.external_id);
 }
 
-export async function find(service: Pick<Running, "owner">, id: string): Promise<BatchRow> {
-  const [row] = await service.owner.rows<BatchRow>(
+export async function findBatch({ owner }: Scenario, id: string): Promise<BatchRow> {
+  const [row] = await owner.rows<BatchRow>(
     `select tenant_id, batch_id, external_id, status, minted_count, salt, key_version,
             coalesce(mint_lease_until > clock_timestamp(), false) as is_leased
      from core.batch where external_id = $1`,
@@ -37,59 +34,57 @@ export async function find(service: Pick<Running, "owner">, id: string): Promise
   return row!;
 }
 
-// The batch is complete, its numbers have no gap or duplicate, and one event announces it.
-export async function checkComplete(t: Test, service: Running, id: string, count: number): Promise<void> {
-  const { tenant_id, batch_id, status, minted_count } = await find(service, id);
-  t.strictSame({ status, minted_count }, { status: "COMPLETED", minted_count: count });
-  const [numbers] = await service.owner.rows(
-    `select count(*)::int, count(distinct number)::int as different, min(number), max(number)
-     from core.coupon
-     where batch_id = $1`,
-    [batch_id],
-  );
-  t.strictSame({ ...numbers }, { count, different: count, min: 1, max: count });
-  const events = await service.owner.rows(
-    "select from rules.event where tenant_id = $1 and batch_id = $2 and event_type = 'batch.generated'",
-    [tenant_id, batch_id],
-  );
-  t.equal(events.length, 1, "one batch.generated");
-}
+/** The same batch now. */
+export const reread = (world: Scenario, { external_id }: BatchRow) => findBatch(world, external_id);
 
-export function openWorker(t: Test, service: Running): Database {
-  const database = connect(service.address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
-  t.teardown(() => database.end());
-  return database;
-}
+export const isComplete = async (world: Scenario, batch: BatchRow) =>
+  (await reread(world, batch)).status === "COMPLETED";
 
-const never = new AbortController().signal;
+/** The batch is complete, its numbers have no gap or duplicate, and one event announces it. */
+export async function checkComplete(t: Test, world: Scenario, batch: BatchRow, count: number): Promise<void> {
+  const [row] = await world.owner.rows(
+    `select b.status, b.minted_count,
+            (select count(*)::int from rules.event e
+             where (e.tenant_id, e.batch_id, e.event_type) = (b.tenant_id, b.batch_id, 'batch.generated')) as events,
+            count(*)::int, count(distinct c.number)::int as different, min(c.number), max(c.number)
+     from core.batch b join core.coupon c using (tenant_id, batch_id)
+     where b.batch_id = $1 group by b.tenant_id, b.batch_id`,
+    [batch.batch_id],
+  );
+  const numbers = { count, different: count, min: 1, max: count };
+  t.strictSame({ ...row }, { status: "COMPLETED", minted_count: count, events: 1, ...numbers });
+}
 
 export type MinterOptions = { keys?: MasterKeys; stopping?: AbortSignal; database?: Database };
 
-export async function startMinter(
-  t: Test,
-  service: Running,
-  { keys = service.keys, stopping = never, database = openWorker(t, service) }: MinterOptions = {},
-) {
-  const session = await openWorkerSession(t, service.address);
+export async function startMinter(t: Test, world: Scenario, options: MinterOptions = {}) {
+  const { keys = world.keys, stopping = new AbortController().signal, database = world.worker } = options;
+  const session = await openWorkerSession(t, world.address);
   return createMinter({ database, keys, getSession: () => session, stopping });
 }
 
-// Claims a batch as a job of the worker with this session does. Null: not due.
+/** The batches that a worker would be given. */
+export async function listDueBatches({ worker, keys }: Scenario): Promise<number[]> {
+  const text = "select batch_id from jobs.list_due_batches(10, $1::text::jsonb)";
+  const rows = await worker.rows<{ batch_id: number }>(text, [fingerprintKeys(keys)]);
+  return rows.map(({ batch_id }) => batch_id);
+}
+
+/** Claims a batch as a job of the worker with this session does. Null: not due. */
 export async function claimBatch(
-  { keys }: Running,
-  worker: Database,
+  { worker, keys }: Scenario,
   { number }: Pick<WorkerSession, "number">,
   { tenant_id, batch_id }: DueBatch,
-): Promise<Claim | null> {
+) {
   const holder = randomUUID();
-  const [claimed] = await worker.rows<Omit<Claim, "holder">>(
-    "select first_number, last_number from jobs.lease_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
+  const [claimed] = await worker.rows<{ first_number: number; last_number: number }>(
+    "select first_number, last_number from jobs.claim_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
     [tenant_id, batch_id, number, holder, fingerprintKeys(keys)],
   );
   return claimed === undefined ? null : { holder, ...claimed };
 }
 
-// Mints the next coupons with these lookup hashes.
+/** Mints the next coupons with these lookup hashes. */
 export async function mintChunk(
   worker: Pick<Database, "rows">,
   { tenant_id, batch_id }: DueBatch,

@@ -4,27 +4,18 @@ import t from "tap";
 import { createLog } from "../../src/common/log.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
-import { createSequencer } from "../../src/worker/tasks/sequence.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
-import { postOk } from "../support/client.ts";
+import { readCounts } from "../support/count-reads.ts";
 import { fits } from "../support/fits.ts";
-import { document } from "../support/tenants.ts";
+import { scenario } from "../support/scenario.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
-import { sequenceEvents } from "../support/sequence-events.ts";
-import { newRequestId, startService } from "../support/service.ts";
 
-const log = createLog("silent");
-const merchant = "mch_a";
-
-t.test("While nothing waits, the worker's metrics are 0, also beside a live lock", async (t) => {
-  const service = await startService(t);
+t.test("while nothing waits, the worker's metrics are 0, also beside a live lock", async (t) => {
+  const world = await scenario(t);
   const metrics = await openMetrics(t);
-  const database = openMetricsDatabase(t, service.address, "coupon_worker");
-  observeWork(metrics, database);
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 1);
-  await postOk(a, "/v1/coupons/lock", { request_id: newRequestId(), coupon: codes[0], merchant });
-  await sequenceEvents(database);
+  observeWork(metrics, openMetricsDatabase(t, world.address, "coupon_worker"));
+  await world.a.makeCoupons(1, "LOCKED by this lock");
+  await world.steps.sequence();
   const seen = Object.fromEntries(await scrape(metrics));
   for (const metric of [
     "coupon_feed_waiting_events",
@@ -45,58 +36,38 @@ t.test("While nothing waits, the worker's metrics are 0, also beside a live lock
     t.equal(seen[metric], 0, metric);
 });
 
-t.test("Reading the metrics reads few rows, however large the tables are", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 300);
-  await Promise.all(
-    codes.map((coupon) => a.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon, merchant })),
-  );
-  const session = openSession(service.address, { name: "coupon test", role: "coupon_worker" });
+t.test("reading the metrics reads few rows, however large the tables are", async (t) => {
+  const world = await scenario(t);
+  await world.a.makeCoupons(300, "REDEEMED");
+  await world.steps.sequence();
+  const session = openSession(world.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => session.end());
-  await createSequencer({ database: session, stopping: new AbortController().signal }).sequence();
-  const countReads = async () => {
-    const [read] = await session.rows<{ rows: number }>(
-      `select sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
-       from pg_stat_xact_user_tables s where s.schemaname = 'core'`,
-    );
-    return read!.rows;
-  };
   await session.run("begin");
-  const before = await countReads();
+  const before = await readCounts(session);
   await session.rows("select * from jobs.read_metrics()");
-  const after = await countReads();
+  const after = await readCounts(session);
   await session.run("rollback");
-  t.ok(after - before < 20, `${after - before} rows`);
+  t.ok(after.rows - before.rows < 20, `${after.rows - before.rows} rows`);
 });
 
-t.test(
-  "The result of the last self-check is shown, nothing of earlier ones, and nothing before the first",
-  async (t) => {
-    const service = await startService(t, document, { mayBreakInvariants: true });
-    const metrics = await openMetrics(t);
-    const database = openMetricsDatabase(t, service.address, "coupon_worker");
-    const { checked } = observeWork(metrics, database);
-    t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_invariant")));
-    const check = createChecker({
-      address: service.address,
-      role: "coupon_worker",
-      log,
-      stopping: new AbortController().signal,
-      onChecked: checked,
-    });
-    await check();
-    const seen = await scrape(metrics);
-    t.equal(seen.get("coupon_invariants_broken"), 0);
-    t.ok(Math.abs(seen.get("coupon_invariants_checked_timestamp_seconds")! - Date.now() / 1_000) < 10);
-    checked([{ invariant: "each day adds up", rows: 3 }]);
-    fits(t, Object.fromEntries(await scrape(metrics)), {
-      coupon_invariants_broken: 1,
-      'coupon_invariant_broken_rows{invariant="each day adds up"}': 3,
-    });
-    checked([]);
-    const repaired = await scrape(metrics);
-    t.equal(repaired.get("coupon_invariants_broken"), 0);
-    t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_invariant_broken_rows")));
-  },
-);
+t.test("the last self-check is shown, nothing of earlier ones, and nothing before the first", async (t) => {
+  const { address } = await scenario(t);
+  const metrics = await openMetrics(t);
+  const { checked } = observeWork(metrics, openMetricsDatabase(t, address, "coupon_worker"));
+  t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_law")));
+  const stopping = new AbortController().signal;
+  const log = createLog("silent");
+  await createChecker({ address, role: "coupon_worker", log, stopping, onChecked: checked })();
+  const seen = await scrape(metrics);
+  t.equal(seen.get("coupon_laws_broken"), 0);
+  t.ok(Math.abs(seen.get("coupon_laws_checked_timestamp_seconds")! - Date.now() / 1_000) < 60);
+  checked([{ law: "each day adds up", rows: 3 }]);
+  fits(t, Object.fromEntries(await scrape(metrics)), {
+    coupon_laws_broken: 1,
+    'coupon_law_broken_rows{law="each day adds up"}': 3,
+  });
+  checked([]);
+  const repaired = await scrape(metrics);
+  t.equal(repaired.get("coupon_laws_broken"), 0);
+  t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_law_broken_rows")));
+});
