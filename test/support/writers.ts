@@ -2,7 +2,8 @@
 // between write and commit, and roll some of them back.
 import { setTimeout as sleep } from "node:timers/promises";
 import { openSession } from "../../src/database/connect.ts";
-import { newRequestId, type Running } from "./service.ts";
+import { newRequestId } from "./request-id.ts";
+import type { Scenario } from "./scenario.ts";
 import { template } from "./tenants.ts";
 
 // What the writers know about a coupon. During a reversal another writer may try to redeem, and waits for the row.
@@ -17,7 +18,7 @@ export type Committed = Map<string, number>;
 export const nameOf = (event: { event_type: string; event_id: string; coupon_id: string }) =>
   event.event_type === "coupon.voided" ? event.coupon_id : event.event_id;
 
-export async function makeStock(service: Running, { again, once }: { again: number; once: number }): Promise<Stock> {
+export async function makeStock(service: Scenario, { again, once }: { again: number; once: number }): Promise<Stock> {
   await service.apply({
     tenants: [
       {
@@ -28,7 +29,7 @@ export async function makeStock(service: Running, { again, once }: { again: numb
       },
     ],
   });
-  const { id } = await service.makeBatch(service.as("ak_a"), "tpl_again", again + once);
+  const { id } = await service.makeBatch(service.a.maker, "tpl_again", again + once);
   const rows = await service.owner.rows<{ lookup: string }>(
     `select c.lookup_hash::text as lookup
      from core.coupon c join core.batch b using (tenant_id, batch_id) where b.external_id = $1`,
@@ -39,7 +40,7 @@ export async function makeStock(service: Running, { again, once }: { again: numb
 }
 
 // A connection like those of the service, which commits only when a test says so.
-export async function openTill(service: Pick<Running, "address">) {
+export async function openTill(service: Pick<Scenario, "address">) {
   const session = openSession(service.address, { name: "coupon test writer", role: "coupon_api" });
   const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential('ak_a')",
@@ -118,7 +119,7 @@ type Plan = { events: number; writers?: number; holdMs?: number; rolledBack?: nu
 
 // Writes until `events` events are committed. With perSecond they come at a steady rate, one per transaction.
 export async function write(
-  service: Running,
+  service: Scenario,
   stock: Stock,
   { events, writers = 8, holdMs = 50, rolledBack = 0.2, perSecond }: Plan,
 ): Promise<Committed> {
