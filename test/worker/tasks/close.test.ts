@@ -10,6 +10,7 @@ import { countReads } from "../../support/count-reads.ts";
 import { fits } from "../../support/fits.ts";
 import { untilBlocked } from "../../support/race.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
+import { stopClock } from "../../support/stop-clock.ts";
 import { openWorker } from "../../support/subscribers.ts";
 import { createWorkerSteps } from "../../support/worker-steps.ts";
 
@@ -271,6 +272,118 @@ t.test("of several days that are over or wait for their files, the earliest come
   t.strictSame(await listDue(9), [noonDate(), noonDate(), noonDate(1)]);
   await world.steps.close();
 });
+
+/** Counts the statements of a worker by function, and keeps how many due statements it asks for. */
+function countCalls({ worker }: Scenario) {
+  const calls: Record<string, number> = {};
+  const drawn: unknown[] = [];
+  const counting: Pick<Database, "rows" | "end"> = {
+    ...worker,
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      const name = /(?:jobs|rules)\.(\w+)/.exec(text)![1]!;
+      calls[name] = (calls[name] ?? 0) + 1;
+      if (name === "list_due_statements") drawn.push(params![0]);
+      if (calls[name] > 50) throw new Error(`${name} is called again and again`);
+      return worker.rows<T>(text, params);
+    },
+  };
+  return { counting, calls, drawn };
+}
+
+t.test("a statement that fails is tried once, delays no other, and is tried again after a minute", async (t) => {
+  const on = await scenario(t, { file: null });
+  const { parties, end, list } = await start(3, 1, on);
+  for (const party of parties) await end(party);
+  await on.steps.closeDays();
+  const psql = await on.openPsql({ triggers: false });
+  const setCount = (count: number) =>
+    psql.rows(
+      `update core.statement set entry_count = $1
+       where distributor_id = (select party_id from core.party where external_id = $2)`,
+      [count, parties[0]],
+    );
+  await setCount(1);
+
+  const { counting, calls, drawn } = countCalls(on);
+  const { finishStatements, log } = createWorkerSteps(t, on, { database: counting });
+  const clock = stopClock(t);
+  const listReady = async () => (await list()).filter(({ is_ready }) => is_ready).map(({ distributor }) => distributor);
+  await finishStatements();
+  t.strictSame((await listReady()).sort(), parties.slice(1).sort(), "the others are finished");
+  fits(t, log, [{ msg: "statement not finished; trying again later" }]);
+  t.equal(calls["summarize_statement"], 3, "one attempt each");
+
+  // As the ticker does each second.
+  for (let times = 0; times < 5; times += 1) await finishStatements();
+  t.equal(calls["summarize_statement"], 3, "it rests");
+  t.equal(drawn.at(-1), 9, "one more than usual, because one rests");
+
+  await setCount(0);
+  clock.pass(60_000);
+  await finishStatements();
+  t.equal(calls["summarize_statement"], 3, "a minute is not over yet");
+  clock.pass(1);
+  await finishStatements();
+  t.strictSame((await listReady()).sort(), parties.toSorted());
+  t.equal(log.length, 1);
+});
+
+t.test("a statement in work is not drawn again; if a stop interrupts it, that is no failure", async (t) => {
+  const on = await scenario(t, { file: null });
+  const { parties, end, list } = await start(1, 1, on);
+  await end(parties[0]!);
+  await on.steps.closeDays();
+  const stop = new AbortController();
+  const { counting, drawn } = countCalls(on);
+  const database: typeof counting = {
+    ...counting,
+    async rows<T>(text: string, params?: readonly unknown[]) {
+      if (text.includes("summarize_statement")) {
+        if (drawn.length < 3) await stopped.finishStatements();
+        stop.abort();
+      }
+      return counting.rows<T>(text, params);
+    },
+  };
+  const stopped = createWorkerSteps(t, on, { database, stopping: stop.signal });
+  await stopped.finishStatements();
+  t.strictSame(drawn, [8, 9], "as many more as are in work");
+  t.strictSame(stopped.log, []);
+  fits(t, await list(), [{ is_ready: false }]);
+  await on.steps.finishStatements();
+  fits(t, await list(), [{ is_ready: true }]);
+});
+
+t.test(
+  "a summary that leaves out an entry is refused, and so are files that differ from their statement",
+  async (t) => {
+    const on = await scenario(t, { file: null, mayBreakInvariants: true });
+    const { parties, redeem, end } = await start(1, 3, on);
+    for (let times = 0; times < 3; times += 1) await redeem(parties[0]!);
+    await on.steps.sequence();
+    await end(parties[0]!);
+    await on.steps.closeDays();
+    const psql = await on.openPsql({ triggers: false });
+    const of = "from core.statement";
+    const summarize = () =>
+      psql.rows(`select jobs.summarize_statement(tenant_id, distributor_id, business_date) ${of}`);
+    await psql.run("update core.statement set entry_count = 4");
+    await t.rejects(summarize(), { message: `the summary of ${noonDate()} has 3 entries, its statement has 4` });
+    await psql.run("update core.statement set entry_count = 3");
+    await summarize();
+
+    const finish = async (rows: number, detail: string, summary: string) => {
+      const call = "jobs.finish_statement(tenant_id, distributor_id, business_date, $1, 10, $2, 1, 10, $3)";
+      return (await psql.rows<{ done: boolean }>(`select ${call} as done ${of}`, [rows, detail, summary]))[0]!.done;
+    };
+    const differ = { message: `the files of ${noonDate()} do not match their statement` };
+    for (const rows of [2, 4]) await t.rejects(finish(rows, "one", "other"), differ);
+    t.equal(await finish(3, "one", "other"), true);
+    t.equal(await finish(3, "one", "other"), false, "it is ready already");
+    await t.rejects(finish(3, "another", "other"), differ);
+    await t.rejects(finish(3, "one", "another"), differ);
+  },
+);
 
 // Rows that only a DBA can write, in a database of their own.
 let broken: Scenario;
