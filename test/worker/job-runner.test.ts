@@ -1,17 +1,26 @@
-// A runner of graphile-worker that stops, fails or goes silent is replaced.
+// A runner of graphile-worker that stops, fails or goes silent is replaced. Below: a real runner, its connections when
+// it stops, failed jobs, and jobs whose notification was lost.
 import { EventEmitter } from "node:events";
-import { Writable } from "node:stream";
-import { Unavailable } from "../../src/common/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Runner } from "graphile-worker";
-import t from "tap";
+import { runMigrations, type Runner, type TaskList } from "graphile-worker";
+import t, { type Test } from "tap";
 import { createLog } from "../../src/common/log.ts";
+import { Unavailable } from "../../src/common/unavailable.ts";
+import { formatRoleUrl, openSession } from "../../src/database/connect.ts";
+import { startGraphileRunner } from "../../src/worker/graphile-runner.ts";
 import { createJobRunner } from "../../src/worker/job-runner.ts";
+import { createDatabase } from "../support/database.ts";
+import { fits } from "../support/fits.ts";
+import { startProxy } from "../support/proxy.ts";
 import { recordDelays } from "../support/record-delays.ts";
 import { stopClock } from "../support/stop-clock.ts";
-import { waitFor } from "../support/wait-until.ts";
+import { createStubLog } from "../support/stub.ts";
+import { waitFor, waitUntil } from "../support/wait-until.ts";
 
-const clock = stopClock(t);
+let clock: ReturnType<typeof stopClock>;
+t.beforeEach((t) => {
+  clock = stopClock(t);
+});
 
 type Made = { events: EventEmitter; fail: (error: Error) => void; isKilled: boolean; isStopped: boolean };
 
@@ -25,21 +34,12 @@ function keep({
 } = {}) {
   const made: Made[] = [];
   const added: unknown[][] = [];
-  const lines: string[] = [];
-  const sink = new Writable({
-    write(chunk, _, done) {
-      const { level, msg } = JSON.parse(String(chunk)) as { level: number; msg: string };
-      lines.push(`${level} ${msg}`);
-      done();
-    },
-  });
+  const { logger, log } = createStubLog();
   let ended = 0;
   const kept = createJobRunner({
-    log: createLog("info", sink),
+    log: logger,
     ...(!hasUsualLimits && { limits: { answerWithinMs, deadAfterMs: 100 } }),
-    onJobEnded: () => {
-      ended += 1;
-    },
+    onJobEnded: () => void (ended += 1),
     async start() {
       const one: Made = { events: new EventEmitter(), fail: () => {}, isKilled: false, isStopped: false };
       made.push(one);
@@ -66,7 +66,7 @@ function keep({
       } as unknown as Runner;
     },
   });
-  return { kept, made, added, lines, ended: () => ended };
+  return { kept, made, added, log, ended: () => ended };
 }
 
 t.test("a runner is kept as long as it shows signs of life", async (t) => {
@@ -84,7 +84,7 @@ t.test("a runner is kept as long as it shows signs of life", async (t) => {
 });
 
 t.test("a runner that stops or fails is replaced", async (t) => {
-  const { kept, made, lines } = keep();
+  const { kept, made, log } = keep();
   await kept.keepAlive();
   made[0]!.events.emit("pool:gracefulShutdown");
   await kept.keepAlive();
@@ -93,7 +93,7 @@ t.test("a runner that stops or fails is replaced", async (t) => {
   await sleep(0);
   await kept.keepAlive();
   t.equal(made.length, 3);
-  t.strictSame(lines, ["40 the job runner failed"]);
+  fits(t, log, [{ level: 40, msg: "the job runner failed" }]);
 });
 
 t.test("a start that fails is the caller's error, and the next call starts again", async (t) => {
@@ -147,11 +147,11 @@ t.test("reconnect() ends a stop that hangs on silent connections", async (t) => 
 });
 
 t.test("a runner that goes silent is killed and replaced", async (t) => {
-  const { kept, made, lines } = keep();
+  const { kept, made, log } = keep();
   await kept.keepAlive();
   clock.pass(101);
   await kept.keepAlive();
-  t.strictSame(lines, ["40 the job runner shows no sign of life; starting another one"]);
+  fits(t, log, [{ level: 40, msg: "the job runner shows no sign of life; starting another one" }]);
   t.equal(made.length, 2);
   t.strictSame(
     made.map(({ isKilled }) => isKilled),
@@ -208,4 +208,79 @@ t.test("an unresponsive database delays no caller beyond the deadline, and only 
     away.made.map(({ isKilled }) => isKilled),
     [true, false],
   );
+});
+
+const role = "coupon_worker";
+
+const startRunner = (connectionString: string, taskList: TaskList = {}) =>
+  startGraphileRunner({
+    connection: { connectionString, ssl: false },
+    taskList,
+    crontab: "",
+    concurrency: 2,
+    log: createLog("silent"),
+  });
+
+// A database with the tables of graphile-worker, and a session that adds jobs.
+async function openQueue(t: Test) {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  const connectionString = formatRoleUrl(address, role);
+  await runMigrations({ connectionString });
+  const login = openSession(address, { name: "coupon test", role });
+  t.teardown(() => login.end());
+  return { connectionString, login };
+}
+
+t.test("a runner that has stopped has no connection left, even if the server learns late that they end", async (t) => {
+  const { address, drop } = await createDatabase();
+  const session = openSession(address, { name: "coupon test" });
+  t.teardown(async () => {
+    await session.end();
+    await drop();
+  });
+  const proxy = await startProxy(address);
+  t.teardown(() => proxy.stop());
+  const countOpen = async (): Promise<number> => {
+    const text = `select count(*)::int as count from pg_stat_activity
+      where datname = current_database() and application_name = $1`;
+    return (await session.rows<{ count: number }>(text, [role]))[0]!.count;
+  };
+  const runner = await startRunner(formatRoleUrl({ ...address, host: "127.0.0.1", port: proxy.port }, role));
+  await waitUntil("its connections", async () => (await countOpen()) > 0);
+  proxy.set({ delay: () => 1_000 });
+  await runner.stop();
+  t.equal(await countOpen(), 0);
+});
+
+t.test("jobs that have failed for good are deleted at the start", async (t) => {
+  const { connectionString, login } = await openQueue(t);
+  await login.rows(
+    `select graphile_worker.add_job('mint', run_at => now() + interval '1 hour', max_attempts => 2)
+     from generate_series(1, 2)`,
+  );
+  // As those of a killed worker, once they are unlocked.
+  await login.rows("update graphile_worker._private_jobs set attempts = 2 where id = 1");
+  const runner = await startRunner(connectionString);
+  await runner.stop();
+  const left = await login.rows<{ id: string }>("select id::text from graphile_worker._private_jobs");
+  t.strictSame(
+    left.map(({ id }) => id),
+    ["2"],
+  );
+});
+
+t.test("a job whose notification is lost is found by the next look, 5 seconds after the last", async (t) => {
+  const { connectionString, login } = await openQueue(t);
+  await login.rows("select graphile_worker.add_job('mint', run_at => now() + interval '1 hour')");
+  // 5 seconds pass at once. `login` is connected already: the time limit of that is 5 s too.
+  const delays = recordDelays(t, (ms) => (ms === 5_000 ? 20 : ms));
+  let hasRun = false;
+  const runner = await startRunner(connectionString, { mint: async () => void (hasRun = true) });
+  t.teardown(() => runner.stop());
+  await waitUntil("a look that finds no job", () => delays.includes(5_000), { withinMs: 60_000 });
+  t.equal(hasRun, false);
+  // Notifies nobody.
+  await login.rows("update graphile_worker._private_jobs set run_at = now()");
+  await waitUntil("the job to run", () => hasRun, { withinMs: 60_000 });
 });
