@@ -78,7 +78,7 @@ export async function claimBatch(
 ) {
   const holder = randomUUID();
   const [claimed] = await worker.rows<{ first_number: number; last_number: number }>(
-    "select first_number, last_number from jobs.claim_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
+    "select first_number, last_number from jobs.lease_batch($1, $2, $3, $4, 10000, $5::text::jsonb)",
     [tenant_id, batch_id, number, holder, fingerprintKeys(keys)],
   );
   return claimed === undefined ? null : { holder, ...claimed };

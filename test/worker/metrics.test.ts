@@ -54,20 +54,20 @@ t.test("the last self-check is shown, nothing of earlier ones, and nothing befor
   const { address } = await scenario(t);
   const metrics = await openMetrics(t);
   const { checked } = observeWork(metrics, openMetricsDatabase(t, address, "coupon_worker"));
-  t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_law")));
+  t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_invariant")));
   const stopping = new AbortController().signal;
   const log = createLog("silent");
   await createChecker({ address, role: "coupon_worker", log, stopping, onChecked: checked })();
   const seen = await scrape(metrics);
-  t.equal(seen.get("coupon_laws_broken"), 0);
-  t.ok(Math.abs(seen.get("coupon_laws_checked_timestamp_seconds")! - Date.now() / 1_000) < 60);
-  checked([{ law: "each day adds up", rows: 3 }]);
+  t.equal(seen.get("coupon_invariants_broken"), 0);
+  t.ok(Math.abs(seen.get("coupon_invariants_checked_timestamp_seconds")! - Date.now() / 1_000) < 60);
+  checked([{ invariant: "each day adds up", rows: 3 }]);
   fits(t, Object.fromEntries(await scrape(metrics)), {
-    coupon_laws_broken: 1,
-    'coupon_law_broken_rows{law="each day adds up"}': 3,
+    coupon_invariants_broken: 1,
+    'coupon_invariant_broken_rows{invariant="each day adds up"}': 3,
   });
   checked([]);
   const repaired = await scrape(metrics);
-  t.equal(repaired.get("coupon_laws_broken"), 0);
-  t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_law_broken_rows")));
+  t.equal(repaired.get("coupon_invariants_broken"), 0);
+  t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_invariant_broken_rows")));
 });

@@ -181,7 +181,7 @@ t.test("each job does the task of its name, and the metrics count attempts and s
   await fixture.happen("pty_s1", 2);
   const taken = 'coupon_webhook_attempts_total{outcome="taken"}';
   await waitUntil("two attempts", async () => (await scrape(metrics)).get(taken) === 2);
-  t.equal((await scrape(metrics)).get("coupon_laws_broken"), 0);
+  t.equal((await scrape(metrics)).get("coupon_invariants_broken"), 0);
 });
 
 t.test("nonces are pruned each minute, other old rows and the invariants are looked at once a night", (t) => {

@@ -1,6 +1,6 @@
 // Retention: rows are deleted when their days are over, in steps, and not earlier.
 import t, { type Test } from "tap";
-import { readConfig } from "../../../src/common/config.ts";
+import { readConfig } from "../../../src/config/config.ts";
 import { connect } from "../../../src/database/connect.ts";
 import { createNoncePruner, createOldRowPruner } from "../../../src/worker/tasks/prune.ts";
 import { fits } from "../../support/fits.ts";
@@ -97,7 +97,7 @@ t.test("pages are deleted from the front of a feed; an older cursor continues at
   await pruneOldRows();
   const left = await list("select position as it from rules.feed_event order by position");
   t.strictSame(left, ["5", "6", "7", "8", "9", "10"]);
-  t.strictSame(await list("select law || subject as it from report.invariants"), []);
+  t.strictSame(await list("select invariant || subject as it from report.invariants"), []);
   const kept = await list(
     "select rules.format_id('evt', event_id) as it from rules.feed_event where position in (5, 6) order by position",
   );

@@ -2,7 +2,7 @@
 // cured. Such rows come from a restore, a server with other time zones, or psql with triggers switched off.
 import t, { type Test } from "tap";
 import { provisioning } from "../../../src/commands/provisioning.ts";
-import { readConfig } from "../../../src/common/config.ts";
+import { readConfig } from "../../../src/config/config.ts";
 import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { openSession, sqlDetail } from "../../../src/database/connect.ts";
 import type { Session } from "../../../src/database/types.ts";
