@@ -125,8 +125,8 @@ const keys: Ending[] = [
 ];
 
 t.test("What ends now has ended, and what ends a microsecond later has not", async (t) => {
-  const { session, address } = await fillEveryTable(t);
-  await openWorkerSession(t, address);
+  const { session, world } = await fillEveryTable(t);
+  await openWorkerSession(t, world.address);
   // Triggers would refuse to change history.
   await session.run("set jit = off; set session_replication_role = replica");
   // One statement, so that both have the same time. Changes nothing in the end.

@@ -14,7 +14,9 @@ const exempt = ["code_version", "currency", "event_gap", "master_key", "migratio
 let session: Session;
 let address: Address;
 t.before(async () => {
-  ({ address, session } = await fillEveryTable(t));
+  const filled = await fillEveryTable(t);
+  ({ session } = filled);
+  ({ address } = filled.world);
   await stopAutovacuum(session);
   await session.run("set lock_timeout = '5s'");
 });

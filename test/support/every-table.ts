@@ -1,176 +1,105 @@
 // A database with at least one row in every table of core, and with coupons and batches in every state.
 import type { Test } from "tap";
-import type { Address } from "../../src/config/database-address.ts";
-import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
+import { moveToNoon } from "./business-days.ts";
+import type { Coupon } from "./caller.ts";
+import { newRequestId } from "./request-id.ts";
+import { scenario, type Scenario } from "./scenario.ts";
 import { tenants } from "./tenants.ts";
-import { newRequestId, startService, type Running } from "./service.ts";
 
 /** A superuser's session as in psql, and the IDs of rows by name, such as "issued" or "locked_redemption". */
-export type EveryTable = { address: Address; session: Session; ids: Record<string, string> };
+export type EveryTable = { world: Scenario; session: Session; ids: Record<string, string> };
 
-const merchant = "mch_a";
-const states = ["issued", "locked", "redeemed", "reversed", "voided", "cancelled", "free", "extended", "unposted"];
-type Batches = Record<"allocated" | "completed" | "past" | "pending", string>;
-type Made = { batches: Batches; codes: Record<string, string>; couponIds: Record<string, string> };
+const names = ["issued", "locked", "redeemed", "reversed", "voided", "cancelled", "free", "extended", "unposted"];
 
 export async function fillEveryTable(t: Test): Promise<EveryTable> {
   const [tenantA, , tenantB] = structuredClone(tenants) as [any, any, any];
-  const [template] = tenantA.templates;
-  tenantA.templates.push({ ...template, id: "tpl_unused", name: "without a batch" });
+  tenantA.templates.push({ ...tenantA.templates[0], id: "tpl_unused", name: "without a batch" });
   tenantA.parties[0].webhook = { url: "https://example.com/hook" };
-  const service = await startService(t, { tenants: [tenantA, tenantB] });
-  const made = await makeBatches(service);
-  await callEverything(service, made);
+  const world = await scenario(t, { file: { tenants: [tenantA, tenantB] } });
+  const { till } = world.a;
+  await moveToNoon(world, "pty_a");
 
-  const session = openSession(service.address, { name: "psql" });
-  t.teardown(() => session.end());
-  const ids = await readIds(session, made);
-  ids["day"] = await workOneDay(session, ids);
+  const allocated = await world.makeBatch(till, "tpl_fixed", names.length);
+  const completed = await world.makeBatch(till, "tpl_scoped", 1, { isReleased: false });
+  const past = await world.makeBatch(till, "tpl_fixed", 1, { isOver: true });
+  const wanted = { request_id: newRequestId(), template: "tpl_fixed", total_count: 3 };
+  const pending = (await till.post("/v1/batches", wanted, { idempotencyKey: "two" })).json.batch.external_id;
+  const coupons = Object.fromEntries(names.map((name, index) => [name, allocated.coupons[index]!]));
+  await bringIntoStates(world, coupons);
+
+  const session = await world.openPsql();
+  const named = Object.entries({ ...coupons, past: past.coupons[0]! }).map(([name, { id }]) => [name, id]);
+  const batches = { allocated: allocated.id, completed: completed.id, pending };
+  const ids = await readIds(session, { ...Object.fromEntries(named), ...batches });
+  await world.steps.close();
+  await moveToNoon(world, "pty_a", 1);
+  await world.steps.close();
+  ids["day"] = await writeOtherRows(session);
 
   // Redeemed after the sequencer ran, so its ledger entry is not posted yet.
-  await must(service, "/v1/coupons/redeem", { coupon: made.codes["unposted"], merchant });
-  ids["unposted"] = await readKey(
-    session,
-    "select entry_id::text as key from core.ledger_entry where entry_id not in (select entry_id from rules.posting)",
-  );
-  return { address: service.address, session, ids };
-}
-
-async function must(service: Running, path: string, body: object, idempotencyKey?: string): Promise<any> {
-  const options = idempotencyKey === undefined ? {} : { idempotencyKey };
-  const reply = await service.as("ak_a").post(path, { request_id: newRequestId(), ...body }, options);
-  if (reply.status !== 200) throw new Error(reply.text);
-  return reply.json;
-}
-
-async function makeBatches(service: Running): Promise<Made> {
-  const a = service.as("ak_a");
-  const allocated = await service.makeBatch(a, "tpl_fixed", states.length);
-  const completed = await service.makeBatch(a, "tpl_scoped", 1, { isReleased: false });
-  const past = await service.makeBatch(a, "tpl_fixed", 1, { isOver: true });
-  const { batch } = await must(service, "/v1/batches", { template: "tpl_fixed", total_count: 3 }, "two");
-  return {
-    batches: { allocated: allocated.id, completed: completed.id, past: past.id, pending: batch.external_id },
-    codes: Object.fromEntries(states.map((state, index) => [state, allocated.codes[index]!])),
-    couponIds: Object.fromEntries(states.map((state, index) => [state, allocated.couponIds[index]!])),
-  };
+  const { redemption } = await till.ok.redeem(coupons["unposted"]!);
+  const [row] = await session.rows<{ id: string }>("select rules.parse_id('red', $1) as id", [redemption]);
+  ids["unposted"] = row!.id;
+  return { world, session, ids };
 }
 
 /** Brings each coupon into the state of its name. Also records refusals, with and without an idempotency-key. */
-async function callEverything(service: Running, { codes, couponIds }: Made): Promise<void> {
-  await must(service, "/v1/coupons/lock", { request_id: "lock", coupon: codes["locked"], merchant });
-  await must(service, "/v1/coupons/redeem", { coupon: codes["redeemed"], merchant, order_amount: 20 });
-  const { redemption } = await must(service, "/v1/coupons/redeem", { coupon: codes["reversed"], merchant });
-  await must(service, "/v1/redemptions/reverse", { redemption });
-  await must(service, "/v1/coupons/void", { coupon: codes["voided"], merchant });
-  await must(service, "/v1/coupons/lock", { request_id: "cancelled", coupon: codes["cancelled"], merchant });
-  await must(service, "/v1/coupons/cancel", { lock_request_id: "cancelled", coupon: codes["cancelled"] });
-  const a = service.as("ak_a");
-  await a.post("/v1/coupons/cancel", {
-    request_id: newRequestId(),
-    lock_request_id: "never",
-    coupon: codes["issued"],
-  });
-  await a.post(
-    "/v1/coupons/lock",
-    { request_id: newRequestId(), coupon: codes["issued"], merchant: "mch_none" },
-    { idempotencyKey: "one" },
-  );
-  await service.admin.rows("select admin.extend_coupon('ten_a', $1, '2098-01-01', 'a test')", [couponIds["extended"]]);
+async function bringIntoStates({ a: { till }, admin }: Scenario, coupons: Record<string, Coupon>): Promise<void> {
+  const { issued, locked, redeemed, reversed, voided, cancelled, extended } = coupons as Record<string, any>;
+  await till.ok.lock(locked, { request_id: "lock" });
+  await till.ok.redeem(redeemed, { order_amount: 20 });
+  await till.ok.redeem(reversed);
+  await till.ok.reverse(reversed);
+  await till.ok.void(voided);
+  await till.ok.lock(cancelled, { request_id: "cancelled" });
+  await till.ok.cancel(cancelled);
+  await till.cancel(issued);
+  const elsewhere = { request_id: newRequestId(), coupon: issued.code, merchant: "mch_none" };
+  await till.post("/v1/coupons/lock", elsewhere, { idempotencyKey: "one" });
+  await admin.rows("select admin.extend_coupon('ten_a', $1, '2098-01-01', 'a test')", [extended.id]);
 }
 
-async function readKey(session: Session, text: string, params: unknown[] = []): Promise<string> {
-  const [row] = await session.rows<{ key: string }>(text, params);
-  return row!.key;
-}
-
-async function readIds(session: Session, { batches }: Made): Promise<Record<string, string>> {
-  const ids: Record<string, string> = {};
-  const byNumber = `
-    select c.coupon_id::text as key from core.coupon c join core.batch b using (tenant_id, batch_id)
-    where b.external_id = $1 and c.number = $2`;
-  for (const [index, state] of states.entries())
-    ids[state] = await readKey(session, byNumber, [batches.allocated, index + 1]);
-  ids["past"] = await readKey(session, byNumber, [batches.past, 1]);
-  for (const state of ["locked", "redeemed", "reversed", "cancelled"])
-    ids[`${state}_redemption`] = await readKey(
-      session,
-      "select redemption_id::text as key from core.redemption where coupon_id = $1",
-      [ids[state]],
-    );
-  for (const name of ["allocated", "completed", "pending"] as const)
-    ids[name] = await readKey(session, "select batch_id::text as key from core.batch where external_id = $1", [
-      batches[name],
-    ]);
-  for (const name of ["ten_a", "ten_b"])
-    ids[name] = await readKey(session, "select tenant_id::text as key from core.tenant where external_id = $1", [name]);
-  ids["distributor"] = await readKey(
-    session,
-    "select distributor_id::text as key from core.batch where batch_id = $1",
-    [ids["allocated"]],
+/** The keys of the named coupons and batches, of redemptions by their coupons, of tenants, and of the distributor. */
+async function readIds(session: Session, named: Record<string, string>): Promise<Record<string, string>> {
+  const rows = await session.rows<{ name: string; key: string }>(
+    `with named as (select * from jsonb_each_text($1::text::jsonb) n (name, external_id)),
+          coupon as (select n.name, rules.parse_id('cpn', n.external_id) as id from named n),
+          batch as (select n.name, b.batch_id, b.distributor_id from named n join core.batch b using (external_id))
+     select name, id::text as key from coupon where id is not null
+     union all
+     select c.name || '_redemption', r.redemption_id::text from coupon c join core.redemption r on r.coupon_id = c.id
+     union all
+     select name, batch_id::text from batch
+     union all
+     select 'distributor', distributor_id::text from batch where name = 'allocated'
+     union all
+     select external_id, tenant_id::text from core.tenant`,
+    [JSON.stringify(named)],
   );
-  return ids;
+  return Object.fromEntries(rows.map(({ name, key }) => [name, key]));
 }
 
 /**
- * Writes the worker's rows: feeds, postings and deliveries. Closes one business day with its files, and the day before
- * without files. Returns the day with files.
+ * Writes what the service writes only in time or in trouble: a day without files, an attempt, a test, a replaced
+ * secret, gaps and stuck work. Returns the closed day with files.
  */
-async function workOneDay(session: Session, ids: Record<string, string>): Promise<string> {
-  await session.rows("select jobs.sequence_events(1000)");
-  const closed = await readKey(
-    session,
-    "select business_date::text as key from rules.posting where tenant_id = $1 limit 1",
-    [ids["ten_a"]],
+async function writeOtherRows(session: Session): Promise<string> {
+  await session.run(`
+    insert into core.statement
+      (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
+    select tenant_id, distributor_id, business_date - 1, 0, false, now() from core.statement;
+    select jobs.record_deliveries(tenant_id, party_id, null, jsonb_build_array(jsonb_build_object(
+      'event_id', event_id, 'attempt', 1, 'duration_ms', 1, 'is_taken', false)))
+    from core.delivery limit 1;
+    select rules.create_test_delivery(tenant_id, party_id, 'batch.generated') from core.webhook;
+    update core.webhook set sealed_secret = sealed_secret || '0';
+    insert into core.event_gap select 999999999, pg_current_xact_id();
+    insert into core.event_gap (event_seq, tenant_id, party_id)
+    select 999999998, tenant_id, party_id from core.webhook;
+    select rules.note_stuck_work('events', tenant_id, party_id, null, 'why') from core.webhook limit 1`);
+  const [day] = await session.rows<{ key: string }>(
+    "select business_date::text as key from core.statement where ready_at is not null",
   );
-  const day = [ids["ten_a"], ids["distributor"], closed];
-  await session.run("begin");
-  await session.rows("update core.ledger_book set open_on = $3::date + 1 where tenant_id = $1 and party_id = $2", day);
-  await session.rows(
-    `insert into core.statement
-       (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
-     select $1, $2, $3::date - n,
-            case n when 0 then (select count(*) from rules.posting where tenant_id = $1) else 0 end, false, now()
-     from generate_series(0, 1) n`,
-    day,
-  );
-  await session.run("commit");
-  await session.rows(
-    `insert into core.statement_line
-       (tenant_id, distributor_id, business_date, number, merchant_id, template_id, currency,
-        redemption_count, redemption_minor, reversal_count, reversal_minor)
-     select $1, $2, $3, row_number() over (), merchant_id, template_id, currency,
-            redemption_count, redemption_minor, reversal_count, reversal_minor
-     from rules.summarize_day($1, $2, $3)`,
-    day,
-  );
-  await session.rows(
-    `update core.statement
-     set ready_at = now(), detail_bytes = 1, detail_sha256 = '',
-         summary_rows = 1, summary_bytes = 1, summary_sha256 = ''
-     where business_date = $1`,
-    [closed],
-  );
-  await session.rows(
-    `insert into core.event (tenant_id, event_id, event_type, party_id, business_date, occurred_at, recorded_at)
-     values ($1, gen_random_uuid(), 'reconciliation.ready', $2, $3, now(), now())`,
-    day,
-  );
-  await session.rows(
-    `select jobs.record_deliveries(tenant_id, party_id, null, jsonb_build_array(jsonb_build_object(
-       'event_id', event_id, 'attempt', 1, 'duration_ms', 1, 'is_taken', false)))
-     from core.delivery limit 1`,
-  );
-  await session.rows("select rules.create_test_delivery(tenant_id, party_id, 'batch.generated') from core.webhook");
-  await session.rows("update core.webhook set sealed_secret = sealed_secret || '0'");
-  await session.rows("insert into core.event_gap select 999999999, pg_current_xact_id()");
-  await session.rows(
-    `insert into core.event_gap (event_seq, tenant_id, party_id)
-     select 999999998, tenant_id, party_id from core.webhook`,
-  );
-  await session.rows(
-    "select rules.note_stuck_work('events', tenant_id, party_id, null, 'why') from core.webhook limit 1",
-  );
-  return closed;
+  return day!.key;
 }

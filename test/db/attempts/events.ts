@@ -1,4 +1,4 @@
-// Attempts on events and feeds, and on the postings and statements that the worker writes.
+// Attempts on events, feeds and deliveries, and on the postings and statements that the worker writes.
 import { insertCopy, insertEvent, redeemLock, together, update, updateCoupon, type Attempts } from "./statements.ts";
 
 const insertEventCopy = (where: string, changes: Record<string, string>) =>
@@ -23,7 +23,7 @@ const insertPostings = (...pages: [distributor: string, day: string, number: num
     .map(([distributor, ...page]) => `(:ten_a, ${distributor}, ${page.slice(0, 2).join(", ")}, array[${page[2]}])`)
     .join(", ")}`;
 
-export const eventAttempts: Attempts = {
+const eventAttempts: Attempts = {
   event_is_for_whom_it_concerns: {
     "an event for another party": insertExpired({ party_id: "2147483647" }),
     "an event recorded in two days": insertExpired({ recorded_at: "now() + interval '2 days'" }),
@@ -55,17 +55,13 @@ export const eventAttempts: Attempts = {
     "a redemption that is no ledger entry": insertEvent("issued", { event_type: "'coupon.redeemed'" }),
     "an unknown type of event": insertEventCopy("true", { event_type: "'coupon.sold'" }),
   },
-  event_is_immutable: {
-    "an event changed": update("event", "occurred_at = now()"),
-    "events deleted": "delete from core.event",
-  },
   time_is_finite: {
     "an event recorded at infinity": insertEvent("issued", { recorded_at: "timestamptz 'infinity'" }),
     "a delivery that is never tried again": update("delivery", "next_attempt_at = 'infinity'"),
   },
 };
 
-export const feedAttempts: Attempts = {
+const feedAttempts: Attempts = {
   gap_is_above_the_sequencer: {
     "a sequenced number that is missing again": "insert into core.event_gap select high_seq, '1' from core.sequencer",
   },
@@ -77,7 +73,6 @@ export const feedAttempts: Attempts = {
   work_is_known: { "other work that is stuck": update("stuck_work", "work = 'else'") },
   subject_is_at_most_64_characters: { "a long subject": update("stuck_work", "subject = repeat('x', 65)") },
   reason_is_at_most_500_characters: { "a long reason": update("stuck_work", "reason = repeat('x', 501)") },
-  event_gap_is_kept: { "all missing numbers truncated": "truncate core.event_gap" },
   gap_waits_for_a_transaction_or_a_party: {
     "a number that waits for nothing": "insert into core.event_gap (event_seq) select high_seq + 1 from core.sequencer",
   },
@@ -91,7 +86,6 @@ export const feedAttempts: Attempts = {
       "step = step + 1, after_seq = high_seq, late_seqs = array[1]",
     ),
   },
-  sequencer_is_kept: { "the sequencer deleted": "delete from core.sequencer" },
   feed_goes_forward: {
     "positions used again": update("feed", "last_position = 0"),
     "positions without a page": update("feed", "last_position = last_position + 1"),
@@ -106,7 +100,6 @@ export const feedAttempts: Attempts = {
     "a feed that begins after events that it does not have": insertCopy("feed", "true", { party_id: "2147483647" }),
     "a feed given to another party": update("feed", "party_id = 2147483647"),
   },
-  feed_is_kept: { "feeds deleted": "delete from core.feed" },
   event_is_of_its_feed: {
     "an event in an unknown feed": insertFeedPage({ party_id: "2147483647" }),
     "an unknown event in a feed": insertNextPage("array[888888888]"),
@@ -143,7 +136,6 @@ export const feedAttempts: Attempts = {
     ),
   },
   new_page_is_kept: { "the pages of today deleted": "delete from core.feed_page" },
-  feed_page_is_immutable: { "a page changed": update("feed_page", "first_position = first_position + 9") },
   last_position_is_not_negative: {
     "a negative last position": insertCopy("feed", "true", {
       party_id: "2147483647",
@@ -154,7 +146,7 @@ export const feedAttempts: Attempts = {
   sequencer_has_one_row: { "a second sequencer": "insert into core.sequencer (is_only) values (false)" },
 };
 
-export const statementAttempts: Attempts = {
+const statementAttempts: Attempts = {
   posting_is_of_its_distributor: {
     "an entry on the books of another distributor": insertPostings(["2147483647", "'2030-01-01'", 1, unposted]),
     "an unknown entry on the books": insertPostings([":distributor", "'2030-01-01'", 1, "888888888"]),
@@ -178,10 +170,6 @@ export const statementAttempts: Attempts = {
     "number 0": together(takeStep, insertPostings([":distributor", "'2030-01-01'", 0, unposted])),
     "number 2 without number 1": together(takeStep, insertPostings([":distributor", "'2030-01-01'", 2, unposted])),
   },
-  posting_page_is_immutable: {
-    "entries moved to another day": update("posting_page", "business_date = business_date + 1"),
-    "postings deleted": "delete from core.posting_page",
-  },
   ready_statement_never_changes: {
     "another number of entries": update("statement", "entry_count = 99"),
     "another address of its files": update("statement", "is_one_of_several = true"),
@@ -190,8 +178,6 @@ export const statementAttempts: Attempts = {
   files_are_described_when_ready: {
     "ready without files": update("statement", "ready_at = now()", "ready_at is null"),
   },
-  statement_is_kept: { "a statement deleted": "delete from core.statement" },
-  statement_line_is_immutable: { "a line of a summary changed": update("statement_line", "redemption_minor = 0") },
   line_has_entries: {
     "a line without entries": insertCopy("statement_line", "true", {
       number: "999",
@@ -199,7 +185,6 @@ export const statementAttempts: Attempts = {
       reversal_count: "0",
     }),
   },
-  ledger_book_is_kept: { "books deleted": "delete from core.ledger_book" },
   day_is_closed_before_the_next_opens: {
     "a day passed without a statement": update("ledger_book", "open_on = open_on + 1", "party_id = :distributor"),
     "a day passed beside a closed one": together(
@@ -229,3 +214,45 @@ export const statementAttempts: Attempts = {
     }),
   },
 };
+
+const insertOtherWebhook = together(
+  insertCopy("party", "party_id = :distributor", { party_id: "2147483647", external_id: "'pty_other'" }),
+  insertCopy("webhook", "true", { party_id: "2147483647" }),
+);
+const deleteAfterAttempt = (event: string, status: number, at: string) =>
+  together(
+    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, http_status, duration_ms, attempted_at)
+     select tenant_id, party_id, ${event}, 1, ${status}, 1, ${at} from core.delivery`,
+    "delete from core.delivery",
+  );
+
+const deliveryAttempts: Attempts = {
+  delivery_is_of_an_event: {
+    "a delivery of an unknown event": insertCopy("delivery", "true", { event_id: "gen_random_uuid()" }),
+    "a delivery of a redemption with another number": insertCopy("delivery", "true", { event_id: ":unposted" }),
+    "a delivery of a business day with another number": insertCopy("delivery", "true", {
+      event_id: "(select e.event_id from core.event e where e.business_date is not null)",
+    }),
+    "a delivery of a redemption to another party": together(
+      insertOtherWebhook,
+      insertCopy("delivery", "event_id in (select entry_id from core.ledger_entry)", { party_id: "2147483647" }),
+    ),
+    "a delivery of a batch to another party": together(
+      insertOtherWebhook,
+      insertCopy("delivery", "event_id in (select e.event_id from core.event e)", { party_id: "2147483647" }),
+    ),
+  },
+  delivery_is_kept_until_accepted: {
+    "deliveries deleted": "delete from core.delivery",
+    "deliveries deleted after a failure": deleteAfterAttempt("event_id", 500, "now()"),
+    "deliveries deleted after an earlier success": deleteAfterAttempt("event_id", 200, "now() - interval '1 second'"),
+    "deliveries deleted after a success of another event": deleteAfterAttempt("gen_random_uuid()", 200, "now()"),
+  },
+  attempt_count_is_0_to_10: { "an eleventh attempt": update("delivery", "attempt_count = 11") },
+  test_delivery_tenant_id_party_id_fkey: {
+    "a test for a party without a webhook": insertCopy("test_delivery", "true", { party_id: "2147483647" }),
+  },
+  test_event_type_is_known: { "a test of a type that does not exist": update("test_delivery", "event_type = 'x'") },
+};
+
+export const attemptsOnEvents = [eventAttempts, feedAttempts, statementAttempts, deliveryAttempts];

@@ -10,63 +10,54 @@ const insertCredential = (accessKey: string, changes: Record<string, string>) =>
 const insertRequest = (changes: Record<string, string>) =>
   insertCopy("request", "true", { idempotency_key: "null", ...changes });
 
-export const identityAttempts: Attempts = {
+// Tables whose rows a provisioning file names.
+const named = [
+  ["tenant", "ten"],
+  ["party", "pty"],
+  ["merchant", "mch"],
+  ["template", "tpl"],
+] as const;
+const unused = (table: string) => (table === "template" ? "external_id = 'tpl_unused'" : "true");
+const insertOther = (table: string, changes: Record<string, string> = {}) =>
+  insertCopy(table, "true", { [`${table}_id`]: "999", ...changes });
+
+const namedAttempts: Attempts[] = named.map(([table, prefix]) => ({
   identity_is_fixed: {
-    "another ID for a tenant": update("tenant", "external_id = 'ten_new'"),
-    "another ID for a party": update("party", "external_id = 'pty_new'"),
-    "another ID for a merchant": update("merchant", "external_id = 'mch_new'"),
-    "another ID for a template": update("template", "external_id = 'tpl_new'", "external_id = 'tpl_unused'"),
-    "another key for a tenant": update("tenant", "tenant_id = default"),
-    "another key for a party": update("party", "party_id = default"),
-    "another key for a merchant": update("merchant", "merchant_id = default"),
-    "a merchant moved to another tenant": update("merchant", "tenant_id = tenant_id + 1"),
-    "another key for a template": update("template", "template_id = default", "external_id = 'tpl_unused'"),
+    [`another ID for a ${table}`]: update(table, `external_id = '${prefix}_new'`, unused(table)),
+    [`another key for a ${table}`]: update(table, `${table}_id = default`, unused(table)),
   },
+  [`${table}_external_id_is_well_formed`]: {
+    "an ID with another prefix": insertOther(table, { external_id: "'red_1'" }),
+    "an ID that is only a prefix": insertOther(table, { external_id: `'${prefix}'` }),
+    "an ID in capitals": insertOther(table, { external_id: `'${prefix.toUpperCase()}_1'` }),
+  },
+  [table === "tenant" ? "tenant_external_id_key" : `${table}_external_id_tenant_id_key`]: {
+    "the ID of another": insertOther(table),
+  },
+  [`${table}_name_is_1_to_200_characters`]: {
+    "an empty name": update(table, "name = ''", unused(table)),
+    "a long name": update(table, "name = repeat('x', 201)", unused(table)),
+  },
+}));
+
+const identityAttempts: Attempts = {
+  identity_is_fixed: { "a merchant moved to another tenant": update("merchant", "tenant_id = tenant_id + 1") },
   variant_is_known: { "a third variant": insertTenant("C", "major") },
   amount_unit_is_known: { "a third unit": insertTenant("A", "cents") },
   variant_and_unit_are_fixed_in_use: {
     "the other variant": update("tenant", "variant = 'B'", "external_id = 'ten_a'"),
     "the other unit": update("tenant", "amount_unit = 'minor'"),
   },
-  tenant_external_id_is_well_formed: {
-    "an ID without a prefix": insertCopy("tenant", "true", { tenant_id: "999", external_id: "'acme'" }),
-  },
-  tenant_external_id_key: { "the ID of another tenant": insertCopy("tenant", "true", { tenant_id: "999" }) },
-  tenant_name_is_1_to_200_characters: {
-    "a tenant with an empty name": update("tenant", "name = ''"),
-    "a tenant with a long name": update("tenant", "name = repeat('x', 201)"),
-  },
-  tenant_is_kept: { "a tenant deleted": "delete from core.tenant" },
-  party_external_id_is_well_formed: {
-    "an ID with another prefix": insertCopy("party", "true", { party_id: "999", external_id: "'ten_1'" }),
-  },
-  party_external_id_tenant_id_key: { "the ID of another party": insertCopy("party", "true", { party_id: "999" }) },
-  party_name_is_1_to_200_characters: {
-    "a party with an empty name": update("party", "name = ''"),
-    "a party with a long name": update("party", "name = repeat('x', 201)"),
-  },
   time_zone_is_no_abbreviation: {
     "an abbreviation of a time zone": update("party", "time_zone = 'CET'"),
     "a time zone in lower case without a region": update("party", "time_zone = 'utc'"),
   },
-  party_is_kept: { "a party deleted": "delete from core.party" },
-  merchant_external_id_is_well_formed: {
-    "an ID that is only a prefix": insertCopy("merchant", "true", { merchant_id: "999", external_id: "'mch'" }),
-  },
-  merchant_external_id_tenant_id_key: {
-    "the ID of another merchant": insertCopy("merchant", "true", { merchant_id: "999" }),
-  },
   merchant_id_is_unique: {
-    "the key of a merchant of another tenant": insertCopy("merchant", "true", {
+    "the key of another tenant's merchant": insertCopy("merchant", "true", {
       tenant_id: "999",
-      external_id: "'mch_new'",
+      external_id: "'mch_n'",
     }),
   },
-  merchant_name_is_1_to_200_characters: {
-    "a merchant with an empty name": update("merchant", "name = ''"),
-    "a merchant with a long name": update("merchant", "name = repeat('x', 201)"),
-  },
-  merchant_is_kept: { "a merchant deleted": "delete from core.merchant" },
   store_external_id_is_1_to_64_characters: { "a store with an empty ID": update("store", "external_id = ''") },
   store_tenant_id_merchant_id_external_id_key: { "the ID of another store": update("store", "external_id = 'S1'") },
   terminal_external_id_is_1_to_64_characters: {
@@ -74,7 +65,7 @@ export const identityAttempts: Attempts = {
   },
 };
 
-export const credentialAttempts: Attempts = {
+const credentialAttempts: Attempts = {
   access_key_is_well_formed: {
     "an access key without a prefix": insertCredential("ak_a", { access_key: "'key'" }),
   },
@@ -98,10 +89,6 @@ export const credentialAttempts: Attempts = {
       update("credential", "revoked_at = null", "access_key = 'ak_pos'"),
     ),
   },
-  credential_is_kept: {
-    "a credential deleted": "delete from core.credential",
-    "all credentials truncated": "truncate core.credential",
-  },
   url_is_http: { "a webhook with an ftp URL": update("webhook", "url = 'ftp://example.com'") },
   url_is_at_most_2048_characters: {
     "a webhook with a long URL": update("webhook", "url = rpad('https://', 2049, 'x')"),
@@ -115,7 +102,7 @@ export const credentialAttempts: Attempts = {
   },
 };
 
-export const recordAttempts: Attempts = {
+const recordAttempts: Attempts = {
   outcome_is_final: {
     "a recorded answer with status 503": insertRequest({ request_id: "'new'", http_status: "503" }),
   },
@@ -129,22 +116,15 @@ export const recordAttempts: Attempts = {
   idempotency_key_is_used_once: {
     "a key used twice": insertCopy("request", "idempotency_key is not null", { request_id: "'new'" }),
   },
-  request_is_final: {
-    "an answer changed": update("request", "response = '{}'"),
-    "all answers truncated": "truncate core.request",
-  },
   audit_reason_is_at_most_1000_characters: {
     "an audit entry with a long reason": insertCopy("audit", "true", { audit_id: "0", reason: "repeat('x', 1001)" }),
-  },
-  audit_is_immutable: {
-    "an audit entry changed": update("audit", "login = 'nobody'"),
-    "an audit entry deleted": "delete from core.audit",
   },
   code_version_is_current_or_before: {
     "the current version also as the one before":
       "insert into core.code_version (is_current, sha256) select false, sha256 from core.code_version",
   },
   currency_is_iso_4217: { "a currency in lower case": "insert into core.currency values ('eur', 2)" },
-  currency_is_immutable: { "another number of decimals": update("currency", "decimals = 3") },
   decimals_are_0_to_4: { "a currency with five decimals": "insert into core.currency values ('QQQ', 5)" },
 };
+
+export const attemptsOnIdentities = [...namedAttempts, identityAttempts, credentialAttempts, recordAttempts];
