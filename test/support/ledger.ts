@@ -1,9 +1,13 @@
 // Many ledger entries at once: one statement redeems a whole batch and reverses every tenth redemption. It bypasses the
 // triggers, because the service would take too long in a test. The rows keep every invariant, see findBrokenInvariants.
 import { openSession } from "../../src/database/connect.ts";
-import type { Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 
-export async function redeemWhole(service: Running, batch: string, merchant: string): Promise<number> {
+export async function redeemWhole(
+  service: Pick<Scenario, "address">,
+  batch: string,
+  merchant: string,
+): Promise<number> {
   // Acts as the login itself, because only a superuser can switch off triggers.
   const login = openSession(service.address, { name: "coupon test" });
   try {

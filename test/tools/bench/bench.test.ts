@@ -1,6 +1,6 @@
 // The short form of the benches: each completes, gets right answers, measures something and breaks no invariant. Its
 // figures mean nothing. Left out are `scale`, whose parts the others run too, `reports`, whose data and questions
-// test/db/report-plans.test.ts uses, and `instructions`, which takes valgrind minutes.
+// test/db/plans.test.ts uses, and `instructions`, which takes valgrind minutes.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import t from "tap";
