@@ -1,0 +1,506 @@
+// The functions of schema admin, with which an administrator patches coupons, access, keys, webhooks and feeds.
+import { randomBytes } from "node:crypto";
+import t, { type Test } from "tap";
+import { fingerprintKeys, type KeyProblem } from "../../src/crypto/key-fingerprint.ts";
+import { connect, openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
+import type { Coupon } from "../support/caller.ts";
+import { createDatabase } from "../support/database.ts";
+import { fits } from "../support/fits.ts";
+import { findBrokenInvariants, readCouponHistory } from "../support/inspect.ts";
+import { startPatches, type Patches } from "../support/patches.ts";
+import { untilBlocked } from "../support/race.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
+import { holdCoupon } from "../support/sessions.ts";
+import { dropDeliveries } from "../support/subscribers.ts";
+import { tenants } from "../support/tenants.ts";
+
+let world: Scenario;
+let patches: Patches;
+t.before(async () => {
+  const [tenantA, ...others] = structuredClone(tenants) as any[];
+  const secret = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
+  tenantA.parties[0].webhook = { url: "https://example.com/hook", secret };
+  world = await scenario(t, { file: { tenants: [tenantA, ...others] } });
+  patches = startPatches(t, world);
+});
+
+const makeCoupon = async (state?: Parameters<Scenario["a"]["makeCoupons"]>[1]): Promise<Coupon> =>
+  (await world.a.makeCoupons(1, state))[0]!;
+const query = async (coupon: Coupon) => (await world.a.till.ok.query(coupon)).coupon;
+const history = ({ id }: Coupon) => readCouponHistory(world.owner, id);
+
+// By index of the argument: tenants that do not have the coupon, and IDs that no coupon has.
+const unknown = { 0: ["ten_none", "ten_a2", "ten_b"], 1: ["cpn_none", "", `cpn_${"0".repeat(26)}`] };
+
+/** The coupon was voided by the administrator, which shows as a voiding without a merchant and a caller. */
+async function isVoided(t: Test, coupon: Coupon, reason: string): Promise<void> {
+  const voided = { status: "VOIDED", events: [{ type: "coupon.voided", party: "pty_a" }], amounts: [] };
+  fits(t, await history(coupon), voided);
+  const text = "select merchant, caller, reason from report.voiding where coupon = $1";
+  const [row] = await world.owner.rows(text, [coupon.id]);
+  t.strictSame({ ...row }, { merchant: null, caller: null, reason });
+}
+
+t.test("void_coupon voids an unused coupon, released or not", async (t) => {
+  const { audited, isRefused, refusesBadArguments } = patches;
+  for (const state of ["ISSUED", "not released"] as const) {
+    const coupon = await makeCoupon(state);
+    const { id } = coupon;
+    await refusesBadArguments(t, "void_coupon", ["ten_a", id], unknown);
+    await audited(t, { target: id }, "void_coupon", "ten_a", id, " misprinted ");
+    await isVoided(t, coupon, "misprinted");
+    t.equal((await query(coupon)).status, "VOIDED");
+    await isRefused(t, "CP409", "void_coupon", "ten_a", id, "again");
+  }
+});
+
+t.test("void_coupon refuses a locked, a redeemed and an expired coupon", async (t) => {
+  for (const state of ["LOCKED by this lock", "REDEEMED", "EXPIRED"] as const)
+    await patches.isRefused(t, "CP409", "void_coupon", "ten_a", (await makeCoupon(state)).id, "why");
+  const { coupons } = await world.makeBatch(world.a.maker, "tpl_fixed", 1, { isOver: true });
+  await patches.isRefused(t, "CP409", "void_coupon", "ten_a", coupons[0]!.id, "expired, but not yet marked");
+});
+
+t.test("void_batch voids the unused coupons of a batch, released or not, and skips the rest", async (t) => {
+  const { patch, audited, refusesBadArguments } = patches;
+  const { maker, till } = world.a;
+  for (const isReleased of [true, false]) {
+    const { id: batch, coupons } = await world.makeBatch(maker, "tpl_fixed", 5, { isReleased });
+    const [redeemed, locked, held, ...unused] = coupons as [Coupon, Coupon, Coupon, ...Coupon[]];
+    await refusesBadArguments(t, "void_batch", ["ten_a", batch], { 0: unknown[0], 1: ["bat_none", ""] });
+    if (isReleased) {
+      await till.ok.redeem(redeemed);
+      await till.ok.lock(locked);
+    }
+    const letGo = await holdCoupon(world, held.id);
+    const voided = isReleased ? 2 : 4;
+    const args = ["void_batch", "ten_a", batch, "key stolen"] as const;
+    t.equal(await audited(t, { target: batch, details: { voided } }, ...args), voided);
+    await letGo();
+    t.equal(await patch(...args), 1, "the coupon that was held before");
+    t.equal(await patch(...args), 0);
+    for (const coupon of [held, ...unused]) await isVoided(t, coupon, "key stolen");
+    fits(t, await history(redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
+    fits(t, await history(locked), { status: isReleased ? "LOCKED" : "VOIDED" });
+  }
+  const past = await world.makeBatch(maker, "tpl_fixed", 2, { isOver: true });
+  t.equal(await patch("void_batch", "ten_a", past.id, "over"), 0, "expired coupons are skipped");
+});
+
+t.test("release_lock cancels a live lock: its confirm is refused, and the coupon is free", async (t) => {
+  const { audited, isRefused, refusesBadArguments } = patches;
+  const { till } = world.a;
+  const coupon = await makeCoupon();
+  const { id } = coupon;
+  await isRefused(t, "CP409", "release_lock", "ten_a", id, "no lock");
+  const { redemption } = await till.ok.lock(coupon);
+  await refusesBadArguments(t, "release_lock", ["ten_a", id], unknown);
+  const recorded = { target: id, details: { redemption } };
+  t.equal(await audited(t, recorded, "release_lock", "ten_a", id, "till broke"), redemption);
+  fits(t, await history(coupon), { status: "ISSUED", redemptions: ["CANCELLED"], events: [] });
+  fits(t, (await till.confirm(coupon)).json, { code: "LOCK_CANCELLED" });
+  await till.ok.redeem(coupon);
+  await isRefused(t, "CP409", "release_lock", "ten_a", id, "redeemed");
+});
+
+t.test("An expired lock counts as gone: release_lock refuses, void_coupon works", async (t) => {
+  const { till, endLock } = world.a;
+  const coupon = await makeCoupon();
+  // An older lock that would still be live.
+  await till.ok.lock(coupon);
+  await patches.patch("release_lock", "ten_a", coupon.id, "till broke");
+  await till.ok.lock(coupon);
+  await endLock(coupon);
+  await patches.isRefused(t, "CP409", "release_lock", "ten_a", coupon.id, "too late");
+  fits(t, (await till.confirm(coupon)).json, { code: "LOCK_EXPIRED" });
+  await patches.patch("void_coupon", "ten_a", coupon.id, "unused");
+  fits(t, await history(coupon), { status: "VOIDED", redemptions: ["CANCELLED", "LAPSED"] });
+});
+
+t.test("extend_coupon moves the end of a coupon forward and back", async (t) => {
+  const { patch, audited, isRefused, refusesBadArguments } = patches;
+  const { till } = world.a;
+  const coupon = await makeCoupon();
+  const { id } = coupon;
+  await refusesBadArguments(t, "extend_coupon", ["ten_a", id, "2098-01-01"], unknown);
+  const details = { status: "ISSUED", valid_to: /^2098-01-01/, valid_to_before: /^2099-01-01/ };
+  await audited(t, { target: id, details }, "extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
+  fits(t, await query(coupon), { status: "ISSUED", valid_to: "2098-01-01T00:00:00.000Z" });
+  await patch("extend_coupon", "ten_a", id, "2021-01-01", "ended");
+  fits(t, await query(coupon), { status: "EXPIRED", valid_to: "2021-01-01T00:00:00.000Z" });
+  fits(t, (await till.redeem(coupon)).json, { code: "COUPON_EXPIRED" });
+  await patch("extend_coupon", "ten_a", id, "2098-01-01", "and again");
+  await till.ok.redeem(coupon);
+  await isRefused(t, "CP409", "extend_coupon", "ten_a", id, "2099-01-01", "redeemed");
+});
+
+t.test("extend_coupon revives an expired coupon, and refuses an end that is too early or infinite", async (t) => {
+  const { coupons } = await world.makeBatch(world.a.maker, "tpl_fixed", 1, { isOver: true });
+  const [coupon] = coupons as [Coupon];
+  const { id } = coupon;
+  await world.steps.expire();
+  fits(t, await history(coupon), { status: "EXPIRED" });
+  await patches.isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
+  await patches.isRefused(t, "CP400", "extend_coupon", "ten_a", id, "2019-01-01", "before its beginning");
+  const early = "valid_to must be later than the coupon's valid_from, 2020-01-01T00:00:00.000Z";
+  for (const [validTo, message] of [
+    ["2019-01-01", early],
+    ["2020-01-01 00:00+00", early],
+    ["-infinity", early],
+    ["infinity", "valid_to must be before the year 10000"],
+    ["10000-01-01 00:00+00", "valid_to must be before the year 10000"],
+  ] as const) {
+    // Cast from text: the driver cannot send infinity as a time.
+    const error = await patches.admin
+      .rows("select admin.extend_coupon('ten_a', $1, $2::text::timestamptz, 'why')", [id, validTo])
+      .catch((reason: unknown) => reason);
+    fits(t, error, { code: "CP400", message }, validTo);
+    t.notMatch(error, { detail: /./ }, "no row is shown");
+  }
+  fits(t, await history(coupon), { status: "EXPIRED" });
+  await patches.patch("extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
+  fits(t, await history(coupon), { status: "ISSUED" });
+  await world.a.till.ok.redeem(coupon);
+});
+
+t.test("add_delegate and remove_delegate take effect with the next call", async (t) => {
+  const { patch, audited, isRefused, refusesBadArguments } = patches;
+  const [coupon] = (await world.b.makeCoupons(1)) as [Coupon];
+  const ask = async () => (await world.as("ak_other", "mch_b").query(coupon)).status;
+  const foreign = { 0: ["ten_none", "ten_a"], 1: ["mch_none", "mch_a"], 2: ["pty_none", "pty_a"] };
+  const target = ["ten_b", "mch_b", "pty_other"];
+  const recorded = { target: "mch_b", tenant: "ten_b", details: { party: "pty_other" } };
+  t.equal(await ask(), 404);
+  await refusesBadArguments(t, "add_delegate", target, foreign);
+  await audited(t, recorded, "add_delegate", ...target, "new contract");
+  t.equal(await ask(), 200);
+  await t.resolves(patch("add_delegate", ...target, "adding twice is no error"));
+  await refusesBadArguments(t, "remove_delegate", target, foreign);
+  await audited(t, recorded, "remove_delegate", ...target, "contract ended");
+  t.equal(await ask(), 404);
+  await isRefused(t, "CP404", "remove_delegate", ...target, "no longer a delegate");
+});
+
+t.test("revoke_credential takes effect with the next call and cannot be undone", async (t) => {
+  const { patch, audited, refusesBadArguments } = patches;
+  const { till: first, otherTill: second } = world.a;
+  const ask = () => second.get("/v1/batches/bat_none");
+  const refused = { status: 401, json: { code: "UNAUTHENTICATED" } };
+  t.equal((await ask()).status, 404);
+  await refusesBadArguments(t, "revoke_credential", ["ak_a_second"], { 0: ["ak_none", ""] });
+  const at = await audited(t, { target: "ak_a_second" }, "revoke_credential", "ak_a_second", "leaked");
+  fits(t, await ask(), refused);
+  t.equal((await first.get("/v1/batches/bat_none")).status, 404);
+  t.strictSame(await patch("revoke_credential", "ak_a_second", "again"), at, "the first time stays");
+  await world.apply({ tenants: [tenants[0]] });
+  fits(t, await ask(), refused, "provisioning does not bring it back");
+  t.equal((await world.owner.rows("select from gate.find_credential('ak_a_second')")).length, 0);
+});
+
+t.test("The codes of a batch are handed out until destroy_codes destroys them", async (t) => {
+  const { patch, audited, isAudited, isRefused, refusesBadArguments, called, admin } = patches;
+  const { batch } = await world.a.maker.ok.createBatch("tpl_fixed", 5);
+  const pending = batch.external_id as string;
+  for (const name of ["open_export", "destroy_codes"]) {
+    const rest = name === "open_export" ? [true] : ["why"];
+    await isRefused(t, "CP404", name, "bat_none", ...rest);
+    await isRefused(t, "CP409", name, pending, ...rest);
+  }
+  await world.mint();
+  await isRefused(t, "CP409", "open_export", pending, false);
+  await patch("open_export", pending, true);
+  const exported = { action: "export_codes", target: pending, reason: null, tenant: "ten_a" };
+  await isAudited(t, exported, { status: "COMPLETED", total_count: 5 });
+
+  called.add("read_export_page");
+  const page = async (after: number, ofOther = 0) => {
+    const rows = await admin.rows<{ number: number }>("select number from admin.read_export_page($1, $2, $3, 2)", [
+      key!.tenant_id + ofOther,
+      key!.batch_id,
+      after,
+    ]);
+    return rows.map(({ number }) => number);
+  };
+  const [key] = await world.owner.rows<{ tenant_id: number; batch_id: number }>(
+    "select tenant_id, batch_id from core.batch where external_id = $1",
+    [pending],
+  );
+  t.strictSame([await page(0), await page(2), await page(4), await page(5)], [[1, 2], [3, 4], [5], []]);
+  t.strictSame(await page(0, 1), []);
+
+  await refusesBadArguments(t, "destroy_codes", [pending], { 0: ["bat_none", ""] });
+  const at = await audited(t, { target: pending }, "destroy_codes", pending, "printed");
+  t.strictSame(await patch("destroy_codes", pending, "again"), at, "a second call changes nothing");
+  t.equal((await world.owner.rows("select from core.audit where action = 'destroy_codes'")).length, 1);
+  await isRefused(t, "CP409", "open_export", pending, true);
+});
+
+t.test("has_tenants is false on a fresh installation and true once tenants exist", async (t) => {
+  const { address, drop } = await createDatabase();
+  const fresh = connect(address, { name: "coupon test", role: "coupon_admin", max: 1 });
+  fits(t, await fresh.rows("select admin.has_tenants() as answer"), [{ answer: false }]);
+  await fresh.end();
+  await drop();
+  t.equal(await patches.patch("has_tenants"), true);
+});
+
+const newFingerprint = () => randomBytes(16).toString("hex");
+const ownKeys = (): Record<string, string> => JSON.parse(fingerprintKeys(world.keys));
+const listVersions = async () =>
+  (await world.owner.rows("select version from core.master_key order by 1")).map((row) => row["version"]);
+
+async function register(keys: Record<string, string | null>, by: Pick<Session, "rows"> = world.admin) {
+  const text = "select version, problem from rules.register_keys($1::text::jsonb)";
+  return [...(await by.rows<KeyProblem>(text, [JSON.stringify(keys)]))];
+}
+
+t.test("A new version is registered once; another key of that version is refused and changes nothing", async (t) => {
+  const [own, second] = [ownKeys(), newFingerprint()];
+  t.strictSame(await register({ ...own, 2: second }), []);
+  t.strictSame(await register({ ...own, 2: second }), []);
+  const differs = [{ version: "2", problem: "DIFFERS" }];
+  t.strictSame(await register({ ...own, 2: newFingerprint(), 3: newFingerprint() }), differs);
+  t.strictSame(await listVersions(), ["1", "2"], "a program that is refused registers nothing");
+  t.strictSame(await register({ ...own, 2: second }), []);
+  await patches.patch("forget_key", "2", "end of the test");
+  const withoutFingerprint = await register({ 1: null, 5: newFingerprint() });
+  t.strictSame(withoutFingerprint, [{ version: "1", problem: "DIFFERS" }]);
+  t.strictSame(await listVersions(), ["1"]);
+});
+
+t.test("Of two programs that register different keys of one version at once, the second is refused", async (t) => {
+  const [first, second] = [1, 2].map(() => openSession(world.address, { name: "coupon test", role: "coupon_admin" }));
+  t.teardown(() => Promise.all([first!.end(), second!.end()]));
+  await first!.run("begin");
+  t.strictSame(await register({ ...ownKeys(), 4: newFingerprint() }, first), []);
+  const later = register({ ...ownKeys(), 4: newFingerprint() }, second);
+  await untilBlocked(world, 1);
+  await first!.run("commit");
+  t.strictSame(await later, [{ version: "4", problem: "DIFFERS" }]);
+  await patches.patch("forget_key", "4", "end of the test");
+});
+
+// Runs `act` in a transaction of a superuser without triggers, and rolls back.
+async function pretend(change: string, act: (session: Session) => Promise<void>): Promise<void> {
+  const session = await world.openPsql({ triggers: false });
+  await session.run(`begin; ${change}`);
+  await act(session);
+  await session.run("rollback");
+}
+
+t.test("A version that nothing needs may be missing; a version is in use through a batch or a secret", async (t) => {
+  await world.a.makeCoupons(2);
+  const missing = [{ version: "1", problem: "MISSING" }];
+  const unused = `
+    delete from core.coupon_extension;
+    delete from core.replaced_secret;
+    update core.batch set valid_to = now() - interval '7 days', valid_from = '2020-01-01';
+    update core.credential set revoked_at = now();
+    update core.webhook set sealed_secret = overlay(sealed_secret placing '2'::bytea from 1)`;
+  const replaced = (age: string) =>
+    `insert into core.replaced_secret select tenant_id, party_id, now() - interval '${age}', '1' from core.webhook`;
+  // What makes the version in use, and what does not.
+  const cases: [what: string, change: string, isInUse: boolean][] = [
+    ["everything ended", "", false],
+    [
+      "a lock of a batch that ended less than 7 days ago may still be confirmed",
+      "update core.batch set valid_to = now() - interval '6 days 23:59'",
+      true,
+    ],
+    [
+      "a coupon was extended",
+      `insert into core.coupon_extension
+       select tenant_id, coupon_id, now() + interval '1 day' from core.coupon limit 1`,
+      true,
+    ],
+    ["a credential", "update core.credential set revoked_at = null", true],
+    ["a webhook", "update core.webhook set sealed_secret = overlay(sealed_secret placing '1'::bytea from 1)", true],
+    ["the previous secret of a webhook", replaced("23:59"), true],
+    ["a previous secret after 24 hours", replaced("24 hours"), false],
+  ];
+  for (const [what, change, isInUse] of cases) {
+    await pretend(`${unused}; ${change}`, async (session) => {
+      const shown = await session.rows("select is_in_use from report.master_key where version = '1'");
+      t.equal(shown[0]!["is_in_use"], isInUse, what);
+      t.strictSame(await register({ 7: newFingerprint() }, session), isInUse ? missing : [], what);
+    });
+  }
+  t.strictSame(await register({ 7: newFingerprint() }), missing);
+  t.strictSame(await listVersions(), ["1"]);
+});
+
+t.test("forget_key removes a key that nothing was made with, and no other", async (t) => {
+  await register({ ...ownKeys(), 5: newFingerprint() });
+  await patches.refusesBadArguments(t, "forget_key", ["5"], { 0: ["6", "", "55"] });
+  await patches.audited(t, { target: "5", tenant: null }, "forget_key", "5", "mistyped");
+  t.strictSame(await listVersions(), ["1"]);
+  await patches.isRefused(t, "CP409", "forget_key", "1", "it made batches");
+  await pretend("delete from core.coupon; delete from core.batch", async (session) => {
+    const refusal = session.rows("select admin.forget_key('1', 'secrets are sealed with it')");
+    await t.rejects(refusal, { message: "codes or secrets were made with key 1, so it stays registered" });
+  });
+});
+
+const parties = { 0: ["ten_none", "ten_b"], 1: ["pty_none", "pty_maker", "pty_dist"] };
+const sequence = () => world.steps.sequence();
+const redeem = async () => (await makeCoupon("REDEEMED")).redemption;
+
+type Webhook = { sealed_secret: Uint8Array; deliveries: number };
+async function readWebhook(): Promise<Webhook> {
+  const [row] = await world.owner.rows<Webhook>(
+    `select w.sealed_secret, (select s.sealed_secret from core.replaced_secret s) as replaced, w.secret_hash,
+       w.rotated_at is not null as is_rotated,
+       w.disabled_at is not null as is_disabled,
+       count(d.event_id)::int as deliveries, count(d.parked_at)::int as parked
+     from core.webhook w left join core.delivery d using (tenant_id, party_id) group by w.tenant_id, w.party_id`,
+  );
+  return row!;
+}
+
+t.test("set_webhook_secret keeps the old secret beside the new one", async (t) => {
+  const [sealed, hash] = [Buffer.from("one"), Buffer.from("two")];
+  const { sealed_secret: replaced } = await readWebhook();
+  const args = ["ten_a", "pty_a", sealed, hash];
+  await patches.refusesBadArguments(t, "set_webhook_secret", args, parties);
+  await patches.audited(t, { target: "pty_a" }, "set_webhook_secret", ...args, "rotation");
+  const rotated = { sealed_secret: sealed, replaced, secret_hash: hash, is_rotated: true };
+  fits(t, await readWebhook(), rotated);
+});
+
+t.test("disable_webhook parks all waiting deliveries, and replay_parked makes them due again", async (t) => {
+  const { audited, refusesBadArguments } = patches;
+  await redeem();
+  await sequence();
+  const { deliveries } = await readWebhook();
+  t.ok(deliveries >= 3);
+  const steps: [name: string, answer: unknown, details: object, then: object][] = [
+    ["disable_webhook", "", {}, { is_disabled: true, parked: deliveries }],
+    ["enable_webhook", "", {}, { is_disabled: false, parked: deliveries }],
+    ["replay_parked", deliveries, { events: deliveries }, { parked: 0, deliveries }],
+  ];
+  for (const [name, answer, details, then] of steps) {
+    await refusesBadArguments(t, name, ["ten_a", "pty_a"], parties);
+    t.equal(await audited(t, { target: "pty_a", details }, name, "ten_a", "pty_a", "they asked"), answer, name);
+    fits(t, await readWebhook(), then, name);
+  }
+});
+
+t.test("replay_event and replay_range deliver again what was sequenced", async (t) => {
+  const { patch, audited, refusesBadArguments } = patches;
+  const { deliveries } = await readWebhook();
+  await dropDeliveries(world.address);
+  const [event] = await world.owner.rows<{ id: string }>(
+    `select rules.format_id('evt', event_id) as id from rules.event
+     where event_type = 'coupon.redeemed' and tenant_id = 1 order by event_seq desc limit 1`,
+  );
+  const { id } = event!;
+  const others = { 0: ["ten_none", "ten_b"], 1: ["evt_none", `evt_${"0".repeat(26)}`] };
+  await refusesBadArguments(t, "replay_event", ["ten_a", id], others);
+  await audited(t, { target: id }, "replay_event", "ten_a", id, "one is missing");
+  fits(t, await readWebhook(), { deliveries: 1 });
+
+  await refusesBadArguments(t, "replay_range", ["ten_a", "pty_a", "2020-01-01", "2098-01-01"], parties);
+  t.equal(await patch("replay_range", "ten_a", "pty_a", "2020-01-01", "2020-01-02", "nothing"), 0);
+  // The replay skips this event, which is not sequenced yet: the sequencer creates its deliveries, and would have to
+  // wait for an open patch that had created them.
+  await redeem();
+  const [from, to] = ["2020-01-01T00:00:00+00:00", "2098-01-01T00:00:00+00:00"];
+  const recorded = { target: "pty_a", details: { from, to, events: deliveries } };
+  t.equal(await audited(t, recorded, "replay_range", "ten_a", "pty_a", from, to, "all"), deliveries);
+  fits(t, await readWebhook(), { deliveries });
+});
+
+const pull = async (accessKey: string, cursor = "") =>
+  (await world.as(accessKey).get(`/v1/events?limit=1000${cursor && `&cursor=${cursor}`}`)).json;
+const idsOf = ({ events }: { events: { event_id: string }[] }) => events.map(({ event_id }) => event_id);
+const redeemAndSequence = async () => {
+  const id = (await redeem()).replace("red", "evt");
+  await sequence();
+  return id;
+};
+
+t.test("After note_restore, a cursor from after the restored moment skips no new event", async (t) => {
+  const { patch, audited, refusesBadArguments } = patches;
+  await redeemAndSequence();
+  // Cursors as from the lost time: one of the tenant's own feed, and one for a feed that is empty after the restore.
+  const { events, next_cursor: lost } = await pull("ak_a");
+  fits(t, await pull("ak_a_stranger", lost), { code: "INVALID_REQUEST" });
+  await refusesBadArguments(t, "note_restore", []);
+  await audited(t, { target: "database", tenant: null }, "note_restore", "taken back to noon");
+  t.strictSame(await findBrokenInvariants(world.owner), [], "a feed may end with skipped positions");
+  t.strictSame(await pull("ak_a", lost), { events: [], next_cursor: lost });
+  t.strictSame(await pull("ak_a_stranger", lost), { events: [], next_cursor: lost });
+  // A cursor among the skipped positions, as after two restores.
+  const [skipped] = await world.owner.rows<{ cursor: string }>(
+    `select rules.format_cursor(f.last_position - 5) as cursor
+     from core.feed f join core.tenant t using (tenant_id) where t.external_id = 'ten_a'`,
+  );
+  t.strictSame(await pull("ak_a", skipped!.cursor), { events: [], next_cursor: skipped!.cursor });
+  const id = await redeemAndSequence();
+  const after = await pull("ak_a", lost);
+  t.strictSame(await pull("ak_a", skipped!.cursor), after);
+  t.strictSame(idsOf(after), [id]);
+  t.strictSame((await pull("ak_a")).events, [...events, ...after.events], "the order stays the same");
+  await patch("note_restore", "and again");
+  await redeemAndSequence();
+  t.equal((await pull("ak_a", after.next_cursor)).events.length, 1);
+  t.strictSame(await findBrokenInvariants(world.owner), []);
+});
+
+t.test("A step of the sequencer does nothing beside a note_restore, and a note_restore waits for a step", async (t) => {
+  await sequence();
+  await redeem();
+  const psql = openSession(world.address, { name: "coupon test", role: "coupon_admin" });
+  const worker = openSession(world.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => Promise.all([psql.end(), worker.end()]));
+  const step = async () => ({ ...(await worker.rows("select * from jobs.sequence_events(10)"))[0] });
+  await worker.run("set lock_timeout = '20s'");
+  await psql.run("begin; select admin.note_restore('still open')");
+  t.strictSame(await step(), { sequenced: 0, is_drained: false });
+  await psql.run("rollback");
+  await worker.run("begin");
+  fits(t, await step(), { is_drained: true });
+  const note = psql.run("select admin.note_restore('after the step')");
+  await untilBlocked(world, 1).finally(() => worker.run("commit"));
+  await note;
+});
+
+t.test("A second note_restore raises the positions again, even if the clock has been set back", async (t) => {
+  const { patch } = patches;
+  await patch("note_restore", "first");
+  // As if the clock had been an hour fast.
+  const hour = "3600000000";
+  await world.owner.rows(`update core.sequencer set feed_base = feed_base + ${hour}`);
+  await world.owner.rows(
+    `update core.feed set last_position = last_position + ${hour}, skipped_count = skipped_count + ${hour}`,
+  );
+  await redeemAndSequence();
+  // Two more events were lost with the second restore, after a reader had pulled them.
+  const [lost] = await world.owner.rows<{ cursor: string; base: string }>(
+    `select rules.format_cursor(max(f.last_position) + 2) as cursor, max(s.feed_base)::text as base
+     from core.feed f, core.sequencer s`,
+  );
+  await patch("note_restore", "second, on a right clock");
+  const [now] = await world.owner.rows<{ base: string; audited: string }>(
+    `select s.feed_base::text as base, a.details ->> 'feed_base' as audited
+     from core.sequencer s, core.audit a order by a.audit_id desc limit 1`,
+  );
+  t.ok(BigInt(now!.base) > BigInt(lost!.base), `${now!.base} is above ${lost!.base}`);
+  t.equal(now!.audited, now!.base, "the audit entry says the base");
+  t.strictSame(await pull("ak_a", lost!.cursor), { events: [], next_cursor: lost!.cursor });
+  const id = await redeemAndSequence();
+  t.strictSame(idsOf(await pull("ak_a", lost!.cursor)), [id]);
+  t.strictSame(await findBrokenInvariants(world.owner), []);
+});
+
+t.test("Every function of admin was called, apart from those of commands with tests of their own", async (t) => {
+  const volatile = await world.owner.rows<{ name: string }>(
+    "select p.proname as name from pg_proc p where p.pronamespace = 'admin'::regnamespace and p.provolatile = 'v'",
+  );
+  const names = volatile.map(({ name }) => name);
+  t.strictSame(
+    names.filter((name) => !patches.called.has(name)),
+    ["apply", "test_webhook"],
+  );
+});
