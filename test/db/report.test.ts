@@ -1,30 +1,36 @@
-// What holds for all views of report: who reads them, how a balance adds up, and which tables decide about their rows.
+// What holds for all views of report: who reads them, what their comments say, how a balance adds up, and which tables
+// decide about their rows. report.find_… finds everything under an external ID, and nothing else.
 import t from "tap";
 import { openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
+import { setZone } from "../support/business-days.ts";
+import type { Coupon } from "../support/caller.ts";
+import { fillEveryTable } from "../support/every-table.ts";
+import { fits } from "../support/fits.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
 import { states, type State } from "./api/states.ts";
-import { arrange, setUpVariant } from "../support/arrange.ts";
-import { startService, type Running } from "../support/service.ts";
 
-let service: Running;
+let world: Scenario;
 t.before(async () => {
-  service = await startService(t);
-  const all = Object.keys(states) as State[];
-  // Its distributor, maker and merchant have the other coupons in EUR.
-  const reissued = { currency: "USD" };
-  for (const variant of ["A", "B"] as const)
-    await arrange(service, await setUpVariant(service, variant, { reissued }), all, 1);
-  await service.owner.rows("select jobs.sequence_events(1000)");
+  world = await scenario(t);
+  for (const { addTemplate, makeCoupons } of [world.a, world.b]) {
+    // Its distributor, maker and merchant have the other coupons in EUR.
+    const inDollars = await addTemplate({ currency: "USD", after_reversal: "reissued" });
+    for (const state of Object.keys(states) as State[])
+      await makeCoupons(1, state, /reiss/.test(state) ? inDollars : undefined);
+  }
+  await world.steps.sequence();
 });
 
 // A view calls functions as its reader. Each read has a new session, because a session does not look up again what
 // another role has used in it.
 t.test("Both reading roles can read every view of report while it has rows", async (t) => {
-  const views = await service.owner.rows<{ name: string }>(
+  const views = await world.owner.rows<{ name: string }>(
     `select c.relname as name from pg_class c
      where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1`,
   );
   // Readers lack usage on our types, so their own expressions over such a column would find no operators.
-  const ours = await service.owner.rows(
+  const ours = await world.owner.rows(
     `select a.attrelid::regclass::text as view, a.attname as column from pg_attribute a
      join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid
      where c.relnamespace = 'report'::regnamespace and a.attnum > 0 and t.typtype = 'd'`,
@@ -33,32 +39,21 @@ t.test("Both reading roles can read every view of report while it has rows", asy
   const filled = new Set<string>();
   for (const role of ["coupon_report", "coupon_admin"]) {
     for (const { name } of views) {
-      const session = openSession(service.address, { name: "coupon test reader", role });
+      const session = openSession(world.address, { name: "coupon test reader", role });
       const rows = await session.rows(`select * from report.${name}`).catch((error: Error) => error);
       await session.end();
       if (!Array.isArray(rows)) t.fail(`${role} reads report.${name}: ${rows.message}`);
       else if (rows.length > 0) filled.add(name);
     }
   }
-  for (const name of [
-    "coupon",
-    "redemption",
-    "event",
-    "ledger",
-    "voiding",
-    "posting",
-    "maker_balance",
-    "merchant_balance",
-    "distributor_balance",
-  ]) {
+  const balances = ["maker_balance", "merchant_balance", "distributor_balance"];
+  for (const name of ["coupon", "redemption", "event", "ledger", "voiding", "posting", ...balances])
     t.ok(filled.has(name), `report.${name} had rows`);
-  }
 });
 
 t.test("A balance adds one entry of its currency after the other, even of the same moment", async (t) => {
-  const psql = openSession(service.address, { name: "psql" });
-  t.teardown(() => psql.end());
-  await psql.run("set session_replication_role = replica; update core.ledger_entry set recorded_at = '2026-01-01'");
+  const psql = await world.openPsql({ triggers: false });
+  await psql.run("update core.ledger_entry set recorded_at = '2026-01-01'");
   for (const owner of ["distributor", "maker", "merchant"]) {
     const rows = await psql.rows<{ name: string; minor: number; balance: number }>(
       `select concat_ws(' ', tenant, ${owner}, currency) as name, (100 * amount)::int as minor,
@@ -82,7 +77,7 @@ t.test("A balance adds one entry of its currency after the other, even of the sa
 // A join that adds names is left out of the plan of a question that reads no name. So it can neither drop a row nor
 // double it.
 t.test("Counting the rows of a view reads only the tables that decide how many there are", async (t) => {
-  const session = openSession(service.address, { name: "coupon test" });
+  const session = openSession(world.address, { name: "coupon test" });
   t.teardown(() => session.end());
   const views = await session.rows<{ name: string }>(
     `select relname::text as name from pg_class
@@ -125,4 +120,142 @@ t.test("Counting the rows of a view reads only the tables that decide how many t
     voiding: "voiding",
     webhook_health: "delivery delivery_attempt event ledger_entry party tenant webhook",
   });
+});
+
+// The comments: a reader finds the meaning of each column, and a tool finds keys and joins, as PostGraphile's smart
+// comments: @primaryKey a,b and @foreignKey (a,b) references report.view (c,d).
+type Reference = { view: string; columns: string; target: string; targetColumns: string };
+
+// Rows without a key of their own: an attempt of a delivery, a request without a calling party, a violation.
+const withoutKey = ["delivery_attempt", "invariants", "request"];
+
+async function readKeys(session: Session): Promise<{ keys: Map<string, string>; references: Reference[] }> {
+  const views = await session.rows<{ name: string; comment: string }>(
+    `select relname::text as name, obj_description(oid, 'pg_class') as comment from pg_class
+     where relnamespace = 'report'::regnamespace and relkind = 'v' order by 1`,
+  );
+  const keys = new Map<string, string>();
+  const references: Reference[] = [];
+  for (const { name, comment } of views) {
+    for (const tag of comment.split("\n").filter((line) => line.startsWith("@"))) {
+      const key = /^@primaryKey ([\w,]+)$/.exec(tag);
+      const reference = /^@foreignKey \(([\w,]+)\) references report\.(\w+) \(([\w,]+)\)$/.exec(tag);
+      if (key !== null) keys.set(name, key[1]!);
+      else if (reference !== null)
+        references.push({ view: name, columns: reference[1]!, target: reference[2]!, targetColumns: reference[3]! });
+      else throw new Error(`${name}: unknown tag ${tag}`);
+    }
+    if (!keys.has(name)) t.ok(withoutKey.includes(name), `${name} has a key`);
+  }
+  return { keys, references };
+}
+
+t.test("Each column of each report view, and each function, has a comment", async (t) => {
+  const columns = await world.owner.rows(
+    `select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+     where c.relnamespace = 'report'::regnamespace and a.attnum > 0 and not a.attisdropped
+       and coalesce(col_description(c.oid, a.attnum), '') = '' order by 1`,
+  );
+  const functions = await world.owner.rows(
+    `select oid::regprocedure::text as name from pg_proc
+     where pronamespace = 'report'::regnamespace and coalesce(obj_description(oid, 'pg_proc'), '') = ''`,
+  );
+  t.strictSame(
+    [...columns, ...functions].map(({ name }) => name),
+    [],
+  );
+});
+
+t.test("The key of each view is unique without nulls, and each reference finds its row by such a key", async (t) => {
+  const { session } = await fillEveryTable(t);
+  const { keys, references } = await readKeys(session);
+  for (const [view, columns] of keys) {
+    const [row] = await session.rows(
+      `select count(*)::int as rows, count(distinct (${columns}))::int as keys,
+              count(*) filter (where num_nulls(${columns}) > 0)::int as nulls from report.${view}`,
+    );
+    fits(t, row, { keys: row!["rows"], nulls: 0 }, view);
+    t.ok(row!["rows"] as number, `${view} has rows`);
+  }
+
+  const used = new Set<string>();
+  for (const { view, columns, target, targetColumns } of references) {
+    t.equal(keys.get(target), targetColumns, `${view} (${columns}) references a key`);
+    const [row] = await session.rows(
+      `select count(*)::int as set,
+              count(*) filter (where (${columns}) in (select ${targetColumns} from report.${target}))::int as found
+       from report.${view} where num_nulls(${columns}) = 0`,
+    );
+    t.equal(row!["found"], row!["set"], `${view} (${columns}) finds its row in ${target}`);
+    if (row!["set"] !== 0) used.add(view);
+  }
+  t.strictSame([...used].sort(), [...new Set(references.map(({ view }) => view))].sort(), "views with rows");
+});
+
+// As if the entries had been recorded in the westernmost time zone, in the last moment of a day. In UTC it is the next
+// day, and almost noon.
+async function recordOnTheDayBefore({ openPsql, owner }: Scenario): Promise<void> {
+  await setZone({ owner }, "pty_a", "Etc/GMT+12");
+  const psql = await openPsql({ triggers: false });
+  await psql.run("update core.ledger_entry set recorded_at = '2026-01-02 11:59:59.999999Z'");
+}
+
+t.test("One ID of a redemption, its reversal, their entries or events finds all of them", async (t) => {
+  const fresh = await scenario(t);
+  const { till, makeCoupons } = fresh.a;
+  const [coupon, other, voided] = (await makeCoupons(3)) as [Coupon, Coupon, Coupon];
+  await till.ok.redeem(coupon, { order_id: "order-1" });
+  await till.ok.reverse(coupon);
+  await till.ok.redeem(other, { order_id: "order-2" });
+  await till.ok.void(voided);
+  await recordOnTheDayBefore(fresh);
+  await fresh.steps.sequence();
+  const reader = openSession(fresh.address, { name: "coupon test reader", role: "coupon_report" });
+  t.teardown(reader.end);
+  const find = async (name: string, column: string, id: string) =>
+    (
+      await reader.rows<{ found: string }>(`select ${column}::text as found from report.find_${name}($1) order by 1`, [
+        id,
+      ])
+    ).map(({ found }) => found);
+
+  const entries = await reader.rows<{ entry: string; reversal: string | null }>(
+    "select entry, reversal from report.ledger where order_id = 'order-1' order by entry_type",
+  );
+  t.strictSame(
+    entries.map(({ reversal }) => reversal === null),
+    [true, false],
+  );
+  const [entry, reversalEntry] = entries.map((row) => row.entry) as [string, string];
+  const reversal = entries[1]!.reversal!;
+  const events = [entry, reversalEntry].map((id) => id.replace("led_", "evt_"));
+  const postings = [`${entry} 1`, `${reversalEntry} 2`].map((line) => `2026-01-01 ${line}`).toSorted();
+  for (const id of [coupon.id, coupon.redemption, reversal, entry, reversalEntry, ...events]) {
+    t.strictSame(await find("ledger", "entry", id), [entry, reversalEntry].toSorted(), `entries of ${id}`);
+    t.strictSame(
+      await find("posting", "business_date || ' ' || entry || ' ' || number", id),
+      postings,
+      `postings of ${id}`,
+    );
+    t.strictSame(await find("event", "event", id), events.toSorted(), `events of ${id}`);
+    t.strictSame(await find("redemption", "redemption", id), [coupon.redemption], `redemptions of ${id}`);
+  }
+  t.strictSame(await find("coupon", "status", coupon.id), ["REDEEMED"]);
+  t.strictSame(await find("event", "event_type", voided.id), ["coupon.voided"], "an event without a redemption");
+  for (const name of ["ledger", "posting", "event", "redemption", "coupon"])
+    for (const id of ["", "cpn_", "order-1", coupon.id.toUpperCase(), `${coupon.id}0`])
+      t.strictSame(await find(name, "tenant", id), [], `find_${name} of '${id}'`);
+});
+
+t.test("A range of keys is a range of times", async (t) => {
+  const [row] = await world.owner.rows<{ lowest: string; around: boolean; before: number; after: number }>(
+    `select report.make_key('2026-11-22 10:00:00.123Z') as lowest,
+            count(*) filter (where redemption_key < report.make_key(started_at - interval '1 second'))::int as before,
+            count(*) filter (where redemption_key > report.make_key(started_at + interval '1 second'))::int as after,
+            count(*) > 10 as around
+     from report.redemption`,
+  );
+  const milliseconds = Date.parse("2026-11-22T10:00:00.123Z").toString(16).padStart(12, "0");
+  const lowest = `${milliseconds.slice(0, 8)}-${milliseconds.slice(8)}-0000-0000-000000000000`;
+  t.strictSame({ ...row! }, { lowest, around: true, before: 0, after: 0 });
 });
