@@ -1,9 +1,155 @@
-// What is decided at the exact moment at which something ends, and one microsecond beside it. Only decisions by the
-// time of the transaction or of the statement can be asked like this; races/clock*.test.ts asks those by the clock.
-import t from "tap";
+// Limits that the database keeps, one step inside and one step outside, whoever calls it; and what is decided at the
+// exact moment at which something ends. test/db/attempts has the limits of single columns.
+import { randomUUID } from "node:crypto";
+import t, { type Test } from "tap";
+import { lookupHash } from "../../src/crypto/coupon-code.ts";
+import { sqlState } from "../../src/database/connect.ts";
+import type { Coupon } from "../support/caller.ts";
 import { fillEveryTable } from "../support/every-table.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
 import { openWorkerSession } from "../support/worker-session.ts";
+import { openTill } from "../support/writers.ts";
 
+let world: Scenario;
+t.before(async () => {
+  world = await scenario(t);
+});
+
+t.test("A nonce is refused for 11 minutes, and accepted afterwards", async (t) => {
+  const { till } = world.a;
+  const useAfter = async (age: string) => {
+    const nonce = randomUUID();
+    t.equal((await till.get("/v1/batches/bat_none", { nonce })).json.code, "NOT_FOUND");
+    await world.owner.rows("update core.nonce set seen_at = clock_timestamp() - $2::text::interval where nonce = $1", [
+      nonce,
+      age,
+    ]);
+    return (await till.get("/v1/batches/bat_none", { nonce })).json.code as string;
+  };
+  t.equal(await useAfter("0"), "NONCE_REUSED");
+  t.equal(await useAfter("10 minutes 1 second"), "NONCE_REUSED");
+  t.equal(await useAfter("11 minutes 1 millisecond"), "NOT_FOUND");
+});
+
+t.test("In a group, each access key has its own nonces, and uses each once", async (t) => {
+  const [found] = await world.owner.rows<{ tenant_id: number; keys: number[] }>(
+    `select tenant_id, array_agg(credential_id order by access_key) as keys
+     from core.credential where access_key in ('ak_a', 'ak_a_second') group by tenant_id`,
+  );
+  const { tenant_id, keys } = found!;
+  const nonce = randomUUID();
+  const use = async (...credentials: number[]): Promise<(string | null)[]> => {
+    const calls = credentials.map((credential_id) => ({
+      credential_id,
+      nonce,
+      operation: "spend_nonce",
+      request_id: "none",
+      idempotency_key: null,
+      body_hash: null,
+      args: {},
+    }));
+    const answers = await world.owner.rows<{ code: string | null }>(
+      "select code from gate.perform($1, $2::text::jsonb, false) order by ordinal",
+      [tenant_id, JSON.stringify(calls)],
+    );
+    return answers.map(({ code }) => code);
+  };
+  const [first, second] = keys as [number, number];
+  t.strictSame(await use(first, second, first), [null, null, "NONCE_REUSED"]);
+
+  await world.owner.rows("update core.nonce set seen_at = clock_timestamp() - interval '12 minutes' where nonce = $1", [
+    nonce,
+  ]);
+  t.strictSame(await use(first, first), [null, "NONCE_REUSED"], "an old one can be used again, once");
+  const isRecent = "nonce = $1 and seen_at > clock_timestamp() - interval '11 minutes'";
+  const renewed = await world.owner.rows<{ credential_id: number }>(
+    `select credential_id from core.nonce where ${isRecent}`,
+    [nonce],
+  );
+  t.strictSame(
+    renewed.map(({ credential_id }) => credential_id),
+    [first],
+    "that of the other key stays old",
+  );
+});
+
+t.test("A lock lasts 900 s, or 1 to 604,800 s if its template says so", async (t) => {
+  const { till, addTemplate, makeCoupons } = world.a;
+  const secondsOf = async (lock_ttl_seconds?: number) => {
+    const template = await addTemplate(lock_ttl_seconds === undefined ? {} : { lock_ttl_seconds });
+    const [coupon] = (await makeCoupons(1, "ISSUED", template)) as [Coupon];
+    const { redemption } = await till.ok.lock(coupon);
+    const [lock] = await world.owner.rows<{ seconds: number }>(
+      `select extract(epoch from lock_expires_at - started_at)::int as seconds
+       from core.redemption where redemption_id = rules.parse_id('red', $1)`,
+      [redemption],
+    );
+    return lock!.seconds;
+  };
+  t.strictSame([await secondsOf(), await secondsOf(1), await secondsOf(604_800)], [900, 1, 604_800]);
+  for (const lock_ttl_seconds of [0, 604_801])
+    await t.rejects(addTemplate({ lock_ttl_seconds }), /lock_ttl_seconds/, `${lock_ttl_seconds}`);
+});
+
+/** A call of the gate by its own, with values that the HTTP layer would refuse. Returns the status or SQLSTATE. */
+async function openDirectly(t: Test) {
+  const till = await openTill(world);
+  t.teardown(() => till.session.end());
+  return (operation: string, args: object) =>
+    till.send([{ operation, args }], true).then(([answer]) => answer!.http_status, sqlState);
+}
+const grantOf = ({ code }: Coupon, more: object) => ({
+  coupon: lookupHash(world.keys, code),
+  merchant: "mch_a",
+  order_amount: 10,
+  ...more,
+});
+
+t.test("An amount is 0 or more and below 10^12, whatever the HTTP layer lets through", async (t) => {
+  const coupons = await world.a.makeCoupons(6);
+  const perform = await openDirectly(t);
+  const amounts: [string, number][] = [
+    ["0", 200],
+    ["999999999999.99", 200],
+    ["1000000000000", 400],
+    ["-0.01", 400],
+    ['"NaN"', 400],
+    ['"Infinity"', 400],
+  ];
+  for (const [index, [amount, status]] of amounts.entries()) {
+    const args = grantOf(coupons[index]!, { order_amount: JSON.parse(amount) });
+    t.equal(await perform("lock", args), status, amount);
+  }
+});
+
+t.test("The longest texts of a redemption and its reversal are stored, and no longer ones", async (t) => {
+  const coupons = await world.a.makeCoupons(6);
+  const perform = await openDirectly(t);
+  for (const [field, longest] of Object.entries({ store: 64, terminal: 64, order_id: 128 })) {
+    const lock = (length: number) => perform("lock", grantOf(coupons.pop()!, { [field]: "x".repeat(length) }));
+    t.strictSame([await lock(longest), await lock(longest + 1)], [200, "23514"], field);
+  }
+  const [{ redemption }] = (await world.a.makeCoupons(1, "REDEEMED")) as [Coupon];
+  const reverse = (length: number) => perform("reverse", { redemption, reason: "x".repeat(length) });
+  t.strictSame([await reverse(501), await reverse(500)], ["23514", 200], "reason");
+});
+
+t.test("One call of void_batch voids 10,000 coupons", async (t) => {
+  const { id } = await world.makeBatch(world.a.maker, "tpl_fixed", 10_001);
+  const voidBatch = async () =>
+    (await world.admin.rows("select admin.void_batch('ten_a', $1, 'recalled') as count", [id]))[0]!["count"];
+  t.strictSame([await voidBatch(), await voidBatch(), await voidBatch()], [10_000, 1, 0]);
+});
+
+// Nothing mints it: it is the last batch of this database.
+t.test("A batch has at most 10,000,000 coupons", async (t) => {
+  const { batch } = await world.a.maker.ok.createBatch("tpl_fixed", 10_000_000);
+  t.equal(batch.total_count, 10_000_000);
+  // test/db/attempts/batches.ts shows that the table refuses more.
+});
+
+// Only decisions by the time of the transaction or of the statement can be asked like this; races/clock.test.ts asks
+// those by the clock.
 interface Ending {
   what: string;
   /** Moves the ending to now, or to the microsecond before or after. */
