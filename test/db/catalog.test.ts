@@ -131,19 +131,20 @@ t.test("Every table, view and function that DBAs use, and each type, has a comme
   );
 });
 
-t.test("Every column has a self-explaining name or a comment", async (t) => {
-  const bare = await login.rows<{ table: string; column: string }>(
-    `select c.relname as table, a.attname as column
+t.test(
+  "Every column of a report has a comment, and every column of a table has one or a name that explains it",
+  async (t) => {
+    const bare = await login.rows<{ schema: string; table: string; column: string }>(
+      `select c.relnamespace::regnamespace::text as schema, c.relname as table, a.attname as column
      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-     where c.relnamespace = 'core'::regnamespace and c.relkind in ('r', 'p')
-       and col_description(c.oid, a.attnum) is null
+     where c.relnamespace in ('core'::regnamespace, 'report'::regnamespace) and c.relkind in ('r', 'p', 'v')
+       and coalesce(col_description(c.oid, a.attnum), '') = ''
      order by 1, a.attnum`,
-  );
-  t.strictSame(
-    bare.filter(({ column }) => !selfExplaining.test(column)).map(({ table, column }) => `${table}.${column}`),
-    [],
-  );
-});
+    );
+    const unclear = bare.filter(({ schema, column }) => schema === "report" || !selfExplaining.test(column));
+    t.strictSame([...unclear], []);
+  },
+);
 
 t.test(
   "coupon_owner owns everything; our roles cannot log in, belong to no role and have no special powers",
@@ -240,33 +241,6 @@ t.test("Only the owner has rights on the tables, columns and sequences of core",
   }
 });
 
-t.test("Every table of core refuses every statement of every role", async (t) => {
-  const tables = await login.rows<{ name: string; column: string }>(
-    `select c.relname as name, a.attname as column
-     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum = 1
-     where c.relnamespace = 'core'::regnamespace and c.relkind = 'r' order by 1`,
-  );
-  t.ok(tables.length > 20);
-  for (const role of roles) {
-    const refused: string[] = [];
-    await login.rows(`set role ${role}`);
-    for (const { name, column } of tables) {
-      for (const text of [
-        `select from core.${name}`,
-        `insert into core.${name} default values`,
-        `update core.${name} set ${column} = default`,
-        `delete from core.${name}`,
-        `truncate core.${name}`,
-      ]) {
-        // 42501: insufficient privilege.
-        await login.rows(text).catch((error: { code: string }) => refused.push(error.code));
-      }
-    }
-    await login.rows("reset role");
-    t.strictSame(refused, Array(tables.length * 5).fill("42501"), role);
-  }
-});
-
 t.test("A role may call the functions of its schemas and no others", async (t) => {
   const all = await login.rows<{ oid: number; schema: string; name: string }>(
     `select p.oid::int, n.nspname as schema, p.proname as name
@@ -326,7 +300,7 @@ t.test("A role may use its own schemas and create nothing", async (t) => {
   }
 });
 
-t.test("coupon_report and coupon_admin read every view of report, and no view shows a secret", async (t) => {
+t.test("Only coupon_report and coupon_admin read the views of report, and no view shows a secret", async (t) => {
   for (const role of roles) {
     const readable = await names(
       `select c.relname as name from pg_class c
@@ -352,17 +326,6 @@ t.test("coupon_report and coupon_admin read every view of report, and no view sh
     ),
     [],
   );
-  const views = await names(
-    `select c.relname as name from pg_class c
-     where c.relnamespace = 'report'::regnamespace and c.relkind = 'v'`,
-  );
-  for (const view of views) {
-    for (const role of ["coupon_report", "coupon_admin"]) {
-      await login.rows(`set role ${role}`);
-      await t.resolves(login.rows(`select * from report.${view}`), `${role} reads report.${view}`);
-      await login.rows("reset role");
-    }
-  }
 });
 
 t.test("PUBLIC has no rights on anything of ours", async (t) => {

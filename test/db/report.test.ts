@@ -150,22 +150,6 @@ async function readKeys(session: Session): Promise<{ keys: Map<string, string>; 
   return { keys, references };
 }
 
-t.test("Each column of each report view, and each function, has a comment", async (t) => {
-  const columns = await world.owner.rows(
-    `select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
-     where c.relnamespace = 'report'::regnamespace and a.attnum > 0 and not a.attisdropped
-       and coalesce(col_description(c.oid, a.attnum), '') = '' order by 1`,
-  );
-  const functions = await world.owner.rows(
-    `select oid::regprocedure::text as name from pg_proc
-     where pronamespace = 'report'::regnamespace and coalesce(obj_description(oid, 'pg_proc'), '') = ''`,
-  );
-  t.strictSame(
-    [...columns, ...functions].map(({ name }) => name),
-    [],
-  );
-});
-
 t.test("The key of each view is unique without nulls, and each reference finds its row by such a key", async (t) => {
   const { session } = await fillEveryTable(t);
   const { keys, references } = await readKeys(session);

@@ -29,12 +29,7 @@ const keyAttempts: Attempts = {
 };
 
 const batchAttempts: Attempts = {
-  batch_is_fixed_at_submission: {
-    "another distributor": updateBatch("allocated", "distributor_id = 0"),
-    "another end": updateBatch("allocated", "valid_to = valid_to + interval '1 day'"),
-    "another total": updateBatch("pending", "total_count = 4"),
-    "another salt": updateBatch("allocated", "salt = '\\x00'"),
-  },
+  batch_is_fixed_at_submission: { "another distributor": updateBatch("allocated", "distributor_id = 0") },
   batch_transition_is_legal: {
     "a release undone": updateBatch("allocated", "status = 'COMPLETED', allocated_at = null"),
     "a release before completion": updateBatch(
@@ -44,11 +39,11 @@ const batchAttempts: Attempts = {
     "a smaller number of minted coupons": updateBatch("allocated", "minted_count = 0"),
   },
   batch_is_pending_until_all_are_minted: {
-    "completed too early": updateBatch("pending", "status = 'COMPLETED', completed_at = now()"),
+    "too early": updateBatch("pending", "status = 'COMPLETED', completed_at = now()"),
   },
   minted_count_is_within_total: { "more coupons than submitted": updateBatch("pending", "minted_count = 4") },
   completed_at_agrees_with_status: {
-    "completed without a time": updateBatch("pending", "status = 'COMPLETED', minted_count = 3"),
+    "without a time": updateBatch("pending", "status = 'COMPLETED', minted_count = 3"),
   },
   allocated_at_agrees_with_status: { "released without a time": updateBatch("completed", "status = 'ALLOCATED'") },
   salt_is_kept_until_codes_are_destroyed: { "the salt lost": updateBatch("allocated", "salt = null") },
@@ -61,15 +56,9 @@ const batchAttempts: Attempts = {
     "a batch beyond the limit": insertOther({ total_count: "10000001" }),
   },
   batch_create_runs_once: { "the same request_id": insertOther({ request_id: "(o.x).request_id" }) },
-  batch_create_runs_once_a_key: {
-    "the same idempotency-key": insertOther({ idempotency_key: "(o.x).idempotency_key" }),
-  },
-  expired_through_is_within_total: {
-    "more coupons expired than the batch has": updateBatch("pending", "expired_through = 4"),
-  },
-  only_released_coupons_expire: {
-    "coupons expired before their release": updateBatch("completed", "expired_through = 1"),
-  },
+  batch_create_runs_once_a_key: { "a second time": insertOther({ idempotency_key: "(o.x).idempotency_key" }) },
+  expired_through_is_within_total: { "more than the batch has": updateBatch("pending", "expired_through = 4") },
+  only_released_coupons_expire: { "before their release": updateBatch("completed", "expired_through = 1") },
   expiry_passes_no_issued_coupon: {
     "coupons passed before the end of their batch": together(
       insertVoiding("issued", "null"),
@@ -83,7 +72,7 @@ const batchAttempts: Attempts = {
     ),
   },
   mint_lease_names_its_worker: {
-    "a lease without a worker": updateBatch(
+    "no worker": updateBatch(
       "pending",
       "mint_holder = gen_random_uuid(), mint_worker = null, mint_lease_until = now()",
     ),
@@ -94,25 +83,18 @@ const batchAttempts: Attempts = {
     "the end of a lease that nobody has": updateBatch("pending", "mint_lease_until = now()"),
   },
   batch_external_id_key: { "the ID of another batch": insertOther({ external_id: "(o.x).external_id" }) },
-  batch_id_is_unique: {
-    "the key of another tenant's batch": insertOther({ tenant_id: "999", batch_id: "(o.x).batch_id" }),
-  },
+  batch_id_is_unique: { "that of another tenant": insertOther({ tenant_id: "999", batch_id: "(o.x).batch_id" }) },
 };
 
 const templateAttempts: Attempts = {
-  template_with_batches_keeps_its_terms: {
-    "another discount": updateUsed("discount_minor = 1"),
-    "another rule after a reversal": updateUsed("after_reversal = 'reissued'"),
-  },
+  template_with_batches_keeps_its_terms: { "another discount": updateUsed("discount_minor = 1") },
   discount_is_fixed_or_percent: {
     "both types at once": updateUnused("discount_percent = 10"),
     "an unknown type": updateUnused("discount_type = 'gift'"),
   },
   fixed_discount_is_positive: { "a discount of 0": updateUnused("discount_minor = 0") },
   percent_is_within_0_and_100: {
-    "more than 100 percent": updateUnused(
-      "discount_type = 'percent', discount_minor = null, discount_percent = 100.01",
-    ),
+    "over 100 percent": updateUnused("discount_type = 'percent', discount_minor = null, discount_percent = 100.01"),
   },
   max_discount_is_positive: {
     "a maximum of 0": updateUnused(

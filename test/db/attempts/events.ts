@@ -39,15 +39,13 @@ const eventAttempts: Attempts = {
     "an event with the number of a ledger entry": insertExpired({ event_seq: unposted }),
     "an event with the ID of a ledger entry": insertExpired({ event_id: ":unposted::uuid" }),
   },
-  coupon_is_voided_once: {
-    "a second voided event of a coupon": insertEvent("voided", { event_type: "'coupon.voided'" }),
-  },
+  coupon_is_voided_once: { "a second event": insertEvent("voided", { event_type: "'coupon.voided'" }) },
   event_number_is_drawn: {
     "an event with the next number": insertExpired({ event_seq: nextNumber }),
     "a ledger entry with the next number": redeemLock("locked", { seq: nextNumber }),
   },
   event_event_seq_key: {
-    "two events with one number": insertEvent("issued", { event_seq: "(select min(event_seq) from core.event)" }),
+    "a number twice": insertEvent("issued", { event_seq: "(select min(event_seq) from core.event)" }),
   },
   event_is_of_its_type: {
     "an event of both a batch and a coupon": insertEvent("issued", { batch_id: "1" }),
@@ -62,9 +60,7 @@ const eventAttempts: Attempts = {
 };
 
 const feedAttempts: Attempts = {
-  gap_is_above_the_sequencer: {
-    "a sequenced number that is missing again": "insert into core.event_gap select high_seq, '1' from core.sequencer",
-  },
+  gap_is_above_the_sequencer: { "a lower one": "insert into core.event_gap select high_seq, '1' from core.sequencer" },
   event_gap_is_immutable: {
     "another number that is missing": update("event_gap", "event_seq = 1"),
     "a number that waits for no transaction and no party": update("event_gap", "drawn_before = '2'"),
@@ -81,10 +77,7 @@ const feedAttempts: Attempts = {
     "numbers left out": update("sequencer", "step = step + 1, after_seq = high_seq + 5, high_seq = high_seq + 9"),
     "a step taken again": update("sequencer", "after_seq = high_seq, high_seq = high_seq + 9"),
     "a step back": update("sequencer", "step = step + 1, after_seq = high_seq, high_seq = high_seq - 1"),
-    "a late number that is not missing": update(
-      "sequencer",
-      "step = step + 1, after_seq = high_seq, late_seqs = array[1]",
-    ),
+    "a late number": update("sequencer", "step = step + 1, after_seq = high_seq, late_seqs = array[1]"),
   },
   feed_goes_forward: {
     "positions used again": update("feed", "last_position = 0"),
@@ -103,9 +96,7 @@ const feedAttempts: Attempts = {
   event_is_of_its_feed: {
     "an event in an unknown feed": insertFeedPage({ party_id: "2147483647" }),
     "an unknown event in a feed": insertNextPage("array[888888888]"),
-    "a batch's event in a feed": insertNextPage(
-      "(select array[event_seq] from rules.event where batch_id is not null limit 1)",
-    ),
+    "a batch's event": insertNextPage("(select array[event_seq] from rules.event where batch_id is not null limit 1)"),
   },
   event_is_sequenced_once: {
     "an event of an earlier step": together(takeNothing, insertNextPage("((o.x).event_seqs)[1:1]")),
@@ -151,15 +142,10 @@ const statementAttempts: Attempts = {
     "an entry on the books of another distributor": insertPostings(["2147483647", "'2030-01-01'", 1, unposted]),
     "an unknown entry on the books": insertPostings([":distributor", "'2030-01-01'", 1, "888888888"]),
   },
-  closed_day_is_closed: {
-    "an entry for a closed day": insertPostings([":distributor", ":day", 999, unposted]),
-  },
+  closed_day_is_closed: { "an entry for a closed day": insertPostings([":distributor", ":day", 999, unposted]) },
   entry_is_posted_once: {
     "an entry on two days": insertCopy("posting_page", "true", { business_date: ":day::date + 1" }),
-    "an entry of an earlier step on another day": together(
-      takeNothing,
-      insertCopy("posting_page", "true", { business_date: ":day::date + 1" }),
-    ),
+    "in a later step": together(takeNothing, insertCopy("posting_page", "true", { business_date: ":day::date + 1" })),
     "an entry on two days of a step": together(
       takeStep,
       insertPostings([":distributor", "'2030-01-01'", 1, unposted], [":distributor", "'2030-01-02'", 1, unposted]),
@@ -175,9 +161,7 @@ const statementAttempts: Attempts = {
     "another address of its files": update("statement", "is_one_of_several = true"),
     "other files than before": update("statement", "detail_sha256 = 'x'", "ready_at is not null"),
   },
-  files_are_described_when_ready: {
-    "ready without files": update("statement", "ready_at = now()", "ready_at is null"),
-  },
+  files_are_described_when_ready: { "without files": update("statement", "ready_at = now()", "ready_at is null") },
   line_has_entries: {
     "a line without entries": insertCopy("statement_line", "true", {
       number: "999",
@@ -200,9 +184,7 @@ const statementAttempts: Attempts = {
       business_date: "(o.x).business_date + 9",
     }),
   },
-  book_begins_within_a_week: {
-    "a book that begins in nine days": insertCopy("ledger_book", "true", { open_on: "current_date + 9" }),
-  },
+  book_begins_within_a_week: { "in nine days": insertCopy("ledger_book", "true", { open_on: "current_date + 9" }) },
   open_day_goes_forward: {
     "books given to another party": update("ledger_book", "party_id = 2147483647"),
     "a closed day opened again": update("ledger_book", "open_on = open_on - 1"),
@@ -250,7 +232,7 @@ const deliveryAttempts: Attempts = {
   },
   attempt_count_is_0_to_10: { "an eleventh attempt": update("delivery", "attempt_count = 11") },
   test_delivery_tenant_id_party_id_fkey: {
-    "a test for a party without a webhook": insertCopy("test_delivery", "true", { party_id: "2147483647" }),
+    "no webhook": insertCopy("test_delivery", "true", { party_id: "2147483647" }),
   },
   test_event_type_is_known: { "a test of a type that does not exist": update("test_delivery", "event_type = 'x'") },
 };

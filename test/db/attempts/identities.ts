@@ -60,15 +60,11 @@ const identityAttempts: Attempts = {
   },
   store_external_id_is_1_to_64_characters: { "a store with an empty ID": update("store", "external_id = ''") },
   store_tenant_id_merchant_id_external_id_key: { "the ID of another store": update("store", "external_id = 'S1'") },
-  terminal_external_id_is_1_to_64_characters: {
-    "a terminal with a long ID": update("terminal", "external_id = repeat('x', 65)"),
-  },
+  terminal_external_id_is_1_to_64_characters: { "a longer one": update("terminal", "external_id = repeat('x', 65)") },
 };
 
 const credentialAttempts: Attempts = {
-  access_key_is_well_formed: {
-    "an access key without a prefix": insertCredential("ak_a", { access_key: "'key'" }),
-  },
+  access_key_is_well_formed: { "an access key without a prefix": insertCredential("ak_a", { access_key: "'key'" }) },
   credential_access_key_key: { "the access key of another credential": insertCredential("ak_a", {}) },
   party_is_given_exactly_in_variant_b: {
     "a credential of B without a party": insertCredential("ak_pos", { party_id: "null", access_key: "'ak_other'" }),
@@ -90,31 +86,25 @@ const credentialAttempts: Attempts = {
     ),
   },
   url_is_http: { "a webhook with an ftp URL": update("webhook", "url = 'ftp://example.com'") },
-  url_is_at_most_2048_characters: {
-    "a webhook with a long URL": update("webhook", "url = rpad('https://', 2049, 'x')"),
-  },
+  url_is_at_most_2048_characters: { "a longer one": update("webhook", "url = rpad('https://', 2049, 'x')") },
   lease_names_its_worker: {
     "a lease without a worker": update("webhook", "holder = gen_random_uuid(), worker = null, lease_until = now()"),
     "a worker without a lease": update("webhook", "holder = null, worker = 1"),
   },
   lease_has_an_end: {
-    "a lease for ever": update("webhook", "holder = gen_random_uuid(), worker = 1, lease_until = null"),
+    "without an end": update("webhook", "holder = gen_random_uuid(), worker = 1, lease_until = null"),
   },
 };
 
 const recordAttempts: Attempts = {
-  outcome_is_final: {
-    "a recorded answer with status 503": insertRequest({ request_id: "'new'", http_status: "503" }),
-  },
-  answer_is_a_json_object: {
-    "a recorded answer that is a list": insertRequest({ request_id: "'new'", response: "'[]'" }),
-  },
+  outcome_is_final: { "status 503": insertRequest({ request_id: "'new'", http_status: "503" }) },
+  answer_is_a_json_object: { "a list": insertRequest({ request_id: "'new'", response: "'[]'" }) },
   client_key_is_1_to_128_characters: {
     "an empty request_id": insertRequest({ request_id: "''" }),
     "a key that is too long": insertRequest({ request_id: "'new'", idempotency_key: "repeat('x', 129)" }),
   },
   idempotency_key_is_used_once: {
-    "a key used twice": insertCopy("request", "idempotency_key is not null", { request_id: "'new'" }),
+    "a second time": insertCopy("request", "idempotency_key is not null", { request_id: "'new'" }),
   },
   audit_reason_is_at_most_1000_characters: {
     "an audit entry with a long reason": insertCopy("audit", "true", { audit_id: "0", reason: "repeat('x', 1001)" }),
