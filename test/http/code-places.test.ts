@@ -2,19 +2,16 @@
 // nowhere: not in a header, a body or the log, and nothing reaches the database.
 import t, { type Test } from "tap";
 import { refuseCodesInArguments } from "../../src/commands/refuse-codes-in-arguments.ts";
-import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { containsCode } from "../../src/crypto/find-code.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
 import { fieldsOf } from "../support/fields-of.ts";
 import { fits } from "../support/fits.ts";
 import { searchFor } from "../support/search.ts";
 import { spellings } from "../support/spellings.ts";
-import { bodies, code, keys, startStub, type Stub } from "../support/stub.ts";
+import { bodies, code, keys, lockPath, startStub, type Stub } from "../support/stub.ts";
 
-const other = makeCode(keys, "1", batchKey(keys, "1", Buffer.alloc(16, 1)), 2);
-const texts = [...spellings(code), ...spellings(other)];
-const context = { items: [{ sku: "A1", amount: 1 }] };
-const search = searchFor([code, other]);
+const texts = spellings(code);
+const search = searchFor([code]);
 const generated = /^req_[0-9a-z]{26}$/;
 
 type World = Stub & { stored: unknown[] };
@@ -54,7 +51,7 @@ const hasCode = (text: string): boolean => {
   return search.inBytes(Buffer.from(read.replace(/[^0-9A-Z]/g, ""))).length > 0;
 };
 
-t.test("A code is refused in every field of every operation", async (t) => {
+t.test("A code is refused in every field of every operation, known or not, and in the name of a field", async (t) => {
   const world = await start(t);
   let count = 0;
   for (const [variant, by] of [
@@ -62,52 +59,39 @@ t.test("A code is refused in every field of every operation", async (t) => {
     ["B", world.asB],
   ] as const) {
     for (const [path, body] of Object.entries(bodies)) {
-      for (const field of fieldsOf(path, variant)) {
-        for (const text of texts) {
+      for (const field of [...fieldsOf(path, variant), "more"]) {
+        // Every text in the fields of one operation.
+        for (const text of path === lockPath ? texts : [code, `code ${code.toLowerCase()} of Mr Müller`]) {
           const reply = await by.post(path, { ...body, [field]: text });
           checkRefused(t, world, reply, field, `${variant} ${path} ${field}`);
           if (field === "request_id" && !generated.test(reply.json.request_id)) t.fail("the request_id is repeated");
           count += 1;
         }
       }
+      checkRefused(t, world, await by.post(path, { ...body, [code]: 1 }), "(unknown)", `${path} name`);
     }
   }
-  t.ok(count > 2_000, `${count} requests`);
-});
-
-t.test("A code is refused in a field that the operation does not know, and in the name of a field", async (t) => {
-  const world = await start(t);
-  for (const [path, body] of Object.entries(bodies)) {
-    for (const text of texts) {
-      checkRefused(t, world, await world.asA.post(path, { ...body, more: text }), "more", `${path} unknown`);
-      checkRefused(t, world, await world.asA.post(path, { ...body, [text]: 1 }), "(unknown)", `${path} name`);
-    }
-  }
+  t.ok(count > 400, `${count} requests`);
 });
 
 t.test("A code is refused at any depth of redemption_context", async (t) => {
   const world = await start(t);
-  const post = (redemption_context: unknown) =>
-    world.asA.post("/v1/coupons/lock", { ...bodies["/v1/coupons/lock"], redemption_context });
+  const refuse = async (redemption_context: unknown, path: string) =>
+    checkRefused(t, world, await world.lock({ redemption_context }), `redemption_context.${path}`, path);
   for (const text of texts) {
-    const items = [{ sku: "A1" }, { sku: text }];
-    checkRefused(t, world, await post({ items }), "redemption_context.items.1.sku", "sku");
-    checkRefused(t, world, await post({ ...context, note: text }), "redemption_context.note", "further field");
-    const deep = { a: [{ b: [text] }] };
-    checkRefused(t, world, await post(deep), "redemption_context.a.0.b.0", "nested further field");
-    checkRefused(t, world, await post({ a: { [text]: 1 } }), "redemption_context.a.(unknown)", "nested name");
+    await refuse({ items: [{ sku: "A1" }, { sku: text }] }, "items.1.sku");
+    await refuse({ items: [{ sku: "A1", amount: 1 }], note: text }, "note");
+    await refuse({ a: [{ b: [text] }] }, "a.0.b.0");
+    await refuse({ a: { [text]: 1 } }, "a.(unknown)");
   }
 });
 
 t.test("A code is refused in idempotency-key, nonce, path and query", async (t) => {
   const world = await start(t);
-  const { asA } = world;
+  const { asA, lock } = world;
   for (const text of texts) {
     const idempotencyKey = Buffer.from(text).toString("latin1");
-    // A header value has no blanks at its ends, and the body is the same for all.
-    const lock = bodies["/v1/coupons/lock"];
-    const reply = await asA.post("/v1/coupons/lock", lock, { idempotencyKey });
-    checkRefused(t, world, reply, "idempotency-key", "idempotency-key");
+    checkRefused(t, world, await lock({}, { idempotencyKey }), "idempotency-key", "idempotency-key");
 
     const inPath = encodeURIComponent(text);
     checkRefused(t, world, await asA.get(`/v1/batches/${inPath}`), "batch", "a batch");
@@ -122,10 +106,10 @@ t.test("A code is refused in idempotency-key, nonce, path and query", async (t) 
       checkRefused(t, world, await asA.get(target + inPath), /^(cursor|distributor)$/, target);
     checkRefused(t, world, await asA.get(`/v1/events?limit=${inPath}&limit=1`), "limit", "the first of two");
     checkRefused(t, world, await asA.get(`/v1/events?${inPath}=1`), "(unknown)", "the name of a parameter");
-    checkRefused(t, world, await asA.post(`/v1/coupons/lock?x=${inPath}`, lock), "x", "the query of a POST");
+    checkRefused(t, world, await asA.post(`${lockPath}?x=${inPath}`, bodies[lockPath]), "x", "the query of a POST");
   }
   const nonces = texts.filter((text) => /^[A-Za-z0-9_-]{16,64}$/.test(text));
-  t.ok(nonces.length >= 10);
+  t.ok(nonces.length >= 5);
   for (const nonce of nonces)
     checkRefused(t, world, await asA.get("/v1/batches/bat_1", { nonce }), "x-svc-nonce", "a nonce");
 });
@@ -137,10 +121,10 @@ t.test(
     checkRefused(t, world, await world.asA.get(`/v1/batches/${code}%`), "batch", "a malformed escape");
     const json = { "content-type": "application/json" };
     const refused: [Promise<Reply>, number][] = [
-      [sendPlain(world.url, "POST", "/v1/coupons/lock", json, JSON.stringify({ request_id: `r ${code}` })), 401],
-      [sendPlain(world.url, "POST", "/v1/coupons/lock", {}, JSON.stringify({ request_id: code })), 415],
+      [sendPlain(world.url, "POST", lockPath, json, JSON.stringify({ request_id: `r ${code}` })), 401],
+      [sendPlain(world.url, "POST", lockPath, {}, JSON.stringify({ request_id: code })), 415],
       [world.asA.get(`/v1/coupons/${code}`), 404],
-      [world.asA.post("/v1/coupons/lock", `{"request_id":"${code}"`), 400],
+      [world.asA.post(lockPath, `{"request_id":"${code}"`), 400],
     ];
     for (const [reply, status] of refused) {
       const { text, headers, json: body, status: given } = await reply;
@@ -152,7 +136,7 @@ t.test(
 );
 
 t.test("An ID that the service made is never taken for a code", async (t) => {
-  const { asA, calls } = await start(t);
+  const { asA, lock, calls } = await start(t);
   // Found by half a million tries: with the keys of the stub, its last letters look like a code.
   const uuid = "01kdve561fem2t2sh71jpyfqxh";
   t.ok(containsCode(keys, uuid));
@@ -162,10 +146,9 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
   t.equal((await asA.get(`/v1/batches/${batch}`)).status, 200);
   t.equal((await asA.post("/v1/webhook/replay", { request_id: "r-3", event_id: `evt_${uuid}` })).status, 200);
   t.equal(calls.length, 4);
-  const body = { ...bodies["/v1/coupons/lock"], order_id: batch };
   fits(
     t,
-    await asA.post("/v1/coupons/lock", body, { idempotencyKey: batch }),
+    await lock({ order_id: batch }, { idempotencyKey: batch }),
     { json: { details: { issues: [{ path: "order_id" }, { path: "idempotency-key" }] } } },
     "a text that is stored is searched, even if it looks like an ID",
   );
@@ -173,12 +156,4 @@ t.test("An ID that the service made is never taken for a code", async (t) => {
     t.equal((await asA.post("/v1/redemptions/reverse", { request_id: "r-4", redemption: field })).status, 400, field);
   t.doesNotThrow(() => refuseCodesInArguments(keys, [batch, `evt_${uuid}`]));
   t.throws(() => refuseCodesInArguments(keys, [batch, uuid]), { message: /^an argument contains a coupon code/ });
-});
-
-t.test("Names that every JavaScript object has are field names like any other", async (t) => {
-  const { asA } = await start(t);
-  for (const name of ["toString", "constructor", "hasOwnProperty", "__proto__"]) {
-    const body = JSON.stringify(bodies["/v1/coupons/lock"]).replace("{", `{"${name}":"x",`);
-    fits(t, await asA.post("/v1/coupons/lock", body), { status: 400, json: { code: "INVALID_REQUEST" } }, name);
-  }
 });

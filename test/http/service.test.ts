@@ -1,14 +1,23 @@
 // HTTP and database together: promises that need both.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import t from "tap";
-import { fits } from "../support/fits.ts";
-import { newRequestId, startService } from "../support/service.ts";
-import { untilBlocked } from "../support/race.ts";
-import { holdCoupon } from "../support/sessions.ts";
-import { waitUntil } from "../support/wait-until.ts";
+import { defaultLimits } from "../../src/config/config.ts";
+import { connect } from "../../src/database/connect.ts";
+import { listen } from "../../src/http/listener.ts";
+import { serve } from "../../src/serve.ts";
+import type { Coupon } from "../support/caller.ts";
 import { sendPlain } from "../support/client.ts";
-import { secretOf, tenants } from "../support/tenants.ts";
+import { fits } from "../support/fits.ts";
+import { startProxy } from "../support/proxy.ts";
+import { untilBlocked } from "../support/race.ts";
+import { newRequestId } from "../support/request-id.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
+import { holdCoupon } from "../support/sessions.ts";
 import { createClient } from "../support/signing-client.ts";
-import { connect, openSession } from "../../src/database/connect.ts";
+import { stopClock } from "../support/stop-clock.ts";
+import { createStubLog } from "../support/stub.ts";
+import { secretOf, tenants } from "../support/tenants.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const lockPath = "/v1/coupons/lock";
 const redeemPath = "/v1/coupons/redeem";
@@ -16,158 +25,126 @@ const redeemPath = "/v1/coupons/redeem";
 t.test(
   "A coupon goes through its life over signed HTTP in both variants; no answer or log line contains its code",
   async (t) => {
-    const service = await startService(t);
-    const a = service.as("ak_a");
-    const lives = [
-      {
-        maker: a,
-        pos: a,
-        template: "tpl_fixed",
-        merchant: "mch_a",
-        more: {
-          store: " Main ",
-          terminal: "till 2",
-          redemption_context: { items: [{ sku: "x", quantity: 1, amount: 20 }] },
-        },
-      },
-      {
-        maker: service.as("ak_maker"),
-        pos: service.as("ak_pos"),
-        template: "tpl_b",
-        merchant: "mch_b",
-        more: { store: "S1", terminal: "T1" },
-      },
-    ];
-    for (const { maker, pos, template, merchant, more } of lives) {
-      const { codes, couponIds } = await service.makeBatch(maker, template, 3);
-      const [first, second, third] = codes as [string, string, string];
-      const lockId = newRequestId();
+    const world = await scenario(t, { http: true });
+    const items = { redemption_context: { items: [{ sku: "x", quantity: 1, amount: 20 }] } };
+    for (const [{ till, makeCoupons }, more] of [
+      [world.a, { store: " Main ", terminal: "till 2", ...items }],
+      [world.b, { store: "S1", terminal: "T1" }],
+    ] as const) {
+      const coupons = await makeCoupons(3);
+      const [first, second, third] = coupons as [Coupon, Coupon, Coupon];
       const answers = [
-        await pos.post("/v1/coupons/query", { coupon: first, merchant }),
-        await pos.post(lockPath, { request_id: lockId, coupon: first, merchant, order_amount: 20, ...more }),
-        await pos.post("/v1/coupons/confirm", {
-          request_id: newRequestId(),
-          lock_request_id: lockId,
-          coupon: first.toLowerCase(),
-          merchant,
-        }),
-        await pos.post(redeemPath, { request_id: newRequestId(), coupon: second, merchant }),
-        await pos.get(`/v1/requests/${lockId}`),
+        await till.query(first),
+        await till.lock(first, { order_amount: 20, ...more }),
+        await till.confirm(first, { coupon: first.code.toLowerCase() }),
+        await till.redeem(second),
+        await till.get(`/v1/requests/${first.lockRequestId}`),
+        await till.reverse(second, { reason: "returned" }),
+        await till.void(third),
       ];
-      const { redemption } = answers[3]!.json;
-      answers.push(
-        await pos.post("/v1/redemptions/reverse", { request_id: newRequestId(), redemption, reason: "returned" }),
-      );
-      answers.push(await pos.post("/v1/coupons/void", { request_id: newRequestId(), coupon: third, merchant }));
+      const anyCode = new RegExp(coupons.map(({ code }) => code).join("|"), "i");
       for (const answer of answers) {
         t.equal(answer.status, 200, answer.text);
         t.ok(answer.json.ok);
-        t.notMatch(answer.text, new RegExp(codes.join("|"), "i"));
+        t.notMatch(answer.text, anyCode);
       }
-      t.equal(answers[0]!.json.coupon.coupon_id, couponIds[0]);
+      t.equal(answers[0]!.json.coupon.coupon_id, first.id);
       t.equal(answers[1]!.json.discount_amount, 5);
-      for (const code of codes) t.notMatch(JSON.stringify(service.log), new RegExp(code, "i"));
+      t.notMatch(JSON.stringify(world.log), anyCode);
     }
     for (const hidden of ["signature", "nonce", secretOf("ak_a"), "Main"])
-      t.notMatch(JSON.stringify(service.log), hidden);
+      t.notMatch(JSON.stringify(world.log), hidden);
   },
 );
 
 t.test("A retry by request_id or by idempotency-key gets the first answer byte for byte", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 2);
-  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a", order_amount: 20 };
-  const first = await a.post(redeemPath, body, { idempotencyKey: "key-1" });
+  const world = await scenario(t, { http: true });
+  const { till, otherTill, makeCoupons } = world.a;
+  const [coupon] = (await makeCoupons(1)) as [Coupon];
+  const body = { request_id: newRequestId(), coupon: coupon.code, merchant: "mch_a", order_amount: 20 };
+  const first = await till.post(redeemPath, body, { idempotencyKey: "key-1" });
   t.equal(first.headers["idempotent-replayed"], undefined);
   const retries = [
-    await a.post(redeemPath, body),
-    await a.post(redeemPath, { merchant: "mch_a", order_amount: 20.0, coupon: codes[0], request_id: body.request_id }),
-    await a.post(redeemPath, { ...body, request_id: newRequestId() }, { idempotencyKey: "key-1" }),
-    await service.as("ak_a_second").post(redeemPath, body),
+    await till.post(redeemPath, body),
+    await till.post(redeemPath, Object.fromEntries(Object.entries(body).toReversed())),
+    await till.post(redeemPath, { ...body, request_id: newRequestId() }, { idempotencyKey: "key-1" }),
+    await otherTill.post(redeemPath, body),
   ];
   for (const retry of retries)
     t.strictSame([retry.status, retry.text, retry.headers["idempotent-replayed"]], [200, first.text, "true"]);
-  fits(t, (await a.post(redeemPath, { ...body, order_amount: 21 })).json, { code: "IDEMPOTENCY_KEY_REUSED" });
-  fits(t, (await a.post(lockPath, body)).json, { code: "IDEMPOTENCY_KEY_REUSED" });
-  t.equal((await service.owner.rows("select from core.redemption")).length, 1);
+  fits(t, (await till.post(redeemPath, { ...body, order_amount: 21 })).json, { code: "IDEMPOTENCY_KEY_REUSED" });
+  fits(t, (await till.post(lockPath, body)).json, { code: "IDEMPOTENCY_KEY_REUSED" });
+  t.equal((await world.owner.rows("select from core.redemption")).length, 1);
 });
 
 t.test("A request that is refused before it is decided leaves no record, so its ID can be used again", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", 1);
-  const body = { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" };
-  t.equal((await a.post(redeemPath, { ...body, extra: 1 })).status, 400);
-  t.equal((await a.post(redeemPath, { ...body, coupon: "0000000000000000" })).status, 422);
-  fits(t, (await a.post(redeemPath, { ...body, order_amount: 1.234 })).json, {
+  const world = await scenario(t, { http: true });
+  const { till, makeCoupons } = world.a;
+  const [coupon] = (await makeCoupons(1)) as [Coupon];
+  const request_id = newRequestId();
+  const redeem = (more: object) => till.redeem(coupon, { request_id, ...more });
+  t.equal((await redeem({ extra: 1 })).status, 400);
+  t.equal((await redeem({ coupon: "0000000000000000" })).status, 422);
+  fits(t, (await redeem({ order_amount: 1.234 })).json, {
     code: "INVALID_REQUEST",
     details: { issues: [{ path: "order_amount" }] },
   });
-  t.equal((await a.get(`/v1/requests/${body.request_id}`)).status, 404);
-  t.equal((await a.post(redeemPath, body)).status, 200);
+  t.equal((await till.get(`/v1/requests/${request_id}`)).status, 404);
+  t.equal((await redeem({})).status, 200);
 });
 
 t.test("A nonce is accepted once, whatever the outcome of its request, and on any connection", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const nonce = "0123456789abcdef";
-  t.equal((await a.post(lockPath, {}, { nonce })).status, 400);
-  fits(t, (await a.get("/v1/batches/bat_x", { nonce })).json, { code: "NONCE_REUSED" });
-  t.equal(
-    (await service.as("ak_a_second").get("/v1/batches/bat_x", { nonce })).status,
-    404,
-    "each access key has its own nonces",
-  );
-  const together = await Promise.all(
-    Array.from({ length: 20 }, () => a.get("/v1/batches/bat_x", { nonce: "fedcba9876543210" })),
-  );
+  const { till, otherTill } = (await scenario(t, { http: true })).a;
+  const wrongCode = { request_id: "r-1", coupon: "0000000000000000", merchant: "mch_a" };
+  for (const [body, status] of [
+    [{}, 400],
+    [wrongCode, 422],
+  ] as const) {
+    const nonce = `the-nonce-of-a-${status}`;
+    t.equal((await till.post(lockPath, body, { nonce })).status, status);
+    fits(t, (await till.get("/v1/batches/bat_x", { nonce })).json, { code: "NONCE_REUSED" });
+    const other = await otherTill.get("/v1/batches/bat_x", { nonce });
+    t.equal(other.status, 404, "each access key has its own nonces");
+  }
+  const nonce = "fedcba9876543210";
+  const together = await Promise.all(Array.from({ length: 20 }, () => till.get("/v1/batches/bat_x", { nonce })));
   t.strictSame(together.map(({ status }) => status).toSorted(), [...Array<number>(19).fill(401), 404].toSorted());
 });
 
 t.test(
   "A changed secret works at once; a revoked credential gets the same answer as an unknown one at once",
   async (t) => {
-    const service = await startService(t);
-    const a = service.as("ak_a");
-    t.equal((await a.get("/v1/batches/bat_x")).status, 404);
+    const world = await scenario(t, { http: true });
+    const { till, otherTill } = world.a;
+    t.equal((await till.get("/v1/batches/bat_x")).status, 404);
     const changed = structuredClone(tenants.slice(0, 1));
-    changed[0]!.credentials[1]!.secret = "another secret of forty characters ......";
-    await service.apply({ tenants: changed });
-    const second = createClient({
-      url: service.url,
-      accessKey: "ak_a_second",
-      secret: "another secret of forty characters ......",
-    });
+    const secret = "another secret of forty characters ......";
+    changed[0]!.credentials[1]!.secret = secret;
+    await world.apply({ tenants: changed });
+    const second = createClient({ url: world.url, accessKey: "ak_a_second", secret });
     t.equal((await second.get("/v1/batches/bat_x")).status, 404);
-    t.equal((await service.as("ak_a_second").get("/v1/batches/bat_x")).status, 401);
+    t.equal((await otherTill.get("/v1/batches/bat_x")).status, 401);
 
-    await service.owner.rows("update core.credential set revoked_at = now() where access_key = $1", ["ak_a"]);
+    await world.owner.rows("update core.credential set revoked_at = now() where access_key = $1", ["ak_a"]);
     const body = { request_id: "r-1", template: "tpl_fixed", total_count: 1 };
-    const revoked = await a.post("/v1/batches", body);
-    const unknown = await sendPlain(
-      service.url,
-      "POST",
-      "/v1/batches",
-      { "content-type": "application/json" },
-      JSON.stringify(body),
-    );
+    const json = { "content-type": "application/json" };
+    const revoked = await till.post("/v1/batches", body);
+    const unknown = await sendPlain(world.url, "POST", "/v1/batches", json, JSON.stringify(body));
     t.strictSame([revoked.status, revoked.text], [401, unknown.text]);
   },
 );
 
 t.test("A call that waits for a locked row delays no other coupon, and ends in time", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  const { codes, couponIds } = await service.makeBatch(a, "tpl_fixed", 2);
-  const lock = (coupon: string, request_id: string) => a.post(lockPath, { request_id, coupon, merchant: "mch_a" });
+  const world = await scenario(t, { http: true });
+  const { till, makeCoupons } = world.a;
+  const [held, free] = (await makeCoupons(2)) as [Coupon, Coupon];
   const ids = Array.from({ length: 10 }, newRequestId);
-  const release = await holdCoupon(service, couponIds[0]!);
+  const release = await holdCoupon(world, held.id);
   let ended = 0;
-  const waiting = Promise.all(ids.map((id) => lock(codes[0]!, id).finally(() => (ended += 1))));
-  await untilBlocked(service, 1);
-  const other = await lock(codes[1]!, newRequestId());
-  t.equal(other.status, 200);
+  const lock = (request_id: string) => till.lock(held, { request_id });
+  const waiting = Promise.all(ids.map((id) => lock(id).finally(() => (ended += 1))));
+  await untilBlocked(world, 1);
+  t.equal((await till.lock(free)).status, 200);
   t.equal(ended, 0, "another coupon is not delayed");
   // While the row is still locked: the answers wait for their deadlines, not for the row.
   for (const { status, json, headers } of await waiting)
@@ -175,14 +152,13 @@ t.test("A call that waits for a locked row delays no other coupon, and ends in t
   await release();
   // A 503 may come while the statement still waits, so its outcome is unknown until a retry with the same request_id.
   const outcomes: number[] = [];
-  for (const id of ids) outcomes.push((await lock(codes[0]!, id)).status);
+  for (const id of ids) outcomes.push((await lock(id)).status);
   t.strictSame(outcomes.toSorted(), [200, ...Array<number>(9).fill(409)], "one of them gets the coupon");
 });
 
 t.test("A statement of a call may run for 3 s, and wait for a lock for 2 s", async (t) => {
-  const service = await startService(t);
-  const psql = openSession(service.address, { name: "psql" });
-  t.teardown(() => psql.end());
+  const world = await scenario(t, { http: true });
+  const psql = await world.openPsql();
   await psql.run(
     `create table public.seen (statement text, lock text);
      create function public.note_limits() returns trigger language plpgsql security definer as $$
@@ -192,27 +168,104 @@ t.test("A statement of a call may run for 3 s, and wait for a lock for 2 s", asy
      end $$;
      create trigger limits after insert on core.request execute function public.note_limits()`,
   );
-  await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1, { isReleased: false });
+  await world.a.maker.ok.createBatch("tpl_fixed", 1);
   const [seen] = await psql.rows("select * from public.seen");
   t.strictSame({ ...seen }, { statement: "3s", lock: "2s" });
 });
 
 t.test("Without its database the service answers 503 in time, and it recovers when the database is back", async (t) => {
-  const service = await startService(t);
-  const a = service.as("ak_a");
-  t.equal((await sendPlain(service.url, "GET", "/readyz")).status, 200);
-  t.equal((await a.get("/v1/batches/bat_x")).status, 404);
+  const world = await scenario(t, { http: true });
+  const { till } = world.a;
+  t.equal((await sendPlain(world.url, "GET", "/readyz")).status, 200);
+  t.equal((await till.get("/v1/batches/bat_x")).status, 404);
   // No role of ours may end connections, so this session keeps the role of its login.
-  const login = connect(service.address, { name: "coupon test", max: 1 });
+  const login = connect(world.address, { name: "coupon test", max: 1 });
   t.teardown(() => login.end());
   const kill = `
     select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and application_name = 'coupon serve'`;
-  const calls = Array.from({ length: 40 }, () => a.get("/v1/batches/bat_x"));
+  const calls = Array.from({ length: 40 }, () => till.get("/v1/batches/bat_x"));
   t.ok((await login.rows(kill)).length > 0);
   const results = await Promise.all(calls);
   t.ok(results.every(({ status }) => [404, 503].includes(status)));
   // Idle connections may notice the loss only now.
-  const answers = async () => (await a.get("/v1/batches/bat_x")).status === 404;
+  const answers = async () => (await till.get("/v1/batches/bat_x")).status === 404;
   await waitUntil("the database to be back", answers, { withinMs: 20_000 });
 });
+
+// A start of `serve` behind a proxy: all database connections can vanish silently, as when a firewall forgets them.
+async function openBehindProxy(world: Scenario) {
+  const proxy = await startProxy(world.address);
+  const { logger, log } = createStubLog();
+  const limits = defaultLimits;
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
+  const address = { ...world.address, host: "127.0.0.1", port: proxy.port };
+  return { proxy, log, start: () => serve({ address, keys: world.keys, limits, listening, log: logger }) };
+}
+
+const severalTurns = async (): Promise<void> => {
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+};
+
+t.test("A start waits 2 s for a silent database, then serves, and the log says so", async (t) => {
+  const { proxy, log, start } = await openBehindProxy(await scenario(t));
+  proxy.set({ isStalled: true });
+  // After the clock goes on.
+  t.teardown(async () => {
+    await proxy.stop();
+    await (await starting).stop();
+  });
+  const clock = stopClock(t, { hasTimers: true });
+  t.teardown(() => clock.pass(60_000));
+  const starting = start();
+  let isServing = false;
+  void starting.then(() => (isServing = true));
+  for (const expected of [
+    { isServing: false, said: [] },
+    { isServing: true, said: ["the database cannot be asked for its master keys yet; /readyz asks again"] },
+  ]) {
+    // The call that asks begins, or gives up, in a few turns of the event loop.
+    await severalTurns();
+    clock.pass(1_000);
+    await severalTurns();
+    t.strictSame({ isServing, said: log.map(({ msg }) => msg) }, expected);
+  }
+});
+
+t.test(
+  "Lost connections are replaced within 5 s, three times in a row, and a hanging call gets 503 before its deadline",
+  async (t) => {
+    const { proxy, log, start } = await openBehindProxy(await scenario(t));
+    const { url, stop } = await start();
+    t.teardown(async () => {
+      await stop();
+      await proxy.stop();
+    });
+    const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
+    const call = async () => (await till.get("/v1/batches/bat_none")).status;
+    const reasons: unknown[] = [];
+    const countGivenUp = () => reasons.filter((reason) => reason === "the connection was given up").length;
+    for (let times = 0; times < 3 || (times < 8 && countGivenUp() < 2); times += 1) {
+      t.equal(await call(), 404);
+      proxy.loseAll();
+      log.length = 0;
+      // The first call takes the lost connection, or the one sent beside it does, or both wait for it.
+      const answers: number[] = [];
+      const ask = async () => {
+        const status = await call();
+        answers.push(status);
+        return status;
+      };
+      const first = ask();
+      await waitUntil("a served call", async () => (await ask()) === 404, { everyMs: 50, withinMs: 20_000 });
+      await first;
+      t.strictSame([...new Set(answers)].sort(), [404, 503]);
+      reasons.push(log.find(({ status }) => status === 503)!["reason"]);
+      // Without this wait, the watchdog of a statement of this round could help the calls of the next round.
+      const replaced = "the database connections hang, opening new ones";
+      await waitUntil("new connections", () => log.some(({ msg }) => msg === replaced));
+    }
+    // heartbeat.test.ts adds up the limits that promise the 5 s. If the machine stalls, the deadline may come first.
+    t.ok(countGivenUp() >= 2, String(reasons));
+  },
+);

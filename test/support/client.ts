@@ -1,9 +1,12 @@
 // How tests send requests: signed, and unsigned or malformed ones that the service must refuse. Answers are checked
 // against the API description.
+import { once } from "node:events";
 import { globalAgent, request as send, type IncomingMessage } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
+import type { Test } from "tap";
 import { exchange, type Client, type Reply } from "./signing-client.ts";
+import { waitFor } from "./wait-until.ts";
 
 export type { Client, Reply };
 
@@ -84,4 +87,24 @@ export async function sendBytes(url: string, bytes: string | Uint8Array): Promis
   const socket = connect(Number(port), hostname);
   socket.write(bytes);
   return text(socket);
+}
+
+export type Connection = {
+  socket: Socket;
+  received(): string;
+  /** end, error and close, as they came. */
+  events: string[];
+};
+
+// A connection, and everything that arrives on it. It stays open when the server ends its side.
+export async function openConnection(t: Pick<Test, "teardown">, url: string): Promise<Connection> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
+  t.teardown(() => socket.destroy());
+  let received = "";
+  const events: string[] = [];
+  socket.on("data", (chunk) => (received += chunk));
+  for (const event of ["end", "error", "close"]) socket.on(event, () => events.push(event));
+  await waitFor("a connection", once(socket, "connect"));
+  return { socket, received: () => received, events };
 }

@@ -12,9 +12,10 @@ import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
 import { listen } from "../../src/http/listener.ts";
 import { closeIdleConnections } from "./client.ts";
 import { leaveUnchecked, noteCredentials } from "./described-answers.ts";
-import { createClient, type Client } from "./signing-client.ts";
+import { createClient, type CallOptions, type Client, type Reply } from "./signing-client.ts";
 
 export const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
+export const lockPath = "/v1/coupons/lock";
 export const secret = "test_secret_0123456789abcdefghijklmnop";
 export const code = makeCode(keys, "1", batchKey(keys, "1", Buffer.alloc(16, 1)), 1);
 
@@ -26,7 +27,8 @@ export type Stub = {
   log: Record<string, unknown>[];
   asA: Client;
   asB: Client;
-  gate: Gate;
+  /** A lock by asA, with fields added to the usual ones or instead of them. */
+  lock(more?: Record<string, unknown>, options?: CallOptions): Promise<Reply>;
   stop(): Promise<void>;
 };
 
@@ -38,7 +40,7 @@ export const emptyFeed: Outcome = {
   body: '{"events":[],"next_cursor":"cur_AAAAAAAAAAA"}',
   isReplay: false,
 };
-const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
+export const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
 const variants: Record<string, Variant> = { ak_a: "A", ak_b: "B" };
 noteCredentials({
   tenants: Object.entries(variants).map(([access_key, variant]) => ({ variant, credentials: [{ access_key }] })),
@@ -69,10 +71,12 @@ export async function startStub(
     return stop();
   });
   const as = (accessKey: string) => createClient({ url, accessKey, secret });
-  return { url, calls, lookups, log, asA: as("ak_a"), asB: as("ak_b"), gate, stop };
+  const [asA, asB] = [as("ak_a"), as("ak_b")];
+  const lock: Stub["lock"] = (more, options) => asA.post(lockPath, { ...bodies[lockPath], ...more }, options);
+  return { url, calls, lookups, log, asA, asB, lock, stop };
 }
 
-function createStubGate(overrides: Partial<Gate>): Pick<Stub, "gate" | "calls" | "lookups"> {
+function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups"> & { gate: Gate } {
   const [calls, lookups]: [Call[], string[]] = [[], []];
   const nonces = new Set<string>();
   const spend = ({ nonce, request_id }: Pick<Call, "nonce" | "request_id">): Outcome | null => {

@@ -1,5 +1,5 @@
 // The order in which an operation decides: a call that deserves several refusals gets the one that comes first in the
-// table of docs/integrate.md. test/http/refusal-order.test.ts has the refusals before an operation decides.
+// table of docs/integrate.md. test/http/refusals.test.ts has the refusals before an operation decides.
 import t from "tap";
 import { batchKey, makeCode } from "../../../src/crypto/coupon-code.ts";
 import type { Coupon } from "../../support/caller.ts";
