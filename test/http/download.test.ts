@@ -1,14 +1,13 @@
-// How a file is sent: page by page as the caller reads, and either whole or visibly cut. For large files see
-// large-download.test.ts.
+// How a file is sent: page by page as the caller reads, and either whole or visibly cut.
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
-import type { StatementFile } from "../../src/gate/gate.ts";
 import { linesPerPage, measureFile, type Line, type Measure } from "../../src/formats/statement-csv.ts";
+import type { StatementFile } from "../../src/gate/gate.ts";
 import { fits } from "../support/fits.ts";
 import { openDownload } from "../support/open-download.ts";
 import { stopClock } from "../support/stop-clock.ts";
-import { secret, startStub, type Stub, emptyFeed } from "../support/stub.ts";
+import { done, emptyFeed, secret, startStub, type Stub } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const target = "/v1/reconciliations/2026-01-31/detail";
@@ -26,42 +25,35 @@ const lineOf = (number: number): Line => ({
 const pageOf = (rows: number) => async (after: number, limit: number) =>
   Array.from({ length: Math.max(0, Math.min(limit, rows - after)) }, (_, index) => lineOf(after + 1 + index));
 
-type Page = (after: number, limit: number, deadline: number) => Promise<Line[]>;
-
-type Deadline = { at: number; leftMs: number };
+type Page = (after: number, limit: number) => Promise<Line[]>;
 
 // Serves a file with this many lines, as the database describes it. `page` returns its pages.
-async function stubFile(
-  t: Test,
-  rows: number,
-  page: Page,
-  measure?: Measure,
-): Promise<Stub & { pages: number[]; deadlines: Deadline[]; callDeadlines: number[] }> {
-  const measured = measure ?? (await measureFile("detail", pageOf(rows)));
+async function stubFile(t: Test, rows: number, page: Page = pageOf(rows), measure?: Measure) {
   const file: StatementFile = {
     tenant_id: 7,
     distributor_id: 1,
     distributor: "pty_a",
     business_date: "2026-01-31",
     kind: "detail",
-    ...measured,
+    ...(measure ?? (await measureFile("detail", pageOf(rows)))),
   };
-  const [pages, deadlines, callDeadlines]: [number[], Deadline[], number[]] = [[], [], []];
+  const pages: { after: number; deadline: number; leftMs: number }[] = [];
+  const callDeadlines: number[] = [];
   const stub = await startStub(t, {
     async perform(_, { operation }, deadline) {
       callDeadlines.push(deadline);
-      return operation === "pull_events" ? emptyFeed : { ...emptyFeed, body: JSON.stringify(file) };
+      return operation === "pull_events" ? emptyFeed : { ...done, body: JSON.stringify(file) };
     },
     async statementPage(_, after, limit, deadline) {
-      pages.push(after);
-      deadlines.push({ at: deadline, leftMs: deadline - performance.now() });
-      return page(after, limit, deadline);
+      pages.push({ after, deadline, leftMs: deadline - performance.now() });
+      return page(after, limit);
     },
   });
-  return { ...stub, pages, deadlines, callDeadlines };
+  return { ...stub, file, pages, callDeadlines };
 }
 
 const open = ({ url }: Stub) => openDownload({ url, path: target, accessKey: "ak_a", secret });
+const errorsOf = ({ log }: Stub) => log.filter(({ level }) => level === 50);
 
 // The number of bytes before the connection was cut, or null if it was not cut.
 async function readCut(response: IncomingMessage): Promise<number | null> {
@@ -75,7 +67,7 @@ async function readCut(response: IncomingMessage): Promise<number | null> {
 }
 
 t.test("The service reads no further than the caller does, and stops when the caller leaves", async (t) => {
-  const stub = await stubFile(t, 500_000, pageOf(500_000), { rows: 500_000, bytes: 1e9, sha256: "never seen" });
+  const stub = await stubFile(t, 500_000, undefined, { rows: 500_000, bytes: 1e9, sha256: "never seen" });
   const response = await open(stub);
   await waitFor("the first bytes", once(response, "readable"));
   let [seen, stillFor] = [0, 0];
@@ -86,15 +78,11 @@ t.test("The service reads no further than the caller does, and stops when the ca
     return seen > 0 && stillFor === 20;
   };
   await waitUntil("full buffers", isStill, { everyMs: 10 });
-  t.ok(seen < 240, `${seen} of 2000 pages fill the buffers on the way`);
+  t.ok(seen < 240, `${seen} of 1000 pages fill the buffers on the way`);
   response.destroy();
   await new Promise((resolve) => setTimeout(resolve, 300));
   t.ok(stub.pages.length <= seen + 1, "at most one page was being read");
-  t.strictSame(
-    stub.log.filter(({ level }) => level === 50),
-    [],
-    "no error is logged",
-  );
+  t.strictSame(errorsOf(stub), []);
 });
 
 t.test("Each page has the whole deadline, and the first one shares it with the call", async (t) => {
@@ -107,24 +95,34 @@ t.test("Each page has the whole deadline, and the first one shares it with the c
   const { status, text } = await stub.asA.get(target);
   t.strictSame([status, text.split("\r\n").length], [200, rows + 2]);
   t.strictSame(
-    stub.pages,
-    Array.from({ length: 3 }, (_, page) => page * linesPerPage),
+    stub.pages.map(({ after, leftMs }) => [after, leftMs]),
+    [0, 1, 2].map((page) => [page * linesPerPage, 3_500]),
   );
-  t.strictSame(
-    stub.deadlines.map(({ leftMs }) => leftMs),
-    [3_500, 3_500, 3_500],
-  );
-  t.strictSame([stub.deadlines[0]!.at], stub.callDeadlines);
+  t.strictSame([stub.pages[0]!.deadline], stub.callDeadlines);
 });
 
 t.test("Only its caller may keep a file, and asks before each use whether it is the same", async (t) => {
-  const stub = await stubFile(t, 10, pageOf(10));
-  const whole = await stub.asA.get(target);
-  const unchanged = await stub.asA.get(target, { headers: { "if-none-match": whole.headers["etag"] as string } });
+  const { asA, file } = await stubFile(t, 10);
+  const whole = await asA.get(target);
+  const unchanged = await asA.get(target, { headers: { "if-none-match": `"${file.sha256}"` } });
   t.strictSame(
     [whole, unchanged].map(({ status, headers }) => [status, headers["cache-control"]]),
     [200, 304].map((status) => [status, "private, no-cache"]),
   );
+});
+
+t.test("HEAD of a download has the file's length and hash, and reads no line of it", async (t) => {
+  const { asA, file, pages } = await stubFile(t, 10);
+  const { status, text, headers } = await asA.head(target);
+  t.strictSame([status, text, pages], [200, "", []]);
+  fits(t, headers, {
+    "content-length": String(file.bytes),
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": /detail-2026-01-31/,
+    etag: `"${file.sha256}"`,
+  });
+  const unchanged = await asA.head(target, { headers: { "if-none-match": `"${file.sha256}"` } });
+  t.strictSame([unchanged.status, unchanged.text], [304, ""]);
 });
 
 t.test("If the first page fails, the answer is an error, not an empty file", async (t) => {
@@ -138,27 +136,19 @@ t.test("If the first page fails, the answer is an error, not an empty file", asy
   });
 });
 
-t.test(
-  "An error after the first page cuts the connection short of content-length, and no other request fails",
-  async (t) => {
-    const stub = await stubFile(t, 5_000, async (after, limit) => {
-      if (after === 3_000) throw new Error("gone");
-      return pageOf(5_000)(after, limit);
-    });
-    const response = await open(stub);
-    const bytes = await readCut(response);
-    t.ok(
-      bytes !== null && bytes < Number(response.headers["content-length"]),
-      `${bytes} of ${response.headers["content-length"]}`,
-    );
-    fits(
-      t,
-      stub.log.filter(({ level }) => level === 50),
-      [{ msg: "download cut short", err: { message: "gone" }, request_id: response.headers["x-request-id"] }],
-    );
-    t.equal((await stub.asA.get("/v1/events")).status, 200);
-  },
-);
+t.test("An error after the first page cuts the connection, and no other request fails", async (t) => {
+  const stub = await stubFile(t, 5_000, async (after, limit) => {
+    if (after === 3_000) throw new Error("gone");
+    return pageOf(5_000)(after, limit);
+  });
+  const response = await open(stub);
+  const bytes = await readCut(response);
+  const length = response.headers["content-length"];
+  t.ok(bytes !== null && bytes < Number(length), `${bytes} of ${length}`);
+  const request_id = response.headers["x-request-id"] as string;
+  fits(t, errorsOf(stub), [{ msg: "download cut short", err: { message: "gone" }, request_id }]);
+  t.equal((await stub.asA.get("/v1/events")).status, 200);
+});
 
 t.test("A file that differs from the closed one is never sent whole", async (t) => {
   const spoiled: Record<string, Page> = {
@@ -167,17 +157,13 @@ t.test("A file that differs from the closed one is never sent whole", async (t) 
         ...line,
         fields: line.fields.with(9, line.fields[9]!.replace("f", "g")),
       })),
-    "one line more": (after, limit) => pageOf(2_511)(after, limit),
-    "one line less": (after, limit) => pageOf(2_509)(after, limit),
-    "one page more": (after, limit) => pageOf(4_000)(after, limit),
+    "one line more": pageOf(2_511),
+    "one line less": pageOf(2_509),
+    "one page more": pageOf(4_000),
   };
   for (const [what, page] of Object.entries(spoiled)) {
     const stub = await stubFile(t, 2_510, page);
     t.not(await readCut(await open(stub)), null, what);
-    fits(
-      t,
-      stub.log.filter(({ level }) => level === 50),
-      [{ msg: "download cut short" }],
-    );
+    fits(t, errorsOf(stub), [{ msg: "download cut short" }]);
   }
 });
