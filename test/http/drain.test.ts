@@ -1,58 +1,61 @@
 // How the server stops: each connection ends with an answer that says so, and none is reset.
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
-import type { Outcome } from "../../src/gate/gate.ts";
+import type { Gate, Outcome } from "../../src/gate/gate.ts";
+import { openConnection } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { stopClock } from "../support/stop-clock.ts";
-import { bodies, startStub } from "../support/stub.ts";
+import { done, startStub } from "../support/stub.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
-const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
+const answered = /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m;
 
-// A connection, and everything that arrives on it. It stays open when the server ends its side.
-async function open(t: Test, url: string): Promise<{ socket: Socket; received: () => string; events: string[] }> {
+async function untilRefused(url: string): Promise<void> {
   const { hostname, port } = new URL(url);
-  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
-  t.teardown(() => socket.destroy());
-  let received = "";
-  const events: string[] = [];
-  socket.on("data", (chunk) => (received += chunk));
-  for (const event of ["end", "error", "close"]) socket.on(event, () => events.push(event));
-  await waitFor("a connection", once(socket, "connect"));
-  return { socket, received: () => received, events };
+  const isRefused = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect(Number(port), hostname, () => {
+        socket.destroy();
+        resolve(false);
+      });
+      socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED"));
+    });
+  await waitUntil("a new connection to be refused", isRefused);
 }
 
-function isRefused(url: string): Promise<boolean> {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  return new Promise((resolve) => {
-    socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED"));
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(false);
-    });
-  });
+// A connection that has had an answer.
+async function openUsed(t: Test, url: string) {
+  const connection = await openConnection(t, url);
+  connection.socket.write(health);
+  await waitUntil("an answer", () => connection.received().includes("{"));
+  t.match(connection.received(), /^Connection: keep-alive\r\n/m);
+  return connection;
+}
+
+// A call that ends when the test says so.
+function holdCall() {
+  const called = Promise.withResolvers<void>();
+  const outcome = Promise.withResolvers<Outcome>();
+  const perform = () => {
+    called.resolve();
+    return outcome.promise;
+  };
+  return { called, outcome, perform };
 }
 
 t.test("A connection in use ends with its next answer, which says so", async (t) => {
   const { url, stop, log } = await startStub(t);
   const clock = stopClock(t, { hasTimers: true });
-  const [first, second] = [await open(t, url), await open(t, url)];
-  for (const { socket, received } of [first, second]) {
-    socket.write(health);
-    await waitUntil("an answer", () => received().includes("{"));
-    t.match(received(), /^Connection: keep-alive\r\n/m);
-  }
+  const [first, second] = [await openUsed(t, url), await openUsed(t, url)];
   const stopping = stop();
-  await waitUntil("a new connection to be refused", () => isRefused(url));
+  await untilRefused(url);
 
   clock.pass(999);
   await sleep(300);
@@ -60,7 +63,7 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
   first.socket.write(health);
   await waitUntil("the end", () => first.events.includes("end"));
   const last = first.received().slice(first.received().lastIndexOf("HTTP/1.1"));
-  t.match(last, /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
+  t.match(last, answered);
   t.strictSame([first.events, second.events], [["end"], []]);
   clock.pass(1);
 
@@ -79,7 +82,7 @@ t.test("A connection in use ends with its next answer, which says so", async (t)
 t.test("A request that is still arriving when the server stops is answered, however slowly it arrives", async (t) => {
   const { url, stop } = await startStub(t);
   const clock = stopClock(t, { hasTimers: true });
-  const { socket, received, events } = await open(t, url);
+  const { socket, received, events } = await openConnection(t, url);
   const stopping = stop();
   for (const piece of health.match(/[^]{4}|[^]+$/g)!) {
     socket.write(piece);
@@ -88,20 +91,19 @@ t.test("A request that is still arriving when the server stops is answered, howe
     clock.pass(180);
   }
   await waitUntil("the end", () => events.includes("end"));
-  t.match(received(), /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
+  t.match(received(), answered);
   socket.end();
   await waitFor("the stop", stopping);
 });
 
 t.test("An answer under way when the server stops is sent whole and is the last of its connection", async (t) => {
-  const finish: (() => void)[] = [];
-  const perform = () => new Promise<Outcome>((resolve) => finish.push(() => resolve(done)));
-  const { asA, stop } = await startStub(t, { perform });
-  const answer = asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
-  await waitUntil("the call", () => finish.length === 1);
+  const { called, outcome, perform } = holdCall();
+  const { lock, stop } = await startStub(t, { perform });
+  const answer = lock();
+  await waitFor("the call", called.promise);
   const stopping = stop();
   await sleep(1_200);
-  finish[0]!();
+  outcome.resolve(done);
   fits(t, await answer, { status: 200, json: { ok: true }, headers: { connection: "close" } });
   await waitFor("the stop", stopping);
 });
@@ -109,23 +111,23 @@ t.test("An answer under way when the server stops is sent whole and is the last 
 t.test(
   "A client that has ended its side when the server stops gets its answer, and delays the stop no longer",
   async (t) => {
-    const version = Promise.withResolvers<{ migration: string; code: string }>();
-    let isAsked = false;
+    const called = Promise.withResolvers<void>();
+    const version = Promise.withResolvers<Awaited<ReturnType<Gate["readVersion"]>>>();
     const readVersion = () => {
-      isAsked = true;
+      called.resolve();
       return version.promise;
     };
     const { url, stop } = await startStub(t, { readVersion });
-    const { socket, received, events } = await open(t, url);
+    const { socket, received, events } = await openConnection(t, url);
     // Answers and ends of connections come without the clock, cuts do not.
     stopClock(t, { hasTimers: true });
     socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n");
-    await waitUntil("the call", () => isAsked);
+    await waitFor("the call", called.promise);
     const stopping = stop();
-    await waitUntil("a new connection to be refused", () => isRefused(url));
+    await untilRefused(url);
     version.resolve({ migration: "1", code: "1" });
     await waitUntil("the close", () => events.includes("close"));
-    t.match(received(), /^HTTP\/1.1 200 [^]*^Connection: close\r\n[^]*\{"ok":true\}$/m);
+    t.match(received(), answered);
     t.strictSame(events, ["end", "close"]);
     await waitFor("the stop", stopping);
   },
@@ -133,13 +135,11 @@ t.test(
 
 t.test("A request behind the last answer of a connection is not handled", async (t) => {
   const { url, stop, log } = await startStub(t);
-  const { socket, received, events } = await open(t, url);
-  socket.write(health);
-  await waitUntil("an answer", () => received().includes("{"));
+  const { socket, received, events } = await openUsed(t, url);
   // The connection does not become idle.
   stopClock(t);
   const stopping = stop();
-  await waitUntil("a new connection to be refused", () => isRefused(url));
+  await untilRefused(url);
   socket.write(health + health + health);
   await waitUntil("the end", () => events.includes("end"));
   t.equal(received().match(/HTTP\/1.1 200/g)!.length, 2);
@@ -151,14 +151,12 @@ t.test("A request behind the last answer of a connection is not handled", async 
 
 t.test("A client that still sends a body can read the answer that refuses it, even after 0.9 s", async (t) => {
   const { url, stop } = await startStub(t);
-  const { socket, received, events } = await open(t, url);
-  socket.write(health);
-  await waitUntil("an answer", () => received().includes("{"));
+  const { socket, received, events } = await openUsed(t, url);
   socket.pause();
   // On a busy machine sending takes long.
   const clock = stopClock(t, { hasTimers: true });
   const stopping = stop();
-  await waitUntil("a new connection to be refused", () => isRefused(url));
+  await untilRefused(url);
   const head = "POST /v1/coupons/lock HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
   socket.write(`${head}content-length: 20000000\r\n\r\n`);
   for (let sent = 0; sent < 20; sent += 1) {
@@ -176,8 +174,8 @@ t.test("A client that still sends a body can read the answer that refuses it, ev
 
 t.test("Clients that never end their side are cut, and the server stops all the same", async (t) => {
   const { url, stop } = await startStub(t);
-  const idle = await open(t, url);
-  const answered = await open(t, url);
+  const idle = await openConnection(t, url);
+  const answered = await openConnection(t, url);
   const startedAt = performance.now();
   const stopping = stop();
   answered.socket.write(health);
@@ -188,21 +186,14 @@ t.test("Clients that never end their side are cut, and the server stops all the 
 });
 
 t.test("When the server stops, an idle connection is ended without waiting for answers on other ones", async (t) => {
-  const called = Promise.withResolvers<void>();
-  const outcome = Promise.withResolvers<Outcome>();
-  const perform = () => {
-    called.resolve();
-    return outcome.promise;
-  };
-  const { url, asA, stop } = await startStub(t, { perform });
+  const { called, outcome, perform } = holdCall();
+  const { url, lock, stop } = await startStub(t, { perform });
   const clock = stopClock(t, { hasTimers: true });
-  const idle = await open(t, url);
-  idle.socket.write(health);
-  await waitUntil("an answer", () => idle.received().includes("{"));
-  const hanging = asA.post("/v1/coupons/lock", bodies["/v1/coupons/lock"]);
+  const idle = await openUsed(t, url);
+  const hanging = lock();
   await waitFor("the call", called.promise);
   const stopping = stop();
-  await waitUntil("a new connection to be refused", () => isRefused(url));
+  await untilRefused(url);
   clock.pass(1_000);
   await waitUntil("the end", () => idle.events.includes("end"));
   idle.socket.end();

@@ -1,5 +1,5 @@
-// Closed business days over HTTP: their list, the paths of their files, and what a CSV reader gets. test/owners compares
-// every field with the books.
+// Closed business days over HTTP: their list, the paths of their files, and what a CSV reader gets. test/owners
+// compares every field with the books.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import t, { type Test } from "tap";
