@@ -13,10 +13,7 @@ export type Buckets = {
 
 const maxKept = 10_000;
 
-export function createBuckets(
-  { perSecond, burst }: Quota,
-  { now = () => performance.now(), most = maxKept } = {},
-): Buckets {
+export function createBuckets({ perSecond, burst }: Quota, now = () => performance.now()): Buckets {
   // A key without an entry has a full bucket.
   const taken = new Map<string, { left: number; at: number }>();
 
@@ -31,7 +28,7 @@ export function createBuckets(
       const entry = { left: left(key) - 1, at: now() };
       // The map is in the order of the last take. The first bucket has refilled longest, so dropping it matters least.
       taken.delete(key);
-      if (taken.size >= most) taken.delete(taken.keys().next().value!);
+      if (taken.size >= maxKept) taken.delete(taken.keys().next().value!);
       taken.set(key, entry);
     },
     secondsToNext: (key) => Math.max(0, (1 - left(key)) / perSecond),

@@ -25,7 +25,7 @@ const is = (t: Test, { status, json }: Reply, wantedStatus: number, code: string
 
 t.test("A bucket grants its burst at once, refills at its rate, and never holds more than the burst", async (t) => {
   let now = 0;
-  const buckets = createBuckets({ perSecond: 2, burst: 3 }, { now: () => now });
+  const buckets = createBuckets({ perSecond: 2, burst: 3 }, () => now);
   for (const left of [3, 2, 1]) {
     t.equal(buckets.left("a"), left);
     buckets.take("a");
@@ -41,7 +41,7 @@ t.test("A bucket grants its burst at once, refills at its rate, and never holds 
 });
 
 t.test("The buckets of 10,000 keys are kept; one more replaces the one that was used least recently", async (t) => {
-  const buckets = createBuckets({ perSecond: 1, burst: 2 }, { now: () => 0 });
+  const buckets = createBuckets({ perSecond: 1, burst: 2 }, () => 0);
   for (let key = 0; key < 10_000; key += 1) buckets.take(String(key));
   const firstThree = () => ["0", "1", "2"].map(buckets.left);
   buckets.take("1");
