@@ -39,11 +39,6 @@ ${isOnline ? "export const isOnline = true;\n" : ""}export const { up, down } = 
       replace: "p_call core.call, p_coupon_id uuid, p_now timestamptz)",
     },
     {
-      file: "db/code/rules/redemption/find_lock.sql",
-      find: "find_lock(core.call, uuid)",
-      replace: "find_lock(core.call, uuid, timestamptz)",
-    },
-    {
       file: "db/code/rules/redemption/hold_lock.sql",
       find: call,
       replace: call.replace(")", ", clock_timestamp())"),

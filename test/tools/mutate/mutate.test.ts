@@ -96,7 +96,7 @@ t.test("A slip is loaded, and the first test file that fails has noticed it; a l
     return [status, by.split(": ")[0], ...passed];
   };
   t.strictSame(await judgeEdit("0 .. 2", "0 .. 1"), ["killed", test]);
-  t.strictSame(await judgeEdit("'The external form", "'An external form"), ["survived", "", test]);
+  t.strictSame(await judgeEdit("-- The external form", "-- An external form"), ["survived", "", test]);
   t.strictSame(await judgeEdit("0 .. 2", "0 .. loop"), ["invalid", ""]);
   t.strictSame(await judgeEdit("0 .. 2", "0 .. 1", 1), ["timeout", test]);
 });
