@@ -22,10 +22,10 @@ const run = (sql: string) => attempt(session, fill(sql, ids));
 const attempts = [attemptsOnBatches, attemptsOnCoupons, attemptsOnEvents, attemptsOnIdentities]
   .flat()
   .flatMap((subject) => Object.entries(subject))
-  .flatMap(([rule, tried]) => Object.entries(tried).map(([attempted, sql]) => ({ rule, attempted, sql })));
+  .flatMap(([rule, tried]) => tried.map((sql) => ({ rule, sql })));
 
 t.test("A statement that breaks a rule is refused by that rule", async (t) => {
-  for (const { rule, attempted, sql } of attempts) t.equal((await run(sql))?.rule, rule, `${rule}: ${attempted}`);
+  for (const { rule, sql } of attempts) t.equal((await run(sql))?.rule, rule, sql);
 });
 
 // By the statements that these tables refuse.
@@ -85,59 +85,43 @@ t.test("Every named rule of the tables is attempted, and every attempted rule ex
     [],
     "no attempt names a rule that does not exist",
   );
-  fits(t, await run("update core.party set time_zone = 'Mars/Base'"), {
-    message: 'time zone "Mars/Base" not recognized',
-  });
-  fits(t, await run("select 'oops'::core.recorded_answer"), { message: "invalid input syntax for type json" });
 });
 
-const fixed = [
-  {
-    table: "coupon",
-    where: "coupon_id = :redeemed",
-    rule: "coupon_identity_is_fixed",
-    changing: "status valid_from valid_to",
-  },
-  {
-    table: "redemption",
-    where: "redemption_id = :reversed_redemption",
-    rule: "redemption_terms_are_fixed",
-    changing: "lock_expires_at status",
-  },
-  {
-    table: "batch",
-    where: "batch_id = :allocated",
-    rule: "batch_is_fixed_at_submission",
-    changing:
-      "status minted_count body_hash mint_holder mint_worker mint_lease_until completed_at allocated_at " +
+// Table, row, rule, the columns that may change, and those that a trigger of another rule keeps.
+const fixed: [table: string, where: string, rule: string, changing: string, identity?: string][] = [
+  ["coupon", "coupon_id = :redeemed", "coupon_identity_is_fixed", "status valid_from valid_to"],
+  ["redemption", "redemption_id = :reversed_redemption", "redemption_terms_are_fixed", "lock_expires_at status"],
+  [
+    "batch",
+    "batch_id = :allocated",
+    "batch_is_fixed_at_submission",
+    "status minted_count body_hash mint_holder mint_worker mint_lease_until completed_at allocated_at " +
       "codes_destroyed_at expired_through",
-  },
-  {
-    table: "template",
-    where: "external_id = 'tpl_fixed'",
-    rule: "template_with_batches_keeps_its_terms",
-    changing: "name distributor_id is_for_all_merchants valid_from valid_to lock_ttl_seconds created_at",
-    identity: "tenant_id template_id external_id",
-  },
-  {
-    table: "statement",
-    where: "ready_at is null",
-    rule: "ready_statement_never_changes",
-    changing: "ready_at detail_bytes detail_sha256 summary_rows summary_bytes summary_sha256",
-  },
-  {
-    table: "credential",
-    where: "access_key = 'ak_pos'",
-    rule: "credential_stands_for_one_caller",
-    changing: "sealed_secret secret_hash created_at revoked_at",
-  },
+  ],
+  [
+    "template",
+    "external_id = 'tpl_fixed'",
+    "template_with_batches_keeps_its_terms",
+    "name distributor_id is_for_all_merchants valid_from valid_to lock_ttl_seconds created_at",
+    "tenant_id template_id external_id",
+  ],
+  [
+    "statement",
+    "ready_at is null",
+    "ready_statement_never_changes",
+    "ready_at detail_bytes detail_sha256 summary_rows summary_bytes summary_sha256",
+  ],
+  [
+    "credential",
+    "access_key = 'ak_pos'",
+    "credential_stands_for_one_caller",
+    "sealed_secret secret_hash created_at revoked_at",
+  ],
 ];
 
 // The triggers fire only for the columns they name, so this tries every column.
-const fewChange =
-  "Of a coupon, redemption, batch, used template, closed day or credential, only the columns of its life cycle change";
-t.test(fewChange, async (t) => {
-  for (const { table, where, rule, changing, identity = "" } of fixed) {
+t.test("Only the columns of a row's life cycle change", async (t) => {
+  for (const [table, where, rule, changing, identity = ""] of fixed) {
     const columns = await session.rows<{ name: string; other: string }>(
       `select a.attname as name,
          case
@@ -246,6 +230,22 @@ const nouns = `tenant party merchant store template batch coupon redemption reve
   distributor`.split(/\s+/);
 const naming = [...nouns.map((noun) => `${noun}_id`), "currency"];
 
+// By the reason: the columns without a foreign key.
+const unchecked = {
+  "a log that outlives its events": "delivery_attempt.event_id delivery_attempt.party_id delivery_attempt.tenant_id",
+  "deleted after minutes": "nonce.credential_id nonce.tenant_id",
+  "written by its own caller's call, and deleted after 90 days": "request.tenant_id",
+  "a test event is in no other table": "test_delivery.event_id",
+  "0 in Variant A": "feed.party_id",
+  "copies of fixed values for the hot path, which report.invariants compares":
+    "ledger_entry.currency redemption.currency",
+  "checked by triggers, once per statement; a foreign key would query for each row and lock the row it refers to":
+    "event.batch_id event.coupon_id event.party_id event.tenant_id ledger_entry.coupon_id ledger_entry.entry_id " +
+    "ledger_entry.distributor_id ledger_entry.tenant_id delivery.event_id coupon.batch_id coupon.tenant_id " +
+    "feed_page.party_id feed_page.tenant_id posting_page.distributor_id posting_page.tenant_id redemption.coupon_id " +
+    "redemption.merchant_id redemption.tenant_id voiding.merchant_id",
+};
+
 t.test("Every column that names another row has a foreign key, apart from the listed ones", async (t) => {
   const loose = await session.rows<{ name: string }>(
     `select c.relname || '.' || a.attname as name
@@ -259,43 +259,8 @@ t.test("Every column that names another row has a foreign key, apart from the li
   );
   t.strictSame(
     loose.map(({ name }) => name).sort(),
-    [
-      // A log that outlives its events, and nonces, which are deleted after minutes.
-      "delivery_attempt.event_id",
-      "delivery_attempt.party_id",
-      "delivery_attempt.tenant_id",
-      "nonce.credential_id",
-      "nonce.tenant_id",
-      // A test event is in no other table.
-      "test_delivery.event_id",
-      // 0 in Variant A.
-      "feed.party_id",
-      // Copies, for the hot path, of values that are fixed in the batch and its template. report.invariants compares
-      // them.
-      "ledger_entry.currency",
-      "redemption.currency",
-      // Triggers check these once per statement. A foreign key would query for each row and lock the row it refers to.
-      "event.batch_id",
-      "event.coupon_id",
-      "event.party_id",
-      "event.tenant_id",
-      "ledger_entry.coupon_id",
-      "ledger_entry.distributor_id",
-      "ledger_entry.entry_id",
-      "ledger_entry.tenant_id",
-      "delivery.event_id",
-      "coupon.batch_id",
-      "coupon.tenant_id",
-      "feed_page.party_id",
-      "feed_page.tenant_id",
-      "posting_page.distributor_id",
-      "posting_page.tenant_id",
-      "redemption.coupon_id",
-      "redemption.merchant_id",
-      "redemption.tenant_id",
-      "voiding.merchant_id",
-      // Written by its own caller's call, and deleted after 90 days.
-      "request.tenant_id",
-    ].sort(),
+    Object.values(unchecked)
+      .flatMap((names) => names.split(" "))
+      .sort(),
   );
 });

@@ -8,59 +8,26 @@ type Instant = { at: number; day: string; due: string[] };
 type Day = [date: string, minutes: number];
 
 const minute = 60;
-// `days`: the minutes of each day.
-type Zone = { zone: string; from: string; what: string; days: Record<string, number> };
+/** Days from midnight to midnight: where, since when, and the minutes of each. */
+type Zone = [zone: string, from: string, days: Record<string, number>];
 
 const zones: Zone[] = [
-  {
-    zone: "Europe/Berlin",
-    from: "2026-03-27T23:00:00Z",
-    what: "a day of 23 h",
-    days: { "2026-03-28": 1440, "2026-03-29": 1380, "2026-03-30": 1440 },
-  },
-  {
-    zone: "Europe/Berlin",
-    from: "2026-10-23T22:00:00Z",
-    what: "a day of 25 h",
-    days: { "2026-10-24": 1440, "2026-10-25": 1500, "2026-10-26": 1440 },
-  },
-  {
-    zone: "Australia/Lord_Howe",
-    from: "2026-04-03T13:00:00Z",
-    what: "a day of 24.5 h",
-    days: { "2026-04-04": 1440, "2026-04-05": 1470, "2026-04-06": 1440 },
-  },
-  {
-    zone: "America/Santiago",
-    from: "2026-09-05T04:00:00Z",
-    what: "a day without midnight",
-    days: { "2026-09-05": 1440, "2026-09-06": 1380, "2026-09-07": 1440 },
-  },
-  {
-    zone: "Africa/Cairo",
-    from: "2026-10-27T21:00:00Z",
-    what: "a last hour that repeats",
-    days: { "2026-10-28": 1440, "2026-10-29": 1500, "2026-10-30": 1440 },
-  },
-  {
-    zone: "Asia/Kathmandu",
-    from: "2026-06-14T18:15:00Z",
-    what: "an offset of 5:45",
-    days: { "2026-06-15": 1440, "2026-06-16": 1440, "2026-06-17": 1440 },
-  },
-  {
-    zone: "Pacific/Apia",
-    from: "2011-12-28T10:00:00Z",
-    what: "a date that is skipped",
-    days: { "2011-12-28": 1440, "2011-12-29": 1440, "2011-12-31": 1440 },
-  },
+  // A day of 23 h.
+  ["Europe/Berlin", "2026-03-27T23:00Z", { "2026-03-28": 1440, "2026-03-29": 1380, "2026-03-30": 1440 }],
+  // A day of 25 h.
+  ["Europe/Berlin", "2026-10-23T22:00Z", { "2026-10-24": 1440, "2026-10-25": 1500, "2026-10-26": 1440 }],
+  // A day of 24.5 h.
+  ["Australia/Lord_Howe", "2026-04-03T13:00Z", { "2026-04-04": 1440, "2026-04-05": 1470, "2026-04-06": 1440 }],
+  // A day without midnight.
+  ["America/Santiago", "2026-09-05T04:00Z", { "2026-09-05": 1440, "2026-09-06": 1380, "2026-09-07": 1440 }],
+  // A last hour that repeats.
+  ["Africa/Cairo", "2026-10-27T21:00Z", { "2026-10-28": 1440, "2026-10-29": 1500, "2026-10-30": 1440 }],
+  // An offset of 5:45.
+  ["Asia/Kathmandu", "2026-06-14T18:15Z", { "2026-06-15": 1440, "2026-06-16": 1440, "2026-06-17": 1440 }],
+  // A date that is skipped.
+  ["Pacific/Apia", "2011-12-28T10:00Z", { "2011-12-28": 1440, "2011-12-29": 1440, "2011-12-31": 1440 }],
   // The clock goes from 00:01 back to 23:01 of the day before: one minute of the 7th, then 59 minutes of the 6th.
-  {
-    zone: "America/St_Johns",
-    from: "2010-11-05T02:30:00Z",
-    what: "back across midnight",
-    days: { "2010-11-05": 1440, "2010-11-06": 1499, "2010-11-07": 1441 },
-  },
+  ["America/St_Johns", "2010-11-05T02:30Z", { "2010-11-05": 1440, "2010-11-06": 1499, "2010-11-07": 1441 }],
 ];
 
 let owner: Database;
@@ -94,11 +61,7 @@ async function readNextDates(zone: string, dates: string[]): Promise<Map<string,
 }
 
 // Each minute of the days, and each second around every change of the local date.
-async function walk(
-  t: Test,
-  { zone, from }: Zone,
-  days: Day[],
-): Promise<{ instants: Instant[]; next: Map<string, string> }> {
+async function walk(t: Test, zone: string, from: string, days: Day[]) {
   const begin = Date.parse(from) / 1000;
   const end = begin + days.reduce((sum, [, minutes]) => sum + minutes, 0) * minute;
   const dates = [...days.map(([date]) => date), new Date((end + 12 * 3600) * 1000).toISOString().slice(0, 10)];
@@ -132,11 +95,10 @@ function closeDays(t: Test, instants: Instant[], next: Map<string, string>, firs
   return closed;
 }
 
-for (const example of zones) {
-  const { zone, what } = example;
-  const days: Day[] = Object.entries(example.days);
-  t.test(`Every instant belongs to one business day, and days close in order: ${zone}, ${what}`, async (t) => {
-    const { instants, next } = await walk(t, example, days);
+for (const [zone, from, example] of zones) {
+  const days: Day[] = Object.entries(example);
+  t.test(`Every instant belongs to one business day, and days close in order: ${zone}, ${from}`, async (t) => {
+    const { instants, next } = await walk(t, zone, from, days);
     const first = days[0]![0];
     // A worker looks every second, about every hour, less than once a day, or only at the end.
     for (const pause of [1, 61 * minute, 26 * 60 * minute, instants.at(-1)!.at]) {

@@ -6,7 +6,8 @@ import { fits } from "./fits.ts";
 import type { Scenario } from "./scenario.ts";
 import { readState } from "./state.ts";
 
-export type Audit = { action: string; target: string; reason: string | null; tenant: string | null };
+/** What differs from the usual audit entry. */
+type Audit = { target: string; action?: string; reason?: null; tenant?: string | null; details?: object };
 
 export type Patches = ReturnType<typeof startPatches>;
 
@@ -25,26 +26,15 @@ export function startPatches(t: Test, { address, owner }: Pick<Scenario, "addres
     return row!.answer;
   }
 
-  /** The last audit entry says who did what and why. */
-  async function isAudited(t: Test, expected: Audit, details = {}): Promise<void> {
+  /** Calls a patch whose last argument is the reason. The last audit entry says who did what and why. */
+  async function audited<T = unknown>(t: Test, audit: Audit, name: string, ...args: unknown[]): Promise<T> {
+    const answer = await patch<T>(name, ...args);
     const [last] = await owner.rows(
       `select a.*, t.external_id as tenant, session_user as me
        from core.audit a left join core.tenant t using (tenant_id) order by a.audit_id desc limit 1`,
     );
-    const wanted = { ...expected, client, login: last!["me"] as string, details };
-    fits(t, last, wanted, "the audit entry says who, what and why");
-  }
-
-  /** Calls a patch whose last argument is the reason. It is audited under its own name. */
-  async function audited<T = unknown>(
-    t: Test,
-    { tenant = "ten_a", ...rest }: { target: string; tenant?: string | null; details?: object },
-    name: string,
-    ...args: unknown[]
-  ): Promise<T> {
-    const answer = await patch<T>(name, ...args);
-    const { target, details } = rest;
-    await isAudited(t, { action: name, target, reason: String(args.at(-1)).trim(), tenant }, details);
+    const usual = { action: name, reason: String(args.at(-1)).trim(), tenant: "ten_a", details: {} };
+    fits(t, last, { ...usual, client, login: last!["me"] as string, ...audit }, `the audit entry of ${name}`);
     return answer;
   }
 
@@ -68,5 +58,5 @@ export function startPatches(t: Test, { address, owner }: Pick<Scenario, "addres
       for (const value of values) await isRefused(t, "CP404", name, ...args.with(Number(index), value), "why");
   }
 
-  return { admin, called, patch, audited, isAudited, isRefused, refusesBadArguments };
+  return { admin, called, patch, audited, isRefused, refusesBadArguments };
 }

@@ -140,53 +140,12 @@ t.test("A webhook that is disabled drops the tests that wait for it, and refuses
   t.strictSame(await readState(service.owner), before, "nothing changes");
 });
 
-t.test("get_webhook: waiting, parked, the reason and the time of the next attempt, newest first", async (t) => {
-  const [event] = (await happen("/b/s1", 1)) as [string];
-  const isEvent = "event_id = rules.parse_id('evt', $1)";
-  const readDueAt = async () => {
-    const due = `select rules.format_time(next_attempt_at) as at from core.delivery where ${isEvent}`;
-    return (await service.owner.rows<{ at: string }>(due, [event]))[0]!.at;
-  };
-  const read = async () => {
-    const { attempts, ...rest } = await readWebhook(fixture, "ak_b_s1");
-    const own = attempts.filter(({ event_id }: { event_id: string }) => event_id === event);
-    return { ...rest, first: attempts[0], own, others: attempts.length - own.length };
-  };
-  receiver.answer = status(500);
-  await deliverer.drain();
-  const failed = { http_status: 500, reason: "HTTP 500" };
-  const own = [{ ...failed, next_attempt_at: await readDueAt() }];
-  fits(t, await read(), { status: "failing", waiting: 3, parked: 0, own, others: 2 });
-
-  // The receiver hangs up on the second attempt of this event, and the other two are parked.
-  await service.owner.rows(
-    `update core.delivery set next_attempt_at = clock_timestamp(),
-       parked_at = case when not ${isEvent} then clock_timestamp() end`,
-    [event],
-  );
-  receiver.answer = (response) => response.destroy();
-  await deliverer.drain();
-  const hungUp = { event_id: event, http_status: null, reason: "socket hang up", next_attempt_at: await readDueAt() };
-  const later = { waiting: 1, parked: 2, first: hungUp, own: [hungUp, { ...failed, next_attempt_at: null }] };
-  fits(t, await read(), { status: "failing", ...later });
-  const { attempts } = await readWebhook(fixture, "ak_b_s1");
-  t.equal(attempts.filter((one: any) => one.next_attempt_at !== null).length, 1, "a parked event is not sent again");
-
-  await service.owner.rows("update core.webhook set paused_until = '2020-01-01'");
-  fits(t, await read(), { status: "failing", ...later }, "a pause that is over does not count");
-  await service.owner.rows("update core.webhook set paused_until = '2099-01-01'");
-  fits(t, await read(), { status: "paused", first: { next_attempt_at: "2099-01-01T00:00:00.000Z" } });
-  fits(t, await readWebhook(fixture, "ak_b_s2"), { waiting: 0, parked: 0, attempts: [] });
-  await patch("disable_webhook('ten_b', 'pty_s1', 'they asked')");
-  t.equal((await read()).status, "disabled", "whether it is paused or not");
-});
-
-t.test("get_webhook has the last 100 attempts, a reason for those not answered 2xx, and no secret", async (t) => {
+// test/owners compares the counts, reasons and times of get_webhook.
+t.test("get_webhook has the last 100 attempts and no secret; a pause that is over does not count", async (t) => {
   await happen("/b/s2", 1);
   await deliverer.drain();
+  receiver.answer = status(500);
   const events = await happen("/b/s2", 98);
-  let count = 0;
-  receiver.answer = (response) => response.writeHead([200, 204, 299, 300][(count += 1) % 4]!).end();
   await deliverer.drain();
   t.equal(receiver.received.length, 3 + 2 + 98);
   const { text, json } = await by("ak_b_s2").get("/v1/webhook");
@@ -194,10 +153,15 @@ t.test("get_webhook has the last 100 attempts, a reason for those not answered 2
   t.equal(attempts.length, 100);
   const shown = new Set(attempts.map((one: any) => one.event_id));
   t.ok(events.every((event) => shown.has(event)));
-  const reasons = attempts.map((one: any) => [one.http_status, one.reason]);
-  t.strictSame(Object.fromEntries(reasons), { 200: null, 204: null, 299: null, 300: "HTTP 300" });
   t.notMatch(text, /whsec|secret/);
   t.notMatch(text, owners.get("/b/s2")!.secret.slice(6));
+  const readStatus = async () => (await readWebhook(fixture, "ak_b_s2")).status;
+  for (const [end, expected] of Object.entries({ "2020-01-01": "failing", "2099-01-01": "paused" })) {
+    await service.owner.rows("update core.webhook set paused_until = $1", [end]);
+    t.equal(await readStatus(), expected);
+  }
+  await patch("disable_webhook('ten_b', 'pty_s2', 'they asked')");
+  t.equal(await readStatus(), "disabled", "whether it is paused or not");
 });
 
 t.test("What replay and test refuse", async (t) => {
@@ -377,10 +341,6 @@ t.test("A range has at most 10,000 events, and get_webhook counts to 10,000", as
     );
     await sequence();
   };
-  const counts = async () => {
-    const { waiting, parked } = await readWebhook(fixture, "ak_b_s1");
-    return [waiting, parked];
-  };
   await addEvents(10_000);
   const whole = await sendPatiently(() => post("ak_b_s1", replayPath, range));
   t.strictSame([whole.status, whole.json], [200, { ok: true, replayed: 10_000 }], whole.text);
@@ -389,13 +349,9 @@ t.test("A range has at most 10,000 events, and get_webhook counts to 10,000", as
   const refused = await post("ak_b_s1", replayPath, range);
   fits(t, refused, { status: 400, json: { details: { issues: [{ path: "to", message }] } } });
 
-  t.strictSame(await counts(), [10_000, 0]);
+  fits(t, await readWebhook(fixture, "ak_b_s1"), { waiting: 10_000, parked: 0 });
   await psql.run("update core.delivery set parked_at = clock_timestamp()");
-  t.strictSame(await counts(), [0, 10_000]);
-  await psql.run("delete from core.delivery where ctid in (select ctid from core.delivery limit 2)");
-  t.strictSame(await counts(), [0, 9_999]);
-  await psql.run("update core.delivery set parked_at = null");
-  t.strictSame(await counts(), [9_999, 0]);
+  fits(t, await readWebhook(fixture, "ak_b_s1"), { waiting: 0, parked: 10_000 });
 });
 
 t.test("Variant A: a tenant with several webhooks names the party; Variant B has no such field", async (t) => {

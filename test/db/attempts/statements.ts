@@ -1,8 +1,8 @@
 // SQL statements for the attempts beside this file. They name rows of support/every-table.ts by placeholders,
 // such as :issued for the ID of an issued coupon; `fill` puts the real IDs in.
 
-/** By the rule that refuses it: what is attempted, and the statement. */
-export type Attempts = Record<string, Record<string, string>>;
+/** By the rule that refuses them. */
+export type Attempts = Record<string, string[]>;
 
 export function fill(sql: string, ids: Record<string, string>): string {
   return sql.replace(/(?<!:):([a-z]\w*)/g, (_, name: string) => {

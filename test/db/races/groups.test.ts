@@ -15,7 +15,7 @@ const handedBack = "handed back";
 const codeOf = (body: string): string => JSON.parse(body).code;
 
 const world = await scenario(t);
-const coupons = (await world.a.makeCoupons(76)).map(({ code }) => lookupHash(world.keys, code));
+const coupons = (await world.a.makeCoupons(78)).map(({ code }) => lookupHash(world.keys, code));
 const psql = await world.openPsql();
 // A test that fails lets go of its rows.
 t.afterEach(() => psql.run("rollback"));
@@ -238,4 +238,7 @@ t.test("An old nonce can be used again while it is being deleted", async (t) => 
   await psql.rows("delete from core.nonce where nonce = $1", [nonce]);
   await psql.run("commit");
   t.strictSame(await again, [200]);
+  await world.owner.rows(age, [nonce]);
+  const twice = [redeem(nextCoupon(), { nonce }), redeem(nextCoupon(), { nonce })];
+  t.strictSame(await answers(twice), [200, "NONCE_REUSED"], "once in a group");
 });
