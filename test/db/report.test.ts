@@ -128,14 +128,6 @@ t.test("The key of each view is unique without nulls, and each reference finds i
   t.strictSame([...used].sort(), [...new Set(references.map(({ view }) => view))].sort(), "views with rows");
 });
 
-// As if the entries had been recorded in the westernmost time zone, in the last moment of a day. In UTC it is the next
-// day, and almost noon.
-async function recordOnTheDayBefore({ openPsql, owner }: Scenario): Promise<void> {
-  await setZone({ owner }, "pty_a", "Etc/GMT+12");
-  const psql = await openPsql({ triggers: false });
-  await psql.run("update core.ledger_entry set recorded_at = '2026-01-02 11:59:59.999999Z'");
-}
-
 t.test("One ID of a redemption, its reversal, their entries or events finds all of them", async (t) => {
   const fresh = await scenario(t);
   const { till, makeCoupons } = fresh.a;
@@ -144,7 +136,11 @@ t.test("One ID of a redemption, its reversal, their entries or events finds all 
   const { reversal } = await till.ok.reverse(coupon);
   await till.ok.redeem(other, { order_id: "order-2" });
   await till.ok.void(voided);
-  await recordOnTheDayBefore(fresh);
+  // As if the entries had been recorded in the westernmost time zone, in the last moment of a day. In UTC it is the
+  // next day, and almost noon.
+  await setZone(fresh, "pty_a", "Etc/GMT+12");
+  const psql = await fresh.openPsql({ triggers: false });
+  await psql.run("update core.ledger_entry set recorded_at = '2026-01-02 11:59:59.999999Z'");
   await fresh.steps.sequence();
   const reader = openSession(fresh.address, { name: "coupon test reader", role: "coupon_report" });
   t.teardown(reader.end);

@@ -9,29 +9,6 @@ type Event = { event_id: string; event_type: string };
 
 const redeem = (till: Caller, coupons: Coupon[]) => Promise.all(coupons.map((coupon) => till.ok.redeem(coupon)));
 
-t.test("In Variant A the tenant has one feed, for all distributors and credentials", async (t) => {
-  const world = await scenario(t);
-  const { maker, till, otherTill, makeCoupons } = world.a;
-  const second = { id: "ten_a", name: "A", variant: "A", parties: [{ id: "pty_second", name: "s" }] };
-  await world.apply({ tenants: [second] });
-  const { coupons } = await world.makeBatch(maker, "tpl_fixed", 1, { distributor: "pty_second" });
-  const [reversed, voided] = (await makeCoupons(2)) as [Coupon, Coupon];
-  await till.ok.redeem(reversed);
-  await till.ok.redeem(coupons[0]!);
-  await till.ok.reverse(reversed);
-  await till.ok.void(voided);
-  await world.steps.sequence();
-  const page = await till.get("/v1/events");
-  t.strictSame(
-    page.json.events.map(({ event_type }: Event) => event_type),
-    ["coupon.redeemed", "coupon.redeemed", "coupon.reversed", "coupon.voided"],
-    "without the events of batches",
-  );
-  fits(t, page.json.events[2], { coupon_id: reversed.id, redemption_id: reversed.redemption, event_id: /^evt_/ });
-  t.equal(page.json.events[3].redemption_id, null);
-  t.strictSame((await otherTill.get("/v1/events")).text, page.text);
-});
-
 t.test(
   "Each next_cursor continues after its page; at the end of a feed it is the given cursor, and later events follow it",
   async (t) => {

@@ -32,6 +32,8 @@ async function age(ids: string[]): Promise<void> {
   await world.worker.rows("select jobs.prune_requests(90, 1000, 0, 1000)");
 }
 
+const newNames = () => [newRequestId(), newRequestId(), newRequestId()] as const;
+
 /** The retry gets the first answer, byte for byte, and changes nothing. Of one by key, only the request_id is kept. */
 async function checkReplay(t: Test, first: Reply, retry: () => Promise<Reply>, message: string, byKey = false) {
   const before = await readState(world.owner, { withRequests: !byKey });
@@ -109,12 +111,8 @@ t.test("Names belong to the caller, not to the access key", async (t) => {
   const lock = { ...bodyOf(one, "mch_b"), request_id: body.request_id };
   const locked = await post(lockPath, lock, key, world.b.till);
   t.ok(locked.status === 200 && !isReplay(locked), "another tenant may use the same names");
-  await checkReplay(
-    t,
-    locked,
-    () => post(lockPath, lock, undefined, world.as("ak_pos_second")),
-    "another credential of the party",
-  );
+  const byOwn = () => post(lockPath, lock, undefined, world.as("ak_pos_second"));
+  await checkReplay(t, locked, byOwn, "another credential of the party");
   const byOther = await post(lockPath, { ...lock, coupon: two.code }, key, world.b.otherTill);
   t.ok(byOther.status === 200 && !isReplay(byOther), "another party may use the same names");
   t.equal((await world.as("ak_other").get(`/v1/requests/${lock.request_id}`)).status, 404);
@@ -129,30 +127,6 @@ t.test("A refusal is final too: it is repeated even when its reason is gone", as
   await world.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates }] });
   await checkReplay(t, refusal, () => post(redeemPath, body), "the refusal");
   t.equal((await post(redeemPath, bodyOf(coupon))).status, 200, "a new request is decided anew");
-});
-
-t.test("A request that is refused before it is decided is not recorded, and its ID stays free", async (t) => {
-  const nonce = "a-nonce-of-this-test";
-  await till.get("/v1/events", { nonce });
-  const wrongTag = (code: string) => code.slice(0, 15) + (code.endsWith("0") ? "1" : "0");
-  const attempts: [number, (body: ReturnType<typeof bodyOf>) => Promise<Reply>][] = [
-    [400, (body) => post(redeemPath, { ...body, extra: 1 })],
-    // Only the database knows how many decimals the currency has.
-    [400, (body) => post(redeemPath, { ...body, order_amount: 1.001 })],
-    [400, (body) => post(redeemPath, body, "x".repeat(129))],
-    [401, (body) => till.post(redeemPath, body, { nonce })],
-    [422, (body) => post(redeemPath, { ...body, coupon: wrongTag(body.coupon) })],
-  ];
-  for (const [status, attempt] of attempts) {
-    const body = bodyOf((await makeCoupons(1))[0]);
-    const before = await readState(world.owner, { withRequests: true });
-    const refusal = await attempt(body);
-    t.equal(refusal.status, status, refusal.text);
-    t.strictSame(await readState(world.owner, { withRequests: true }), before, "nothing changes");
-    t.equal((await till.get(`/v1/requests/${body.request_id}`)).status, 404, "no record");
-    const decided = await post(redeemPath, body);
-    t.ok(decided.status === 200 && !isReplay(decided), "the same ID works afterwards");
-  }
 });
 
 t.test("get_request returns the outcome of a request, whatever characters its ID has", async (t) => {
@@ -179,29 +153,21 @@ t.test("A repeated batch create never mints twice, even after its record was del
   const before = await countBatches();
   const batch = { external_id: made.json.batch.external_id, status: "COMPLETED", minted_count: 4 };
   await forget([body.request_id]);
-  const wrong = { ...body, total_count: 5 };
-  fits(t, await post(batchPath, wrong), { status: 422, json: { code: "IDEMPOTENCY_KEY_REUSED" } });
-  fits(
-    t,
-    await post(batchPath, body),
-    { status: 200, json: { batch } },
-    "a wrong retry does not prevent the right one",
-  );
+  await checkReused(t, () => post(batchPath, { ...body, total_count: 5 }), "a wrong retry");
+  fits(t, await post(batchPath, body), { status: 200, json: { batch } }, "a wrong one does not prevent the right one");
   await forget([body.request_id]);
   fits(t, (await post(batchPath, { ...body, request_id: newRequestId() }, key)).json, { batch }, "by key");
   t.equal(await countBatches(), before);
 });
 
 t.test("A batch create that repeats two pruned requests at once is refused, whichever it equals", async (t) => {
-  const [one, two, key] = [newRequestId(), newRequestId(), newRequestId()];
-  const bodyOfBatch = (request_id: string, total_count: number) => ({ request_id, template: "tpl_fixed", total_count });
-  await post(batchPath, bodyOfBatch(one, 2));
-  await post(batchPath, bodyOfBatch(two, 3), key);
+  const [one, two, key] = newNames();
+  const order = (request_id: string, total_count: number) => ({ request_id, template: "tpl_fixed", total_count });
+  await post(batchPath, order(one, 2));
+  await post(batchPath, order(two, 3), key);
   await forget([one, two]);
-  for (const count of [2, 3, 4]) await checkReused(t, () => post(batchPath, bodyOfBatch(one, count), key), `${count}`);
+  for (const count of [2, 3, 4]) await checkReused(t, () => post(batchPath, order(one, count), key), `${count}`);
 });
-
-const newNames = () => [newRequestId(), newRequestId(), newRequestId()] as const;
 
 t.test("The request_id of a retry by idempotency-key names the request from then on", async (t) => {
   const [first, retry, key] = newNames();

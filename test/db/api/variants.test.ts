@@ -117,12 +117,9 @@ t.test("A query in A shows the live redemption, also after the clock was set bac
       [redemption, by],
     );
   await move("1 hour");
-  const shown = async () => (await till.ok.query(coupon)).coupon;
-  fits(t, await shown(), { status: "ISSUED", redemption: { status: "REVERSED", discount_amount: 5 } });
   await till.ok.lock(coupon, { order_amount: 2 });
-  fits(t, await shown(), { status: "LOCKED", redemption: { status: "LOCKED", discount_amount: 2 } });
-  await till.ok.confirm(coupon);
-  fits(t, await shown(), { status: "REDEEMED", redemption: { status: "REDEEMED", discount_amount: 2 } });
+  const live = { status: "LOCKED", redemption: { status: "LOCKED", discount_amount: 2 } };
+  fits(t, (await till.ok.query(coupon)).coupon, live);
   await move("-1 hour");
 });
 

@@ -2,7 +2,7 @@
 import t, { type Test } from "tap";
 import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
-import { countOutcomes, sendInTurn, sendTogether, type Call } from "../../support/race.ts";
+import { countOutcomes, sendInTurn, sendTogether } from "../../support/race.ts";
 import { scenario } from "../../support/scenario.ts";
 import { holdCoupon } from "../../support/sessions.ts";
 import type { Coupon } from "../../support/caller.ts";
@@ -19,6 +19,12 @@ const redeemed: Outcome = {
 };
 const locked: Outcome = { status: "LOCKED", redemptions: ["LOCKED"], amounts: [], events: [] };
 const cancelled: Outcome = { status: "ISSUED", redemptions: ["CANCELLED"], amounts: [], events: [] };
+const reversed: Outcome = {
+  status: "REDEEMED",
+  redemptions: ["REVERSED"],
+  amounts: [500, -500],
+  events: ["coupon.redeemed", "coupon.reversed"],
+};
 const voided: Outcome = { status: "VOIDED", redemptions: [], amounts: [], events: ["coupon.voided"] };
 
 async function checkCoupon(t: Test, { id }: Coupon, outcome: Outcome): Promise<void> {
@@ -26,38 +32,21 @@ async function checkCoupon(t: Test, { id }: Coupon, outcome: Outcome): Promise<v
   t.strictSame({ ...rest, events: events.map(({ type }) => type) }, outcome);
 }
 
-const makeCoupon = async () => (await world.a.makeCoupons(1))[0]!;
-
-/** Sends the call `count` times at once, while another session holds the coupon. Answers: the outcomes by count. */
-async function crowd({ id }: Coupon, count: number, call: Call): Promise<Record<string, number>> {
-  const calls = Array.from({ length: count }, () => call);
-  return countOutcomes(await sendTogether(world, await holdCoupon(world, id), calls));
-}
-
-t.test("Of 100 redeems of one coupon exactly one succeeds", async (t) => {
-  const coupon = await makeCoupon();
-  t.strictSame(await crowd(coupon, 100, () => till.redeem(coupon)), { 200: 1, COUPON_REDEEMED: 99 });
-  await checkCoupon(t, coupon, redeemed);
-});
-
-t.test("Of 100 locks of one coupon exactly one succeeds", async (t) => {
-  const coupon = await makeCoupon();
-  t.strictSame(await crowd(coupon, 100, () => till.lock(coupon)), { 200: 1, COUPON_LOCKED: 99 });
-  await checkCoupon(t, coupon, locked);
-});
-
-t.test("Of 20 locks of a coupon with an expired lock exactly one succeeds", async (t) => {
-  const [coupon] = (await world.a.makeCoupons(1, "ISSUED, its lock lapsed")) as [Coupon];
-  t.strictSame(await crowd(coupon, 20, () => till.lock(coupon)), { 200: 1, COUPON_LOCKED: 19 });
-  await checkCoupon(t, coupon, { ...locked, redemptions: ["LAPSED", "LOCKED"] });
-});
-
-t.test("Of 20 reverses of one redemption exactly one succeeds", async (t) => {
-  const [coupon] = (await world.a.makeCoupons(1, "REDEEMED")) as [Coupon];
-  t.strictSame(await crowd(coupon, 20, () => till.reverse(coupon)), { 200: 1, REDEMPTION_REVERSED: 19 });
-  const events = ["coupon.redeemed", "coupon.reversed"];
-  await checkCoupon(t, coupon, { status: "REDEEMED", redemptions: ["REVERSED"], amounts: [500, -500], events });
-});
+// Each row: how many equal calls, the state of the coupon, the refusal of all but one, and the outcome.
+const crowds = [
+  [100, "redeem", "ISSUED", "COUPON_REDEEMED", redeemed],
+  [100, "lock", "ISSUED", "COUPON_LOCKED", locked],
+  [20, "lock", "ISSUED, its lock lapsed", "COUPON_LOCKED", { ...locked, redemptions: ["LAPSED", "LOCKED"] }],
+  [20, "reverse", "REDEEMED", "REDEMPTION_REVERSED", reversed],
+] as const;
+for (const [count, name, state, code, outcome] of crowds)
+  t.test(`Of ${count} calls of ${name} on a coupon that is ${state} exactly one succeeds`, async (t) => {
+    const [coupon] = (await world.a.makeCoupons(1, state)) as [Coupon];
+    const calls = Array.from({ length: count }, () => () => till[name](coupon));
+    const answers = await sendTogether(world, await holdCoupon(world, coupon.id), calls);
+    t.strictSame(countOutcomes(answers), { 200: 1, [code]: count - 1 });
+    await checkCoupon(t, coupon, outcome);
+  });
 
 // Each row: the state of the coupon, the two calls in their order, the refusal of the second, and the outcome.
 const pairs = [
@@ -76,17 +65,6 @@ for (const [state, first, second, code, outcome] of pairs)
       await checkCoupon(t, coupon, outcome);
     }
   });
-
-t.test("Of confirms and cancels of 30 locks, all at once, exactly one per lock wins", async (t) => {
-  const coupons = await world.a.makeCoupons(30, "LOCKED by this lock");
-  const answers = await Promise.all(coupons.map((coupon) => Promise.all([till.confirm(coupon), till.cancel(coupon)])));
-  for (const [index, replies] of answers.entries()) {
-    const isConfirmed = replies[0].status === 200;
-    const refusal = isConfirmed ? "LOCK_CONFIRMED" : "LOCK_CANCELLED";
-    t.strictSame(countOutcomes(replies), { 200: 1, [refusal]: 1 });
-    await checkCoupon(t, coupons[index]!, isConfirmed ? redeemed : cancelled);
-  }
-});
 
 t.test("A reissued coupon is redeemed again only after its reversal", async (t) => {
   const [coupon] = (await world.a.makeCoupons(1, "REDEEMED, reissuable")) as [Coupon];

@@ -59,20 +59,6 @@ t.test("A repeated request waits for the first one, for at most 2 s", async (t) 
   fits(t, await redeem(third!), replayed, "REQUEST_IN_PROGRESS is not recorded, so a retry gets the answer");
 });
 
-t.test("A request that got 503 before it ran can be retried with the same request_id", async (t) => {
-  const [coupon] = await makeCoupons(1);
-  const body = bodyOf(coupon);
-  const release = await holdCoupon(world, coupon.id);
-  fits(t, await redeem(body), {
-    status: 503,
-    json: { code: "UNAVAILABLE", request_id: body.request_id },
-    headers: { "retry-after": /^\d+$/ },
-  });
-  await release();
-  const retry = await redeem(body);
-  t.ok(retry.status === 200 && !isReplay(retry));
-});
-
 t.test("A lock that arrives after its cancel is refused, and the coupon stays free", async (t) => {
   const [coupon] = await makeCoupons(1);
   coupon.lockRequestId = newRequestId();
