@@ -55,9 +55,7 @@ t.test("Every table is analyzed when it gets its first rows, and again when it h
     return stale;
   }
   // The sessions of the service send their counts within ten seconds.
-  const untilKnown = () => waitAtMost(20_000, async () => (await analyze()).length === 0, { everyMs: 100 });
-
-  await untilKnown();
+  await waitAtMost(20_000, async () => (await analyze()).length === 0, { everyMs: 100 });
   t.strictSame(await analyze(), [], "the first rows");
   const first = await readKnown("store");
   await session.rows(`${insertInto} select s.tenant_id, s.merchant_id, 'more ' || s.store_id from core.store s`);

@@ -5,16 +5,16 @@ import t, { type Test } from "tap";
 import { verify } from "../../src/commands/statements.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
-import { keepBusinessDays, listStatements, moveToNoon } from "../support/business-days.ts";
+import { listStatements, moveToNoon } from "../support/business-days.ts";
 import { countReads, readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { createDatabase, openScratchDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { redeemWhole } from "../support/ledger.ts";
 import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
-import { sequenceEvents } from "../support/sequence-events.ts";
 import { dropDeliveries } from "../support/subscribers.ts";
 import { startOwners } from "../support/webhook-owners.ts";
+import { createWorkerSteps } from "../support/worker-steps.ts";
 import { fillReports } from "../tools/bench/report-data.ts";
 import { questions, readExamples, readQuestion } from "../tools/bench/reports.ts";
 
@@ -168,13 +168,12 @@ async function openStatements(t: Test) {
   await stopAutovacuum(dba);
   const sessions = ["coupon_worker", "coupon_admin", "coupon_api"].map((role) => countReads(openAs(t, world, role)));
   const [worker, admin, api] = sessions as [(typeof sessions)[0], (typeof sessions)[0], (typeof sessions)[0]];
-  const { closerOn, errors } = await keepBusinessDays(t, world);
-  const closer = closerOn(worker);
+  const steps = createWorkerSteps(t, world, { database: worker });
   await moveToNoon(world, "pty_a");
   const [party] = await dba.rows("select tenant_id, party_id from core.party where external_id = 'pty_a'");
   // Opens the book.
   await world.makeBatch(world.a.maker, "tpl_fixed", 1);
-  await sequenceEvents(worker);
+  await steps.sequence();
 
   // isAnalyzing: as the worker does with tables that grow.
   async function closeDay(day: number, lines: number, isAnalyzing: boolean): Promise<void> {
@@ -184,11 +183,11 @@ async function openStatements(t: Test) {
       t.equal(await redeemWhole(world, id, merchant), lines);
       if (isAnalyzing) await dba.run("analyze");
     }
-    await sequenceEvents(worker);
+    await steps.sequence();
     await moveToNoon(world, "pty_a", day);
-    await closer.closeDays();
-    await closer.finishStatements();
-    t.strictSame(errors, []);
+    await steps.closeDays();
+    await steps.finishStatements();
+    t.strictSame(steps.log, []);
   }
 
   async function readDay(lines: number): Promise<void> {

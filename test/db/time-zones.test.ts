@@ -51,15 +51,6 @@ async function readInstants(zone: string, seconds: number[], dates: string[]): P
   );
 }
 
-async function readNextDates(zone: string, dates: string[]): Promise<Map<string, string>> {
-  const rows = await owner.rows<{ date: string; next: string }>(
-    `select d::text as date, rules.find_next_business_date(d::date, $2)::text as next
-     from unnest($1::text[]) d`,
-    [dates, zone],
-  );
-  return new Map(rows.map(({ date, next }) => [date, next]));
-}
-
 // Each minute of the days, and each second around every change of the local date.
 async function walk(t: Test, zone: string, from: string, days: Day[]) {
   const begin = Date.parse(from) / 1000;
@@ -74,7 +65,11 @@ async function walk(t: Test, zone: string, from: string, days: Day[]) {
   const changes = coarse.filter(({ day }, index) => index > 0 && day !== coarse[index - 1]!.day).map(({ at }) => at);
   const near = changes.flatMap((at) => Array.from({ length: 90 }, (_, index) => at - 30 + index));
   const instants = await readInstants(zone, [...new Set([...grid, ...near])], dates);
-  const next = await readNextDates(zone, dates);
+  const rows = await owner.rows<{ date: string; next: string }>(
+    "select d as date, rules.find_next_business_date(d::date, $2)::text as next from unnest($1::text[]) d",
+    [dates, zone],
+  );
+  const next = new Map(rows.map((row) => [row.date, row.next]));
   for (const [index, [date]] of days.slice(1).entries())
     t.equal(next.get(days[index]![0]), date, `after ${days[index]![0]} comes ${date}`);
   return { instants, next };

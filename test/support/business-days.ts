@@ -2,7 +2,6 @@
 //
 // There is no test clock. A POSIX time zone such as <X>-01:02:03 can have its midnight at any second, so a distributor
 // in such a zone has a real midnight now. Moved 24 hours to the east, it has the next day at once.
-import type { Database } from "../../src/database/types.ts";
 import { createCloser } from "../../src/worker/tasks/close.ts";
 import type { Coupon } from "./caller.ts";
 import type { Scenario, Teardown } from "./scenario.ts";
@@ -99,21 +98,15 @@ export type Books = Awaited<ReturnType<typeof keepBusinessDays>>;
 /** `steps` of a scenario in their former shape. errors: what the worker would log. */
 export async function keepBusinessDays(_: Teardown, { worker }: Pick<Scenario, "worker">) {
   const { logger, log: errors } = createStubLog();
-  const closerOn = (database: Pick<Database, "rows" | "end">) =>
-    createCloser({
-      sequencer: database,
-      statements: database,
-      log: logger,
-      stopping: new AbortController().signal,
-    });
-  const closer = closerOn(worker);
+  const stopping = new AbortController().signal;
+  const closer = createCloser({ sequencer: worker, statements: worker, log: logger, stopping });
   const sequence = () => sequenceEvents(worker);
   async function close(): Promise<void> {
     await sequence();
     await closer.closeDays();
     await closer.finishStatements();
   }
-  return { worker, closer, closerOn, errors, sequence, close };
+  return { worker, errors, sequence, close };
 }
 
 export type StatementRow = {

@@ -2,23 +2,14 @@
 import type { Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { postOk } from "./client.ts";
-import { startReceiver, type Receiver } from "./receiver.ts";
+import { startReceiver } from "./receiver.ts";
 import { newRequestId } from "./request-id.ts";
-import { scenario, type Scenario } from "./scenario.ts";
+import { scenario } from "./scenario.ts";
 import { voidCoupons } from "./subscribers.ts";
 import { credential, party, template } from "./tenants.ts";
 
-export type Owner = { tenant: string; party: string; key: string; path: string; secret: string };
-export type Owners = {
-  service: Scenario;
-  receiver: Receiver;
-  // By path: /b/s1, /b/s2, /b2/s1, /b2/s2, /a/s1, /a/s2, /a1/s1.
-  owners: Map<string, Owner>;
-  deliverer: Pick<Scenario["steps"], "listDue"> & { drain(): Promise<void> };
-  sequence(): Promise<void>;
-  /** Voids `count` coupons of an owner, and returns the IDs of their events in order. */
-  happen(path: string, count: number): Promise<string[]>;
-};
+type Owner = { tenant: string; party: string; key: string; path: string; secret: string };
+type Owners = Awaited<ReturnType<typeof startOwners>>;
 
 const tenants = [
   { id: "ten_b", variant: "B", parties: ["s1", "s2"] },
@@ -36,8 +27,9 @@ export const readWebhook = async ({ service }: Owners, key: string) =>
   (await service.as(key).get("/v1/webhook")).json.webhook;
 
 // In Variant A one credential acts for all parties. pty_none has no webhook.
-export async function startOwners(t: Test): Promise<Owners> {
+export async function startOwners(t: Test) {
   const receiver = await startReceiver(t);
+  // By path: /b/s1, /b/s2, /b2/s1, /b2/s2, /a/s1, /a/s2, /a1/s1.
   const owners = new Map<string, Owner>();
   const document = tenants.map(({ id: tenant, variant, parties }) => {
     const own = parties.map((name): Owner => {
@@ -65,6 +57,7 @@ export async function startOwners(t: Test): Promise<Owners> {
   const service = await scenario(t, { file: { tenants: document } });
   const { sequence, listDue, deliverDue } = service.steps;
 
+  /** Voids `count` coupons of an owner, and returns the IDs of their events in order. */
   async function happen(path: string, count: number): Promise<string[]> {
     const { tenant, party, key } = owners.get(path)!;
     const { coupons } = await service.makeBatch(service.as(key), `tpl_${party.slice(4)}`, count);

@@ -181,13 +181,8 @@ function outcomeOf({ status, text, json }: Reply): string {
   return json.details === null ? json.code : `${json.code} ${json.details.missing}`;
 }
 
-async function readEntries(redemption: string) {
-  const entries = await world.owner.rows<{ minor: string; currency: string }>(
-    "select amount_minor::text as minor, currency from core.ledger_entry where entry_id = rules.parse_id('red', $1)",
-    [redemption],
-  );
-  return entries.map((entry) => ({ ...entry }));
-}
+const entriesOf =
+  "select amount_minor::text as minor, currency from core.ledger_entry where entry_id = rules.parse_id('red', $1)";
 
 for (const kind of kinds)
   for (const rule of rulesOf(kind))
@@ -214,7 +209,8 @@ for (const kind of kinds)
         t.equal(outcomeOf(reply), expected, name);
         t.equal(outcomeOf(await by.query(coupon)), kind.variant === "A" ? expected : "none", `query after ${name}`);
         const entries = operation === "lock" ? [] : [{ minor: String(minor), currency: terms.currency ?? "EUR" }];
-        t.strictSame(await readEntries(reply.json.redemption), entries, "the ledger has the same amount");
+        const written = await world.owner.rows(entriesOf, [reply.json.redemption]);
+        t.strictSame([...written], entries, "the ledger has the same amount");
       };
       const granted = cases.filter(([, , minor]) => minor !== undefined);
       await Promise.all(granted.flatMap((one) => [checkGrant("lock", one), checkGrant("redeem", one)]));

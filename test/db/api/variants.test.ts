@@ -17,9 +17,7 @@ const readRow = async (text: string, id: string) => (await world.owner.rows(text
 
 t.test("A: every credential of the tenant may act for each of its parties", async (t) => {
   const [first, second] = [world.as("ak_a"), world.as("ak_a_second", "mch_shop")];
-  const { id, coupons } = await world.makeBatch(first, "tpl_shop", 2);
-  const parties = { maker_party_id: "pty_shop", distributor_party_id: "pty_dist", template_id: "tpl_shop" };
-  fits(t, (await second.get(`/v1/batches/${id}`)).json, { batch: parties });
+  const { coupons } = await world.makeBatch(first, "tpl_shop", 2);
   for (const [by, other, at] of [
     [first, second, "mch_a"],
     [second, first, "mch_shop"],
@@ -123,17 +121,12 @@ t.test("A query in A shows the live redemption, also after the clock was set bac
   await move("-1 hour");
 });
 
-t.test("A query shows the batch and the validity or the template; past valid_to the coupon is EXPIRED", async (t) => {
-  const own = {
-    A: { valid_from: "2020-01-01T00:00:00.000Z", valid_to: "2020-01-02T00:00:00.000Z" },
-    B: { template_id: "tpl_b" },
-  };
-  for (const { variant, maker, till, template } of [world.a, world.b])
+t.test("A coupon whose batch is over is EXPIRED, released or not", async (t) => {
+  for (const { maker, till, template } of [world.a, world.b])
     for (const isReleased of [true, false]) {
-      const { id, coupons } = await world.makeBatch(maker, template, 1, { isReleased, isOver: true });
+      const { coupons } = await world.makeBatch(maker, template, 1, { isReleased, isOver: true });
       const coupon = coupons[0]!;
-      const shown = { coupon_id: coupon.id, batch_id: id, status: "EXPIRED", ...own[variant] };
-      fits(t, (await till.ok.query(coupon)).coupon, shown);
+      fits(t, (await till.ok.query(coupon)).coupon, { status: "EXPIRED" });
       fits(t, await till.redeem(coupon), { status: 409, json: { code: "COUPON_EXPIRED" } });
       fits(t, await till.void(coupon), { status: 409, json: { code: "COUPON_NOT_VOIDABLE" } });
     }

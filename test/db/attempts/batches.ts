@@ -1,17 +1,14 @@
 // Attempts on batches and templates.
-import {
-  insertBatch,
-  insertCopy,
-  insertVoiding,
-  together,
-  update,
-  updateBatch,
-  updateCoupon,
-  type Attempts,
-} from "./statements.ts";
+import { insertCopy, insertVoiding, together, update, updateBatch, updateCoupon, type Attempts } from "./statements.ts";
 
 const insertOther = (changes: Record<string, string>) =>
-  insertBatch({ batch_id: "999", external_id: "'bat_1'", request_id: "'new'", idempotency_key: "null", ...changes });
+  insertCopy("batch", "batch_id = :pending", {
+    batch_id: "999",
+    external_id: "'bat_1'",
+    request_id: "'new'",
+    idempotency_key: "null",
+    ...changes,
+  });
 const updateUnused = (change: string) => update("template", change, "external_id = 'tpl_unused'");
 const updateUsed = (change: string) => update("template", change, "external_id = 'tpl_fixed'");
 

@@ -40,10 +40,6 @@ export function insertCoupon(changes: Record<string, string>): string {
   });
 }
 
-export function insertBatch(changes: Record<string, string>): string {
-  return insertCopy("batch", "batch_id = :pending", changes);
-}
-
 /** Copies the redemption of the named coupon. */
 export function insertRedemption(coupon: string, changes: Record<string, string>): string {
   return insertCopy("redemption", `redemption_id = :${coupon}_redemption`, {

@@ -116,24 +116,6 @@ t.test("A coupon that is extended while the expiry job runs does not expire", as
   fits(t, await readHistory(coupons.at(-1)!), { status: "EXPIRED" }, "the job sees the new end");
 });
 
-t.test("A redemption inserted in psql locks its coupon, even if the coupon is REDEEMED already", async (t) => {
-  const coupon = await makeCoupon("REVERSED, consumed");
-  const redeemByHand = `
-    with written as (
-      insert into core.redemption
-      select (jsonb_populate_record(r, jsonb_build_object(
-        'redemption_id', rules.make_id(), 'status', 'REDEEMED', 'ended_at', null))).*
-      from core.redemption r ${ofCoupon(coupon)} returning *)
-    insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency, occurred_at, recorded_at)
-    select w.tenant_id, redemption_id, 'REDEMPTION', b.distributor_id, coupon_id, discount_minor, currency, redeemed_at,
-           now()
-    from written w join core.coupon c using (tenant_id, coupon_id) join core.batch b using (tenant_id, batch_id)`;
-  const change = `update core.coupon set status = 'ISSUED' ${ofCoupon(coupon)}`;
-  t.equal(await meet(redeemByHand, change), "coupon_transition_is_legal");
-  fits(t, await readHistory(coupon), { status: "REDEEMED", redemptions: ["REVERSED", "REDEEMED"] });
-});
-
 t.test("A coupon that its template reissues is not REDEEMED without a redemption", async (t) => {
   const coupon = await makeCoupon("REVERSED, reissued");
   const use = first.run(`update core.coupon set status = 'REDEEMED' ${ofCoupon(coupon)}`);
