@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { makeCertificate, startHttps } from "../support/certificate.ts";
 import { root } from "../support/copy.ts";
+import { scenario } from "../support/scenario.ts";
 import { secretOf } from "../support/tenants.ts";
-import { startService } from "../support/service.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 
 // tap adds NODE_OPTIONS to every child process, and tsc does not start with them.
@@ -108,10 +108,10 @@ function findOtherNode(): string | null {
 
 t.test("The installed package compiles strictly, and runs on another Node over http and https", async (t) => {
   const folder = await install(t);
-  const service = await startService(t);
-  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 4);
+  const service = await scenario(t, { http: true });
+  const coupons = await service.a.makeCoupons(4);
   const start = async (node: string, url: string, ...ca: string[]) => {
-    const { stdout } = await run(node, ["till.js", url, secretOf("ak_a"), codes.pop()!, ...ca], folder);
+    const { stdout } = await run(node, ["till.js", url, secretOf("ak_a"), coupons.pop()!.code, ...ca], folder);
     return stdout.trim();
   };
   const done = (version: string) => JSON.stringify([version, 5, true, "red_", null]);

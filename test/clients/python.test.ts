@@ -7,13 +7,13 @@ import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import type { Coupon } from "../support/caller.ts";
 import { makeCertificate, startHttps } from "../support/certificate.ts";
-import { postOk } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { findFreePort } from "../support/listen.ts";
-import { secretOf } from "../support/tenants.ts";
 import { startProxy } from "../support/proxy.ts";
-import { newRequestId, startService, type Running } from "../support/service.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
+import { secretOf } from "../support/tenants.ts";
 import { waitFor } from "../support/wait-until.ts";
 import { startWorker } from "../support/workers.ts";
 
@@ -46,18 +46,18 @@ t.test(
   "the Python client with the service",
   { skip: skip || (certificate === null && "openssl is not installed") },
   async (t) => {
-    const service = await startService(t);
+    const service = await scenario(t, { http: true });
     const receiverPort = await findFreePort();
     const webhookSecret = newWebhookSecret();
     const webhook = { url: `http://127.0.0.1:${receiverPort}/`, secret: webhookSecret };
     const parties = [{ id: "pty_a", name: "pty_a", time_zone: "Europe/Berlin", webhook }];
     await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
     await closeDay(t, service);
-    const [forA, forB, forCuts] = [
-      await service.makeBatch(service.as("ak_a"), "tpl_percent", 10),
-      await service.makeBatch(service.as("ak_maker"), "tpl_b", 4),
-      await service.makeBatch(service.as("ak_a"), "tpl_percent", 60),
-    ];
+    const { a, b } = service;
+    const forA = await a.makeCoupons(10, "ISSUED", "tpl_percent");
+    const forB = await b.makeCoupons(4);
+    const forCuts = await a.makeCoupons(60, "ISSUED", "tpl_percent");
+    const codesOf = (coupons: Coupon[]) => coupons.map(({ code }) => code);
     await startWorker(t, service);
     const { port } = new URL(service.url);
     const proxy = await startProxy({ host: "127.0.0.1", port: Number(port) });
@@ -72,14 +72,14 @@ t.test(
     await runTests(t, "test_with_service", {
       url: service.url,
       secrets: Object.fromEntries(keys.map((key) => [key, secretOf(key)])),
-      codesA: forA.codes,
-      codesB: forB.codes,
+      codesA: codesOf(forA),
+      codesB: codesOf(forB),
       receiverPort,
       webhookSecret,
       tlsUrl: await startHttps(t, certificate!, service.url),
       caFile: certificate!.file,
       cutUrl: `http://127.0.0.1:${proxy.port}`,
-      cutCodes: forCuts.codes,
+      cutCodes: codesOf(forCuts),
       redemptionsFile,
       calls: Number(process.env["PYTHON_CLIENT_CALLS"] ?? 500),
     });
@@ -88,7 +88,7 @@ t.test(
     const rows = await service.owner.rows<{ redemption: string; redeemed: number }>(
       `select r.redemption, (select count(*)::int from report.ledger l where l.redemption = r.redemption) as redeemed
      from report.redemption r where r.coupon = any($1::text[])`,
-      [forCuts.couponIds],
+      [forCuts.map(({ id }) => id)],
     );
     t.strictSame(
       rows.map(({ redemption, redeemed }) => [redemption, redeemed]).sort(),
@@ -99,18 +99,14 @@ t.test(
 );
 
 // A closed business day with one redemption for a distributor of each variant.
-async function closeDay(t: Test, service: Running): Promise<void> {
+async function closeDay(t: Test, service: Scenario): Promise<void> {
   const offset = noonOffset();
   const distributors = ["pty_a", "pty_dist"];
   for (const party of distributors) await setZone(service, party, zoneOf(offset));
   const books = await keepBusinessDays(t, service);
-  for (const [maker, template, till, merchant] of [
-    ["ak_a", "tpl_fixed", "ak_a", "mch_a"],
-    ["ak_maker", "tpl_b", "ak_pos", "mch_b"],
-  ] as const) {
-    const { codes } = await service.makeBatch(service.as(maker), template, 1);
-    const request = { request_id: newRequestId(), coupon: codes[0], merchant };
-    await postOk(service.as(till), "/v1/coupons/redeem", request);
+  for (const { makeCoupons, till } of [service.a, service.b]) {
+    const [coupon] = await makeCoupons(1);
+    await till.ok.redeem(coupon!);
   }
   await books.close();
   for (const party of distributors) await setZone(service, party, zoneOf(offset + daySeconds));

@@ -15,10 +15,10 @@ import { exportCodes } from "../../src/commands/codes.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
-import { startService } from "../support/service.ts";
+import { scenario } from "../support/scenario.ts";
 import { secretOf } from "../support/tenants.ts";
 
-const service = await startService(t);
+const service = await scenario(t, { http: true });
 const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(service.url).port) });
 t.teardown(() => proxy.stop());
 const proxyUrl = `http://127.0.0.1:${proxy.port}`;

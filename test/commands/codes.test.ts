@@ -3,13 +3,13 @@ import t from "tap";
 import { command, exportCodes } from "../../src/commands/codes.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, exitCodeOf, runProgram, startProgram } from "../support/program.ts";
-import { newRequestId, startService } from "../support/service.ts";
+import { scenario } from "../support/scenario.ts";
 
-const service = await startService(t);
+const service = await scenario(t);
 const env = environmentOf(service);
 // For the commands that run in this process.
 Object.assign(process.env, env);
-const a = service.as("ak_a");
+const { till, maker, template } = service.a;
 
 const run = (...args: string[]) => runProgram("codes", { args, env });
 // What a command says that must fail.
@@ -26,7 +26,7 @@ const readAudit = () =>
   );
 
 t.test("a released batch is written as coupon_id,code, each code with its own coupon, and audited", async (t) => {
-  const { id, couponIds } = await service.makeBatch(a, "tpl_fixed", 3);
+  const { id, coupons } = await service.makeBatch(maker, template, 3);
   const { code, stdout, stderr } = await run(id);
   t.strictSame([code, stderr], [0, ""]);
   const [header, ...lines] = stdout
@@ -35,13 +35,10 @@ t.test("a released batch is written as coupon_id,code, each code with its own co
     .map((line) => line.split(","));
   t.strictSame(header, ["coupon_id", "code"]);
   t.strictSame(
-    lines.map(([couponId]) => couponId),
-    couponIds,
+    lines,
+    coupons.map((coupon) => [coupon.id, coupon.code]),
   );
-  for (const [couponId, coupon] of lines) {
-    const found = await a.post("/v1/coupons/query", { coupon, merchant: "mch_a" });
-    t.equal(found.json.coupon.coupon_id, couponId);
-  }
+  for (const coupon of coupons) t.equal((await till.ok.query(coupon)).coupon.coupon_id, coupon.id);
   fits(t, await readAudit(), [{ action: "export_codes", target: id, has_login: true, is_recent: true }]);
   const pages: number[][] = [];
   await Array.fromAsync(exportCodes(service.admin, service.keys, id, false, (...page) => pages.push(page)));
@@ -49,17 +46,18 @@ t.test("a released batch is written as coupon_id,code, each code with its own co
 });
 
 t.test("an unreleased batch is exported only with --unreleased, and a pending or unknown one never", async (t) => {
-  const { id } = await service.makeBatch(a, "tpl_fixed", 2, { isReleased: false });
+  const { id } = await service.makeBatch(maker, template, 2, { isReleased: false });
   fits(t, await run(id), { code: 1, stdout: "", stderr: /^[^\n]*--unreleased[^\n]*\n$/ });
   const exported = { code: 0, stdout: /^coupon_id,code\n(cpn_\w{26},\w{16}\n){2}$/, stderr: "" };
   fits(t, await run(id, "--unreleased"), exported);
-  const created = await a.post("/v1/batches", { request_id: newRequestId(), template: "tpl_fixed", total_count: 2 });
-  t.match(await refusalOf(created.json.batch.external_id, "--unreleased"), /being minted/);
+  const { batch } = await maker.ok.createBatch(template, 2);
+  t.match(await refusalOf(batch.external_id, "--unreleased"), /being minted/);
   t.equal(await refusalOf("bat_none"), "no batch bat_none");
 });
 
 t.test("after --destroy no one can export the codes, and the codes still redeem", async (t) => {
-  const { id, codes } = await service.makeBatch(a, "tpl_fixed", 1);
+  const { id, coupons } = await service.makeBatch(maker, template, 1);
+  const { code } = coupons[0]!;
   for (const [args, message] of [
     [["--reason", "printed"], "--reason is for --destroy alone"],
     [["--destroy", "--reason"], "--reason needs a value: --reason=WHY"],
@@ -68,8 +66,8 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
     t.throws(() => command.read([id, ...args]), { name: "UsageError", message });
   t.equal(await refusalOf(id, "--destroy", "--reason", " "), "a patch needs a reason");
   const aboutCode = "an argument contains a coupon code: name a coupon by its ID, cpn_…";
-  t.equal(await refusalOf(codes[0]!), aboutCode);
-  t.equal(await refusalOf(id, "--destroy", "--reason", `sheet with ${codes[0]} is lost`), aboutCode);
+  t.equal(await refusalOf(code), aboutCode);
+  t.equal(await refusalOf(id, "--destroy", "--reason", `sheet with ${code} is lost`), aboutCode);
   const readSalt = () =>
     service.owner.rows("select salt is null as is_gone from core.batch where external_id = $1", [id]);
   fits(t, await readSalt(), [{ is_gone: false }]);
@@ -79,20 +77,15 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   fits(t, await readSalt(), [{ is_gone: true }]);
   fits(t, await readAudit(), [{ action: "destroy_codes", target: id, reason: "codes are printed" }]);
   t.match(await refusalOf(id), /destroyed/);
-  const redeemed = await a.post("/v1/coupons/redeem", {
-    request_id: newRequestId(),
-    coupon: codes[0],
-    merchant: "mch_a",
-  });
-  t.equal(redeemed.status, 200, redeemed.text);
-  const other = await service.makeBatch(a, "tpl_fixed", 1);
+  await till.ok.redeem(coupons[0]!);
+  const other = await service.makeBatch(maker, template, 1);
   fits(t, await run(other.id, "--destroy"), { code: 0 });
   fits(t, await readAudit(), [{ target: other.id, reason: "no reason given" }]);
 });
 
 t.test("a reader that stops early ends the export without a stack", async (t) => {
   // More than fits into a pipe.
-  const { id } = await service.makeBatch(a, "tpl_fixed", 10_000);
+  const { id } = await service.makeBatch(maker, template, 10_000);
   const program = startProgram(service, "codes", id);
   let stderr = "";
   program.stderr.on("data", (chunk) => (stderr += chunk));

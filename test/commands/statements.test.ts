@@ -1,20 +1,29 @@
 // npm run statements: finished statements are listed, and compared with the ledger.
 import t from "tap";
 import type { Verdict } from "../../src/commands/statements.ts";
-import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
+import { keepBusinessDays, manyDistributors, moveToNoon, openBooks } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
-import { startStatementFixture } from "../support/statement-fixture.ts";
+import { scenario } from "../support/scenario.ts";
 
 // Six distributors with a day of three entries each. Nobody closed their books for twenty days before.
 const emptyDays = 20;
-const { service, books, parties, end } = await startStatementFixture(t, 6, { mayBreakInvariants: true });
-const superuser = openSession(service.address, { name: "coupon test" });
-t.teardown(() => superuser.end());
-await superuser.run("set session_replication_role = replica");
+const { tenant, parties } = manyDistributors(6);
+const service = await scenario(t, { file: { tenants: [tenant] }, mayBreakInvariants: true });
+for (const party of parties) await moveToNoon(service, party);
+const coupons = await openBooks(service, parties, 2);
+const { ok } = service.as("ak_many", "mch_many");
+for (const party of parties) {
+  const [first, last] = coupons.get(party)!;
+  for (const coupon of [first!, last!]) await ok.redeem(coupon, { store: `shop of ${party}` });
+  await ok.reverse(last!);
+}
+const books = await keepBusinessDays(t, service);
+await books.sequence();
+const superuser = await service.openPsql({ triggers: false });
 await superuser.rows(`update core.ledger_book set open_on = open_on - ${emptyDays}`);
-for (const party of parties) await end(party);
+for (const party of parties) await moveToNoon(service, party, 1);
 await books.close();
 
 const run = (...args: string[]) => runProgram("statements", { args, env: environmentOf(service) });

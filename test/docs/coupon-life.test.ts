@@ -46,7 +46,7 @@ const forms: { name: string; skip: boolean; play: Play }[] = [
 ];
 
 t.test("One coupon's life is the same in all forms of docs/examples", async (t) => {
-  const service = await startDocsService();
+  const service = await startDocsService(t);
   t.teardown(() => service.stop());
   copyExamples(service);
   await startReceiver(t, service);

@@ -1,6 +1,6 @@
 // The service that the documents talk to: `npm start` in a folder that looks like the root of the project. And what the
 // documents speak of, made in that service: a tenant, a batch, a closed day, an event.
-import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,14 +16,14 @@ import type { Database } from "../../src/database/types.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
 import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
 import { noonOffset, zoneOf } from "../support/business-days.ts";
-import { postOk } from "../support/client.ts";
+import { createClient, postOk } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { noteCredentials } from "../support/described-answers.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
 import { findFreePort } from "../support/listen.ts";
-import { exitCodeOf, spawnProgram, untilPrinted } from "../support/program.ts";
-import { newRequestId } from "../support/service.ts";
-import { createClient } from "../support/signing-client.ts";
+import { launch } from "../support/program.ts";
+import { newRequestId } from "../support/request-id.ts";
+import type { Teardown } from "../support/scenario.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -37,17 +37,17 @@ const makers: Record<string, { accessKey: string; template: string; merchant: st
 };
 const acmeSecret = "secret of the tests of the documents";
 
-export async function startDocsService() {
+export async function startDocsService(t: Teardown) {
   const scratch = makeTemporaryFolder("coupon-docs-");
   const folder = path.join(scratch, "checkout");
   mkdirSync(folder);
   for (const name of readdirSync(root))
     if (name !== ".data") symlinkSync(path.join(root, name), path.join(folder, name));
-  const program = spawnProgram("start", {
+  const program = launch(t, "start", {
     folder,
     env: { PORT: "0", WEBHOOK_ALLOW: "127.0.0.0/8", LOG_LEVEL: "warn", HOME: process.env["HOME"] ?? folder },
-  }) as ChildProcessWithoutNullStreams;
-  const [, url = ""] = await untilPrinted(program, /Listening on (\S+)\. /);
+  });
+  const [, url = ""] = await program.untilPrinted(/Listening on (\S+)\. /);
   const receiverPort = await findFreePort();
   const config = readConfig({ DATA_DIR: path.join(folder, ".data") });
   const [address, keys] = [findAddress(config), loadMasterKeys(config)];
@@ -82,8 +82,7 @@ export async function startDocsService() {
 
     async stop(): Promise<void> {
       await Promise.all([superuser.end(), admin.end()]);
-      program.kill("SIGTERM");
-      await exitCodeOf(program);
+      await program.stop();
       removeFolder(scratch);
     },
   };

@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { linesPerPage, measureFile, type Line, type Measure } from "../../src/formats/statement-csv.ts";
 import type { StatementFile } from "../../src/gate/gate.ts";
 import { fits } from "../support/fits.ts";
-import { openDownload } from "../support/open-download.ts";
+import { openDownload } from "../support/client.ts";
 import { stopClock } from "../support/stop-clock.ts";
 import { done, emptyFeed, secret, startStub, type Stub } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";

@@ -6,19 +6,20 @@ import type { Variant } from "../../src/gate/gate.ts";
 import type { Examples } from "../../src/http/openapi/examples.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { states, type State } from "../db/api/states.ts";
-import { arrange, requestFor, setUpVariant, untilLocksExpire, type VariantSetup } from "../support/arrange.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { createCaller } from "../support/caller.ts";
 import { sendPatiently, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
+import { scenario, type Options, type Scenario, type Teardown } from "../support/scenario.ts";
+import type { Scene } from "../support/scene.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
-import { startService, type Existing, type Running, type Teardown } from "../support/service.ts";
 import { beginRequest } from "../support/sessions.ts";
-import { credential, document, merchant, party, template } from "../support/tenants.ts";
+import { credential, merchant, party, template } from "../support/tenants.ts";
 
 /** A run of the service. Clients that `watch` returns keep what they send and receive. */
 type Run = {
   t: Teardown;
-  service: Running;
+  service: Scenario;
   examples: Examples;
   watch(variant: Variant, client: Client): Client;
   /** A watched client of tenant ten_a. */
@@ -28,18 +29,16 @@ type Run = {
 
 const lockPath = "/v1/coupons/lock";
 
-export async function recordExamples(t: Teardown, options: { on?: Existing } = {}): Promise<Examples> {
-  const service = await startService(t, document, { mayBreakInvariants: true, ...options });
+export async function recordExamples(t: Teardown, options: Pick<Options, "on"> = {}): Promise<Examples> {
+  const service = await scenario(t, { http: true, mayBreakInvariants: true, ...options });
   const run = startRecording(t, service);
   // Noon for the whole run: recordRefusals lets the sequencer open books, too.
   const offset = noonOffset();
   await setDistributorZones(service, offset);
-  for (const variant of ["A", "B"] as const) {
-    const usual = { discount: { type: "percent", percent: 10, max_amount: 8 } };
-    const setup = await setUpVariant(service, variant, { usual });
-    const watched = { ...setup, maker: run.watch(variant, setup.maker), till: run.watch(variant, setup.till) };
-    await recordLife(service, watched);
-    await recordStates(service, setup, watched.till);
+  for (const scene of [service.a, service.b]) {
+    await addTemplates(service, scene);
+    await recordLife(run, scene);
+    await recordStates(run, scene);
   }
   await recordTransport(run);
   await recordUnknown(run);
@@ -51,7 +50,7 @@ export async function recordExamples(t: Teardown, options: { on?: Existing } = {
   return run.examples;
 }
 
-function startRecording(t: Teardown, service: Running): Run {
+function startRecording(t: Teardown, service: Scenario): Run {
   const examples: Examples = { operations: { A: {}, B: {} }, errors: {}, events: {} };
 
   function keepError({ json }: Reply): void {
@@ -87,12 +86,26 @@ function show(body: unknown): Record<string, unknown> | null {
   return request !== null && "coupon" in request ? { ...request, coupon: "0123456789ABCDEF" } : request;
 }
 
+const templateOf = (kind: "usual" | "reissued" | "later", { variant }: Scene): string =>
+  `tpl_${kind}${variant.toLowerCase()}`;
+
+async function addTemplates(service: Scenario, scene: Scene): Promise<void> {
+  const { variant, tenant, distributorParty: distributor } = scene;
+  const add = (kind: Parameters<typeof templateOf>[0], terms: object) =>
+    template(templateOf(kind, scene), variant === "A" ? "pty_a" : "pty_maker", { name: kind, distributor, ...terms });
+  const templates = [
+    add("usual", { discount: { type: "percent", percent: 10, max_amount: 8 } }),
+    add("reissued", { after_reversal: "reissued" }),
+    add("later", { valid_from: "2098-01-01T00:00:00Z" }),
+  ];
+  await service.apply({ tenants: [{ id: tenant, name: variant, variant, templates }] });
+}
+
 /** One batch and its coupons. */
-async function recordLife(
-  service: Running,
-  { variant, maker, till, merchant, templates }: VariantSetup,
-): Promise<void> {
-  const create = { request_id: "batch-1", template: templates.usual, total_count: 4 };
+async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> {
+  const { variant, merchant } = scene;
+  const [maker, till] = [watch(variant, scene.maker), watch(variant, scene.till)];
+  const create = { request_id: "batch-1", template: templateOf("usual", scene), total_count: 4 };
   const batch = (await maker.post("/v1/batches", create)).json.batch.external_id as string;
   await maker.post("/v1/batches/allocate", { request_id: "release-too-soon", batch });
   await service.mint();
@@ -118,13 +131,18 @@ async function recordLife(
 }
 
 /** Every refusal that follows from the state of a coupon. */
-async function recordStates(service: Running, setup: VariantSetup, till: Client): Promise<void> {
-  const arranged = await arrange(service, setup, Object.keys(states) as State[], 1);
-  await untilLocksExpire(service);
-  for (const [index, [coupon]] of [...arranged.values()].entries()) {
+async function recordStates({ watch }: Run, scene: Scene): Promise<void> {
+  const till = createCaller(watch(scene.variant, scene.till), scene.merchant);
+  const all = Object.keys(states) as State[];
+  // The request IDs of the examples count the states in this order.
+  const rank = (state: State): number => ["lapsed", "reissu"].findIndex((word) => state.includes(word));
+  for (const [index, state] of all.toSorted((one, other) => rank(one) - rank(other)).entries()) {
+    const kind = state.includes("reissu") ? "reissued" : state === "not yet valid" ? "later" : "usual";
+    const [coupon] = await scene.makeCoupons(1, state, templateOf(kind, scene));
     for (const operation of ["lock", "confirm", "reverse", "void"] as const) {
-      const [path, body] = requestFor(operation, coupon!, setup.merchant);
-      await till.post(path, { ...body, request_id: `${operation}-of-coupon-${index + 1}` });
+      const order = operation === "lock" ? { order_amount: 20 } : {};
+      // A copy, so that what the lock changes is not confirmed.
+      await till[operation]({ ...coupon! }, { request_id: `${operation}-of-coupon-${index + 1}`, ...order });
     }
   }
 }
@@ -149,10 +167,10 @@ async function recordUnknown({ service, a, watch }: Run): Promise<void> {
   const [maker, pos] = [service.as("ak_maker"), watch("B", service.as("ak_pos"))];
   const stranger = await service.makeBatch(service.as("ak_a_stranger"), "tpl_a2s", 1);
   const ours = await service.makeBatch(maker, "tpl_b", 1);
-  const body = { request_id: "r-2", coupon: stranger.codes[0]!, merchant: "mch_a" };
+  const body = { request_id: "r-2", coupon: stranger.coupons[0]!.code, merchant: "mch_a" };
   await a.post(lockPath, body);
   await a.post(lockPath, { ...body, request_id: "r-3", merchant: "mch_none" });
-  const place = { request_id: "r-4", coupon: ours.codes[0]!, merchant: "mch_b", store: "S9" };
+  const place = { request_id: "r-4", coupon: ours.coupons[0]!.code, merchant: "mch_b", store: "S9" };
   await pos.post(lockPath, place);
   await pos.post(lockPath, { ...place, request_id: "r-5", store: "S1", terminal: "T9" });
   const create = { request_id: "r-6", template: "tpl_none", total_count: 1 };
@@ -181,16 +199,16 @@ async function recordOrders({ service, a }: Run): Promise<void> {
     tpl_items: { redemption_context: { items: [{ sku: "B2", amount: 20 }] } },
   };
   for (const [index, [name, order]] of Object.entries(orders).entries()) {
-    const { codes } = await service.makeBatch(service.as("ak_a"), name, 1);
-    const body = { request_id: `r-2${index}`, coupon: codes[0], merchant: "mch_a", ...order };
+    const { coupons } = await service.makeBatch(service.as("ak_a"), name, 1);
+    const body = { request_id: `r-2${index}`, coupon: coupons[0]!.code, merchant: "mch_a", ...order };
     await a.post("/v1/coupons/redeem", body);
   }
 }
 
 async function recordRepeats({ service, a }: Run): Promise<void> {
-  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  const [coupon] = await service.a.makeCoupons(1);
   await a.post("/v1/batches", { request_id: "batch-1", template: "tpl_fixed", total_count: 1 });
-  const body = { request_id: "r-30", coupon: codes[0]!, merchant: "mch_a" };
+  const body = { request_id: "r-30", coupon: coupon!.code, merchant: "mch_a" };
   const end = await beginRequest(service, "ak_a", "redeem", body);
   await sendPatiently(() => a.post("/v1/coupons/redeem", body), ["UNAVAILABLE"]);
   await end("rollback");
@@ -198,10 +216,15 @@ async function recordRepeats({ service, a }: Run): Promise<void> {
 
 async function recordFailures({ t, service, a, watch }: Run): Promise<void> {
   const on = { address: service.address, masterKeyText: service.masterKeyText };
-  const limited = await startService(t, null, { on }, { requestsPerSecond: 0.0001, requestBurst: 1 });
+  const limited = await scenario(t, {
+    http: true,
+    file: null,
+    on,
+    limits: { requestsPerSecond: 0.0001, requestBurst: 1 },
+  });
   await limited.as("ak_a").get("/v1/events");
   await watch("A", limited.as("ak_a")).get("/v1/events");
-  const full = await startService(t, null, { on }, { openRequests: 0 });
+  const full = await scenario(t, { http: true, file: null, on, limits: { openRequests: 0 } });
   const body = { request_id: "r-40", batch: "bat_none" };
   await watch("A", full.as("ak_a")).post("/v1/batches/allocate", body);
   await service.owner.rows("alter function api.allocate_batch(core.call) rename to hidden");
@@ -209,23 +232,23 @@ async function recordFailures({ t, service, a, watch }: Run): Promise<void> {
   await service.owner.rows("alter function api.hidden(core.call) rename to allocate_batch");
 
   const parties = ["pty_m1", "pty_m2"];
-  const templateOf = (id: string) => id.replace("pty", "tpl");
+  const templateFor = (id: string) => id.replace("pty", "tpl");
   const many = {
     id: "ten_m",
     name: "M",
     variant: "A",
     parties: parties.map((id) => party(id, { time_zone: "UTC" })),
     merchants: [merchant("mch_m", "pty_m1")],
-    templates: parties.map((id) => template(templateOf(id), id)),
+    templates: parties.map((id) => template(templateFor(id), id)),
     credentials: [credential("ak_m")],
   };
   await service.apply({ tenants: [many] });
-  for (const id of parties) await service.makeBatch(service.as("ak_m"), templateOf(id), 1);
+  for (const id of parties) await service.makeBatch(service.as("ak_m"), templateFor(id), 1);
   await sequenceEvents(service.owner);
   await watch("A", service.as("ak_m")).get("/v1/reconciliations/2026-03-31/detail");
 }
 
-async function setDistributorZones(service: Running, offsetSeconds: number): Promise<void> {
+async function setDistributorZones(service: Scenario, offsetSeconds: number): Promise<void> {
   for (const id of ["pty_a", "pty_dist"]) await setZone(service, id, zoneOf(offsetSeconds));
 }
 

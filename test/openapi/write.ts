@@ -12,7 +12,7 @@ import { events } from "../../src/http/routes/event.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { root } from "../support/copy.ts";
-import { startScratch } from "../support/scratch-server.ts";
+import { startScratch } from "../support/temporary-server.ts";
 import { renderClientTypes } from "./client-types.ts";
 import { recordExamples } from "./record.ts";
 

@@ -8,18 +8,16 @@ import path from "node:path";
 import t, { type Test } from "tap";
 import { formatUrl } from "../../src/config/database-address.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
-import { sendPlain } from "../support/client.ts";
+import { createClient, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { root } from "../support/copy.ts";
-import { fieldsOf } from "../support/fields-of.ts";
 import { fits } from "../support/fits.ts";
 import { findToolFolders } from "../support/postgres-tools.ts";
 import { environmentOf, launch, runProgram } from "../support/program.ts";
+import { newRequestId } from "../support/request-id.ts";
+import { scenario } from "../support/scenario.ts";
 import { searchFor } from "../support/search.ts";
-import { newRequestId, startService } from "../support/service.ts";
 import { holdCoupon } from "../support/sessions.ts";
-import { createClient, type Client, type Reply } from "../support/signing-client.ts";
 import { inGroups } from "../support/spellings.ts";
-import { bodies } from "../support/stub.ts";
 import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -32,7 +30,7 @@ const marker = `MARKERMARKER${pid.padStart(4, "0").slice(-4)}`;
 const merchant = "mch_a";
 const redeem = "/v1/coupons/redeem";
 
-const service = await startService(t);
+const service = await scenario(t);
 const login = connect(service.address, { name: "coupon test", max: 1 });
 t.teardown(() => login.end());
 // A replication slot keeps the log until it is searched. It is gone with its session.
@@ -79,7 +77,11 @@ async function useCodes(codes: string[], couponIds: string[]): Promise<string[]>
   await send(a, "/v1/coupons/void", { coupon: voided, merchant, reason: marker }, 200);
   await send(a, "/v1/coupons/query", { coupon: voided, merchant }, 200);
   await send(stranger, redeem, { coupon: foreign, merchant: "mch_a2s" }, 404);
-  await misplace(misplaced!, foreign!);
+  // In wrong places. test/http/code-places.test.ts tries all of them.
+  await send(a, redeem, { coupon: foreign, merchant: inGroups(misplaced!) }, 400);
+  await send(a, redeem, { [misplaced!]: 1, coupon: foreign, merchant }, 400);
+  await send(a, redeem, `{"coupon":"${misplaced}"`, 400);
+  await send(a, `/v1/coupons/${misplaced}`, {}, 404);
 
   // A code with another body, one with another tag, and something that is no code.
   const change = (at: number) => foreign!.slice(0, at) + (foreign![at] === "7" ? "8" : "7") + foreign!.slice(at + 1);
@@ -96,28 +98,6 @@ async function useCodes(codes: string[], couponIds: string[]): Promise<string[]>
   await service.owner.rows("alter table core.redemption_away rename to redemption");
   await send(a, redeem, { coupon: broken, merchant }, 200);
   return mistyped;
-}
-
-// Sends a code in wrong places, so that an error message that repeats its input would leak the code.
-async function misplace(code: string, coupon: string): Promise<void> {
-  // As it is, and as it is printed; that of the same body, and another coupon's.
-  const texts = [code, inGroups(code).toLowerCase(), coupon];
-  for (const [target, body] of Object.entries(bodies))
-    for (const field of fieldsOf(target, "A"))
-      for (const text of texts)
-        await send(a, target, { ...body, ...("coupon" in body && { coupon: code }), [field]: text }, 400);
-  const usual = { coupon: code, merchant };
-  for (const text of texts) {
-    await send(a, redeem, { ...usual, redemption_context: { items: [{ sku: text }] } }, 400);
-    await send(a, redeem, { ...usual, redemption_context: { note: [text] } }, 400);
-    await send(a, redeem, usual, 400, { idempotencyKey: text });
-  }
-  await send(a, redeem, { coupon, merchant }, 400, { nonce: code });
-  await send(a, redeem, { [code]: 1, coupon, merchant }, 400);
-  await send(a, redeem, `{"coupon":"${code}"`, 400);
-  await send(a, `/v1/coupons/${code}`, {}, 404);
-  await send(a, `${redeem}?coupon=${code}`, { coupon, merchant }, 400);
-  answers.push(await a.get(`/v1/batches/${code}`), await a.get(`/v1/requests/${code}`));
 }
 
 const exported = await exportBatch();

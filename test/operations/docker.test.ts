@@ -5,12 +5,11 @@ import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { parse } from "yaml";
-import { postOk, sendPlain } from "../support/client.ts";
+import { createClient, postOk, sendPlain } from "../support/client.ts";
 import { change, copyCheckout, root } from "../support/copy.ts";
 import { fits } from "../support/fits.ts";
 import { findFreePort } from "../support/listen.ts";
 import { readResult, type Result } from "../support/program.ts";
-import { createClient } from "../support/signing-client.ts";
 import { merchant, party, template } from "../support/tenants.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
@@ -63,19 +62,6 @@ t.test("containers gain no privileges, and only the programs that use the master
     t.strictSame({ cap_drop, read_only }, { cap_drop: ["ALL"], read_only: true }, name);
   const holders = listNames(({ environment }) => "COUPON_MASTER_KEY" in environment);
   t.strictSame(holders, ["serve", "work", "tool"]);
-});
-
-t.test("the image is built once: one service builds it, and the others only use it", async (t) => {
-  t.strictSame(
-    listNames(({ image }) => image === "coupon-service"),
-    Object.keys(programs),
-  );
-  t.strictSame(
-    listNames(({ build }) => build !== undefined),
-    ["migrate"],
-  );
-  const policies = Object.values(programs).map((service) => service["pull_policy"]);
-  t.strictSame(policies, ["missing", "never", "never", "never"]);
 });
 
 t.test("each program that keeps running has a health check, and only the API is published", async (t) => {

@@ -7,14 +7,14 @@ import { beforeDeadline } from "../../src/common/deadline.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
-import { sendPlain } from "../support/client.ts";
+import { createClient, sendPlain, type Client } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { createClient, type Client } from "../support/signing-client.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { findFreePort } from "../support/listen.ts";
 import { hasEnded, launch, runProgram, type Launched } from "../support/program.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { newRequestId, startService, type Running } from "../support/service.ts";
+import { newRequestId } from "../support/request-id.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
 import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { party, secretOf, tenants } from "../support/tenants.ts";
@@ -50,11 +50,11 @@ async function startSite(t: Test): Promise<Site> {
   return site;
 }
 
-async function provision(t: Test, { env }: Site, receiver: Receiver): Promise<Running> {
+async function provision(t: Test, { env }: Site, receiver: Receiver): Promise<Scenario> {
   const webhook = { url: receiver.url, secret: newWebhookSecret() };
   const document = { tenants: [{ ...tenants[0], parties: [party("pty_a", { webhook })] }] };
   const masterKeyText = readFileSync(path.join(env["DATA_DIR"]!, "master.key"), "utf8").trim();
-  return startService(t, document, { on: { address: findEmbedded(env["DATA_DIR"]!)!, masterKeyText } });
+  return scenario(t, { file: document, on: { address: findEmbedded(env["DATA_DIR"]!)!, masterKeyText } });
 }
 
 const fillerOf = ({ disk }: Site) => path.join(disk, "filler");
@@ -83,7 +83,7 @@ const switchSegment = "select pg_switch_wal() from pg_logical_emit_message(false
 
 // Fills the disk, and segment after segment of the write-ahead log until PostgreSQL ends because it cannot make another
 // one.
-async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): Promise<void> {
+async function exhaustLog(site: Site, service: Scenario, meanwhile = () => {}): Promise<void> {
   const { output: log } = site.running;
   const ends = count(log(), ended);
   const open = () => openSession(service.address, { name: "coupon test" });
@@ -112,12 +112,12 @@ async function exhaustLog(site: Site, service: Running, meanwhile = () => {}): P
 }
 
 // A worker that could not record what it did keeps its leases on purpose. They run out after up to 60 s.
-async function passLeases({ owner }: Running): Promise<void> {
+async function passLeases({ owner }: Scenario): Promise<void> {
   await owner.rows("update core.webhook set lease_until = clock_timestamp() where lease_until is not null");
   await owner.rows("update core.batch set mint_lease_until = clock_timestamp() where mint_lease_until is not null");
 }
 
-async function checkBooks(t: Test, { owner }: Running, tills: Tills, batches: string[], receiver: Receiver) {
+async function checkBooks(t: Test, { owner }: Scenario, tills: Tills, batches: string[], receiver: Receiver) {
   const redeems = tills.calls.filter(({ path, status }) => /redeem|confirm/.test(path) && status === 200);
   t.equal(redeems.length, tills.used.length, "every coupon was redeemed once");
   const [found] = await owner.rows<object>(
@@ -129,7 +129,7 @@ async function checkBooks(t: Test, { owner }: Running, tills: Tills, batches: st
   );
   const expected = { recorded: redeems.length, redemptions: redeems.length, entries: redeems.length };
   t.strictSame({ ...found }, expected, "every 200 is in the database, and nothing else is");
-  await passLeases({ owner } as Running);
+  await passLeases({ owner } as Scenario);
   const isMinted = async () => {
     const [row] = await owner.rows<{ minted: number }>(
       `select count(*)::int as minted from report.batch
@@ -161,7 +161,7 @@ async function submit(by: Client): Promise<string> {
 }
 
 // Stops the program while PostgreSQL is down, and starts it again before and after there is space.
-async function stopAndStart(t: Test, site: Site, service: Running): Promise<void> {
+async function stopAndStart(t: Test, site: Site, service: Scenario): Promise<void> {
   await exhaustLog(site, service);
   fits(t, await site.running.stop(), { code: 0 });
   const tooEarly = /^the disk of \S+ is full: the database server did not start/m;
@@ -175,7 +175,7 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   const receiver = await startReceiver(t);
   const service = await provision(t, site, receiver);
   const by = createClient({ url: site.url, accessKey: "ak_a", secret: secretOf("ak_a") });
-  const { codes } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 3_000);
+  const codes = (await service.a.makeCoupons(3_000)).map(({ code }) => code);
   const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [site.url], count: 4, pauseMs: 20 });
   await tills.until(100);
   const { program, output: log } = site.running;

@@ -1,7 +1,7 @@
 // Wrong, missing and lost master keys, noticed by every program before it does anything. And the documented rotation,
 // which works while programs with the old and the new list run.
 import { randomBytes } from "node:crypto";
-import { existsSync, renameSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
@@ -12,14 +12,13 @@ import { openSession } from "../../src/database/connect.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import { work } from "../../src/work.ts";
-import { postOk, sendPlain, type Client } from "../support/client.ts";
+import { createClient, postOk, sendPlain, type Client } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { environmentOf, launch, runProgram } from "../support/program.ts";
+import { environmentOf, runProgram } from "../support/program.ts";
 import { startProxy } from "../support/proxy.ts";
-import { newRequestId, startService, type Running } from "../support/service.ts";
-import { createClient } from "../support/signing-client.ts";
+import { newRequestId } from "../support/request-id.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
-import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
@@ -29,11 +28,11 @@ const isMissing = (version: number) =>
   `COUPON_MASTER_KEY: key ${version} is missing, but codes or secrets in this database were made with it`;
 const readyOf = async (url: string) => (await sendPlain(url, "GET", "/readyz")).status;
 
-const service = await startService(t);
+const service = await scenario(t, { http: true });
 const { logger, log } = createStubLog();
 
 // Starts the HTTP side with these keys. Returns its URL.
-async function serveWith(t: Test, masterKeyText: string, { address }: Pick<Running, "address">): Promise<string> {
+async function serveWith(t: Test, masterKeyText: string, { address }: Pick<Scenario, "address">): Promise<string> {
   const limits = defaultLimits;
   const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
   t.teardown(() => listening.stop());
@@ -43,7 +42,7 @@ async function serveWith(t: Test, masterKeyText: string, { address }: Pick<Runni
   return url;
 }
 
-async function workWith(t: Test, masterKeyText: string, { address }: Pick<Running, "address">): Promise<void> {
+async function workWith(t: Test, masterKeyText: string, { address }: Pick<Scenario, "address">): Promise<void> {
   const { stop } = await work({ address, keys: parseMasterKeys(masterKeyText), config: readConfig({}), log: logger });
   t.teardown(stop);
 }
@@ -53,7 +52,7 @@ async function submit(by: Client): Promise<string> {
   return (await postOk(by, "/v1/batches", body)).batch.external_id as string;
 }
 
-async function readBatch({ owner }: Running, id: string) {
+async function readBatch({ owner }: Scenario, id: string) {
   const text = "select status, key_version, minted_count from core.batch where external_id = $1";
   const [batch] = await owner.rows<{ status: string; key_version: string; minted_count: number }>(text, [id]);
   return batch!;
@@ -81,24 +80,6 @@ t.test("with another key, no program starts, and nothing is minted or stored", a
   fits(t, await readBatch(service, pending), { status: "PENDING", minted_count: 0 });
   t.equal((await service.owner.rows("select from core.tenant where external_id = 'ten_new'")).length, 0);
   t.strictSame([...(await service.owner.rows("select version from core.master_key"))], [{ version: "1" }]);
-});
-
-t.test("serve and work that refuse their keys close their connections", async (t) => {
-  // A login of their own, because the running service may open connections too.
-  const [login, password] = [`coupon_keys_${newRequestId()}`, newRequestId()];
-  const superuser = openSession(service.address, { name: "coupon test" });
-  await superuser.rows(`create role "${login}" superuser login password '${password}'`);
-  t.teardown(async () => {
-    await superuser.rows(`drop role "${login}"`);
-    await superuser.end();
-  });
-  const isClosed = async () =>
-    (await superuser.rows("select from pg_stat_activity where usename = $1", [login])).length === 0;
-  const there = { address: { ...service.address, user: login, password } };
-  for (const start of [serveWith, workWith]) {
-    await t.rejects(async () => void (await start(t, `1:${newKey()}`, there)), { name: "ConfigError" });
-    await waitUntil(`${start.name}: its connections to be closed`, isClosed);
-  }
 });
 
 t.test("a program that lacks a key and starts while its database is away is never ready", async (t) => {
@@ -136,27 +117,8 @@ t.test("/readyz of a running program is 503 while the database has another key, 
   await waitUntil("the program to be ready again", async () => (await readyOf(url)) === 200);
 });
 
-t.test("a deleted key file beside an embedded database is not replaced", async (t) => {
-  const folder = useTemporaryFolder(t, "coupon-keys-");
-  const dataDir = path.join(folder, "data");
-  const file = path.join(dataDir, "master.key");
-  const env = { DATA_DIR: dataDir, PORT: "0" };
-  const { untilPrinted, stop } = launch(t, "start", { env });
-  await untilPrinted(/Listening on/);
-  renameSync(file, path.join(folder, "backup"));
-  const stderr = new RegExp(`^${file} is missing, .*restore the file from your backup.*\\n$`);
-  fits(t, await runProgram("work", { env }), { code: 1, stdout: "", stderr }, "beside npm start");
-  fits(t, await stop(), { code: 0 });
-  fits(t, await runProgram("start", { env }), { code: 1, stdout: "", stderr });
-  t.notOk(existsSync(file), "no key was made");
-
-  writeFileSync(file, `${newKey()}\n`);
-  const other = `${file}: key 1 is not the one this database was used with\n`;
-  fits(t, await runProgram("start", { env }), { code: 1, stderr: other });
-});
-
 t.test("a rotation: programs with the old list keep working beside programs with both keys", async (t) => {
-  const rotating = await startService(t);
+  const rotating = await scenario(t);
   const [former, next] = [`1:${rotating.masterKeyText}`, `2:${newKey()}`];
   const envWith = (masterKeyText: string) => environmentOf({ ...rotating, masterKeyText });
   const start = async (list: string) => {
@@ -184,13 +146,13 @@ t.test("a rotation: programs with the old list keep working beside programs with
   const refused = await runProgram("codes", { args: [first!, "--unreleased"], env: envWith(former) });
   t.strictSame(refused, { code: 1, stdout: "", stderr: `${isMissing(2)}\n` });
 
-  const { codes } = await rotating.makeBatch(rotating.as("ak_a"), "tpl_fixed", 3);
+  const coupons = await rotating.a.makeCoupons(3);
   for (const [index, [one, others]] of [
     [old, [known, current]] as const,
     [known, [old, current]] as const,
     [current, [known]] as const,
   ].entries()) {
-    const body = { request_id: newRequestId(), coupon: codes[index], merchant: "mch_a", order_amount: 40 };
+    const body = { request_id: newRequestId(), coupon: coupons[index]!.code, merchant: "mch_a", order_amount: 40 };
     const answer = await one.by.post("/v1/coupons/redeem", body);
     t.equal(answer.status, 200, `case ${index}`);
     for (const { by } of others) {

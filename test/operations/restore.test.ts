@@ -11,6 +11,7 @@ import { formatUrl } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { startEmbedded, type Embedded } from "../../src/embedded/server.ts";
 import { migrate } from "../../src/migration/migrate.ts";
+import type { Coupon } from "../support/caller.ts";
 import { sendPlain, type Client } from "../support/client.ts";
 import { root } from "../support/copy.ts";
 import { fits } from "../support/fits.ts";
@@ -18,21 +19,22 @@ import { findBrokenInvariants } from "../support/inspect.ts";
 import { findToolFolders } from "../support/postgres-tools.ts";
 import { environmentOf, launch } from "../support/program.ts";
 import { pullEvents } from "../support/pull-events.ts";
+import { newRequestId } from "../support/request-id.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
-import { newRequestId, startService, type Running } from "../support/service.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
-import { document } from "../support/tenants.ts";
 import { startTills } from "../support/tills.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const merchant = "mch_a";
 const stock = 4_000;
+const codesOf = (coupons: Coupon[]) => coupons.map(({ code }) => code);
 const redeem = (by: Client, coupon: string, request_id = newRequestId()) =>
   by.post("/v1/coupons/redeem", { request_id, coupon, merchant });
 
 // Runs `act` while tills call the service, so that a backup contains running calls.
-async function underTills<T>(t: Test, service: Running, codes: string[], act: () => Promise<T>): Promise<T> {
+async function underTills<T>(t: Test, service: Scenario, codes: string[], act: () => Promise<T>): Promise<T> {
   const tills = startTills({ accessKey: "ak_a", merchant, codes, servers: [service.url], count: 4 });
   await tills.until(40);
   const before = tills.calls.length;
@@ -51,7 +53,7 @@ async function pull(by: Client, cursor?: string): Promise<{ ids: string[]; curso
 }
 
 // Checks what holds for every restored database.
-async function checkRestored(t: Test, service: Running): Promise<void> {
+async function checkRestored(t: Test, service: Scenario): Promise<void> {
   t.equal(await migrate(service.address), false, "the database is up to date");
   t.equal(await snapshotTables(service.address), readFileSync(path.join(root, "db/tables.sql"), "utf8"));
   await sequenceEvents(service.owner);
@@ -96,9 +98,9 @@ t.test(
     const folder = useTemporaryFolder(t, "coupon-rehearsal-");
     const from = await startSystemServer(t, path.join(folder, "from"));
     await migrate(from.address);
-    const service = await startService(t, document, { on: { address: from.address } });
+    const service = await scenario(t, { http: true, on: { address: from.address } });
     const a = service.as("ak_a");
-    const { codes } = await service.makeBatch(a, "tpl_fixed", stock);
+    const codes = codesOf(await service.a.makeCoupons(stock));
     const [used, unused] = [codes.pop()!, codes.pop()!];
     const request = newRequestId();
     const first = await redeem(a, used, request);
@@ -114,7 +116,7 @@ t.test(
     await to.call("pg_restore", "--exit-on-error", "--single-transaction", "--exclude-schema=graphile_worker", file);
     t.equal(await migrate(to.address), true, "it makes the schema of the job queue");
     const { masterKeyText } = service;
-    const restored = await startService(t, null, { on: { address: to.address, masterKeyText } });
+    const restored = await scenario(t, { http: true, file: null, on: { address: to.address, masterKeyText } });
     await checkRestored(t, restored);
     const b = restored.as("ak_a");
     const recorded = { text: first.text, headers: { "idempotent-replayed": "true" } };
@@ -203,9 +205,9 @@ t.test("a server is restored to a point before a mistake", async (t) => {
   t.teardown(() => server.stop());
   makeFolderLike(archive, server.folder);
   await migrate(server.address);
-  const service = await startService(t, document, { on: { address: server.address } });
+  const service = await scenario(t, { http: true, on: { address: server.address } });
   const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", stock);
+  const codes = codesOf(await service.a.makeCoupons(stock));
   const [kept, lost, unused] = [codes.pop()!, codes.pop()!, codes.pop()!];
   await underTills(t, service, codes, () => copyServer(server, path.join(folder, "base")));
   const request = newRequestId();
@@ -224,7 +226,7 @@ t.test("a server is restored to a point before a mistake", async (t) => {
   const second = await restoreTo(t, server.folder, archive, folder, "before_the_mistake");
   // As the documents say: a new master key first, then the old one.
   const masterKeyText = `2:${randomBytes(32).toString("base64")},1:${service.masterKeyText}`;
-  const restored = await startService(t, null, { on: { address: second.address, masterKeyText } });
+  const restored = await scenario(t, { http: true, file: null, on: { address: second.address, masterKeyText } });
   await restored.admin.rows("select admin.note_restore('rehearsal')");
   await checkRestored(t, restored);
   const b = restored.as("ak_a");
@@ -245,7 +247,7 @@ t.test("a server is restored to a point before a mistake", async (t) => {
 type Mistake = { request: string; cursor: string; printed: string[] };
 
 // Makes a redemption, its event and cursor, a batch whose codes are printed, and a revoked credential.
-async function makeMistake(t: Test, service: Running, codes: string[], coupon: string, cursor: string) {
+async function makeMistake(t: Test, service: Scenario, codes: string[], coupon: string, cursor: string) {
   const a = service.as("ak_a");
   const request = newRequestId();
   t.equal((await redeem(a, coupon, request)).status, 200);
@@ -253,18 +255,18 @@ async function makeMistake(t: Test, service: Running, codes: string[], coupon: s
   await sequenceEvents(service.owner);
   const gone = await pull(a, cursor);
   t.ok(gone.ids.length > 20);
-  const printed = await service.makeBatch(a, "tpl_fixed", 50);
+  const printed = codesOf(await service.a.makeCoupons(50));
   await service.admin.rows("select admin.revoke_credential('ak_a_second', 'leaked')");
-  return { request, cursor: gone.cursor, printed: printed.codes };
+  return { request, cursor: gone.cursor, printed };
 }
 
-async function checkLost(t: Test, restored: Running, { request, printed }: Mistake, coupon: string): Promise<void> {
+async function checkLost(t: Test, restored: Scenario, { request, printed }: Mistake, coupon: string): Promise<void> {
   const b = restored.as("ak_a");
   const unknown = { status: 404, json: { code: "NOT_FOUND", details: { resource: "coupon" } } };
   fits(t, await redeem(b, printed[0]!), unknown, "a code of a lost batch is unknown");
-  const again = await restored.makeBatch(b, "tpl_fixed", 50);
+  const again = codesOf(await restored.a.makeCoupons(50));
   const begins = (codes: string[], version: string) => codes.every((code) => code.startsWith(version));
-  t.ok(begins(printed, "1") && begins(again.codes, "2"), "no new code can equal a lost one");
+  t.ok(begins(printed, "1") && begins(again, "2"), "no new code can equal a lost one");
   const decided = await redeem(b, coupon, request);
   t.equal(decided.status, 200, "a request whose record is lost is decided again");
   t.notOk("idempotent-replayed" in decided.headers);

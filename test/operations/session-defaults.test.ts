@@ -18,7 +18,8 @@ import { fits } from "../support/fits.ts";
 import { hostileDefaults, openPlace, setInPsql } from "../support/hostile-defaults.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { newRequestId, startService } from "../support/service.ts";
+import { newRequestId } from "../support/request-id.ts";
+import { scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
 import { secretOf } from "../support/tenants.ts";
@@ -49,7 +50,7 @@ const untilReceived = (type: string, count: number) => {
 t.test("the service works whatever the defaults of the database and the login, and logs no warning", async (t) => {
   await migrate(address);
   t.equal(await snapshotTables(address), readFileSync(path.join(root, "db/tables.sql"), "utf8"));
-  const service = await startService(t, { tenants }, { on: { address, masterKeyText } });
+  const service = await scenario(t, { http: true, file: { tenants }, on: { address, masterKeyText } });
   const setZones = (seconds: number) =>
     psql.rows("update core.party set time_zone = $1", [zoneOf(noonOffset() + seconds)]);
   await setZones(0);

@@ -4,17 +4,17 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import t, { type Test } from "tap";
+import { createCaller } from "../support/caller.ts";
 import { readCatalog } from "../support/catalog.ts";
-import { closeIdleConnections, sendPlain } from "../support/client.ts";
+import { closeIdleConnections, createClient, sendPlain } from "../support/client.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { environmentOf, launch, runProgram, type Result } from "../support/program.ts";
 import { untilBlocked } from "../support/race.ts";
 import { scrape } from "../support/scrape.ts";
-import { newRequestId, startService } from "../support/service.ts";
+import { scenario } from "../support/scenario.ts";
 import { holdCoupon } from "../support/sessions.ts";
-import { createClient } from "../support/signing-client.ts";
 import { useTemporaryFolder } from "../support/temporary-folder.ts";
 import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -22,7 +22,7 @@ import { waitUntil } from "../support/wait-until.ts";
 type Line = { level: number; msg?: string; signal?: string; duration_ms?: number; url?: string };
 
 const info = 30;
-const service = await startService(t);
+const service = await scenario(t);
 const empty = await createEmptyDatabase();
 t.teardown(empty.drop);
 const dataDir = path.join(useTemporaryFolder(t, "coupon-start-"), "data");
@@ -127,13 +127,13 @@ t.test("npm start that is stopped while it starts ends with exit code 0", async 
 
 // Stops serve while a redeem waits for its coupon. Returns what the metrics show then, and the answer.
 async function stopWhileCallWaits(t: Test) {
-  const { codes, couponIds } = await service.makeBatch(service.as("ak_a"), "tpl_fixed", 1);
+  const [coupon] = await service.a.makeCoupons(1);
   const { untilPrinted, stop } = launch(t, "serve", { env: { ...environmentOf(service), METRICS_PORT: "0" } });
   const [, url = "", metricsUrl = ""] = await untilPrinted(/"url":"(\S+?)","metrics_url":"(\S+?)"/);
-  const till = createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") });
-  const release = await holdCoupon(service, couponIds[0]!);
+  const till = createCaller(createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") }), "mch_a");
+  const release = await holdCoupon(service, coupon!.id);
   const sentAt = performance.now();
-  const answer = till.post("/v1/coupons/redeem", { request_id: newRequestId(), coupon: codes[0], merchant: "mch_a" });
+  const answer = till.redeem(coupon!);
   await untilBlocked(service, 1);
   const stopped = stop();
   const isClosed = () =>

@@ -1,6 +1,5 @@
 // A rolling upgrade under load: the next version migrates, its programs start beside the old ones, and then the old
 // ones stop.
-import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { migrate } from "../../src/migration/migrate.ts";
@@ -10,17 +9,17 @@ import { fits } from "../support/fits.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { makeNextVersion } from "../support/next-version.ts";
 import { environmentOf, exitCodeOf, launch, type Launched } from "../support/program.ts";
-import { newRequestId, startService, type Running } from "../support/service.ts";
-import { awayMs, startTills, type Tills } from "../support/tills.ts";
+import { scenario, type Scenario } from "../support/scenario.ts";
+import { startTills, type Tills } from "../support/tills.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const minted = 500_000;
 const [stock, calls] = [8_000, 300];
 
 t.test("the next version is rolled out under load: no call fails, no effect is lost or happens twice", async (t) => {
-  const service = await startService(t);
+  const service = await scenario(t);
   const a = service.as("ak_a");
-  const { codes } = await service.makeBatch(a, "tpl_fixed", stock);
+  const coupons = await service.a.makeCoupons(stock);
   const next = makeNextVersion();
   t.teardown(next.remove);
   const start = (folder: string, name: string) => launch(t, name, { folder, env: environmentOf(service) });
@@ -36,16 +35,14 @@ t.test("the next version is rolled out under load: no call fails, no effect is l
   const early = await startServe(next.folder);
   t.notOk(await isReady(early.url), "a program is not ready for a database that lacks its migrations");
 
-  const machine = watchMachine(t, service);
-  const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes: [...codes], servers: [old.url] });
+  const codes = coupons.map(({ code }) => code);
+  const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [old.url] });
   t.teardown(() => tills.stop().catch(() => {}));
   await tills.until(200);
-  const order = { request_id: newRequestId(), template: "tpl_fixed", total_count: minted };
-  const { json } = await a.post("/v1/batches", order);
-  const countMinted = async () =>
-    (await a.get(`/v1/batches/${json.batch.external_id}`)).json.batch.minted_count as number;
+  const { batch } = await a.ok.createBatch("tpl_fixed", minted);
+  const countMinted = async () => (await a.get(`/v1/batches/${batch.external_id}`)).json.batch.minted_count as number;
   await waitUntil("the first coupons", async () => (await countMinted()) > 0);
-  const count = await migrateBehindReport(service, tills, start(next.folder, "migrate"), old.url);
+  const count = await migrateBehindReport(t, service, tills, start(next.folder, "migrate"), old.url);
   t.equal(count, next.migrations.length);
   t.ok((await countMinted()) < minted, "the mint was running");
 
@@ -62,7 +59,7 @@ t.test("the next version is rolled out under load: no call fails, no effect is l
   await waitUntil(`${goal} coupons`, async () => (await countMinted()) >= goal);
   await tills.stop();
 
-  checkCalls(t, tills, await machine.longestPauseMs());
+  checkCalls(t, tills);
   await newWork.stop();
   await checkDatabase(t, service, tills);
 });
@@ -74,7 +71,8 @@ const untilReady = (what: string, url: string) => waitUntil(what, () => isReady(
 // A session reads for a long time, as a report does. A waiting `alter table` would block all tills behind it. Returns
 // the number of migrations.
 async function migrateBehindReport(
-  service: Running,
+  t: Test,
+  service: Scenario,
   tills: Tills,
   migrating: Launched,
   oldUrl: string,
@@ -82,7 +80,10 @@ async function migrateBehindReport(
   const report = openSession(service.address, { name: "coupon test report" });
   await report.run("begin; select count(*) from core.redemption");
   await migrating.untilPrinted(/another session holds a lock|migrated: /);
-  await tills.until(tills.calls.length + 200);
+  const before = tills.calls.length;
+  await tills.until(before + 200);
+  const failed = tills.calls.slice(before).filter(({ status }) => status !== 200).length;
+  t.ok(failed < 50, `most calls succeed behind the report: ${failed} of 200 failed`);
   await untilReady("the old program, because nothing has changed yet", oldUrl);
   await report.end();
   const [, count] = await migrating.untilPrinted(/migrated: (\d+) migrations/);
@@ -90,43 +91,14 @@ async function migrateBehindReport(
   return Number(count);
 }
 
-// Asks the database for nothing, again and again, to know how long this machine kept it or this process from working.
-function watchMachine(t: Test, { address }: Running) {
-  const session = openSession(address, { name: "coupon test pulse" });
-  let [longestMs, isOver] = [0, false];
-  async function watch(): Promise<void> {
-    for (let last = performance.now(); !isOver;) {
-      await session.rows("select");
-      await sleep(10);
-      const now = performance.now();
-      longestMs = Math.max(longestMs, now - last);
-      last = now;
-    }
-  }
-  const watching = watch();
-  watching.catch(() => {});
-  t.teardown(() => session.end());
-  return {
-    async longestPauseMs(): Promise<number> {
-      isOver = true;
-      await watching;
-      return longestMs;
-    },
-  };
-}
-
-function checkCalls(t: Test, { calls: made }: Tills, pauseMs: number): void {
+function checkCalls(t: Test, { calls: made }: Tills): void {
   const failed = made.filter(({ status }) => status !== 200);
   const others = failed.filter(({ status, code }) => status !== 503 || code !== "UNAVAILABLE");
   t.strictSame(others, [], "every failed call was UNAVAILABLE");
-  const away = awayMs(made);
-  const seen = `${Math.round(away)} ms, ${failed.length} of ${made.length} calls; machine: ${Math.round(pauseMs)} ms`;
-  t.ok(away < 1_000 + pauseMs, `for less than a second beyond the longest pause of this machine (${seen})`);
-  t.ok(failed.length < made.length / 4, "most calls succeed");
-  t.comment(`slowest of ${made.length} calls: ${Math.round(Math.max(...made.map(({ ms }) => ms)))} ms`);
+  t.ok(failed.length < made.length / 4, `most calls succeed: ${failed.length} of ${made.length} failed`);
 }
 
-async function checkDatabase(t: Test, service: Running, { used }: Tills): Promise<void> {
+async function checkDatabase(t: Test, service: Scenario, { used }: Tills): Promise<void> {
   const [row] = await service.owner.rows<{ redeemed: number; twice: number }>(
     `select count(*)::int as redeemed, count(*)::int - count(distinct coupon_id)::int as twice
      from core.redemption where status = 'REDEEMED'`,

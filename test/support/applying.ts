@@ -1,6 +1,6 @@
 // A provisioning file for tests of apply, and what apply says about a wrong one.
 import { ApplyError } from "../../src/commands/apply.ts";
-import type { Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 import { template } from "./tenants.ts";
 
 // A tenant for these tests. The fields of `more` replace the usual ones.
@@ -33,7 +33,7 @@ export function acme(more: Record<string, unknown> = {}) {
 }
 
 // Returns each problem as "path: message"; none if the file is applied.
-export async function issuesOf(service: Running, file: unknown): Promise<string[]> {
+export async function issuesOf(service: Scenario, file: unknown): Promise<string[]> {
   try {
     await service.apply(file);
     return [];

@@ -8,8 +8,8 @@ import { toAnswer, toProblem } from "../../src/http/problem.ts";
 import { parseInput, readCall } from "../../src/http/read-call.ts";
 import { createMatcher, splitTarget } from "../../src/http/router.ts";
 import { routes } from "../../src/http/routes/table.ts";
+import { toClient, type CallOptions, type Client, type Reply } from "./client.ts";
 import { checkDescribed } from "./described-answers.ts";
-import { toBytes, type Client, type CallOptions, type Reply } from "./signing-client.ts";
 
 const match = createMatcher(routes);
 // As long as the service takes for an answer.
@@ -49,9 +49,5 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
     }
   }
 
-  return {
-    post: (target, body, options) => call("POST", target, toBytes(body), options),
-    get: (target, options) => call("GET", target, Buffer.alloc(0), options),
-    head: (target, options) => call("HEAD", target, Buffer.alloc(0), options),
-  };
+  return toClient(call);
 }

@@ -5,7 +5,7 @@ import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
 import { createEmptyDatabase } from "./database.ts";
-import { newRequestId } from "./service.ts";
+import { newRequestId } from "./request-id.ts";
 
 /** By the name of a setting. */
 export type Defaults = Record<string, string>;

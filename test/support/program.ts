@@ -6,11 +6,11 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { formatUrl } from "../../src/config/database-address.ts";
 import { root } from "./copy.ts";
-import type { Running, Teardown } from "./service.ts";
+import type { Scenario, Teardown } from "./scenario.ts";
 import { waitFor, waitUntil } from "./wait-until.ts";
 
 export type Result = { code: number | null; stdout: string; stderr: string };
-export type Database = Pick<Running, "address" | "masterKeyText">;
+export type Database = Pick<Scenario, "address" | "masterKeyText">;
 // folder: the checkout that the program runs from.
 // flags: options of Node.
 export type SpawnOptions = {
@@ -88,22 +88,6 @@ export function launch(t: Teardown, name: string, options: SpawnOptions): Launch
       return waitFor(`the end of ${name}`, result);
     },
   };
-}
-
-// Resolves when the output matches, and rejects when the program ends before.
-export function untilPrinted(program: ChildProcessWithoutNullStreams, pattern: RegExp): Promise<RegExpExecArray> {
-  let output = "";
-  const printed = new Promise<RegExpExecArray>((resolve, reject) => {
-    for (const stream of [program.stdout, program.stderr]) {
-      stream.on("data", (chunk) => {
-        output += chunk;
-        const match = pattern.exec(output);
-        if (match !== null) resolve(match);
-      });
-    }
-    program.once("close", () => reject(new Error(`the program ended without printing ${pattern}: ${output}`)));
-  });
-  return waitFor(`a program to print ${pattern}`, printed);
 }
 
 // What the npm script executes. The service is `bin/coupon`, in its folder; our tools are `node FILE`.

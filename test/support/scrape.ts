@@ -5,7 +5,7 @@ import { startMetrics, type Metrics } from "../../src/server/metrics-server.ts";
 import { connect } from "../../src/database/connect.ts";
 import { openReconnecting } from "../../src/database/reconnecting.ts";
 import { sendPlain } from "./client.ts";
-import type { Running } from "./service.ts";
+import type { Scenario } from "./scenario.ts";
 
 export async function openMetrics(t: Test): Promise<Metrics> {
   const metrics = await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, createLog("silent"));
@@ -26,7 +26,7 @@ export async function scrape({ url }: Pick<Metrics, "url">): Promise<Map<string,
 }
 
 /** The connection that a worker reads its metrics with. */
-export function openMetricsDatabase(t: Test, address: Running["address"], role?: string) {
+export function openMetricsDatabase(t: Test, address: Scenario["address"], role?: string) {
   const options = { name: "coupon test", max: 1, ...(role !== undefined && { role }) };
   const database = openReconnecting(() => connect(address, options));
   t.teardown(() => database.end());

@@ -2,7 +2,7 @@
 // embedded one.
 import { spawnSync } from "node:child_process";
 import { type Address, parseUrl } from "../../src/config/database-address.ts";
-import { startScratch } from "./scratch-server.ts";
+import { startScratch } from "./temporary-server.ts";
 
 export interface TestServer {
   name: string;

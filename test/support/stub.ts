@@ -10,9 +10,8 @@ import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
 import { listen } from "../../src/http/listener.ts";
-import { closeIdleConnections } from "./client.ts";
+import { closeIdleConnections, createClient, type CallOptions, type Client, type Reply } from "./client.ts";
 import { leaveUnchecked, noteCredentials } from "./described-answers.ts";
-import { createClient, type CallOptions, type Client, type Reply } from "./signing-client.ts";
 
 export const keys = parseMasterKeys(Buffer.alloc(32, 7).toString("base64"));
 export const lockPath = "/v1/coupons/lock";

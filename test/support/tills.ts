@@ -1,20 +1,11 @@
 // Tills that keep working whatever happens to the service, and record every answer.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Reply } from "./client.ts";
-import { createClient } from "./signing-client.ts";
+import { createClient, type Reply } from "./client.ts";
+import { newRequestId } from "./request-id.ts";
 import { secretOf } from "./tenants.ts";
-import { newRequestId } from "./service.ts";
 import { waitUntil } from "./wait-until.ts";
 
-// at: when the call was sent, on the clock of performance.now(). ms: how long it took.
-export type Call = {
-  path: string;
-  body: Record<string, unknown>;
-  status: number;
-  code: string | null;
-  at: number;
-  ms: number;
-};
+type Call = { path: string; body: Record<string, unknown>; status: number; code: string | null };
 export type Tills = {
   calls: Call[];
   // The used codes: each was redeemed, or locked and confirmed.
@@ -62,16 +53,8 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
   }
 
   async function call(path: string, body: Record<string, unknown>): Promise<void> {
-    const at = performance.now();
     const { status, json } = await send([...tills.servers], path, body);
-    tills.calls.push({
-      path,
-      body,
-      status,
-      code: (json?.code as string | undefined) ?? null,
-      at,
-      ms: performance.now() - at,
-    });
+    tills.calls.push({ path, body, status, code: json?.code ?? null });
     // Retries until the call succeeds, so that no call is lost.
     if (status === 503) {
       await sleep(100);
@@ -100,15 +83,4 @@ export function startTills({ accessKey, merchant, codes, servers, count = 6, pau
     isStopping = true;
     await running;
   }
-}
-
-// How long the service was unavailable at most: from a failed call to the end of the last one before a call succeeds.
-export function awayMs(calls: Call[]): number {
-  let longestMs = 0;
-  let since: number | null = null;
-  for (const { status, at, ms } of calls.toSorted((one, other) => one.at + one.ms - other.at - other.ms)) {
-    since = status === 200 ? null : Math.min(since ?? at, at);
-    if (since !== null) longestMs = Math.max(longestMs, at + ms - since);
-  }
-  return longestMs;
 }

@@ -1,7 +1,7 @@
 // feed: how many events get their place in a second, and how many are pulled over HTTP at the largest limit; and how
 // long after a redemption its event can be pulled while tills redeem.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient } from "../../support/signing-client.ts";
+import { createClient } from "../../support/client.ts";
 import { openPool } from "./coupons.ts";
 import type { Environment, Run } from "./environment.ts";
 import { fillRedemptions } from "./fill.ts";

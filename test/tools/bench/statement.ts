@@ -2,7 +2,7 @@
 // download.
 import { createHash } from "node:crypto";
 import { daySeconds, noonOffset, zoneOf } from "../../support/business-days.ts";
-import { openDownload } from "../../support/open-download.ts";
+import { openDownload } from "../../support/client.ts";
 import { distributorOfDay, type Environment, type Run } from "./environment.ts";
 import { fillRedemptions } from "./fill.ts";
 import { timed, type Row } from "./measure.ts";

@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { waitAtMost, waitUntil } from "../../support/wait-until.ts";
-import { check, type AllFindings } from "./checker.ts";
+import { check } from "./checker.ts";
 import { servedAfter, startClients, verdictOf, type Clients, type History } from "./clients.ts";
 import type { Environment } from "./environment.ts";
 import { faults, withinMsOf, workerFaults } from "./faults.ts";
@@ -11,15 +11,8 @@ import { createRandom, generateWorkload } from "./workload.ts";
 
 // slack: a factor for every time limit, for machines that also do other work.
 export type Options = { seed: number; clients: number; names: string[]; slack: number; print(line: string): void };
-export type Report = {
-  history: History;
-  // After how many milliseconds calls were served again, and the worker resumed its work; null: never.
-  cycles: { fault: string; servedMs: number | null; resumedMs?: number | null }[];
-  slowestMs: number;
-  findings: AllFindings;
-  // Every broken promise.
-  failures: string[];
-};
+// failures: every broken promise.
+export type Report = { history: History; slowestMs: number; failures: string[] };
 
 const answerWithinMs = 4_000;
 // How long the harness may take to notice an answer, in addition to its longest pause. It shares its cores with the
@@ -40,7 +33,6 @@ type Run = {
   options: Options;
   history: History;
   clients: Clients;
-  cycles: Report["cycles"];
   failures: string[];
   // Times during which the API was stopped.
   frozen: [from: number, to: number][];
@@ -56,7 +48,6 @@ export async function runCycles(environment: Environment, options: Options): Pro
     options,
     history,
     clients: startClients(environment.url, workload, options.clients, history),
-    cycles: [],
     failures,
     frozen: [],
     fail(what) {
@@ -73,7 +64,8 @@ export async function runCycles(environment: Environment, options: Options): Pro
   if (isDelivered === null) run.fail(`feeds and webhooks were not complete within ${workWithinMs / 1_000} s`);
   loop.disable();
   const slowestMs = checkTimes(run, loop.max / 1e6);
-  return { history, cycles: run.cycles, slowestMs, findings: await findProblems(run), failures };
+  await findProblems(run);
+  return { history, slowestMs, failures };
 }
 
 async function runCycle(run: Run, fault: string, number: number): Promise<void> {
@@ -93,7 +85,6 @@ async function runCycle(run: Run, fault: string, number: number): Promise<void> 
   const limitMs = withinMsOf(fault) * options.slack;
   const servedMs = await waitAtMost(Math.max(patienceMs, limitMs), () => servedAfter(history, since), { everyMs: 100 });
   const resumedMs = await resuming;
-  run.cycles.push({ fault, servedMs, ...(resumedMs !== undefined && { resumedMs }) });
 
   const seconds = ((since - beganAt) / 1_000).toFixed(1).padStart(5);
   const served = servedMs === null ? "never" : `after ${Math.round(servedMs)} ms`;
@@ -164,11 +155,11 @@ function checkTimes({ history, frozen, options: { slack }, fail }: Run, ownPause
   return slowestMs;
 }
 
-async function findProblems({ environment, history, fail }: Run): Promise<AllFindings> {
+async function findProblems({ environment, history, fail }: Run): Promise<void> {
   const bugs = history.attempts.filter(({ status }) => status === 500).length;
   if (bugs > 0) fail(`${bugs} answers were INTERNAL_ERROR`);
-  const findings = await check({ ...environment, history, serverLog: environment.serverLog() });
+  const received = new Set(environment.receiver.received.map(({ id }) => id));
+  const findings = await check({ ...environment, history, received, serverLog: environment.serverLog() });
   for (const [kind, found] of Object.entries(findings))
     if (found.length > 0) fail(`${kind}: ${found.length}, for example ${found.slice(0, 5).join("; ")}`);
-  return findings;
 }

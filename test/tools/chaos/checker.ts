@@ -4,13 +4,13 @@ import type { Address } from "../../../src/config/database-address.ts";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Session } from "../../../src/database/types.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
-import { finalOf, outcomeOf, verdictOf, type Entry, type History } from "./clients.ts";
+import { finalOf, verdictOf, type Entry, type History } from "./clients.ts";
 import { tenants, type Variant } from "./workload.ts";
 
 // lost: answered ok, but not there exactly once. phantom: not answered ok, but there. contradictions: different final
 // answers to one request_id.
 export type Findings = Record<"lost" | "phantom" | "contradictions", string[]>;
-export type AllFindings = Findings & Record<"undelivered" | "feeds" | "invariants" | "deadlocks", string[]>;
+type AllFindings = Findings & Record<"undelivered" | "feeds" | "invariants" | "deadlocks", string[]>;
 // received: the events of webhooks. feeds: the events that readers have pulled since the beginning.
 export type Evidence = {
   address: Address;
@@ -141,11 +141,6 @@ function findContradictions(entry: Entry): string[] {
   return entry.attempts
     .filter((attempt) => ["ok", "refused"].includes(verdictOf(attempt)) && attempt.text !== final.text)
     .map((attempt) => `${entry.call.kind} ${entry.call.requestId}: ${final.text} and ${attempt.text}`);
-}
-
-export function countOutcomes({ entries }: History): Record<string, number> {
-  const groups = Object.entries(Object.groupBy([...entries.values()], outcomeOf));
-  return Object.fromEntries(groups.map(([outcome, group]) => [outcome, group.length]));
 }
 
 // Events that the webhook subscriber never received.

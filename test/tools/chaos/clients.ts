@@ -2,7 +2,7 @@
 // request_id; all its final answers must be the same bytes. Times are on the clock of performance.now().
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathOf } from "../../support/path-of.ts";
-import { createClient } from "../../support/signing-client.ts";
+import { createClient } from "../../support/client.ts";
 import { secretOf } from "../../support/tenants.ts";
 import type { Call, Scenario } from "./workload.ts";
 

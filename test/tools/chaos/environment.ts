@@ -2,10 +2,9 @@
 // between them, a webhook subscriber, readers of the feeds, and coupons.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { text } from "node:stream/consumers";
+import type { Test } from "tap";
 import { apply } from "../../../src/commands/apply.ts";
 import { exportCodes } from "../../../src/commands/codes.ts";
 import type { Address } from "../../../src/config/database-address.ts";
@@ -16,10 +15,12 @@ import type { Database } from "../../../src/database/types.ts";
 import { findPostmaster } from "../../../src/embedded/postmaster.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
 import { createCaller } from "../../support/caller.ts";
-import { findFreePort, listenOnLoopback } from "../../support/listen.ts";
+import { findFreePort } from "../../support/listen.ts";
 import { environmentOf } from "../../support/program.ts";
 import { startProxy, type Proxy } from "../../support/proxy.ts";
-import { createClient } from "../../support/signing-client.ts";
+import { startReceiver, type Receiver } from "../../support/receiver.ts";
+import type { Teardown } from "../../support/scenario.ts";
+import { createClient } from "../../support/client.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { document, party, secretOf, template as templateOf } from "../../support/tenants.ts";
 import { waitUntil } from "../../support/wait-until.ts";
@@ -42,8 +43,9 @@ export type Environment = {
   clientProxy: Proxy;
   databaseProxy: Proxy;
   codes: Record<Variant, string[]>;
-  // The event IDs that the webhook subscriber has received, and those that a reader has pulled from each feed.
-  received: Set<string>;
+  // The subscriber of both tenants.
+  receiver: Receiver;
+  // The event IDs that a reader has pulled from each feed.
   feeds: Record<Variant, string[]>;
   // Submits a batch and returns its ID.
   submit(variant: Variant, count: number): Promise<string>;
@@ -51,30 +53,30 @@ export type Environment = {
 
 const variants = ["A", "B"] as const;
 
-// coupons: per tenant. Ends are carried out in reverse order. Without a subscriber a run need not wait for the minute
-// by which deliveries pause after an error.
+// coupons: per tenant. Without a subscriber a run need not wait for the minute by which deliveries pause after an
+// error.
 export async function openEnvironment(
+  t: Teardown,
   coupons: number,
-  atEnd: (end: () => unknown) => void,
   { isSubscribed = true } = {},
 ): Promise<Environment> {
   const server = await startTemporaryServer("coupon-chaos-", { shared_buffers: "256MB" });
-  atEnd(server.stop);
+  t.teardown(server.stop);
   const { address, temporaryFolder: logFolder } = server;
   await migrate(address);
   const owner = connect(address, { name: "coupon chaos", max: 4 });
-  atEnd(() => owner.end());
+  t.teardown(() => owner.end());
   // The logins of a deployment.
   await owner.rows("create role serve login in role coupon_api");
   await owner.rows("create role work login in role coupon_worker");
 
-  const { url: receiverUrl, received } = await startReceiver(atEnd);
+  const receiver = await startReceiver(t as Test);
   const masterKeyText = randomBytes(32).toString("base64");
   const keys = parseMasterKeys(masterKeyText);
   noteCredentials(document);
   await apply(owner, keys, document);
-  await apply(owner, keys, extraDocument(isSubscribed ? { url: receiverUrl, secret: newWebhookSecret() } : null));
-  const programs = await startPrograms(address, masterKeyText, logFolder, atEnd);
+  await apply(owner, keys, extraDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
+  const programs = await startPrograms(t, address, masterKeyText, logFolder);
 
   let count = 0;
   const makerOf = (variant: Variant) => createCaller(clientOf(programs.url, tenants[variant].maker), "").ok;
@@ -100,8 +102,8 @@ export async function openEnvironment(
     postmasterPid: () => findPostmaster(path.join(server.folder, "data"))!.pid,
     serverLog: () => readFileSync(path.join(server.folder, "server.log"), "utf8"),
     codes: { A: A!, B: B! },
-    received,
-    feeds: readFeeds(programs.url, atEnd),
+    receiver,
+    feeds: readFeeds(t, programs.url),
     submit,
   };
 }
@@ -121,17 +123,12 @@ function extraDocument(webhook: { url: string; secret: string } | null): object 
   return { tenants: [extra("A", "pty_a", "pty_a"), extra("B", "pty_maker", "pty_dist")] };
 }
 
-async function startPrograms(
-  { host, port }: Address,
-  masterKeyText: string,
-  logFolder: string,
-  atEnd: (end: () => unknown) => void,
-) {
+async function startPrograms(t: Teardown, { host, port }: Address, masterKeyText: string, logFolder: string) {
   const databaseProxy = await startProxy({ host, port });
-  atEnd(databaseProxy.stop);
+  t.teardown(databaseProxy.stop);
   const apiPort = await findFreePort();
   const clientProxy = await startProxy({ host: "127.0.0.1", port: apiPort });
-  atEnd(clientProxy.stop);
+  t.teardown(clientProxy.stop);
   const env = (user: string) => ({
     ...environmentOf({
       address: { host: "127.0.0.1", port: databaseProxy.port, user, database: "coupon" },
@@ -141,27 +138,14 @@ async function startPrograms(
     LOG_LEVEL: "info",
   });
   const api = await supervise("serve", logFolder, env("serve"));
-  atEnd(api.stop);
+  t.teardown(api.stop);
   const worker = await supervise("work", logFolder, env("work"));
-  atEnd(worker.stop);
+  t.teardown(worker.stop);
   return { url: `http://127.0.0.1:${clientProxy.port}`, api, worker, clientProxy, databaseProxy };
 }
 
-// The subscriber of both tenants. It accepts every webhook.
-async function startReceiver(atEnd: (end: () => unknown) => void): Promise<{ url: string; received: Set<string> }> {
-  const received = new Set<string>();
-  const server = createServer(async (request, response) => {
-    await text(request);
-    received.add(String(request.headers["webhook-id"]));
-    response.writeHead(204).end();
-  });
-  const port = await listenOnLoopback(server);
-  atEnd(() => (server.close(), server.closeAllConnections()));
-  return { url: `http://127.0.0.1:${port}/`, received };
-}
-
 // Each reader continues from its cursor after every error, and never reads a page twice.
-function readFeeds(url: string, atEnd: (end: () => unknown) => void): Record<Variant, string[]> {
+function readFeeds(t: Teardown, url: string): Record<Variant, string[]> {
   const feeds: Record<Variant, string[]> = { A: [], B: [] };
   let isStopping = false;
   const readers = variants.map(async (variant) => {
@@ -177,7 +161,7 @@ function readFeeds(url: string, atEnd: (end: () => unknown) => void): Record<Var
       await sleep(200);
     }
   });
-  atEnd(() => {
+  t.teardown(() => {
     isStopping = true;
     return Promise.all(readers);
   });

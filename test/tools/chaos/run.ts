@@ -6,8 +6,7 @@ import path from "node:path";
 import { defineCommand } from "../../../src/command-line/command.ts";
 import { onStop } from "../../../src/common/program.ts";
 import { runCommand } from "../../../src/command-line/run-command.ts";
-import { runCycles, type Report } from "./chaos.ts";
-import { countOutcomes } from "./checker.ts";
+import { runCycles } from "./chaos.ts";
 import { openEnvironment, type Environment } from "./environment.ts";
 import { chooseFaults, faults } from "./faults.ts";
 
@@ -21,36 +20,16 @@ async function runFaults({ seed, cycles, clients, fault }: Options): Promise<voi
   print(`seed ${seed}: ${cycles} cycles with ${clients} clients`);
   const ends: (() => unknown)[] = [];
   const coupons = Math.max(2_000, cycles * clients * 20);
-  const environment = await openEnvironment(coupons, (end) => void ends.push(end));
+  const environment = await openEnvironment({ teardown: (end: () => unknown) => void ends.push(end) }, coupons);
   const report = await runCycles(environment, { seed, clients, names, slack: 1, print });
-  printReport(report, seed);
-  if (report.failures.length > 0) print(`logs: ${keepLogs(environment)}`);
-  for (const end of ends.reverse()) await end();
-  process.exit(report.failures.length === 0 ? 0 : 1);
-}
-
-function printReport({ history, cycles, slowestMs, findings, failures }: Report, seed: number): void {
-  const list = (counts: Record<string, number>) =>
-    Object.entries(counts)
-      .map(([name, count]) => `${name} ${count}`)
-      .join(", ");
-  const answers = Object.groupBy(history.attempts, ({ status, code }) => String(status ?? code));
-  const longest = (times: (number | null | undefined)[]): string => {
-    const known = times.filter((time) => time !== undefined).map((time) => time ?? Infinity);
-    return known.length === 0 ? "-" : `${(Math.max(...known) / 1_000).toFixed(2)} s at most`;
-  };
-  const lines = {
-    calls: list(countOutcomes(history)),
-    answers: list(Object.fromEntries(Object.entries(answers).map(([name, group]) => [name, group!.length]))),
-    "slowest answer": longest([slowestMs]),
-    "served again": longest(cycles.map(({ servedMs }) => servedMs)),
-    "worker resumed": longest(cycles.map(({ resumedMs }) => resumedMs)),
-    findings: list(Object.fromEntries(Object.entries(findings).map(([kind, found]) => [kind, found.length]))),
-  };
-  console.log();
-  for (const [name, text] of Object.entries(lines)) console.log(`${name.padEnd(16)}${text}`);
+  const { failures, slowestMs } = report;
   const verdict = failures.length === 0 ? "all held" : `${failures.length} failures`;
-  console.log(`${verdict}; repeat with: npm run chaos -- --seed ${seed} --cycles ${cycles.length}`);
+  print(
+    `${verdict}, the slowest answer took ${Math.round(slowestMs)} ms; repeat with --seed ${seed} --cycles ${cycles}`,
+  );
+  if (failures.length > 0) print(`logs: ${keepLogs(environment)}`);
+  for (const end of ends.reverse()) await end();
+  process.exit(failures.length === 0 ? 0 : 1);
 }
 
 // Keeps the logs of a failed run for analysis.

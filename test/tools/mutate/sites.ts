@@ -6,9 +6,8 @@ import type { Address } from "../../../src/config/database-address.ts";
 import { openSession, sqlState } from "../../../src/database/connect.ts";
 import { copyCheckout } from "../../support/copy.ts";
 import { addressOf, asAdmin, dropDatabases, makeTemplate } from "../../support/database.ts";
-import { quickSettings } from "../../support/scratch-server.ts";
 import { removeFolder } from "../../support/temporary-folder.ts";
-import { startTemporaryServer } from "../../support/temporary-server.ts";
+import { quickSettings, startTemporaryServer } from "../../support/temporary-server.ts";
 import { waitFor } from "../../support/wait-until.ts";
 
 /** Where test files run. */
