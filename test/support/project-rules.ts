@@ -7,7 +7,6 @@ import { findFiles, readImports, withoutComments, type SourceFile } from "./sour
 type Check = (code: string, file: SourceFile, all: SourceFile[]) => [index: number, message: string][];
 
 const clientPackage = "clients/typescript/src/index.ts";
-const dispatcher = "db/code/rules/request/run_operations.sql";
 
 /** The floors of src, from the top down. A file or folder imports only from itself and from the floors below it. */
 const floors = [
@@ -38,7 +37,6 @@ const rules: [files: RegExp, check: Check][] = [
   [/^src\/(?!migration\/)/, forbid(/\bsql\w*\.begin\(|['"`]\s*begin\b/i, "only src/migration opens transactions")],
   [/^src\//, checkFloors],
   [/^src\/.*\.ts$/, checkSimilarNames],
-  [/^src\/http\/routes\//, checkOperation],
   [/\.sql$/, forbid(/\bwhen\s+others\b/i, "never when others")],
   [/\.sql$/, forbid(/\bdrop\b.*\bcascade\b/i, "no drop … cascade")],
   [/\.sql$/, forbid(/\bas\s+enum\b/i, "no enum types")],
@@ -58,7 +56,6 @@ const rules: [files: RegExp, check: Check][] = [
     /^db\/migrations\/.*\.sql$/,
     forbid(/\badd\s+(column\s+)?\w+\s+core\.\w/i, "a column of a domain rewrites its table: add it with a base type"),
   ],
-  [/^test\/(?!support\/project-rules)/, checkWaits],
   [/./, checkColumns],
 ];
 
@@ -112,18 +109,6 @@ function checkSimilarNames(_: string, file: SourceFile, all: SourceFile[]): [num
   return all
     .filter((other) => other.path.startsWith("src/") && path.posix.basename(other.path) === wanted)
     .map((other) => [0, `the name differs from that of ${other.path} only by an s`]);
-}
-
-/** The operation of a route has a function of its name and a case in run_operations; else calls of it get a 500. */
-function checkOperation(code: string, _: SourceFile, all: SourceFile[]): [number, string][] {
-  const dispatch = all.find((file) => file.path === dispatcher)?.text ?? "";
-  return [...code.matchAll(/^ {2}operation: "(\w+)",$/gm)].flatMap(({ 1: name, index }) => {
-    const wanted = `db/code/api/${name}.sql`;
-    const breaches: [number, string][] = [];
-    if (!all.some((file) => file.path === wanted)) breaches.push([index, `${name} has no function: add ${wanted}`]);
-    if (!dispatch.includes(`when '${name}' then`)) breaches.push([index, `${name} has no case in ${dispatcher}`]);
-    return breaches;
-  });
 }
 
 /** A file in db/code creates one function or view: the one that its folder and name say, with a comment. */
@@ -191,47 +176,4 @@ function checkColumns(_: string, { path: file, text }: SourceFile): [number, str
     const index = text.split("\n").slice(0, number).join("\n").length + 1;
     return [[index, `has ${columns} columns; the limit is ${most}`]];
   });
-}
-
-/**
- * A wait of a test has a bound. A loop that awaits must end by itself: it counts, works off a list, looks at the clock,
- * or obeys a flag that its own test sets. Any other loop waits for somebody else: it belongs into waitUntil, and an
- * event that happens once into waitFor.
- */
-function checkWaits(code: string): [number, string][] {
-  const events = [...code.matchAll(/\bawait (?:once\(|new Promise\b.*\bonce\()/g)];
-  const loops = [...code.matchAll(/\b(?:while|for)(?: await)? (?=\()/g)].filter(({ index, 0: { length } }) => {
-    const head = code.slice(index + length, findEnd(code, index + length));
-    const body = code.slice(index + length + head.length);
-    const loop = head + body.slice(0, /^\s*\{/.test(body) ? findEnd(body, body.indexOf("{")) : body.indexOf(";\n"));
-    return /\bawait\b/.test(loop) && !ends.some(([inHead, inLoop]) => inHead.test(head) && inLoop.test(loop));
-  });
-  return [
-    ...events.map(({ index }): [number, string] => [index, "this event may never come: use waitFor"]),
-    ...loops.map(({ index }): [number, string] => [
-      index,
-      "this loop may never end: count its rounds, or use waitUntil",
-    ]),
-  ];
-}
-
-/** A loop ends if it has one of these in its head, and the other one anywhere. */
-const ends: [head: RegExp, loop: RegExp][] = [
-  [/^\((?:const|let) [^;]+ (?:of|in)\s/, /./],
-  [/performance\.now\(\)/, /./],
-  [/\b(?:is(?:Over|Stopping|Failed|Last)|aborted)\b/, /./],
-  [/[<>]/, /\+\+|[-+]= |\.push\(/],
-  [/undefined/, /\.(?:pop|shift)\(/],
-  [/[<>]/, /if \(performance\.now\(\) >/],
-];
-
-/** The index behind the bracket that closes the one at `open`. */
-function findEnd(text: string, open: number): number {
-  let depth = 0;
-  for (let index = open; index < text.length; index += 1) {
-    if ("({[".includes(text[index]!)) depth += 1;
-    if (")}]".includes(text[index]!)) depth -= 1;
-    if (depth === 0) return index + 1;
-  }
-  return text.length;
 }
