@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import path from "node:path";
 import t from "tap";
 import { chooseCommand, UsageError, type Command } from "../../src/command-line/command.ts";
-import { formatHelp, formatUsage } from "../../src/command-line/help.ts";
+import { formatHelp } from "../../src/command-line/help.ts";
 import { loadCoupon } from "../../src/coupon.ts";
 import { listMigrations } from "../../src/migration/db-files.ts";
 import { root } from "../support/copy.ts";
@@ -115,33 +115,6 @@ t.test("each command refuses unknown options and surplus words before it runs", 
     t.throws(() => coupon.read([word]), new UsageError(`unknown command "${word}"`));
   const webhooks = chooseCommand(coupon, ["webhooks"]).command;
   t.throws(() => webhooks.read([]), new UsageError("COMMAND is missing"));
-});
-
-t.test("the usage of each command has its flags, and says what kind of value each takes", async (t) => {
-  for (const [name, command] of listLeaves(coupon)) {
-    const shown = formatUsage(`coupon ${name}`, command).match(/--[a-z-]+( (N|SECONDS|WHY)(?=\]|$| ))?/gm) ?? [];
-    const declared = Object.entries(command.flags).map(([flag, one]) =>
-      one.type === "switch" ? `--${flag}` : `--${flag} ${one.value}`,
-    );
-    t.strictSame([...new Set(shown)].sort(), declared.sort(), name);
-  }
-});
-
-t.test("the help of coupon names each command with its first sentence, and --version", async (t) => {
-  const help = formatHelp("coupon", coupon).replace(/\n {10,}/g, " ");
-  t.match(help, /\n  -h, --help +prints this text\n  --version +prints the version\n/);
-  for (const { name, about } of coupon.commands) {
-    const sentence = about.slice(0, about.indexOf("."));
-    t.match(help, new RegExp(`\n  ${name}( .*)?  ${sentence.replace(/[()]/g, "\\$&")}\n`), name);
-  }
-});
-
-t.test("examples follow the call as it was typed, and name neither npm nor coupon themselves", async (t) => {
-  const { command } = chooseCommand(coupon, ["start"]);
-  for (const call of ["npm start", "coupon start"])
-    t.match(formatHelp(call, command), `\nExamples:\n  ${call}\n  PORT=9000 DATA_DIR=/srv/coupon ${call}\n`);
-  for (const [name, { examples = [] }] of listLeaves(coupon))
-    for (const example of examples) t.notMatch(example, /\b(npm|coupon) /, name);
 });
 
 t.test("the help of start names every setting of docs/operate.md, and no help names another one", async (t) => {

@@ -60,7 +60,7 @@ t.test("demo takes coupons of both variants through every operation, and prints 
     [inB, 5],
   ] as const) {
     t.equal(part.trim().split("\n\n").length, 20, "steps");
-    const operations = new Set([...part.matchAll(/^ *(\w+) \{/gm)].map(([, operation]) => operation));
+    const operations = new Set([...part.matchAll(/^ *([a-z]\w+) \{/gim)].map(([, operation]) => operation));
     t.strictSame(
       [...operations].sort(),
       "allocateBatch cancel confirm createBatch getBatch getRequest lock query redeem reverse void".split(" "),

@@ -151,6 +151,14 @@ t.test("status and the log of the service say why a webhook fails, and no URL or
   fits(t, await health(), [{ last_error: "socket hang up", is_last: true }, { last_error: null }]);
   t.equal(deliverer.log.length, 2, "a success is no line of the log");
 
+  const [first, second] = await fixture.happen("pty_s1", 3);
+  await owner.rows("update core.delivery set attempt_count = 9 where rules.format_id('evt', event_id) = $1", [first]);
+  receiver.answer = (response, { id }) => response.writeHead(id === second ? 204 : 500).end();
+  deliverer.log.length = 0;
+  await deliverAll();
+  t.equal(deliverer.log.length, 1);
+  fits(t, deliverer.log, [{ msg: "a webhook failed", failed: 2, parked: 1, error: "HTTP 500" }]);
+
   receiver.answer = status(410);
   await fixture.happen("pty_s2", 1);
   deliverer.log.length = 0;
@@ -170,15 +178,10 @@ async function runTest(...args: string[]): Promise<{ output: string } | { error:
   return running;
 }
 
-t.test("test sends a marked event, waits for its attempt, and changes nothing else", async (t) => {
+t.test("test sends a marked event and waits for its attempt, which the log shows", async (t) => {
   receiver.answer = take;
   await deliverAll();
   receiver.received.length = 0;
-  const readRest = async () => {
-    const { test_delivery: _1, delivery_attempt: _2, webhook: _3, audit: _4, ...rest } = await readState(owner);
-    return rest;
-  };
-  const before = await readRest();
   for (const [args, type] of [
     [["pty_s1"], "coupon.redeemed"],
     [["pty_s1", "batch.generated"], "batch.generated"],
@@ -187,15 +190,8 @@ t.test("test sends a marked event, waits for its attempt, and changes nothing el
     const { id, headers, body } = receiver.received.pop()!;
     fits(t, found, { output: new RegExp(`^${id}: HTTP 204 after \\d+ ms$`) });
     t.strictSame([headers["webhook-test"], JSON.parse(body).event_type], ["true", type]);
-    const text = "select action, target, details from report.audit where details ->> 'event' = $1";
-    const [audit] = await owner.rows(text, [id]);
-    const details = { event: id, event_type: type };
-    t.strictSame({ ...audit }, { action: "test_webhook", target: "pty_s1", details });
-    const shown = new RegExp(`${id} +1 +204 +\\d+ +- +${type}$`, "m");
-    t.match(await run("log", tenant, "pty_s1"), shown, "the log shows the attempt");
+    t.match(await run("log", tenant, "pty_s1"), new RegExp(`${id} +1 +204 +\\d+ +- +${type}$`, "m"));
   }
-  t.strictSame(await readRest(), before);
-  t.equal(receiver.received.length, 0);
 });
 
 t.test("test fails with the reason if the receiver does, or if it cannot be sent", async (t) => {
@@ -216,42 +212,6 @@ t.test("test fails with the reason if the receiver does, or if it cannot be sent
   await refuses(["pty_s1"], "the webhook of pty_s1 is disabled: enable it first");
   t.equal((await owner.rows("select from core.test_delivery")).length, 0);
   await run("enable", tenant, "pty_s1", "--reason", "for the next tests");
-});
-
-t.test("a line of the log counts what failed and what was parked, and a success has none", async (t) => {
-  const [first, second] = await fixture.happen("pty_s1", 3);
-  await owner.rows("update core.delivery set attempt_count = 9 where rules.format_id('evt', event_id) = $1", [first]);
-  receiver.answer = (response, { id }) => response.writeHead(id === second ? 204 : 500).end();
-  deliverer.log.length = 0;
-  await deliverAll();
-  fits(t, deliverer.log, [{ msg: "a webhook failed", failed: 2, parked: 1, error: "HTTP 500" }]);
-  t.equal(deliverer.log.length, 1);
-});
-
-t.test("status, log and parked show what was asked for: one party of one tenant", async (t) => {
-  receiver.answer = status(500);
-  const webhook = { url: receiver.url };
-  const parties = ["pty_s1", "pty_s2"].map((id) => ({ id, name: id, webhook }));
-  await service.apply({ tenants: [{ id: "ten_other", name: "O", variant: "B", parties }] });
-  await fixture.happen(["pty_s1", "pty_s2"], 1);
-  await owner.rows("update core.delivery set attempt_count = 9");
-  for (const party of ["pty_s1", "pty_s2"])
-    await admin.rows("select admin.test_webhook('ten_other', $1, 'coupon.redeemed')", [party]);
-  await deliverAll();
-  for (const name of [tenant, "ten_other"])
-    for (const party of ["pty_s1", "pty_s2"]) {
-      const [expected] = await owner.rows<{ log: string[]; parked: string[] }>(
-        `select array(select coalesce(event, test_event) from report.delivery_attempt
-                      where (tenant, party) = ($1, $2) order by 1) as log,
-                array(select event from report.delivery
-                      where (tenant, party, status) = ($1, $2, 'PARKED') order by 1) as parked`,
-        [name, party],
-      );
-      t.ok(expected!.log.length > 0);
-      t.strictSame(column(await readRows("log", name, party), "event").sort(), expected!.log, `log ${name} ${party}`);
-      t.strictSame(column(await readRows("parked", name, party), "event").sort(), expected!.parked, `parked ${name}`);
-      fits(t, await readRows("status", name, party), [{ tenant: name, party }]);
-    }
 });
 
 t.test("rotate prints the new secret, stores it sealed only, and both secrets sign", async (t) => {
@@ -276,12 +236,6 @@ t.test("rotate prints the new secret, stores it sealed only, and both secrets si
     const bytes = [Buffer.from(secret), Buffer.from(encoded, "base64")].map((each) => each.toString("hex"));
     for (const form of [encoded, ...bytes]) t.notOk(stored!.text.includes(form));
   }
-  // Applying a file without a secret keeps the new one.
-  const parties = [{ id: "pty_s1", name: "pty_s1", webhook: { url: receiver.url } }];
-  await service.apply({ tenants: [{ id: tenant, name: "W", variant: "B", parties }] });
-  await fixture.happen("pty_s1", 1);
-  await deliverer.drain();
-  verify(after, receiver.received[1]!);
 });
 
 t.test("test gives up after 30 s if no worker sends it", async (t) => {
