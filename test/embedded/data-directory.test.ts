@@ -108,17 +108,11 @@ t.test("a user who is not root runs the server as itself", { skip: needsRoot }, 
 
 const varLib = "/var/lib/coupon-service";
 const varTmp = "/var/tmp/coupon-service";
-const linkTarget = `/var/tmp/coupon-linked-${process.pid}`;
 // Nobody else sees these mounts.
 const inMount = (mount: string) => ["unshare", "-m", "sh", "-c", `${mount} && exec "$@"`, "sh"];
 const mountVarLib = (options: string) => `mkdir -p ${varLib} && mount -t tmpfs -o ${options} none ${varLib}`;
 const elsewhere: [why: string, parent: string, before: string[]][] = [
   ["the usual folder", varLib, []],
-  [
-    "root has made a link to a folder elsewhere",
-    linkTarget,
-    inMount(`mount -t tmpfs none /var/lib && mkdir ${linkTarget} && ln -s ${linkTarget} ${varLib}`),
-  ],
   ["the usual folder is read-only, as in some containers", varTmp, inMount(mountVarLib("ro"))],
   ["another user has made it before", varTmp, inMount(mountVarLib("mode=711,uid=65534"))],
   ["only root can enter /var/lib", varTmp, inMount("mount -t tmpfs -o mode=700 none /var/lib")],
@@ -126,7 +120,6 @@ const elsewhere: [why: string, parent: string, before: string[]][] = [
 const skip = canMount() ? false : "only root may mount";
 
 t.test("data that its user cannot reach moves to the first folder that the user can enter", { skip }, async (t) => {
-  t.teardown(() => rmSync(linkTarget, { recursive: true, force: true }));
   for (const [why, parent, before] of elsewhere) {
     const closed = makeFolder(t);
     chmodSync(closed, 0o700);
@@ -223,25 +216,10 @@ t.test("the programs run from their package, or are copied once for each version
   }
 });
 
-t.test("a copy has the links that could not be made in the package", { skip: needsRoot }, async (t) => {
-  const from = makePackage(t, "*/binaries-18.7.0/*");
-  const home = { folder: makeFolder(t), user: undefined };
-  chownSync(home.folder, otherId, otherId);
-  process.seteuid!(otherId);
-  t.teardown(() => process.seteuid!(0));
-  const copy = placeBinaries(home, from);
-  process.seteuid!(0);
-  t.strictSame(readdirSync(path.join(from, "native/lib")), ["libpq.so.5.18"]);
-  t.equal(readlinkSync(path.join(copy, "lib/libpq.so.5")), "libpq.so.5.18");
-});
-
 t.test("programs that run nowhere, or cannot be copied, are an error that says what to do", async (t) => {
   const home = { folder: makeFolder(t), user: undefined };
   const nowhere = "the embedded PostgreSQL does not run on this system (it needs glibc): set DATABASE_URL";
   t.throws(() => placeBinaries(home, makePackage(t, "nowhere")), refusal(nowhere));
-  const empty = makePackage(t, "nowhere");
-  rmSync(path.join(empty, "native"), { recursive: true });
-  t.throws(() => placeBinaries(home, empty), refusal(/^cp failed: cp: .*\S$/));
   const platform = Object.getOwnPropertyDescriptor(process, "platform")!;
   Object.defineProperty(process, "platform", { ...platform, value: "plan9" });
   t.teardown(() => Object.defineProperty(process, "platform", platform));
@@ -308,20 +286,14 @@ t.test("a failed first start says which program failed and what it wrote, and le
     await t.rejects(make(), refusal(message));
     t.notOk(existsSync(data));
   }
-  const { home } = makePlace(t);
-  await t.rejects(makeCluster(home, path.join(home.folder, "nothing")), { code: "ENOENT" });
 });
 
 t.test("of two first starts at once, the faster one makes the data directory and both use it", async (t) => {
-  const beFaster = (file: string) => `mkdir "$3/../data"; echo other > "$3/../data/${file}"`;
-  const { home, data, make } = makePlace(t, { postgres: beFaster("PG_VERSION") });
+  const postgres = 'mkdir "$3/../data"; echo other > "$3/../data/PG_VERSION"';
+  const { home, data, make } = makePlace(t, { postgres });
   await make();
   t.strictSame(readdirSync(home.folder), ["data"], "the own one is removed");
   t.equal(readFileSync(path.join(data, "PG_VERSION"), "utf8"), "other\n");
-
-  const odd = makePlace(t, { postgres: beFaster("something") });
-  await t.rejects(odd.make(), { code: "ENOTEMPTY" });
-  t.strictSame(readdirSync(odd.home.folder), ["data"]);
 });
 
 const newConfig = (t: Test) => ({ masterKeyText: null, address: null, dataDir: path.join(makeFolder(t), "new") });
