@@ -7,7 +7,7 @@ import type { Examples } from "../../src/http/openapi/examples.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { states, type State } from "../db/api/states.ts";
 import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
-import { createCaller } from "../support/caller.ts";
+import { createCaller, untouched, type Caller, type Coupon } from "../support/caller.ts";
 import { sendPatiently, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
 import { scenario, type Options, type Scenario, type Teardown } from "../support/scenario.ts";
@@ -16,14 +16,14 @@ import { sequenceEvents } from "../support/sequence-events.ts";
 import { beginRequest } from "../support/sessions.ts";
 import { credential, merchant, party, template } from "../support/tenants.ts";
 
-/** A run of the service. Clients that `watch` returns keep what they send and receive. */
+/** A run of the service. Callers that `watch` returns keep what they send and receive. */
 type Run = {
   t: Teardown;
   service: Scenario;
   examples: Examples;
-  watch(variant: Variant, client: Client): Client;
-  /** A watched client of tenant ten_a. */
-  a: Client;
+  watch(variant: Variant, client: Client): Caller;
+  /** A watched caller of tenant ten_a. */
+  a: Caller;
   keepError(reply: Reply): void;
 };
 
@@ -58,17 +58,18 @@ function startRecording(t: Teardown, service: Scenario): Run {
     examples.errors[name] ??= json;
   }
 
-  function watch(variant: Variant, client: Client): Client {
+  function watch(variant: Variant, client: Client): Caller {
     const keep = (method: string, target: string, body: unknown, reply: Reply): Reply => {
       if (reply.status !== 200) keepError(reply);
       else examples.operations[variant][findOperation(method, target)] ??= { request: show(body), answer: reply.json };
       return reply;
     };
-    return {
+    const watched: Client = {
       ...client,
       get: async (target, options) => keep("GET", target, null, await client.get(target, options)),
       post: async (target, body, options) => keep("POST", target, body, await client.post(target, body, options)),
     };
+    return createCaller(watched, variant === "A" ? "mch_a" : "mch_b");
   }
 
   return { t, service, examples, watch, a: watch("A", service.as("ak_a")), keepError };
@@ -103,36 +104,35 @@ async function addTemplates(service: Scenario, scene: Scene): Promise<void> {
 
 /** One batch and its coupons. */
 async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> {
-  const { variant, merchant } = scene;
+  const { variant } = scene;
   const [maker, till] = [watch(variant, scene.maker), watch(variant, scene.till)];
-  const create = { request_id: "batch-1", template: templateOf("usual", scene), total_count: 4 };
-  const batch = (await maker.post("/v1/batches", create)).json.batch.external_id as string;
-  await maker.post("/v1/batches/allocate", { request_id: "release-too-soon", batch });
+  const { json } = await maker.createBatch(templateOf("usual", scene), 4, { request_id: "batch-1" });
+  const batch = json.batch.external_id as string;
+  await maker.allocateBatch(batch, { request_id: "release-too-soon" });
   await service.mint();
   await maker.get(`/v1/batches/${batch}`);
-  await maker.post("/v1/batches/allocate", { request_id: "release-1", batch });
-  await maker.post("/v1/batches/allocate", { request_id: "release-again", batch });
+  await maker.allocateBatch(batch, { request_id: "release-1" });
+  await maker.allocateBatch(batch, { request_id: "release-again" });
 
-  const coupons = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
-  const [first, second, third] = coupons.map(({ code }) => code) as [string, string, string];
+  const codes = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
+  const coupons = codes.map(({ code, coupon_id }) => ({ code, id: coupon_id, ...untouched }));
+  const [first, second, third] = coupons as [Coupon, Coupon, Coupon];
   const place = variant === "A" ? { store: "Main Street", terminal: "till 2" } : { store: "S1", terminal: "T1" };
-  const order = { merchant, ...place, order_amount: 45.5, currency: "EUR", order_id: "4711" };
-  await till.post(lockPath, { request_id: "lock-1", coupon: first, ...order });
-  const confirm = { request_id: "confirm-1", lock_request_id: "lock-1", coupon: first, merchant };
-  const { json } = await till.post("/v1/coupons/confirm", confirm);
-  await till.post("/v1/coupons/redeem", { request_id: "redeem-1", coupon: second, merchant, order_amount: 120 });
-  await till.post("/v1/coupons/query", { coupon: second, merchant });
-  const reverse = { request_id: "reverse-1", redemption: json.redemption, reason: "goods returned" };
-  await till.post("/v1/redemptions/reverse", reverse);
-  await till.post(lockPath, { request_id: "lock-2", coupon: third, merchant, order_amount: 10 });
-  await till.post("/v1/coupons/cancel", { request_id: "cancel-1", lock_request_id: "lock-2", coupon: third });
-  await till.post("/v1/coupons/void", { request_id: "void-1", coupon: third, merchant, reason: "printed twice" });
+  const order = { ...place, order_amount: 45.5, currency: "EUR", order_id: "4711" };
+  await till.lock(first, { request_id: "lock-1", ...order });
+  await till.confirm(first, { request_id: "confirm-1" });
+  await till.redeem(second, { request_id: "redeem-1", order_amount: 120 });
+  await till.query(second);
+  await till.reverse(first, { request_id: "reverse-1", reason: "goods returned" });
+  await till.lock(third, { request_id: "lock-2", order_amount: 10 });
+  await till.cancel(third, { request_id: "cancel-1" });
+  await till.void(third, { request_id: "void-1", reason: "printed twice" });
   await till.get("/v1/requests/confirm-1");
 }
 
 /** Every refusal that follows from the state of a coupon. */
 async function recordStates({ watch }: Run, scene: Scene): Promise<void> {
-  const till = createCaller(watch(scene.variant, scene.till), scene.merchant);
+  const till = watch(scene.variant, scene.till);
   const all = Object.keys(states) as State[];
   // The request IDs of the examples count the states in this order.
   const rank = (state: State): number => ["lapsed", "reissu"].findIndex((word) => state.includes(word));
@@ -164,20 +164,17 @@ async function recordTransport({ service, a, keepError }: Run): Promise<void> {
 }
 
 async function recordUnknown({ service, a, watch }: Run): Promise<void> {
-  const [maker, pos] = [service.as("ak_maker"), watch("B", service.as("ak_pos"))];
-  const stranger = await service.makeBatch(service.as("ak_a_stranger"), "tpl_a2s", 1);
-  const ours = await service.makeBatch(maker, "tpl_b", 1);
-  const body = { request_id: "r-2", coupon: stranger.coupons[0]!.code, merchant: "mch_a" };
-  await a.post(lockPath, body);
-  await a.post(lockPath, { ...body, request_id: "r-3", merchant: "mch_none" });
-  const place = { request_id: "r-4", coupon: ours.coupons[0]!.code, merchant: "mch_b", store: "S9" };
-  await pos.post(lockPath, place);
-  await pos.post(lockPath, { ...place, request_id: "r-5", store: "S1", terminal: "T9" });
-  const create = { request_id: "r-6", template: "tpl_none", total_count: 1 };
-  await a.post("/v1/batches", create);
-  await a.post("/v1/batches", { ...create, request_id: "r-7", template: "tpl_fixed", distributor: "pty_none" });
+  const pos = watch("B", service.b.till);
+  const { coupons } = await service.makeBatch(service.as("ak_a_stranger"), "tpl_a2s", 1);
+  const [ours] = await service.b.makeCoupons(1);
+  await a.lock(coupons[0]!, { request_id: "r-2" });
+  await a.lock(coupons[0]!, { request_id: "r-3", merchant: "mch_none" });
+  await pos.lock(ours!, { request_id: "r-4", store: "S9" });
+  await pos.lock(ours!, { request_id: "r-5", store: "S1", terminal: "T9" });
+  await a.createBatch("tpl_none", 1, { request_id: "r-6" });
+  await a.createBatch("tpl_fixed", 1, { request_id: "r-7", distributor: "pty_none" });
   await a.get("/v1/batches/bat_none");
-  await a.post("/v1/redemptions/reverse", { request_id: "r-8", redemption: "red_none" });
+  await a.reverse(ours!, { request_id: "r-8", redemption: "red_none" });
   await a.get("/v1/reconciliations/2026-03-31/detail");
   await a.get("/v1/requests/r-none");
 }
@@ -190,7 +187,7 @@ async function recordOrders({ service, a }: Run): Promise<void> {
     template("tpl_items", "pty_a", { skus: ["A1"] }),
   ];
   await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", templates }] });
-  await a.post("/v1/batches", { request_id: "r-10", template: "tpl_over", total_count: 1 });
+  await a.createBatch("tpl_over", 1, { request_id: "r-10" });
   const orders = {
     tpl_scoped: {},
     tpl_fixed: { currency: "USD" },
@@ -199,18 +196,17 @@ async function recordOrders({ service, a }: Run): Promise<void> {
     tpl_items: { redemption_context: { items: [{ sku: "B2", amount: 20 }] } },
   };
   for (const [index, [name, order]] of Object.entries(orders).entries()) {
-    const { coupons } = await service.makeBatch(service.as("ak_a"), name, 1);
-    const body = { request_id: `r-2${index}`, coupon: coupons[0]!.code, merchant: "mch_a", ...order };
-    await a.post("/v1/coupons/redeem", body);
+    const [coupon] = await service.a.makeCoupons(1, "ISSUED", name);
+    await a.redeem(coupon!, { request_id: `r-2${index}`, ...order });
   }
 }
 
 async function recordRepeats({ service, a }: Run): Promise<void> {
   const [coupon] = await service.a.makeCoupons(1);
-  await a.post("/v1/batches", { request_id: "batch-1", template: "tpl_fixed", total_count: 1 });
+  await a.createBatch("tpl_fixed", 1, { request_id: "batch-1" });
   const body = { request_id: "r-30", coupon: coupon!.code, merchant: "mch_a" };
   const end = await beginRequest(service, "ak_a", "redeem", body);
-  await sendPatiently(() => a.post("/v1/coupons/redeem", body), ["UNAVAILABLE"]);
+  await sendPatiently(() => a.redeem(coupon!, body), ["UNAVAILABLE"]);
   await end("rollback");
 }
 
@@ -225,10 +221,9 @@ async function recordFailures({ t, service, a, watch }: Run): Promise<void> {
   await limited.as("ak_a").get("/v1/events");
   await watch("A", limited.as("ak_a")).get("/v1/events");
   const full = await scenario(t, { http: true, file: null, on, limits: { openRequests: 0 } });
-  const body = { request_id: "r-40", batch: "bat_none" };
-  await watch("A", full.as("ak_a")).post("/v1/batches/allocate", body);
+  await watch("A", full.as("ak_a")).allocateBatch("bat_none", { request_id: "r-40" });
   await service.owner.rows("alter function api.allocate_batch(core.call) rename to hidden");
-  await a.post("/v1/batches/allocate", body);
+  await a.allocateBatch("bat_none", { request_id: "r-40" });
   await service.owner.rows("alter function api.hidden(core.call) rename to allocate_batch");
 
   const parties = ["pty_m1", "pty_m2"];
