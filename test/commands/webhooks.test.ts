@@ -17,14 +17,15 @@ import { environmentOf, launch, runProgram } from "../support/program.ts";
 import { startReceiver, status, take, verify } from "../support/receiver.ts";
 import { recordWaits } from "../support/record-delays.ts";
 import { readState } from "../support/state.ts";
-import { listDeliveries, loopbackOnly, passTime, startDeliverer, subscribe, tenant } from "../support/subscribers.ts";
+import { listDeliveries, passTime, subscribe, tenant } from "../support/subscribers.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { createWorkerSteps, loopbackOnly } from "../support/worker-steps.ts";
 
 const receiver = await startReceiver(t);
 const fixture = await subscribe(t, [`${receiver.url}/1?token=hidden`, `${receiver.url}/2`]);
 const { service } = fixture;
 const { owner, admin, keys } = service;
-const deliverer = startDeliverer(fixture, fixture.worker);
+const deliverer = createWorkerSteps(t, service, { session: fixture.session });
 
 async function run(...args: string[]): Promise<string> {
   const { command, args: rest } = chooseCommand(webhooks, args);
@@ -38,13 +39,13 @@ const column = (rows: Record<string, string | number>[], name: string) => rows.m
 // Delivers what waits, also what waits for its next attempt.
 async function deliverAll(): Promise<void> {
   await passTime(fixture);
-  await deliverer.drain();
+  await deliverer.deliverDue();
 }
 
 t.test("status, log and parked show deliveries; replay sends them again", async (t) => {
   receiver.answer = status(500);
   const events = await fixture.happen("pty_s1", 3);
-  await deliverer.drain();
+  await deliverer.deliverDue();
   const health = /^tenant +party +health .*\nten_w +pty_s1 +failing +3 +3 +0 .*\nten_w +pty_s2 +healthy +0 +0 +0 /;
   t.match(await run("status"), health);
   t.match(await run("status", tenant, "pty_s2"), /^.*\nten_w +pty_s2 [^\n]*$/);
@@ -79,7 +80,7 @@ t.test("status, log and parked show deliveries; replay sends them again", async 
   const sentAgain = async (...args: string[]) => {
     receiver.received.length = 0;
     const output = await run("replay", tenant, ...args, "--reason", "they lost it");
-    await deliverer.drain();
+    await deliverer.deliverDue();
     t.equal(output, `${receiver.received.length} to be sent again`);
     return receiver.received.map(({ id }) => id).sort();
   };
@@ -100,14 +101,14 @@ t.test("disable parks waiting deliveries, enable starts new ones", async (t) => 
   const events = await fixture.happen("pty_s1", 2);
   const change = (name: string, ...more: string[]) => run(name, tenant, "pty_s1", ...more, "--reason", "their wish");
   t.equal(await change("disable"), "disabled");
-  await deliverer.drain();
+  await deliverer.deliverDue();
   t.equal(receiver.received.length, 0);
   const waiting = (await listDeliveries(fixture)).filter(({ event }) => events.includes(event));
   const isParked = { status: "PARKED", last_error: "disabled: their wish" };
   fits(t, waiting, [isParked, isParked]);
   t.match(await change("enable"), /^enabled/);
   t.equal(await change("replay", "--parked"), "2 to be sent again");
-  await deliverer.drain();
+  await deliverer.deliverDue();
   t.strictSame(receiver.received.map(({ id }) => id).sort(), [...events].sort());
 });
 
@@ -124,7 +125,7 @@ t.test("status and the log of the service say why a webhook fails, and no URL or
   deliverer.log.length = 0;
   await fixture.happen("pty_s1", 3);
   receiver.answer = status(500);
-  await deliverer.drain();
+  await deliverer.deliverDue();
   receiver.answer = (response) => response.destroy();
   await deliverAll();
   const fields = { level: 40, tenant, party: "pty_s1", failed: 3, parked: 0, is_test: false, msg: "a webhook failed" };
@@ -162,7 +163,7 @@ t.test("status and the log of the service say why a webhook fails, and no URL or
   receiver.answer = status(410);
   await fixture.happen("pty_s2", 1);
   deliverer.log.length = 0;
-  await deliverer.drain();
+  await deliverer.deliverDue();
   fits(t, deliverer.log, [{ party: "pty_s2", error: "HTTP 410", msg: "a webhook answered 410 and is disabled" }]);
   await run("enable", tenant, "pty_s2", "--reason", "for the next tests");
 });
@@ -174,7 +175,7 @@ async function runTest(...args: string[]): Promise<{ output: string } | { error:
     ({ message }: Error) => ({ error: message }),
   );
   await waitUntil("the test", async () => (await deliverer.listDue()).length > 0);
-  await deliverer.drain();
+  await deliverer.deliverDue();
   return running;
 }
 
@@ -224,7 +225,7 @@ t.test("rotate prints the new secret, stores it sealed only, and both secrets si
   t.match(stdout, /^whsec_[A-Za-z0-9+/]{43}=\n$/);
   const [before, after] = [fixture.secrets.get("pty_s1")!, stdout.trim()];
   await fixture.happen("pty_s1", 1);
-  await deliverer.drain();
+  await deliverer.deliverDue();
   for (const secret of [before, after]) verify(secret, receiver.received[0]!);
   const [stored] = await owner.rows<{ text: string }>(
     `select (select string_agg(w::text, '') from core.webhook w)

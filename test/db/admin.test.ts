@@ -342,7 +342,7 @@ t.test("A rotation keeps the old secret, disable_webhook parks deliveries, repla
 t.test("replay_event and replay_range deliver again what was sequenced", async (t) => {
   const { patch, audited, refusesBadArguments } = patches;
   const { deliveries } = await readWebhook();
-  await dropDeliveries(world.address);
+  await dropDeliveries(world);
   const [event] = await world.owner.rows<{ id: string }>(
     `select rules.format_id('evt', event_id) as id from rules.event
      where event_type = 'coupon.redeemed' and tenant_id = 1 order by event_seq desc limit 1`,

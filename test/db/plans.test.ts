@@ -299,7 +299,7 @@ t.test("get_webhook, replay_events, test_webhook and list_due_webhooks read few 
   t.equal((await worker.rows("select from jobs.list_due_webhooks(32)")).length, 0);
   const { "jobs.list_due_webhooks": due } = worker.takeRows();
   t.ok(due! < 20, `list_due_webhooks: ${due} rows, at most 20`);
-  await dropDeliveries(world.address);
+  await dropDeliveries(world);
   for (const call of webhookCalls) {
     const [rows, most] = [await countRows(call), call[2]];
     t.ok(rows <= most, `${JSON.stringify(call)}: ${rows} rows, at most ${most}`);

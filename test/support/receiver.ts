@@ -5,15 +5,13 @@ import type { Test } from "tap";
 import { Webhook } from "standardwebhooks";
 import { listenOnLoopback } from "./listen.ts";
 
-export type Received = { path: string; id: string; headers: IncomingHttpHeaders; body: string; at: number };
+export type Received = { path: string; id: string; headers: IncomingHttpHeaders; body: string };
 export type Answer = (response: ServerResponse, received: Received) => void;
 export type Receiver = {
   url: string;
   port: number;
   received: Received[];
   connections: number;
-  // The highest number of simultaneously open requests, by path.
-  most: Map<string, number>;
   answer: Answer;
 };
 
@@ -26,22 +24,12 @@ export const status =
 export const hang: Answer = () => {};
 
 export async function startReceiver(t: Test, answer: Answer = take, host = "127.0.0.1"): Promise<Receiver> {
-  const open = new Map<string, number>();
   const server = createServer(async (request, response) => {
-    const path = request.url!;
-    open.set(path, (open.get(path) ?? 0) + 1);
-    receiver.most.set(path, Math.max(receiver.most.get(path) ?? 0, open.get(path)!));
-    response.on("close", () => open.set(path, open.get(path)! - 1));
     response.on("error", () => {});
     const body = await text(request).catch(() => null);
     if (body === null) return;
-    const received = {
-      path,
-      id: String(request.headers["webhook-id"]),
-      headers: request.headers,
-      body,
-      at: performance.now(),
-    };
+    const { url, headers } = request;
+    const received = { path: url!, id: String(headers["webhook-id"]), headers, body };
     receiver.received.push(received);
     receiver.answer(response, received);
   });
@@ -51,14 +39,7 @@ export async function startReceiver(t: Test, answer: Answer = take, host = "127.
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   });
-  const receiver: Receiver = {
-    url: `http://${host}:${port}`,
-    port,
-    received: [],
-    connections: 0,
-    most: new Map(),
-    answer,
-  };
+  const receiver: Receiver = { url: `http://${host}:${port}`, port, received: [], connections: 0, answer };
   return receiver;
 }
 

@@ -1,27 +1,21 @@
 // Parties with webhooks, events for them, and what the tables know of their deliveries.
 import type { Test } from "tap";
-import type { Address } from "../../src/config/database-address.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import { connect, openSession } from "../../src/database/connect.ts";
+import { connect } from "../../src/database/connect.ts";
 import type { Database } from "../../src/database/types.ts";
-import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import type { Subscriber } from "../../src/worker/tasks/deliver.ts";
-import type { Caller } from "./caller.ts";
 import { farFromMidnight } from "./business-days.ts";
+import type { Caller } from "./caller.ts";
 import { scenario, type Scenario } from "./scenario.ts";
 import { sequenceEvents } from "./sequence-events.ts";
 import { credential, party, template } from "./tenants.ts";
-import { createWorkerSteps, type StepOptions, type World } from "./worker-steps.ts";
 import { openWorkerSession, type TestWorkerSession } from "./worker-session.ts";
-
-export { loopbackOnly } from "./worker-steps.ts";
 
 /** Of subscribers in a database of their own. */
 export const tenant = "ten_w";
 
 export type Subscribed = {
   service: Scenario;
-  worker: Database;
   session: TestWorkerSession;
   tenant: string;
   as(party: string): Caller;
@@ -36,10 +30,10 @@ type DeliveryRow = {
   status: string;
   attempt_count: number;
   last_error: string | null;
-  /** Seconds from the last attempt to the next. */
-  pause_seconds: number;
   is_due: boolean;
   parked_at: string | null;
+  /** From the last attempt to the next. */
+  pause_seconds: number;
 };
 
 let tenants = 0;
@@ -53,42 +47,34 @@ export async function subscribe(
   urls: string[],
   { supply = 20, on }: { supply?: number; on?: Scenario } = {},
 ): Promise<Subscribed> {
-  // Access keys are unique in a database, and so are tenants. The other names repeat in each tenant.
-  const suffix = on === undefined ? "" : `${(tenants += 1)}`;
-  const own = `${tenant}${suffix}`;
-  const keyOf = (party: string) => `ak_${party.slice(4)}${suffix && `_of${suffix}`}`;
+  // Tenants and access keys are unique in a database. The other names repeat in each tenant.
+  const own = on === undefined ? tenant : `${tenant}${(tenants += 1)}`;
+  const keyOf = (party: string) => `ak_${own}_${party}`;
   const parties = urls.map((url, index) => ({
     id: `pty_s${index + 1}`,
     template: `tpl_s${index + 1}`,
-    secret: newWebhookSecret(),
-    url,
+    webhook: { url, secret: newWebhookSecret() },
   }));
   const service = on ?? (await scenario(t, { file: null }));
   // No business day ends during a test: its statement would be delivered too.
   const zone = { time_zone: farFromMidnight() };
+  const maker = party("pty_maker", zone);
   await service.apply({
     tenants: [
       {
         id: own,
         name: "W",
         variant: "B",
-        parties: [
-          party("pty_maker", zone),
-          ...parties.map(({ id, url, secret }) => party(id, { webhook: { url, secret }, ...zone })),
-        ],
-        templates: parties.map(({ id, template: name }) => template(name, "pty_maker", { distributor: id })),
-        credentials: [
-          credential(keyOf("pty_maker"), "pty_maker"),
-          ...parties.map(({ id }) => credential(keyOf(id), id)),
-        ],
+        parties: [maker, ...parties.map(({ id, webhook }) => party(id, { webhook, ...zone }))],
+        templates: parties.map(({ id, template: name }) => template(name, maker.id, { distributor: id })),
+        credentials: [maker, ...parties].map(({ id }) => credential(keyOf(id), id)),
       },
     ],
   });
-  const { worker } = service;
   const session = await openWorkerSession(t, service.address);
   const coupons = new Map<string, string[]>();
   for (const { id, template: name } of parties) {
-    const batch = await service.makeBatch(service.as(keyOf("pty_maker")), name, supply);
+    const batch = await service.makeBatch(service.as(keyOf(maker.id)), name, supply);
     coupons.set(
       id,
       batch.coupons.map((coupon) => coupon.id),
@@ -98,31 +84,26 @@ export async function subscribe(
   async function happen(party: string | string[], count: number): Promise<string[]> {
     const voided = [party].flat().flatMap((one) => coupons.get(one)!.splice(0, count));
     if (voided.length < [party].flat().length * count) throw new Error("no coupons left to void");
-    return voidCoupons(service, worker, own, voided);
+    return voidCoupons(service, own, voided);
   }
 
-  await sequenceEvents(worker);
+  await sequenceEvents(service.worker);
   // These tests ignore the events of the batches.
-  await dropDeliveries(service.address);
-  const secrets = new Map(parties.map(({ id, secret }) => [id, secret]));
-  return { service, worker, session, tenant: own, as: (party) => service.as(keyOf(party)), secrets, happen };
+  await dropDeliveries(service);
+  const secrets = new Map(parties.map(({ id, webhook }) => [id, webhook.secret]));
+  return { service, session, tenant: own, as: (party) => service.as(keyOf(party)), secrets, happen };
 }
 
 /** Deletes deliveries that a test ignores. The table keeps them until they are accepted. */
-export async function dropDeliveries(address: Address, where = "true"): Promise<void> {
-  // Acts as the login itself, because only a superuser can switch off triggers.
-  const login = openSession(address, { name: "coupon test" });
-  try {
-    await login.run(`set session_replication_role = replica; delete from core.delivery where ${where}`);
-  } finally {
-    await login.end();
-  }
+export async function dropDeliveries({ openPsql }: Pick<Scenario, "openPsql">): Promise<void> {
+  const psql = await openPsql({ triggers: false });
+  await psql.run("delete from core.delivery");
+  await psql.end();
 }
 
 /** Voids coupons of a tenant. Returns the IDs of their events in order. */
 export async function voidCoupons(
-  { admin, owner }: Pick<Scenario, "admin" | "owner">,
-  worker: Database,
+  { admin, owner, worker }: Pick<Scenario, "admin" | "owner" | "worker">,
   tenantId: string,
   couponIds: string[],
 ): Promise<string[]> {
@@ -144,16 +125,6 @@ export function openWorker(t: Test, { address }: Pick<Scenario, "address">): Dat
   const database = connect(address, { name: "coupon test worker", role: "coupon_worker", max: 2 });
   t.teardown(() => database.end());
   return database;
-}
-
-/** The steps of the worker whose session the fixture has. */
-export function startDeliverer(
-  { service, session }: { service: World; session: WorkerSession },
-  database: Database = service.worker,
-  options: StepOptions = {},
-) {
-  const steps = createWorkerSteps({ teardown() {} }, service, { database, session, ...options });
-  return { ...steps, drain: steps.deliverDue };
 }
 
 export async function findSubscriber({ service, tenant: own }: Subscribed, party: string): Promise<Subscriber> {
@@ -185,13 +156,11 @@ export async function listDeliveries({ service, tenant: own }: Subscribed): Prom
 export async function listAttempts({ service, tenant: own }: Subscribed, party: string | null = null) {
   const rows = await service.owner.rows<{
     event: string;
-    party: string;
     attempt: number;
     http_status: number | null;
     error: string | null;
-    duration_ms: number;
   }>(
-    `select event, party, attempt, http_status, error, duration_ms from report.delivery_attempt a
+    `select event, attempt, http_status, error from report.delivery_attempt
      where tenant = $1 and party = coalesce($2, party)
      order by attempted_at, attempt, event`,
     [own, party],
@@ -229,26 +198,17 @@ export async function passTime({ service }: Subscribed): Promise<void> {
   );
 }
 
-/** Ends all leases, however long they still run. */
-export const endLeases = ({ service }: Subscribed) =>
-  service.owner.rows("update core.webhook set lease_until = clock_timestamp() where holder is not null");
-
-type Claimed = { event_id: string; external_id: string; attempt: number };
-
 /** Takes the lease as `holder`, by default of the worker whose session the fixture has. */
 export async function claim(
-  { worker, session }: Subscribed,
+  { service, session }: Subscribed,
   { tenant_id, party_id }: Subscriber,
   holder: string,
   limit = 10,
-): Promise<Claimed[]> {
-  return worker.rows<Claimed>("select event_id, external_id, attempt from jobs.lease_deliveries($1, $2, $3, $4, $5)", [
-    tenant_id,
-    party_id,
-    session.number,
-    holder,
-    limit,
-  ]);
+) {
+  return service.worker.rows<{ event_id: string; external_id: string; attempt: number }>(
+    "select event_id, external_id, attempt from jobs.lease_deliveries($1, $2, $3, $4, $5)",
+    [tenant_id, party_id, session.number, holder, limit],
+  );
 }
 
 /** Records failed attempts, as a worker does that holds the lease or has lost it. */
@@ -259,7 +219,7 @@ export function recordFailure(
   ...deliveries: object[]
 ) {
   const outcome = { http_status: 404, error: null, is_taken: false, retry_after_seconds: null, is_gone: false };
-  return fixture.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
+  return fixture.service.worker.rows("select jobs.record_deliveries($1, $2, $3, $4::text::jsonb)", [
     tenant_id,
     party_id,
     holder,

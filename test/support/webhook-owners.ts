@@ -62,7 +62,7 @@ export async function startOwners(t: Test) {
     const { tenant, party, key } = owners.get(path)!;
     const { coupons } = await service.makeBatch(service.as(key), `tpl_${party.slice(4)}`, count);
     const ids = coupons.map(({ id }) => id);
-    return voidCoupons(service, service.worker, tenant, ids);
+    return voidCoupons(service, tenant, ids);
   }
 
   return { service, receiver, owners, deliverer: { listDue, drain: deliverDue }, sequence, happen };

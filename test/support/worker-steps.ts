@@ -41,19 +41,14 @@ export function createWorkerSteps(t: Pick<Test, "teardown">, world: World, optio
   let session = options.session ?? null;
   const join = async () => (session ??= await openWorkerSession(t, world.address));
 
-  const { closeDays, finishStatements } = createCloser({
-    sequencer: database,
-    statements: database,
-    log: logger,
-    stopping,
-  });
+  const parts = { log: logger, stopping };
+  const { closeDays, finishStatements } = createCloser({ sequencer: database, statements: database, ...parts });
   const deliverer = createDeliverer({
+    ...parts,
     database,
     keys: world.keys,
     send: createSender({ mayConnect: createAddressRule(allow), timeoutMs }),
     getSession: () => session,
-    stopping,
-    log: logger,
     onAttempt: (outcome) => outcomes.push(outcome),
   });
   const sequence = () => sequenceEvents(database);

@@ -1,12 +1,9 @@
-// Workers as programs, and the promise that work goes on when one of them is lost.
+// Workers as programs.
 import type { ChildProcess } from "node:child_process";
 import type { Test } from "tap";
 import { exitCodeOf, startProgram } from "./program.ts";
 import type { Scenario } from "./scenario.ts";
-import { waitAtMost, waitUntil } from "./wait-until.ts";
-
-// The promise is 15 s. A busy machine gets more, but less than a lease lasts.
-const resumesWithinMs = 28_000;
+import { waitUntil } from "./wait-until.ts";
 
 export type Worker = { number: number; program: ChildProcess };
 
@@ -31,10 +28,4 @@ export async function startWorker(
   });
   await waitUntil("a worker to start", async () => (await drawn()) > before);
   return { number: before + 1, program };
-}
-
-export async function checkResumes(t: Test, what: string, hasResumed: () => Promise<boolean> | boolean): Promise<void> {
-  const since = performance.now();
-  const isInTime = await waitAtMost(resumesWithinMs, hasResumed, { everyMs: 50 });
-  t.ok(isInTime, `${what} resumes after ${Math.round(performance.now() - since)} ms, at most ${resumesWithinMs} ms`);
 }
