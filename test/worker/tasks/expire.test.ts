@@ -214,7 +214,6 @@ t.test("coupons with a patched end expire at that end, whatever the end of their
   await expire();
   t.strictSame(await countCoupons(batch), { "EXPIRED 1": 4, "REDEEMED 0": 1 });
 
-  t.strictSame(await countCoupons(unreleased), { "ISSUED 0": 1 });
   await till.allocateBatch(unreleased.id);
   await expire();
   t.strictSame(await countCoupons(unreleased), { "EXPIRED 1": 1 });
