@@ -355,6 +355,13 @@ t.test("replay_event and replay_range deliver again what was sequenced", async (
 
   await refusesBadArguments(t, "replay_range", ["ten_a", "pty_a", "2020-01-01", "2098-01-01"], parties);
   t.equal(await patch("replay_range", "ten_a", "pty_a", "2020-01-01", "2020-01-02", "nothing"), 0);
+  const edges = await world.owner.rows(
+    `select admin.replay_range('ten_a', 'pty_a', '2020-01-01', at, 'to is exclusive') as before,
+       admin.replay_range('ten_a', 'pty_a', at, at + interval '1 microsecond', 'from is inclusive') as at
+     from (select max(e.recorded_at) as at from rules.sequenced_event e join core.party using (tenant_id, party_id)
+           where external_id = 'pty_a') x`,
+  );
+  t.strictSame([...edges], [{ before: deliveries - 1, at: 1 }]);
   // The replay skips this event, which is not sequenced yet: the sequencer creates its deliveries, and would have to
   // wait for an open patch that had created them.
   await redeem();
