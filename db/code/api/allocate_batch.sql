@@ -1,5 +1,6 @@
--- POST /v1/batches/allocate: Releases a whole completed batch to the distributor that was set when
--- the batch was created. Updates only the batch: a coupon counts as released when its batch is.
+-- POST /v1/batches/allocate releases a completed batch as a whole. It goes to the distributor that
+-- was set when the batch was created. Only the batch is updated: a coupon counts as released when
+-- its batch is.
 create or replace function api.allocate_batch(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare

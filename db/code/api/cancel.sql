@@ -1,6 +1,5 @@
--- POST /v1/coupons/cancel: Releases the caller's own lock. If the cancel arrives before its lock,
--- it is recorded and the late lock is refused: a till that gave up must not leave the coupon
--- locked.
+-- POST /v1/coupons/cancel ends the caller's own lock. A cancel that arrives before its lock is
+-- recorded, and the late lock is refused: a till that gave up must not leave the coupon locked.
 create or replace function api.cancel(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare

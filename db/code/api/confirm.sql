@@ -1,5 +1,5 @@
--- POST /v1/coupons/confirm: Completes the redemption of the caller's own lock. Does not check again
--- whether the template covers the lock's merchant: a lock can be confirmed until it expires.
+-- POST /v1/coupons/confirm completes the redemption of the caller's own lock. It does not check
+-- again whether the template covers the lock's merchant: a lock can be confirmed until it expires.
 create or replace function api.confirm(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare

@@ -1,8 +1,8 @@
--- POST /v1/batches: Creates a PENDING batch, which the worker mints. Copies the validity from the
--- template, so changes of the template apply only to later batches. The batch has unique
+-- POST /v1/batches creates a PENDING batch, which the worker mints. It copies the validity from the
+-- template, so later changes to the template do not affect this batch. Batches have unique
 -- constraints on request_id and idempotency-key, so a repeated request never mints twice, even
--- after its record was pruned. The commit tells the workers; a worker that misses it finds the
--- batch.
+-- after its record was pruned. The commit notifies the workers. A worker that misses the
+-- notification finds the batch when it next looks for work.
 create or replace function api.create_batch(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -10,7 +10,7 @@ declare
   v_distributor_id  int;
   v_batch           core.batch;
 begin
-  -- decide: a batch of this request or key first, as while the request's record is kept
+  -- decide: first look for a batch of this request or key, as if its record were still kept
   select b.* into v_batch
   from (
     select r.* from core.batch r

@@ -1,4 +1,4 @@
--- GET /v1/batches/{batch}
+-- GET /v1/batches/{batch} shows a batch.
 create or replace function api.get_batch(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare

@@ -1,7 +1,7 @@
--- GET /v1/reconciliations/{date}/{kind}: Finds the file of a download. The HTTP layer streams it
--- with gate.read_statement_page, and passes an invalid date or kind as null. In Variant A, the
--- caller must name the distributor if the tenant has several, whichever of them have closed that
--- date: an address never changes its meaning.
+-- GET /v1/reconciliations/{date}/{kind} finds the file of a download. The HTTP layer streams it
+-- with rules.read_statement_page, and passes an invalid date or kind as null. In Variant A, the
+-- caller must name the distributor if the tenant has several, even if only one of them has closed
+-- that date: an address never changes its meaning.
 create or replace function api.get_reconciliation(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare

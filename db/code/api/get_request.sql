@@ -1,6 +1,6 @@
--- GET /v1/requests/{request_id}: Returns the recorded answer of a write, for callers that lost it.
--- The resource of a recorded NOT_FOUND is also that of this answer: the HTTP layer counts unknown
--- codes.
+-- GET /v1/requests/{request_id} returns the recorded answer of a write to a caller that lost it. If
+-- that answer is a NOT_FOUND, this one carries the same resource, because the HTTP layer counts
+-- unknown codes.
 create or replace function api.get_request(p_call core.call) returns core.answer
 language plpgsql stable as $$
 begin

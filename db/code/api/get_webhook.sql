@@ -1,4 +1,4 @@
--- GET /v1/webhook: Shows a subscriber how its deliveries go.
+-- GET /v1/webhook shows a subscriber the state of its deliveries.
 create or replace function api.get_webhook(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare

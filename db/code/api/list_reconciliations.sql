@@ -1,7 +1,7 @@
--- GET /v1/reconciliations: Closed business days in ascending order. limit counts statements. The
--- cursor is a date, so a date is never split across pages, even if several distributors have a
--- statement of it (Variant A). An empty page returns the given cursor. Without one it returns
--- 1970-01-01, because the interface requires a date.
+-- GET /v1/reconciliations lists closed business days in ascending order. limit counts statements.
+-- The cursor is a date, so a date is never split across pages, even if several distributors have a
+-- statement for it (Variant A). An empty page returns the cursor that the caller sent. If there was
+-- none it returns 1970-01-01, because the interface requires a date.
 create or replace function api.list_reconciliations(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare

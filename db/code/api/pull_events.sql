@@ -1,6 +1,6 @@
--- GET /v1/events: A page of the caller's feed. One writer assigns positions in order, so no event
--- is ever added before a cursor, and a full page never changes while its events are kept. A page
--- shorter than its limit can still grow. Cursors are encoded positions, so that clients do not
+-- GET /v1/events returns a page of the caller's feed. One writer assigns positions in order, so no
+-- event is ever added before a cursor, and a full page never changes while its events are kept. A
+-- page shorter than its limit can still grow. Cursors are encoded positions, so that clients do not
 -- calculate with them. The HTTP layer formats the events (rules.describe_event).
 create or replace function api.pull_events(p_call core.call) returns core.answer
 language plpgsql stable as $$

@@ -1,5 +1,5 @@
--- POST /v1/coupons/query: The current state of a coupon. A read: it locks no row and needs no
--- request_id.
+-- POST /v1/coupons/query shows the current state of a coupon. It is a read: it locks no row and
+-- needs no request_id.
 create or replace function api.query(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare

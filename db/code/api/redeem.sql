@@ -1,5 +1,5 @@
--- POST /v1/coupons/redeem: Lock and confirm in one step. rules.perform_redemptions does the work,
--- for locks too.
+-- POST /v1/coupons/redeem locks and confirms in one step. rules.perform_redemptions does the work,
+-- as it does for locks.
 create or replace function api.redeem(p_calls core.call[], p_ordinals int[]) returns core.outcome[]
 language plpgsql volatile as $$
 begin

@@ -1,6 +1,6 @@
--- POST /v1/webhook/replay: Sends a subscriber one of its events again, or those that were recorded
--- in a time, with the same webhook-ids. Skips events that the sequencer has not processed yet: it
--- creates their deliveries itself, and must not wait for this transaction.
+-- POST /v1/webhook/replay sends a subscriber one event again, or all events recorded in a period,
+-- with the same webhook-ids. It skips events that the sequencer has not processed yet: the
+-- sequencer creates their deliveries itself, and must not wait for this transaction.
 create or replace function api.replay_events(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare

@@ -1,4 +1,4 @@
--- POST /v1/redemptions/reverse: Reverses a completed redemption in full. The coupon stays REDEEMED,
+-- POST /v1/redemptions/reverse reverses a completed redemption in full. The coupon stays REDEEMED,
 -- or becomes redeemable again if its template says so (after_reversal = reissued).
 create or replace function api.reverse(p_call core.call) returns core.answer
 language plpgsql volatile as $$

@@ -1,4 +1,4 @@
--- POST /v1/webhook/test: Sends a subscriber a test event, which is in no feed, ledger or statement.
+-- POST /v1/webhook/test sends a subscriber a test event, which is in no feed, ledger or statement.
 create or replace function api.test_webhook(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare

@@ -1,5 +1,5 @@
--- POST /v1/coupons/void: Makes an unused coupon worthless: an ISSUED one, in Variant B also a
--- CREATED one. A coupon whose lock has expired counts as ISSUED.
+-- POST /v1/coupons/void makes an unused coupon invalid for good: an ISSUED one or, in Variant B,
+-- also a CREATED one. A coupon whose lock has expired counts as ISSUED.
 create or replace function api.void(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare

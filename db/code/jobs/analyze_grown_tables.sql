@@ -1,9 +1,10 @@
 -- One step: refreshes the statistics of one table that has doubled since its last analyze, or in
--- which as many rows have changed. Returns 1, or 0 if no such table is left that is not locked.
+-- which as many rows have changed. Returns 1, or 0 if no such table is left or all of them are
+-- locked.
 --
--- One table for each call, so an error undoes no other table's statistics. In random order, so a
--- table that always fails is not always the first. A table that another session analyzes, vacuums
--- or locks is left for a later call: waiting would end an autovacuum.
+-- Each call handles one table, so an error undoes no other table's statistics. The order is random,
+-- so a table that always fails is not always the first. A table that another session analyzes,
+-- vacuums or locks is left for a later call: waiting would end an autovacuum.
 --
 -- Autovacuum looks only once a minute, and leaves tables with fewer than 50 changes alone. A plan
 -- made for an empty table may use any index for it; on a busy day such a plan would read whole
@@ -27,7 +28,8 @@ begin
            or pg_stat_get_mod_since_analyze(c.oid) > greatest(c.reltuples, 500))
     order by random()
   loop
-    -- A skipped table writes a warning to the server's log, so only those are tried that look free.
+    -- Skipping a table writes a warning to the server's log, so this tries only tables that look
+    -- free.
     continue when exists (
       select
       from pg_locks l

@@ -1,5 +1,5 @@
 -- The nightly self-check: counts the violations of each invariant and names one of them. Normally
--- no rows.
+-- returns no rows.
 create or replace function jobs.check_invariants(
   out invariant text, out count bigint, out example text)
 returns setof record

@@ -4,7 +4,8 @@
 --
 -- Closes nothing while the sequencer still has to process a settled event, because that event may
 -- belong to a day that is over. Leaves out distributors that are stuck: jobs.try_stuck_work tries
--- them. One whose time zone the server does not know counts as due, so that it is found here.
+-- them. A distributor whose time zone the server does not know counts as due, so that this step
+-- finds it.
 create or replace function jobs.close_days(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan

@@ -1,5 +1,6 @@
 -- One step of expiry: makes released coupons EXPIRED after valid_to and writes an event for each,
--- for at most p_limit coupon numbers. Returns how many numbers it handled; 0: nothing is left.
+-- for at most p_limit coupon numbers. Returns how many numbers it handled; 0 means that nothing is
+-- left.
 --
 -- Goes through each batch in order of number, because the coupons of a batch expire together.
 -- Coupons with a patched valid_to are in core.coupon_extension and come last. Skips LOCKED coupons:

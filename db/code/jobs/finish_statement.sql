@@ -1,7 +1,7 @@
 -- Records the sizes and hashes of a closed day's files, makes the statement visible, and writes the
--- event for the distributor. False: it is already ready, or an earlier day of the distributor is
--- not. Raises an error if the files differ from those recorded before, because the same postings
--- always make the same files.
+-- event for the distributor. Returns false if it is already ready, or if an earlier day of the
+-- distributor is not. Raises an error if the files differ from those recorded before, because the
+-- same postings always make the same files.
 create or replace function jobs.finish_statement(
   p_tenant_id int, p_distributor_id int, p_business_date date,
   p_detail_rows int, p_detail_bytes bigint, p_detail_sha256 text,

@@ -2,7 +2,8 @@
 -- once it has expired.) Their coupons become ISSUED again, or EXPIRED with an event. Skips locks
 -- whose coupon or redemption another session holds.
 --
--- If the rows of one make that fail, each is tried alone, and that one rests for a minute.
+-- If the rows of one lock make the step fail, each lock is tried alone, and the failing one rests
+-- for a minute.
 create or replace function jobs.lapse_locks(p_limit int) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan

@@ -1,8 +1,8 @@
--- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. No row: the
--- batch is complete, another worker holds the lease, this worker lacks the batch's key, or the
--- session of this worker is gone. A lease no longer counts once the session of its worker is gone.
--- event_seq: as in jobs.mint_chunk, so that the worker knows after its first chunk whether the
--- service is busy.
+-- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. Returns no
+-- row if the batch is complete, another worker holds the lease, this worker lacks the batch's key,
+-- or the session of this worker is gone. A lease no longer counts once the session of its worker is
+-- gone. event_seq is the same as in jobs.mint_chunk. It tells the worker after its first chunk
+-- whether the service is busy.
 create or replace function jobs.lease_batch(
   p_tenant_id int, p_batch_id int, p_worker int, p_holder uuid, p_chunk int, p_keys jsonb,
   out salt bytea, out key_version text, out first_number int, out last_number int,

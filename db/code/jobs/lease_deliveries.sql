@@ -1,14 +1,14 @@
--- Takes or renews the lease of a subscriber for 60 s and returns the deliveries that are due. No
--- row: nothing is due, another worker holds the lease, or the session of this worker is gone. One
--- worker at a time serves a subscriber, so its limit of concurrent requests holds. A lease no
--- longer counts once the session of its worker is gone.
+-- Takes or renews the lease of a subscriber for 60 s and returns the deliveries that are due.
+-- Returns no row if nothing is due, another worker holds the lease, or the session of this worker
+-- is gone. One worker at a time serves a subscriber, so its limit of concurrent requests holds. A
+-- lease no longer counts once the session of its worker is gone.
 --
--- Ordered by due time, then by event: an index has this order, however many deliveries wait. Test
--- events come first, because somebody is waiting for them. They have a test_body and a
--- test_event_type; a real event has its fields (rules.describe_event).
+-- The order is by due time, then by event. An index has this order, so a large backlog does not
+-- make this slow. Test events come first, because a person is waiting for them. They have a
+-- test_body and a test_event_type; a real event has its fields (rules.describe_event).
 --
--- sealed_secrets: those that sign, the current one first. At most ten, because receivers limit the
--- length of a header.
+-- sealed_secrets has the secrets that sign, the current one first. There are at most ten, because
+-- receivers limit the length of a header.
 create or replace function jobs.lease_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out event text, out test_body text, out attempt int,

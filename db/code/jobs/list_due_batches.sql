@@ -1,8 +1,9 @@
 -- Batches that no worker is minting: new ones, those whose lease has expired, and those whose
--- worker is gone. First comes a batch of the tenant that has the fewest in work: a worker mints two
--- batches at once, and a tenant with many leaves a place to another. Among those, the one with the
--- fewest missing coupons, so that a batch of ten does not wait for one of a million. A worker mints
--- only with the registered key: with another key nobody could ever export the codes.
+-- worker is gone. A batch of the tenant with the fewest batches in progress comes first: a worker
+-- mints two batches at once, so a tenant with many leaves a place to another. Among these, the
+-- batch with the fewest missing coupons comes first, so a batch of ten does not wait for one of a
+-- million. A worker mints only with the registered key: codes made with another key could never be
+-- exported.
 create or replace function jobs.list_due_batches(
   p_limit int, p_keys jsonb, out tenant_id int, out batch_id int)
 returns setof record

@@ -2,7 +2,7 @@
 -- has waited longest comes first.
 --
 -- Many deliveries may wait for a later attempt, so this reads only the earliest of a subscriber.
--- The order makes the planner use the index of due deliveries, even if it knows nothing of the
+-- The order makes the planner use the index of due deliveries, even if it knows nothing about the
 -- table.
 create or replace function jobs.list_due_webhooks(p_limit int, out tenant_id int, out party_id int)
 returns setof record

@@ -1,4 +1,4 @@
--- Work that waits because of the rows of one party. For the log and the metrics of `work`.
+-- Lists work that waits because of the rows of one party, for the log and the metrics of `work`.
 create or replace function jobs.list_stuck_work(
   out work text, out tenant text, out party text, out subject text, out reason text)
 returns setof record

@@ -4,8 +4,8 @@
 -- current count.
 --
 -- Codes have 55 random bits, so two coupons of a tenant can get the same code: in ten batches of
--- ten million, 0.14 such pairs are expected. Then nothing is written and collided returns their
--- numbers. The worker derives new codes for them and calls again with higher p_attempts.
+-- ten million, 0.14 such pairs are expected. Then this writes nothing and returns their numbers in
+-- collided. The worker derives new codes for them and calls again with higher p_attempts.
 --
 -- Only the commit of the last chunk waits for the disk. The write-ahead log is written in order, so
 -- after any crash a batch that was reported complete has all its coupons. A crash that loses a
@@ -49,7 +49,7 @@ begin
     from unnest(p_lookup_hashes) with ordinality h (lookup_hash, ordinality);
   exception when unique_violation then
     collided := rules.find_collisions(p_tenant_id, p_first_number, p_lookup_hashes);
-    -- No code is taken, so a number is: somebody has inserted a coupon.
+    -- No code is taken, so a number is: a coupon was inserted by hand.
     if collided is null then
       raise;
     end if;

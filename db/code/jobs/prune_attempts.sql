@@ -2,11 +2,11 @@
 -- table, at most p_limit. Returns how many, or null if the table ends before p_from.
 --
 -- The whole table is read once a day, in parts of a fixed size, because no index finds old rows at
--- a cost that stays the same: new rows take the space of deleted ones, so after one retention each
--- range of a BRIN index has held an old row, and a btree begins with the entries of rows that are
--- deleted but not yet vacuumed. The settings make the planner choose a scan of these blocks.
+-- a constant cost. New rows take the space of deleted ones, so after one retention each range of a
+-- BRIN index has held an old row. A btree begins with the entries of rows that are deleted but not
+-- yet vacuumed. The settings make the planner choose a scan of these blocks.
 --
--- Uses now(), because a volatile clock_timestamp() would be asked for each row.
+-- Uses now(), because clock_timestamp() is volatile and would run for each row.
 create or replace function jobs.prune_attempts(p_days int, p_limit int, p_from bigint, p_to bigint)
 returns int
 language sql volatile security definer

@@ -1,9 +1,9 @@
 -- The state of background work for the worker's metrics, in one row. Cheap even with a large
 -- backlog: the counts of new events, deliveries and statements stop at 10,000, that of late events
 -- at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an index.
--- Pending batches, webhooks and ledger books are read whole. Lags are in seconds; 0: nothing waits.
--- Events of a stuck party are not counted, nor days whose end the server cannot tell: see
--- jobs.list_stuck_work.
+-- It reads all pending batches, webhooks and ledger books. Lags are in seconds; 0 means that
+-- nothing waits. Events of a stuck party are not counted, nor days whose end the server cannot
+-- tell: see jobs.list_stuck_work.
 create or replace function jobs.read_metrics(
   out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,
   out webhook_disabled int, out mint_batches int, out mint_coupons bigint, out mint_lag float8,

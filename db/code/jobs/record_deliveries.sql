@@ -6,9 +6,9 @@
 --
 -- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
 -- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
--- disabled and its deliveries are parked. If p_holder has lost the lease, for example because the
--- webhook has got another URL, or the delivery has meanwhile been parked, replayed or recorded by
--- another worker, a failure is only logged. A test event is tried once: it is deleted, whatever the
+-- disabled and its deliveries are parked. A failure is only logged if p_holder has lost the lease,
+-- for example because the webhook got another URL, or if the delivery has meanwhile been parked,
+-- replayed or recorded by another worker. A test event is tried once: it is deleted, whatever the
 -- outcome.
 create or replace function jobs.record_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_attempts jsonb,

@@ -1,8 +1,8 @@
 -- One step of the sequencer. Takes up to p_limit committed events (at most 1,000), appends them to
 -- their feeds, posts their ledger entries to a business day, and creates their deliveries.
 -- sequenced also counts events that now wait because their party is stuck (rules.sequence_events).
--- is_drained: no visible event is left. Only one sequencer runs at a time; a second one returns at
--- once. A step is one transaction, so a step that is killed has no effect.
+-- is_drained is true if no visible event is left. Only one sequencer runs at a time; a second one
+-- returns at once. A step is one transaction, so a step that is killed has no effect.
 --
 -- An event can commit later than one with a higher number. So a missing number below the highest
 -- one is kept as a gap until every transaction that may have drawn it has ended. Each step searches

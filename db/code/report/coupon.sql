@@ -1,6 +1,6 @@
--- What few coupons need is looked up by subqueries of single columns, so counting a batch reads
--- its coupons and, for the locked ones, their locks. `= any (array[…])` is explained in ledger.sql:
--- here it keeps a question about a batch from reading all coupons.
+-- Subqueries of single columns look up what few coupons need, so counting a batch reads its coupons
+-- and, for the locked ones, their locks. `= any (array[…])` is explained in ledger.sql: here it
+-- keeps a question about a batch from reading all coupons.
 create or replace view report.coupon as
 select t.external_id as tenant, rules.format_id('cpn', c.coupon_id) as coupon,
        rules.derive_status(

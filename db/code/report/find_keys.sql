@@ -1,7 +1,7 @@
--- The keys of everything that happened under an ID: of its redemptions (and locks), of their
--- reversals and, for a coupon, of its other events. A redemption and its ledger entry have the same
--- key, and so have a reversal and its entry. The entry is also the event. Security definer, because
--- readers of reports call it and may read no table.
+-- Returns the keys of everything that happened under an ID: its redemptions (and locks), their
+-- reversals and, for a coupon, its other events. A redemption and its ledger entry have the same
+-- key, and so have a reversal and its entry. The entry is also the event. This is security definer,
+-- because readers of reports call it and may read no table.
 create or replace function report.find_keys(p_id text) returns uuid[]
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,7 +1,7 @@
--- Where the ledger entries under an ID are: their business days and their lines in detail.csv. An
--- index of entries would cost every redemption, so this reads the postings of the distributor from
--- the day of the entry on (a day earlier for the time zone), until it is found. Security definer,
--- because readers of reports call it and may read no table.
+-- Returns the business days of the ledger entries under an ID, and their lines in detail.csv. An
+-- index of entries would cost every redemption. So this reads the postings of the distributor until
+-- it finds the entry, from the day before the entry (because of the time zone) on. It is security
+-- definer, because readers of reports call it and may read no table.
 create or replace function report.find_lines(
   p_id text, out tenant_id int, out distributor text, out business_date date, out number int)
 returns setof record

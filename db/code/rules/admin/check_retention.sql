@@ -1,5 +1,5 @@
--- Refuses a retention of less than a day. Retries need the records of a few hours, and a slip in
--- psql (0, a negative number, null) must not empty a table.
+-- Refuses a retention of less than a day. Retries need the records of the last few hours, and a
+-- slip in psql (0, a negative number, null) must not empty a table.
 create or replace function rules.check_retention(p_days int) returns void
 language plpgsql immutable as $$
 begin

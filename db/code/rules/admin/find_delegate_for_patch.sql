@@ -1,4 +1,4 @@
--- Keys of a merchant and a party of one tenant.
+-- Returns the keys of a merchant and a party of the same tenant.
 create or replace function rules.find_delegate_for_patch(
   p_tenant text, p_merchant text, p_party text,
   out tenant_id int, out merchant_id int, out party_id int)

@@ -1,5 +1,5 @@
--- An operation returns this if it would have to wait for a lock and its call may not wait. It has
--- written nothing by then. The gate runs the call again, alone, and then it may wait.
+-- An operation returns this if it would have to wait for a lock, but its call may not wait. The
+-- operation has written nothing by then. The gate runs the call again, alone; then it may wait.
 create or replace function rules.hand_back() returns core.answer
 language sql immutable
 return null::core.answer;

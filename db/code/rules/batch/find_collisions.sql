@@ -1,4 +1,5 @@
--- Numbers of a chunk whose code is taken by another coupon of the tenant or earlier in the chunk.
+-- Returns the numbers of a chunk whose code another coupon of the tenant, or an earlier number of
+-- the chunk, already has.
 create or replace function rules.find_collisions(
   p_tenant_id int, p_first_number int, p_lookup_hashes uuid[])
 returns int[]

@@ -1,5 +1,5 @@
--- Locks the row of a batch until the end of the transaction. False: another session holds it and
--- this call may not wait.
+-- Locks the row of a batch until the end of the transaction. Returns false if another session holds
+-- it and this call may not wait.
 create or replace function rules.hold_batch(p_call core.call, p_batch_id int) returns boolean
 language plpgsql volatile as $$
 begin

@@ -1,7 +1,7 @@
 -- One step of expiry for coupons whose valid_to was patched. A coupon leaves the list when it
 -- expires or no longer can. A locked one stays until its lock has ended, because the list shows
 -- that its master key is in use. A coupon of an unreleased batch stays too. A coupon whose rows
--- refuse that rests for a minute.
+-- prevent its expiry rests for a minute.
 create or replace function rules.expire_extended(p_limit int) returns int
 language plpgsql volatile as $$
 declare

@@ -2,8 +2,8 @@
 -- reached: less than p_last if another session holds a coupon. The next call starts at that coupon.
 --
 -- Locks the rows of all coupons of the range, including LOCKED and REDEEMED ones. A concurrent
--- cancel or reverse may have read the clock before valid_to. Without the row lock, it would make
--- the coupon ISSUED after this, and the coupon would never expire.
+-- cancel or reverse may have read the clock before valid_to. Without the row lock, that operation
+-- would make the coupon ISSUED after this step has passed it, and the coupon would never expire.
 create or replace function rules.expire_range(
   p_batch core.batch, p_after int, p_last int, p_now timestamptz)
 returns int

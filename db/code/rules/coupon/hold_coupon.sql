@@ -1,10 +1,10 @@
--- Locks the row of a coupon, by the lookup hash of its code, until the end of the transaction and
--- returns its key. If it is not held, answer is what the operation returns: there is no such
--- coupon, or another session holds the row and this call may not wait.
+-- Finds a coupon by the lookup hash of its code, locks its row until the end of the transaction,
+-- and returns its key. If it cannot lock the row, answer is what the operation returns: there is no
+-- such coupon, or another session holds the row and this call may not wait.
 --
--- First of the row locks: only the advisory locks on the request come before it. Every change of a
--- coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never before:
--- both may be stale after a wait.
+-- This is the first row lock: only the advisory locks on the request come before it. Every change
+-- of a coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never
+-- before: both may be stale after a wait.
 create or replace function rules.hold_coupon(
   p_call core.call, p_lookup_hash uuid, out is_held boolean, out coupon_id uuid,
   out answer core.answer)

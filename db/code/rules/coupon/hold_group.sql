@@ -1,11 +1,11 @@
 -- Locks the rows of the coupons that calls of a group name, until the end of the transaction. If
 -- the call may wait, this waits for its row. Otherwise it skips rows that another session holds.
--- held: the ordinals of the calls that may go on; of several calls for a coupon, the first.
--- is_locked: one of the coupons is LOCKED.
+-- held lists the ordinals of the calls that may go on: of several calls for one coupon, only the
+-- first. is_locked says whether one of the coupons is LOCKED.
 --
--- First of the row locks: only the advisory locks on the request come before it. Every change of a
--- coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never before:
--- both may be stale after a wait.
+-- This is the first row lock: only the advisory locks on the request come before it. Every change
+-- of a coupon or its redemptions holds this row. Read the coupon and the clock afterwards, never
+-- before: both may be stale after a wait.
 create or replace function rules.hold_group(
   p_calls core.call[], p_ordinals int[], out held int[], out is_locked boolean)
 language plpgsql volatile as $$

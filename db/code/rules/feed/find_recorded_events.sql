@@ -1,13 +1,15 @@
--- The sequenced events of a party that were recorded from p_from until just before p_to. Null:
--- there are more than p_limit, or ten times p_limit events of the feed do not reach p_to.
+-- Returns the sequenced events of a party that were recorded from p_from until just before p_to.
+-- Returns null if there are more than p_limit, or if ten times p_limit events of the feed do not
+-- reach p_to.
 --
--- An index of coupon events by time would cost every redemption. So they are looked up in the feed,
--- which they join after they are recorded. In Variant A the feed has other parties' events too, and
--- these are read as well.
+-- An index of coupon events by time would cost every redemption. So this searches the feed, which
+-- events join after they are recorded. In Variant A the feed also has other parties' events, and
+-- the search reads them too.
 --
--- Events join in the order of their numbers, except late ones. So it reads until a part of the feed
--- was recorded 5 s after p_to or later: a call of the service takes at most 3 s, so its events from
--- before p_to joined earlier. Expiry and psql can take longer, and their events can be missed.
+-- Events join in the order of their numbers, except late ones. So the search goes on until it
+-- reaches events recorded 5 s after p_to or later: a call of the service takes at most 3 s, so its
+-- events from before p_to joined earlier. Expiry and psql can take longer, and their events can be
+-- missed.
 create or replace function rules.find_recorded_events(
   p_call core.call, p_party_id int, p_from timestamptz, p_to timestamptz, p_limit int)
 returns uuid[]

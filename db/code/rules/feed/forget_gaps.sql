@@ -1,5 +1,5 @@
--- Forgets the missing event numbers that were rolled back: every transaction that may have drawn
--- them has ended. Call this after a step that found every late event.
+-- Forgets the missing event numbers that were rolled back, which is certain once every transaction
+-- that may have drawn them has ended. Call this after a step that found every late event.
 create or replace function rules.forget_gaps(p_oldest_running xid8) returns void
 language plpgsql volatile as $$
 begin

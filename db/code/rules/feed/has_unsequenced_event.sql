@@ -1,6 +1,6 @@
--- Whether the sequencer still has to process a settled event. It may belong to a day that is over.
--- Newer events do not matter: no day that is over includes them. Under load there are always some.
--- Those that wait for their party do not matter: its days do not close.
+-- Whether the sequencer still has to process a settled event, which may belong to a day that is
+-- over. Newer events do not matter: they belong to no such day, and under load there are always
+-- some. Events that wait for their party do not matter either: its days do not close.
 create or replace function rules.has_unsequenced_event(p_now timestamptz) returns boolean
 language plpgsql stable as $$
 declare

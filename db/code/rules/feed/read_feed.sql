@@ -1,9 +1,10 @@
 -- The numbers of up to p_limit events of a feed after position p_after, in the order of their
--- positions. last_position: of the last of them; null: there is none. runs: the ends of the runs in
--- which the numbers ascend. There is one, unless an event was late.
+-- positions. last_position is the position of the last of them, or null if there is none. runs
+-- lists the ends of the runs in which the numbers ascend. There is one run, unless an event was
+-- late.
 --
--- Reads page by page, so it ends with the page that completes the list. The limit of the query
--- makes every plan read the index in order.
+-- Reads page by page and stops at the page that completes the list. The limit of the query makes
+-- every plan read the index in order.
 create or replace function rules.read_feed(
   p_tenant_id int, p_party_id int, p_after bigint, p_limit int,
   out event_seqs bigint[], out last_position bigint, out runs int[])

@@ -1,8 +1,8 @@
--- Gives events their places: one step of the sequencer. Returns whether it took all of them.
+-- One step of the sequencer: gives events their places. Returns whether it took all of them.
 --
--- If rows of a party make the step fail, each half of the parties is tried, and so on. So the
--- others get their places, and the events of that party wait until jobs.try_stuck_work succeeds.
--- The usual step costs one subtransaction more.
+-- If the rows of one party make the step fail, it tries each half of the parties, and so on. So all
+-- other parties get their places, and the events of that party wait until jobs.try_stuck_work
+-- succeeds. This costs the usual step one extra subtransaction.
 create or replace function rules.sequence_events(p_events rules.event[], p_snapshot pg_snapshot)
 returns boolean
 language plpgsql volatile as $$

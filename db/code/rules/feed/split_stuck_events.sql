@@ -1,5 +1,5 @@
 -- Leaves the events of stuck parties waiting and returns the others. Usually no party is stuck, so
--- the first question is all that this costs.
+-- this costs only the first query.
 create or replace function rules.split_stuck_events(
   p_events rules.event[], p_snapshot pg_snapshot)
 returns rules.event[]

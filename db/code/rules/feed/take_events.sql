@@ -1,7 +1,6 @@
 -- Begins a step of the sequencer, which takes some events and leaves others waiting for their
--- party. Both lists are in the order of their numbers; the late ones are taken from the gaps. Adds
--- the numbers that are missing between the old and the new highest number, among them those that
--- wait.
+-- party. Both lists are in the order of their numbers. Late numbers leave the gaps. Numbers that
+-- are missing between the old and the new highest number become gaps, and so do those that wait.
 --
 -- A transaction that drew a missing number got its ID before the snapshot in which the events were
 -- found. This step gets its own ID here, after that snapshot, so its ID is higher than theirs. The

@@ -1,9 +1,9 @@
 -- The matching items of a template with SKUs are not stored. Their total may be smaller than the
 -- order, or larger, because the amount of the order is the caller's. So such a discount is only
--- compared with its limits. Written from the rules of discounts, and not with
--- rules.compute_discount, so a mistake there is found. Terms are fixed once a template has a batch.
--- Left joins and a subquery, so that the planner begins with the redemptions and looks up their
--- coupons, instead of reading all coupons.
+-- compared with its limits. This is written from the rules of discounts and does not use
+-- rules.compute_discount, so it finds mistakes there. Terms are fixed once a template has a batch.
+-- Left joins and a subquery make the planner begin with the redemptions and look up their coupons,
+-- instead of reading all coupons.
 create or replace view rules.redemption_follows_its_template as
 select 'redemption follows its template' as invariant, r.tenant_id,
        rules.format_id('red', r.redemption_id) as subject

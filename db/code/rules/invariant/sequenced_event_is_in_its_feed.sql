@@ -1,6 +1,6 @@
--- Events that the sequencer has processed but that are in no feed. For feeds that are complete from
--- position 1. feed_counts_its_events also covers pruned feeds. A group for each number, because a
--- planner may compare each event with all pages in an anti join.
+-- Events that the sequencer has processed but that are in no feed. This checks only feeds that are
+-- complete from position 1; feed_counts_its_events also covers pruned feeds. It groups by number,
+-- because a planner may run an anti join by comparing each event with all pages.
 create or replace view rules.sequenced_event_is_in_its_feed as
 select 'sequenced event is in its feed' as invariant, d.tenant_id,
        rules.format_id('evt', (array_agg(d.event_id))[1]) as subject

@@ -1,5 +1,5 @@
--- Ledger entries that the sequencer has processed but not posted to a business day. A group for
--- each number, because a planner may compare each entry with all pages in an anti join.
+-- Ledger entries that the sequencer has processed but not posted to a business day. This groups by
+-- number, because a planner may run an anti join by comparing each entry with all pages.
 create or replace view rules.sequenced_ledger_entry_is_posted as
 select 'sequenced ledger entry is posted' as invariant, d.tenant_id,
        rules.format_id('led', (array_agg(d.entry_id))[1]) as subject

@@ -1,8 +1,8 @@
 -- Statements whose summary differs from their ledger entries. A summary has one line for each
 -- merchant, template and currency with entries on its day. Its counts and sums are those of the
 -- ledger entries that are posted to the day; a reversal counts for the merchant of its redemption.
--- Written from this definition, and not with the function that writes summaries, so a mistake in
--- that function is found.
+-- This is written from the definition and does not use the function that writes summaries, so it
+-- finds mistakes in that function.
 create or replace view rules.summary_matches_the_ledger as
 select 'summary matches the ledger' as invariant, d.tenant_id,
        d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject

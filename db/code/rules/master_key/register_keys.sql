@@ -1,7 +1,7 @@
--- Each program that uses keys calls this when it starts; `serve` and `work` also ask again.
+-- Each program that uses keys calls this when it starts; `serve` and `work` call it again later.
 -- Registers the versions of the master key that are new to this database, unless there is a problem
--- with any version. Returns the problems; none: the program may start. p_keys maps each version to
--- the hex of its fingerprint.
+-- with any version. Returns the problems. If there are none, the program may start. p_keys maps
+-- each version to the hex of its fingerprint.
 create or replace function rules.register_keys(p_keys jsonb, out version text, out problem text)
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
 -- Creates and updates parties and their webhooks. If the file names no time zone, a party keeps the
--- one it has, and a new party gets UTC. A replaced webhook secret also signs for another 24 h
+-- one it has, and a new party gets UTC. A replaced webhook secret keeps signing for 24 h
 -- (core.replaced_secret). A changed URL enables the webhook again. It ends the lease and the pause,
 -- because they belong to the old receiver, whose answers no longer matter.
 create or replace function rules.apply_parties(

@@ -1,4 +1,4 @@
--- Creates and updates one tenant of a provisioning document. Locks the tenant's row, so that two
+-- Creates and updates one tenant of a provisioning document. Locks the tenant's row, so two
 -- provisionings of one tenant run one after the other. FOR NO KEY UPDATE and not FOR UPDATE:
 -- an insert into a table that references core.tenant, such as core.feed or core.audit, locks this
 -- row FOR KEY SHARE, and the sequencer must not wait for a provisioning.

@@ -1,5 +1,5 @@
 -- A problem for each party whose time zone the server does not know, even if the party already has
--- it. The programs know other zones than the server: theirs come with Node.
+-- it. The programs may know different zones from the server, because theirs come with Node.
 create or replace function rules.find_zone_problems(p_parties jsonb, p_path text) returns jsonb
 language sql stable
 return (

@@ -1,5 +1,5 @@
--- The reason why a lock cannot be confirmed or cancelled. Null: the lock is live. An expired lock
--- counts as gone, even if it is not yet marked LAPSED.
+-- Why a lock cannot be confirmed or cancelled; null if the lock is live. An expired lock counts as
+-- gone, even if it is not yet marked LAPSED.
 create or replace function rules.check_lock(
   p_call core.call, p_lock core.redemption, p_now timestamptz)
 returns core.answer

@@ -1,5 +1,5 @@
 -- Why a coupon cannot be locked or redeemed now. The reasons are in the order of the error table.
--- EXPIRED comes before LOCKED: after valid_to it is no use to wait for another lock to end. LOCKED
+-- EXPIRED comes before LOCKED: after valid_to, waiting for another lock to end is of no use. LOCKED
 -- here means a live lock, because rules.lapse_group_locks has ended those that expired.
 create or replace function rules.check_redeemable(
   p_coupon core.coupon, p_batch_status text, p_is_in_scope boolean, p_is_cancelled boolean,

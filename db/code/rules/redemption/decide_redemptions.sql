@@ -1,8 +1,8 @@
--- Decides the locks or redeems of a group: a refusal, or the terms of a grant. Neither: the call is
--- handed back, because another session holds a row that it needs, or an earlier call of this group
--- names the same coupon. p_held: the calls whose rows are held.
+-- Decides the locks or redeems of a group. Each call gets a refusal or the terms of a grant. A call
+-- that gets neither is handed back, because another session holds a row that it needs, or an
+-- earlier call of this group names the same coupon. p_held lists the calls whose rows are held.
 --
--- In SQL, stable and without `set`, so that PostgreSQL inlines it into the calling statement.
+-- It is in SQL, stable and without `set`, so that PostgreSQL inlines it into the calling statement.
 -- `offset 0` makes PostgreSQL compute each value once. The reasons are in the order of the error
 -- table.
 create or replace function rules.decide_redemptions(

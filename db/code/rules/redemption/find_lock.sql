@@ -1,6 +1,6 @@
--- The caller's own lock that a confirm or cancel refers to: by the request_id that made it, or by
--- that of a retry that was found by its idempotency-key. Returns the latest lock if the ID was used
--- again after its record was pruned.
+-- Finds the caller's own lock that a confirm or cancel names. The name is the request_id of the
+-- lock, or that of a retry that was found by its idempotency-key. If the ID was used again after
+-- its record was pruned, this returns the latest lock.
 create or replace function rules.find_lock(p_call core.call, p_coupon_id uuid)
 returns core.redemption
 language plpgsql stable as $$
@@ -16,7 +16,7 @@ begin
     and r.lock_request_id = p_call.args ->> 'lock_request_id'
   order by r.started_at desc
   limit 1;
-  -- one that has not ended is the latest of its coupon
+  -- a lock that has not ended is the latest one of its coupon
   if v_found.redemption_id is null or v_found.ended_at is not null then
     select r.* into v_retried
     from core.request q

@@ -1,5 +1,5 @@
--- Locks the rows of up to p_limit expired locks and of their coupons, and returns the coupons, the
--- lock that ended first before the others. Skips rows that another session holds, and coupons that
+-- Locks the rows of up to p_limit expired locks and of their coupons, and returns the coupons in
+-- the order in which their locks ended. Skips rows that another session holds, and coupons that
 -- could not be freed within the last minute.
 create or replace function rules.hold_expired_locks(p_limit int) returns setof core.coupon
 language plpgsql volatile as $$

@@ -1,6 +1,6 @@
--- Marks the expired locks on coupons that these calls hold as LAPSED, whatever the calls are
--- answered: a coupon has one live lock or redemption. Returns the calls that still hold what they
--- need: a call that would have to wait is left out.
+-- Marks the expired locks on the coupons that these calls hold as LAPSED, whatever the answers will
+-- be: a coupon has at most one live lock or redemption. Returns the calls that still hold what they
+-- need, without those that would have to wait.
 create or replace function rules.lapse_group_locks(p_calls core.call[], p_held int[])
 returns int[]
 language plpgsql volatile as $$

@@ -1,5 +1,5 @@
 -- Marks up to p_limit expired locks as LAPSED and returns how many. Fails if one coupon cannot be
--- freed. The checks of changed redemptions run here and not at commit: a refusal there would undo
+-- freed. The checks of changed redemptions run here and not at commit, where a violation would undo
 -- the whole step each time.
 create or replace function rules.lapse_next_locks(p_limit int) returns int
 language plpgsql volatile as $$

@@ -1,8 +1,8 @@
 -- Performs the locks (p_status LOCKED) or the redeems (REDEEMED) of a group: locks their rows, then
--- decides, writes, answers and records in one statement. One, because starting a statement takes
--- longer than the rows of a call, and because the triggers compare the tables at its end. The
--- ledger entry of a redeem is also its event. Only a grant has a redemption_id, and only that of a
--- lock has lock_expires_at.
+-- decides, writes, answers and records in one statement. It is one statement because starting one
+-- takes longer than writing the rows of a call, and because the triggers compare the tables at its
+-- end. The ledger entry of a redeem is also its event. Only a grant has a redemption_id, and only
+-- that of a lock has lock_expires_at.
 create or replace function rules.perform_redemptions(
   p_calls core.call[], p_ordinals int[], p_status text)
 returns core.outcome[]

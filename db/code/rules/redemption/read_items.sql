@@ -1,7 +1,7 @@
--- Reads the items of an order: the path of the first amount that is not valid; of the items that a
--- template with skus is for, how many there are, how many have no amount, and their total in minor
--- units. The total is numeric, because the sum of many can exceed a bigint. Null and not called
--- without items.
+-- Reads the items of an order. Returns the path of the first invalid amount. Of the items that
+-- match a template with skus, it returns the number, how many have no amount, and the total in
+-- minor units. The total is numeric, because the sum of many items can exceed a bigint. Without
+-- items, the result is null and the function does not run.
 create or replace function rules.read_items(
   p_items jsonb, p_skus text[], p_decimals int, p_amount_unit text,
   out wrong_item text, out matching int, out unpriced int, out total numeric)

@@ -1,6 +1,6 @@
--- Claims the request_id and the idempotency-key of a lone call until this transaction ends. False:
--- another transaction holds one of them, and this call may not wait or waited until the timeout.
--- Locks both names in sorted order, so two calls with swapped names cannot deadlock.
+-- Claims the request_id and the idempotency-key of a lone call until this transaction ends. Returns
+-- false if another transaction holds one of them, and this call may not wait or has waited until
+-- the timeout. Locks both names in sorted order, so two calls with swapped names cannot deadlock.
 create or replace function rules.claim_request(p_call core.call) returns boolean
 language plpgsql volatile as $$
 declare

@@ -1,5 +1,5 @@
 -- The key of the advisory lock on a request_id or idempotency-key. The caller is the seed of the
--- hash, so that equal names of two callers do not meet.
+-- hash, so equal names of two callers do not collide.
 create or replace function rules.compute_name_lock(p_tenant_id int, p_caller_id int, p_name text)
 returns bigint
 language sql immutable parallel safe

@@ -1,7 +1,7 @@
--- Records the replays that were found by their idempotency-key alone: from now on each request_id
--- names the request too, for a retry, for get_request, and as the lock_request_id of a confirm or
--- cancel. Their names are locked. The copy has the time of the first record, so both are pruned at
--- the same time.
+-- Records the replays that were found by their idempotency-key alone. From then on, their
+-- request_ids name the request too: in a retry, in get_request, and as the lock_request_id of a
+-- confirm or cancel. Their names are already locked. The copy has the time of the first record, so
+-- both are pruned at the same time.
 create or replace function rules.record_retries(p_calls core.call[], p_outcomes core.outcome[])
 returns void
 language plpgsql volatile as $$

@@ -1,6 +1,6 @@
--- Answers the calls of a group that are no new requests and no retries: refuses unknown callers and
--- reused nonces, performs the reads, and hands back the writes that could not be claimed. One that
--- may wait has already waited, and is refused.
+-- Answers the calls of a group that are neither new requests nor retries. Refuses unknown callers
+-- and reused nonces, performs the reads, and hands back the writes that could not be claimed. A
+-- write that may wait has already waited, so it is refused.
 create or replace function rules.run_others(
   p_calls core.call[], p_reused int[], p_answered int[])
 returns core.outcome[]

@@ -3,9 +3,9 @@
 -- the first call wins. If another transaction is using one, the advisory lock fails at once: the
 -- call counts as reused and does not wait for that commit.
 --
--- A row is ours if this transaction wrote it (xmin). Times would not do, because two can be equal.
--- Do not call this inside a savepoint: its rows would carry the subtransaction's ID, so every nonce
--- would look reused.
+-- A row is ours if this transaction wrote it (xmin). Comparing times would not be enough, because
+-- two times can be equal. Do not call this inside a savepoint: its rows would carry the
+-- subtransaction's ID, so every nonce would look reused.
 create or replace function rules.spend_nonces(p_calls core.call[]) returns int[]
 language plpgsql volatile as $$
 declare
@@ -17,7 +17,7 @@ begin
   from unnest(p_calls) c
   where c.caller_id is not null
     and c.nonce is not null
-    -- the seed of a request's name is 2^32 or more, so a nonce never meets one
+    -- the seed of a request's name is 2^32 or more, so a nonce never collides with one
     and pg_try_advisory_xact_lock(hashtextextended(c.nonce, c.credential_id))
   on conflict do nothing;
   get diagnostics v_spent = row_count;

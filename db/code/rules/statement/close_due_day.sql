@@ -1,5 +1,5 @@
--- Closes the open business day of a distributor if it is over, and returns whether it did. Null:
--- its rows made that fail, so the distributor is stuck from now on. The caller holds the
+-- Closes the open business day of a distributor if it is over, and returns whether it did. Returns
+-- null if its rows made that fail; the distributor is stuck from then on. The caller holds the
 -- sequencer's lock.
 create or replace function rules.close_due_day(
   p_tenant_id int, p_distributor_id int, p_now timestamptz)

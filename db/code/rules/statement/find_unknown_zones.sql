@@ -1,6 +1,7 @@
--- The time zones in a list that this server does not know: after an upgrade or a restore, its
--- timezone files may lack a name that they had. Asks for all at once, and one by one only if that
--- fails: each of those questions costs a subtransaction, and an unknown name a search in the files.
+-- Returns the time zones of a list that this server does not know. After an upgrade or a restore,
+-- its time zone files may lack a name that they had before. It tests all names at once, and one by
+-- one only if that fails: each single test costs a subtransaction, and an unknown name also costs a
+-- search through the files.
 create or replace function rules.find_unknown_zones(p_time_zones text[]) returns text[]
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare

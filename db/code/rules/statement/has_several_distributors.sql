@@ -1,7 +1,7 @@
 -- Whether several distributors share a date, so that a download must name one. A party is a
 -- distributor once it has a ledger book. Closing a day fixes the answer for its date: a book that
--- is opened later begins after every closed date (rules.open_books). For other dates the books of
--- this moment count.
+-- is opened later begins after every closed date (rules.open_books). For other dates, the books
+-- that exist now count.
 create or replace function rules.has_several_distributors(p_tenant_id int, p_business_date date)
 returns boolean
 language sql stable

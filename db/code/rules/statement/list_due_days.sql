@@ -1,5 +1,5 @@
--- The open business day of each distributor, if it is over. If the server does not know the time
--- zone of a distributor, that cannot be said: then the open day is listed without a time zone.
+-- Lists the open business day of each distributor, if it is over. If the server does not know the
+-- time zone of a distributor, it cannot tell, so it lists the open day without a time zone.
 create or replace function rules.list_due_days(
   p_now timestamptz,
   out tenant_id int, out party_id int, out business_date date, out time_zone text)

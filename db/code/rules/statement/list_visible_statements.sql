@@ -1,7 +1,8 @@
--- The first ready statements that the caller may list after a date, by date: at least p_limit of
--- them if there are so many, and all of the last date. Variant B: those of the calling party.
--- Variant A: those of all distributors of the tenant, up to the last date for which every statement
--- is ready. The list is paged by date, so a date that was listed must not get another statement.
+-- Returns the ready statements that the caller may list after a date, in the order of their dates:
+-- at least p_limit if there are that many, and all statements of the last date. Variant B: those of
+-- the calling party. Variant A: those of all distributors of the tenant, up to the last date for
+-- which every statement is ready. The list is paged by date, so a date that was listed must not get
+-- another statement.
 create or replace function rules.list_visible_statements(
   p_call core.call, p_after date, p_limit int)
 returns setof core.statement

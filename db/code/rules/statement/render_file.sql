@@ -1,4 +1,4 @@
--- A file of a statement as JSON. p_must_name: its address names the distributor.
+-- A file of a statement as JSON. If p_must_name is true, its address names the distributor.
 create or replace function rules.render_file(
   p_business_date date, p_kind text, p_distributor text, p_must_name boolean,
   p_rows int, p_bytes bigint, p_sha256 text)

@@ -1,5 +1,5 @@
--- Lets a test event wait for the worker, and returns its ID. It replaces a test of the same type
--- that still waits, so tests never pile up. The caller holds the webhook.
+-- Queues a test event for the worker, and returns its ID. It replaces a waiting test of the same
+-- type, so tests never pile up. The caller holds the webhook.
 create or replace function rules.create_test_delivery(
   p_tenant_id int, p_party_id int, p_event_type text)
 returns uuid

@@ -1,5 +1,5 @@
--- The webhooks that a call can mean, at most two. Variant B: the caller's own. Variant A: that of
--- the party in the call, or every webhook of the tenant if it names no party.
+-- Returns the webhooks that a call may refer to, at most two. Variant B: the caller's own. Variant
+-- A: the webhook of the party that the call names, or any webhook of the tenant if it names none.
 create or replace function rules.find_webhooks(p_call core.call) returns int[]
 language plpgsql stable as $$
 begin

@@ -1,5 +1,5 @@
--- Locks the row of a webhook until the end of the transaction. False: another session holds it and
--- this call may not wait.
+-- Locks the row of a webhook until the end of the transaction. Returns false if another session
+-- holds it and this call may not wait.
 create or replace function rules.hold_webhook(p_call core.call, p_party_id int) returns boolean
 language plpgsql volatile as $$
 begin

@@ -1,5 +1,5 @@
--- The refusal of a call that means no webhook or more than one. p_parties is what find_webhooks
--- returned.
+-- The refusal of a call that refers to no webhook or to more than one. p_parties is what
+-- find_webhooks returned.
 create or replace function rules.refuse_webhook(p_call core.call, p_parties int[])
 returns core.answer
 language plpgsql immutable as $$

@@ -1,6 +1,6 @@
--- A webhook as its subscriber sees it, without a secret. status has the words of
--- report.webhook_health. waiting and parked count to 10,000, and a failure is noticed among the
--- first 10,000 that wait, so a large backlog does not make this slow.
+-- A webhook as its subscriber sees it, without a secret. status uses the words of
+-- report.webhook_health. waiting and parked count to 10,000, and status looks for failures among
+-- the first 10,000 waiting deliveries only, so a large backlog does not make this slow.
 create or replace function rules.render_webhook(p_tenant_id int, p_party_id int) returns text
 language plpgsql stable as $$
 begin

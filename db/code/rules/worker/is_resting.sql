@@ -1,5 +1,5 @@
--- Whether work failed within the last minute. Until then it is left out, so that it cannot keep
--- others from their turn.
+-- Whether work failed within the last minute. Such work is left out for that minute, so it cannot
+-- keep other work from its turn.
 create or replace function rules.is_resting(
   p_work text, p_tenant_id int, p_party_id int, p_subject text)
 returns boolean

@@ -1,5 +1,5 @@
--- Notes that work of one party failed because of its rows, so that it is shown and others go on.
--- p_subject: null for the party itself.
+-- Records that the work of one party failed because of its rows: reports show it, and other parties
+-- go on. p_subject: null for the party itself.
 create or replace function rules.note_stuck_work(
   p_work text, p_tenant_id int, p_party_id int, p_subject text, p_reason text)
 returns void

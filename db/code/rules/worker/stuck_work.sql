@@ -1,5 +1,5 @@
--- A row of `events` is deleted when its party goes on. All other work is tried at least once a
--- minute, so a row that is older was cured.
+-- Work that is stuck now. A row of `events` is deleted when its party goes on. All other work is
+-- tried at least once a minute, so an older row is about work that was cured.
 create or replace view rules.stuck_work as
 select s.tenant_id, s.party_id, s.work, s.subject, s.reason, s.since, s.tried_at
 from core.stuck_work s
