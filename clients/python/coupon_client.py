@@ -260,7 +260,7 @@ class OrderBelowMinimum(ServiceError):
 
 
 class NoEligibleItems(ServiceError):
-    """No item of the order is one that the coupon is for."""
+    """The coupon is for none of the items of the order."""
 
 
 class InternalError(ServiceError):
@@ -660,7 +660,7 @@ def _no_answer(request: _Request) -> Iterator[None]:
         raise NoAnswer(f"no answer: {type(error).__name__}: {error}", request.request_id) from error
 
 
-# Without a file descriptor of its own. Windows has no poll.
+# This needs no file descriptor. Windows has no poll.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
@@ -706,7 +706,7 @@ class _Connection:
         self._socket.settimeout(left)
 
     def is_silent(self) -> bool:
-        """Says whether an idle connection has nothing to read: neither its end, nor an answer that nobody asked for."""
+        """Says whether an idle connection has nothing to read: neither its end, nor an unexpected answer."""
         with _Selector() as selector:
             selector.register(self._http.sock, selectors.EVENT_READ)
             return not selector.select(0)
@@ -815,7 +815,7 @@ class _Client:
         self._context = (ssl_context or ssl.create_default_context()) if parts.scheme == "https" else None
         self._connect_timeout, self._timeout, self._total_timeout = connect_timeout, timeout, total_timeout
         self._pool = _Pool(pool_size)
-        # How far the clock of the service is ahead of ours, once it has said so.
+        # How far the clock of the service is ahead of ours, as soon as the service has told its time.
         self._clock_offset = 0.0
         self._name = f"<{type(self).__name__} {parts.scheme}://{parts.netloc} {access_key}>"
 
@@ -1032,11 +1032,11 @@ class ClientA(_Client):
         return cast(QueriedA, self._post("/v1/coupons/query", request))
 
     def get_webhook(self, party: Optional[str] = None) -> WebhookAnswer:
-        """Shows how deliveries to your webhook go."""
+        """Shows the state of deliveries to your webhook."""
         return cast(WebhookAnswer, self._get("/v1/webhook", party=party))
 
     def replay_events(self, request: ReplayRequestA) -> Replayed:
-        """Sends one event to your webhook again, or those that were recorded in a time."""
+        """Sends one event to your webhook again, or all events recorded in a period."""
         return cast(Replayed, self._write("/v1/webhook/replay", request))
 
     def test_webhook(self, request: TestWebhookRequestA) -> TestSent:
@@ -1060,11 +1060,11 @@ class ClientB(_Client):
         return cast(QueriedB, self._post("/v1/coupons/query", request))
 
     def get_webhook(self) -> WebhookAnswer:
-        """Shows how deliveries to your webhook go."""
+        """Shows the state of deliveries to your webhook."""
         return cast(WebhookAnswer, self._get("/v1/webhook"))
 
     def replay_events(self, request: ReplayRequestB) -> Replayed:
-        """Sends one event to your webhook again, or those that were recorded in a time."""
+        """Sends one event to your webhook again, or all events recorded in a period."""
         return cast(Replayed, self._write("/v1/webhook/replay", request))
 
     def test_webhook(self, request: TestWebhookRequestB) -> TestSent:
@@ -1144,7 +1144,7 @@ def _read_server_time(error: TimestampOutOfWindow) -> Optional[float]:
         return None
 
 
-# Refusals that are no decision about the request.
+# Refusals that decide nothing about the request.
 _undecided = (RequestInProgress, NonceReused, TimestampOutOfWindow)
 
 

@@ -20,7 +20,7 @@ const resources = [
 ] as const;
 export type Resource = (typeof resources)[number];
 
-// details: what the field `details` of the error body has. Errors without it have null.
+// details: the schema of the field `details` in the error body. Without it, the field is null.
 export type ErrorEntry = { status: number; meaning: string; details?: z.ZodType };
 
 export const errors = {
@@ -117,7 +117,7 @@ export const errors = {
     status: 409,
     meaning: "The redemption was not completed, so there is nothing to reverse.",
   },
-  REDEMPTION_REVERSED: { status: 409, meaning: "It is already reversed." },
+  REDEMPTION_REVERSED: { status: 409, meaning: "The redemption is already reversed." },
   BATCH_NOT_COMPLETED: {
     status: 409,
     meaning: "The batch is still being minted. Try later with a new `request_id`.",
@@ -140,7 +140,7 @@ export const errors = {
     status: 422,
     meaning: "The order is below the coupon's minimum. Try a larger order with a new `request_id`.",
   },
-  NO_ELIGIBLE_ITEMS: { status: 422, meaning: "No item of the order is one that the coupon is for." },
+  NO_ELIGIBLE_ITEMS: { status: 422, meaning: "The coupon is for none of the items of the order." },
   INTERNAL_ERROR: {
     status: 500,
     meaning: "The request may or may not have taken effect. Repeat it with the same `request_id`.",

@@ -23,7 +23,7 @@ export function openDownload(response: IncomingMessage, timeoutMs: number, sha25
   }
   const download = { bytes: Number(length), sha256: sha256 ?? tagged };
   const body = Readable.from(readChecked(response, timeoutMs, download), { objectMode: false });
-  // A body that nobody reads has not begun to read the response either.
+  // A body that is never read has not begun to read the response either.
   body.once("close", () => response.destroy());
   return { fileName: /filename="([^"]*)"/.exec(disposition)?.[1] ?? "", ...download, body };
 }

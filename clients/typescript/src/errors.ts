@@ -3,7 +3,7 @@ import type { Errors } from "./generated/errors-and-events.ts";
 
 export type ErrorCode = keyof Errors;
 
-/** Base of all errors of this package, but for wrong arguments and an aborted signal. */
+/** Base of all errors of this package, except for wrong arguments and an aborted signal. */
 export class CouponError extends Error {
   override name = "CouponError";
 }
@@ -22,7 +22,7 @@ export class RefusedError<C extends ErrorCode = ErrorCode> extends CouponError {
   readonly retryAfterMs: number | null;
   /**
    * An attempt of this call was not answered or failed, and the refusal says nothing about it. Repeat a write with the
-   * same `request_id`, or ask for its outcome. It knows this call alone, not an earlier one with that `request_id`.
+   * same `request_id`, or ask for its outcome. It covers only this call, not an earlier one with that `request_id`.
    */
   mayHaveTakenEffect = false;
 

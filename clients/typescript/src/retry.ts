@@ -7,7 +7,7 @@ const longestBackoffMs = 5_000;
 // A longer timer of Node ends at once.
 export const longestTimerMs = 2 ** 31 - 1;
 
-// Refusals that are no decision about the request.
+// Refusals that decide nothing about the request.
 const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT_OF_WINDOW"]);
 
 export function isRepeatable(status: number, refusal: Refusal | null): boolean {

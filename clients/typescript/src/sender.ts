@@ -13,9 +13,9 @@ export type CallOptions = {
 };
 
 export type SenderOptions = {
-  /** For one attempt; 10,000 by default. Of a download: for its start, and for each wait for bytes. */
+  /** For one attempt; 10,000 by default. In a download: for its start, and for each wait for bytes. */
   timeoutMs: number;
-  /** How often a call is sent at most; 5 by default. */
+  /** The most times that a call is sent; 5 by default. */
   attempts: number;
   /** If the service asks to wait longer, the call throws its refusal instead; 30,000 by default. */
   longestWaitMs: number;
@@ -64,7 +64,7 @@ export function createSender({ endpoint, options }: { endpoint: Endpoint; option
   };
 }
 
-// clock: how far the clock of the service is ahead of ours, once it has said so.
+// clock: how far the clock of the service is ahead of ours, as soon as the service has told its time.
 type Attempt = Call & { body: Uint8Array; attempt: number; clock: { offsetMs: number } };
 
 async function sendOnce(endpoint: Endpoint, options: SenderOptions, sent: Attempt): Promise<Decided | Failed> {
@@ -107,8 +107,8 @@ function judge(operation: string, reply: Reply, onRefusal: (refusal: Refusal) =>
     return { answer, stream };
   const refusal = status === 200 ? null : readRefusal(status, text);
   const retryAfterMs = readRetryAfter(headers);
-  // Proxies answer for the service with 5xx. Another answer that is not from the service will not get better, but a
-  // broken one of status 200 will.
+  // Proxies answer for the service with 5xx. Repeating does not help with other answers that are not from the service,
+  // except a broken one of status 200.
   if (refusal === null)
     return {
       error: new UnansweredError(operation, status),

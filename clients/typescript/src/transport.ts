@@ -11,7 +11,7 @@ export type Outgoing = {
   body: Uint8Array;
   // Default: the global agent of Node.
   agent?: Agent | undefined;
-  // For the whole exchange. If the body of the answer is streamed: for its start.
+  // For the whole exchange; if the body of the answer is streamed, only until it starts.
   timeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
 };

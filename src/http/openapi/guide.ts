@@ -30,8 +30,8 @@ const errors = `## Errors
 
 Decide by \`code\`. \`message\` is for people and can change. If several errors apply, the first in the order of the
 documentation is returned. A path that does not exist returns 404 \`ROUTE_NOT_FOUND\`, another method
-405 \`METHOD_NOT_ALLOWED\`. What cannot be read as HTTP returns 400 or 408 \`INVALID_REQUEST\`, headers above 16 KiB
-431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
+405 \`METHOD_NOT_ALLOWED\`. Input that is not HTTP returns 400 or 408 \`INVALID_REQUEST\`, and headers above 16 KiB
+return 431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
 
 New fields may be added to answers and events. Ignore fields that you do not know.`;
 

@@ -35,7 +35,7 @@ const answer = z.object({
 
 export const getWebhook: Route = {
   operation: "get_webhook",
-  summary: "Shows how deliveries to your webhook go.",
+  summary: "Shows the state of deliveries to your webhook.",
   method: "GET",
   path: "/v1/webhook",
   query: ["party"],

@@ -150,7 +150,7 @@ export interface Errors {
       | "terminal"
       | "webhook";
   };
-  /** No item of the order is one that the coupon is for. */
+  /** The coupon is for none of the items of the order. */
   NO_ELIGIBLE_ITEMS: null;
   /** The order is below the coupon's minimum. Try a larger order with a new `request_id`. */
   ORDER_BELOW_MINIMUM: null;
@@ -162,7 +162,7 @@ export interface Errors {
   };
   /** The redemption was not completed, so there is nothing to reverse. */
   REDEMPTION_NOT_REVERSIBLE: null;
-  /** It is already reversed. */
+  /** The redemption is already reversed. */
   REDEMPTION_REVERSED: null;
   /** The same request still runs. Repeat it. */
   REQUEST_IN_PROGRESS: null;

@@ -162,7 +162,7 @@ export interface Operations {
     input: ListReconciliationsInput;
     answer: ListReconciliationsAnswer;
   };
-  /** Shows how deliveries to your webhook go. */
+  /** Shows the state of deliveries to your webhook. */
   getWebhook: {
     input: GetWebhookInput;
     answer: GetWebhookAnswer;
