@@ -1,5 +1,5 @@
 // The program of the service: `coupon COMMAND`, and the npm scripts start, serve, work, migrate and so on. It loads
-// only the chosen command. Help of the whole loads all of them, which takes longer.
+// only the chosen command. The overall help loads all of them, which takes longer.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { asksForHelp, groupCommands, type Command } from "./command-line/command.ts";

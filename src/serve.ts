@@ -116,8 +116,8 @@ function createDatabaseCheck(gate: Gate, keys: MasterKeys) {
 }
 
 // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
-// "Change the schema"). An older database is not, nor is one with other keys, which replaced ours while we run, nor one
-// on a full disk, where nearly every call is refused, nor one with settings that break the service.
+// "Change the schema"). Four kinds of database are not ready: an older one; one with other keys that replaced ours
+// while we run; one on a full disk, which refuses nearly every call; and one with settings that break the service.
 function createReadiness(gate: Gate, checkDatabase: DatabaseCheck): Readiness {
   const expected = expectedVersion();
   return async (deadline) => {

@@ -54,7 +54,7 @@ export type WorkParts = {
   config: Config;
   log: Logger;
   metrics?: Metrics | null;
-  /** The pause between two looks for due work. */
+  /** The pause between two searches for due work. */
   lookEveryMs?: number;
 };
 type Databases = ReturnType<typeof openDatabases>;

@@ -34,20 +34,20 @@ type Texts = {
   name: string;
   /** What it does; the first sentence stands alone in a list of commands. */
   about: string;
-  /** What may follow the name, if words and flags do not go together freely. */
+  /** The combinations that are allowed, if words and flags do not combine freely. */
   forms?: readonly string[];
   /** The environment variables that it reads: names that docs/operate.md explains, or names with their meaning. */
   settings?: readonly string[] | Record<string, string>;
   /** What follows the call in each, after any settings: `PORT=9000 --fast`. */
   examples?: readonly string[];
   exitCodes?: string;
-  /** A group of commands has this: it returns what --version prints. */
+  /** Only a group of commands has this. It returns what --version prints. */
   formatVersion?: () => string;
 };
 type Declared<W extends Words, F extends Flags, C, R> = Texts & {
   words?: W;
   flags?: F;
-  /** Returns what is wrong with words and flags that are right one by one. */
+  /** Returns what is wrong with words and flags that are each valid alone. */
   refuse?: (input: Input<W, F>) => string | null;
   run: (input: Input<W, F>, context: C) => Promise<R>;
 };

@@ -1,5 +1,5 @@
-// Standard output of the commands. `console.log` ignores an error, and node ignores that a file on a nearly full disk
-// takes only a part. A secret or a list of codes would be cut, and the exit code would say that all is well.
+// Standard output of the commands. `console.log` ignores errors, and node ignores that a nearly full disk writes only
+// part of the data. A secret or a list of codes would be cut off, and the exit code would still report success.
 import { fstatSync, writeSync } from "node:fs";
 
 /** Writes all of the text, or rejects: the reader has left, or the disk is full. */
@@ -14,7 +14,7 @@ export async function writeOutput(text: string): Promise<void> {
   }
 }
 
-// The disk takes a part, and an error comes with the next one.
+// A full disk writes part of the data, and the next write fails.
 function writeWhole(bytes: Buffer): void {
   let written = 0;
   while (written < bytes.length) written += writeSync(1, bytes, written);

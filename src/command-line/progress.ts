@@ -1,11 +1,11 @@
-// How far a command is, in one line of the terminal. The line goes to standard error, so standard output has the same
-// bytes with and without it. Where standard error is no terminal, nothing is written. There is no colour and no escape
-// sequence: a carriage return begins the line again, and blanks remove it.
+// Shows the progress of a command in one line of the terminal. The line goes to standard error, so standard output has
+// the same bytes with and without it. If standard error is not a terminal, nothing is written. The line uses no colours
+// and no escape sequences: a carriage return begins the line again, and blanks remove it.
 
 export interface Progress {
   /** A text that stays for longer than a second is followed by its seconds. */
   show(text: string): void;
-  /** Removes the line, so that something else can be printed. It comes back by itself. */
+  /** Removes the line, so that something else can be printed. The line reappears by itself. */
   clear(): void;
 }
 

@@ -1,6 +1,6 @@
 // npm run apply is provisioning: it creates or updates everything that FILE declares, all or nothing. Applying a file
 // twice changes nothing. It prints JSON, with the secrets that this run generated; no later run can show them again.
-// Secrets are sealed here, so that the database never sees one.
+// Secrets are sealed here, so the database never sees one.
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -76,7 +76,7 @@ type Stored = {
 };
 
 // Requests must not contain a code, so an ID that looks like one could never be used. Other texts would store the code.
-// A secret is stored sealed only.
+// A secret is only stored sealed, so it is not searched.
 function refuseCodes(keys: MasterKeys, file: unknown): void {
   const isSecret = (path: string) => path.endsWith(".secret");
   const issues = listCodes(createCodeFinder(keys, Infinity), [{ path: "", value: file }], isSecret);

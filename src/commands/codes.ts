@@ -66,7 +66,7 @@ async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
   }
 }
 
-// On a terminal, the codes themselves show how far the export is.
+// On a terminal, the codes themselves show the progress.
 const showPages = (progress: Progress) => (done: number, total: number) => {
   if (process.stdout.isTTY) return;
   progress.show(`${done.toLocaleString("en")} of ${total.toLocaleString("en")} codes`);
@@ -75,14 +75,14 @@ const showPages = (progress: Progress) => (done: number, total: number) => {
 export const command = defineCommand({
   name: "codes",
   about:
-    "Writes the codes of a batch as CSV (coupon_id,code) to standard output. The batch is released, or with " +
-    "--unreleased finished. The audit log records each export. --destroy deletes the batch's salt instead: from then " +
-    "on nobody can derive its codes again, and printed codes keep working.",
+    "Writes the codes of a batch as CSV (coupon_id,code) to standard output. The batch must be released " +
+    "or, with --unreleased, completely minted. The audit log records each export. --destroy deletes the batch's salt " +
+    "instead: after that, its codes can never be derived again, but printed codes keep working.",
   forms: ["BATCH [--unreleased]", "BATCH --destroy [--reason WHY]"],
   words: { batch: { about: "the batch, bat_…" } },
   flags: {
     unreleased: { type: "switch", about: "exports a batch that is not released yet" },
-    destroy: { type: "switch", about: "makes it impossible to export the codes ever again" },
+    destroy: { type: "switch", about: "deletes the salt, so the codes can never be exported again" },
     reason: { type: "text", value: "WHY", about: "why they are destroyed, for the audit log" },
   },
   settings: keySettings,

@@ -27,7 +27,7 @@ import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 // equivalent mutant (literal): only the time until the demo gives up changes
 const mintedWithinMs = 60_000;
 
-// A caller, and the last answer that it got.
+// A caller with the last answer that it got.
 type Actor = { client: Client; reply: ReplyInfo | null };
 // The data of the demo in one variant.
 type Cast = {

@@ -32,7 +32,7 @@ export function configureLey(args: string[]): LeyConfig {
       console.log(createMigration(subject));
       process.exit(0);
     }
-    // DATA_DIR may be relative: to the root of the project, as for npm run.
+    // DATA_DIR may be relative. It is relative to the root of the project, as it is for npm run.
     process.chdir(path.dirname(databaseFolder));
     const config = readConfig();
     // ley looks for a folder `migrations` in the current folder.

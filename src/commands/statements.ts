@@ -131,7 +131,7 @@ const list = defineCommand({
     tenant: { about: "only this tenant, ten_…", isOptional: true },
     distributor: { about: "only this distributor of it, pty_…", isOptional: true },
   },
-  flags: { limit: { type: "count", value: "N", about: "at most so many rows", default: 100 }, json },
+  flags: { limit: { type: "count", value: "N", about: "at most this many rows", default: 100 }, json },
   settings: databaseSettings,
   examples: ["ten_acme --limit 7", "ten_acme pty_maker --json"],
   async run({ words, flags }) {

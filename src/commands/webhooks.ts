@@ -19,12 +19,12 @@ import { test } from "./webhook-test.ts";
 const anyTenant = { about: "only this tenant", isOptional: true } as const;
 const anyParty = { about: "only this party of it", isOptional: true } as const;
 const reason = { type: "text", value: "WHY", about: "for the audit log", isRequired: true } as const;
-const limit = { type: "count", value: "N", about: "at most so many rows", default: 100 } as const;
+const limit = { type: "count", value: "N", about: "at most this many rows", default: 100 } as const;
 const settings = keySettings;
 
 const status = defineCommand({
   name: "status",
-  about: "Shows how deliveries to each subscriber go, in numbers.",
+  about: "Shows the state of deliveries to each subscriber in numbers.",
   words: { tenant: anyTenant, party: anyParty },
   flags: { json },
   settings,
@@ -149,7 +149,7 @@ const rotate = defineCommand({
 
 const enable = defineCommand({
   name: "enable",
-  about: "Delivers again after a 410 or a disable. New events only: replay sends those of the meantime.",
+  about: "Resumes deliveries after a 410 or a disable, for new events only: replay sends those from the meantime.",
   words: { tenant, party },
   flags: { reason },
   settings,

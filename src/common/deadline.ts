@@ -52,7 +52,7 @@ export function watchDeadlines<T extends { deadline: number }>(onPassed: (entry:
       entries.add(entry);
       if (entry.deadline < firesAt) fireAt(entry.deadline);
     },
-    // Most entries leave before their deadline. The timer stays for the others, and fires early now and then.
+    // Most entries leave before their deadline. The timer stays for the others, so it sometimes fires early.
     delete(entry) {
       if (entries.delete(entry) && entries.size === 0) fireAt(Infinity);
     },

@@ -137,7 +137,7 @@ function readAddress(text: string | null, password: string | undefined): Address
 
 const tlsModes = ["disable", "require", "verify-ca", "verify-full"];
 
-// The drivers do not know all that libpq knows, and one of them would send an unknown parameter to the server.
+// The drivers support fewer parameters than libpq, and one of them would send an unknown one to the server.
 function checkTls({ host, parameters = {} }: Address): void {
   if (host.includes(",")) throw new ConfigError("DATABASE_URL must name one host");
   const { sslmode, sslrootcert } = parameters;
@@ -150,7 +150,7 @@ function checkTls({ host, parameters = {} }: Address): void {
   if (sslrootcert === undefined) return;
   if (!sslmode?.startsWith("verify-"))
     throw new ConfigError("DATABASE_URL: sslrootcert needs sslmode=verify-ca or sslmode=verify-full");
-  // Node takes an empty text for no text, and would trust every public authority.
+  // Node treats an empty text as absent, and would then trust every public authority.
   if (!readText(sslrootcert).includes("-----BEGIN CERTIFICATE-----"))
     throw new ConfigError("DATABASE_URL: the file sslrootcert cannot be read or has no certificate");
 }

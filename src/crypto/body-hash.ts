@@ -6,8 +6,8 @@ import { subKeysOf, type MasterKeys } from "./keys.ts";
 
 /**
  * Takes the validated body, with its code normalized, and ignores request_id. Returns 64 bits as hex digits; that is
- * enough, because a hash is compared only with the one hash recorded for the same request_id. A request that was
- * recorded under another key of the list has the hash by that `version`.
+ * enough, because a hash is compared only with the one hash recorded for the same request_id. `version` chooses another
+ * key of the list, for a request that was recorded under that key.
  */
 export function hashBody(keys: MasterKeys, values: Record<string, unknown>, version = keys.current): string {
   const { request_id: _, ...rest } = values;

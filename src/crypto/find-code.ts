@@ -48,8 +48,8 @@ export function containsCode(keys: MasterKeys, text: string): boolean {
 // Reads a text more generously than the field `coupon` is read. All characters other than letters and digits are left
 // out, because any of them may separate the groups of a code. A letter that no code has ends the run.
 function readAll(text: string): string {
-  // Full-width and accented letters become ASCII. Accents are left out first, as far as they are characters of their
-  // own: sorting thousands of them would take a second.
+  // Full-width and accented letters become ASCII. Accents that are separate characters are removed first, because
+  // sorting thousands of them would take a second.
   const plain = isAscii.test(text) ? text : text.replace(marks, "").normalize("NFKD").replace(separators, "");
   let read = "";
   for (let index = 0; index < plain.length; index += 1) read += readAs[plain.charCodeAt(index)] ?? runEnd;

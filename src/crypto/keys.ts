@@ -24,7 +24,7 @@ export type MasterKeys = {
   /** Where the keys come from, for messages: the setting or a file. */
   source: string;
   current: string;
-  /** The other versions. What they hashed and sealed still counts. */
+  /** The other versions. What they hashed and sealed is still valid. */
   others: string[];
   versions: ReadonlyMap<string, SubKeys>;
 };

@@ -41,8 +41,8 @@ export function open(keys: MasterKeys, purpose: string, sealed: Uint8Array): str
 }
 
 /**
- * The database stores this hash, so that it can compare a secret with the stored one without opening it. A secret that
- * was stored under another key of the list has the hash by that `version`.
+ * The database stores this hash, so that it can compare a secret with the stored one without opening it. `version`
+ * chooses another key of the list, for a secret that was stored under that key.
  */
 export function hashSecret(keys: MasterKeys, secret: string, version = keys.current): string {
   return createHmac("sha256", subKeysOf(keys, version).request).update(secret).digest("hex");

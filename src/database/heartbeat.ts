@@ -1,9 +1,9 @@
 // Notices within seconds that connections went silent: a firewall forgot them, or the server's machine vanished. Then
 // nothing resets them, and statements on them would wait for their deadlines, one after the other.
 //
-// One session asks the server for nothing, again and again. An answer that is late proves little on a busy machine. So
-// a second session is opened, and the first answer decides: if the newer session answers first, the older one is
-// silent, and so are other connections of its age. Each step has a limit, and the sum of the limits is the promise.
+// One session sends an empty query again and again. On a busy machine, a late answer proves little. So this opens a
+// second session, and the first answer decides: if the newer session answers first, the older one is silent, and so are
+// other connections of its age. Each step has a limit, and the sum of these limits is the promised time.
 import { beforeDeadline } from "../common/deadline.ts";
 import type { Session } from "./types.ts";
 
@@ -15,7 +15,7 @@ export const heartbeatLimits = {
   /** A new session that does not answer within this time is given up. */
   openWithinMs: 1_500,
 };
-/** The longest time from the moment when a session went silent until it is given up. */
+/** The longest time from the moment a session goes silent until it is given up. */
 export const silentWithinMs = Object.values(heartbeatLimits).reduce((sum, ms) => sum + ms);
 
 export type Heartbeat = { stop(): Promise<void> };
@@ -57,7 +57,7 @@ export function startHeartbeat<T>(parts: Parts<T>): Heartbeat {
     return begun;
   }
 
-  // Returns the session to go on with; null: there is none.
+  // Returns the session to go on with, or null if there is none.
   async function check(current: Begun<T>): Promise<Begun<T> | null> {
     const answer = current.session.rows("select").then(
       (): Pulse => "answered",

@@ -1,5 +1,5 @@
-// A pool of connections. The driver's own pool rotates through its connections, so plans and catalog caches of each
-// server process are cold in the CPU's cache, and each call takes 10 % longer. This pool reuses the connection that was
+// A pool of connections. The driver's own pool rotates through its connections, so the plans and catalog caches of each
+// server process drop out of the CPU's cache, and each call takes 10 % longer. This pool reuses the connection that was
 // returned last, and takes a lost connection only when no other is idle. When all are busy, statements wait in a queue.
 import type { Database } from "./types.ts";
 

@@ -1,5 +1,5 @@
-// A database for programs that run for months. After a deadline longer than any statement_timeout, or when somebody
-// else notices that the connections are dead, the calls fail and later calls use new connections.
+// A database for programs that run for months. When a call passes a deadline longer than any statement_timeout, or when
+// reconnect() says that the connections are dead, running calls fail and later calls use new connections.
 import { beforeDeadline } from "../common/deadline.ts";
 import { Unavailable } from "../common/unavailable.ts";
 import { createReplaceable } from "./replaceable.ts";

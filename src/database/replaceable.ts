@@ -1,13 +1,13 @@
 // Connections that can hang: for example, a call of the driver may never end if the server goes away during a connect.
-// Whoever notices replaces them.
+// A caller that notices this replaces them.
 
 export type Replaceable<T> = {
   current(): T;
-  /** Gives up `used` and opens others, if it is still the current one: several callers may hang on the same. */
+  /** Gives up `used` and opens a replacement, unless another caller that hung on it has already done so. */
   replace(used: T): void;
 };
 
-/** `abandoned` aborts when what was opened is given up: whoever waits for it then stops. */
+/** `abandoned` aborts when the opened connections are given up, so that callers stop waiting for them. */
 export function createReplaceable<T>(open: (abandoned: AbortSignal) => T, close: (old: T) => unknown): Replaceable<T> {
   let abandoned = new AbortController();
   let current = open(abandoned.signal);

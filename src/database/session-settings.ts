@@ -1,28 +1,29 @@
-// What each connection of the programs sets. A DBA may give the database or the login other defaults, for other
-// programs (`alter database … set`, `alter role … set`), and what a connection sets takes precedence over both.
+// The settings of each connection of the programs. They take precedence over defaults that a DBA may give the database
+// or the login for other programs (`alter database … set`, `alter role … set`).
 //
-// PostgreSQL 15 to 18 know each of them and let every login set it: with any other, no connection would open.
+// PostgreSQL 15 to 18 know each of these settings and let every login set it. With any other setting, no connection
+// would open.
 import { ConfigError } from "../config/config.ts";
 import type { Database } from "./types.ts";
 
 export const sessionSettings: Readonly<Record<string, string>> = {
-  // How the server writes values, and both drivers read them.
+  // How the server writes values, which is how both drivers read them.
   DateStyle: "ISO, MDY",
   IntervalStyle: "postgres",
   TimeZone: "UTC",
   bytea_output: "hex",
-  // The shortest text that is the same number again.
+  // Numbers as the shortest text that reads back as the same number.
   extra_float_digits: "1",
-  // Names in the log of migrate, as a DBA writes them.
+  // The log of migrate has names as a DBA writes them.
   quote_all_identifiers: "off",
 
-  // How the server reads what we send: `null` in an array is no text, and a backslash is one character.
+  // How the server reads what we send: `null` in an array is not text, and a backslash is an ordinary character.
   array_nulls: "on",
   standard_conforming_strings: "on",
-  // So no statement of ours reads a schema that somebody else created.
+  // None of our statements reads a schema that someone else created.
   search_path: "pg_catalog, pg_temp",
 
-  // A decision reads what was committed before it, also after it has waited for a row.
+  // A decision reads what was committed before it, even if it had to wait for a row.
   default_transaction_isolation: "read committed",
   default_transaction_read_only: "off",
   // An answer 2xx is on disk.
@@ -33,7 +34,7 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   exit_on_error: "off",
   "plpgsql.extra_errors": "none",
 
-  // No limit, except where a program sets one: a migration takes as long as it takes.
+  // There is no limit, except where a program sets one: a migration may take as long as it needs.
   statement_timeout: "0",
   lock_timeout: "0",
   idle_session_timeout: "0",

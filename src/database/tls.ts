@@ -7,7 +7,7 @@ const authorities = new Map<string, string>();
 
 /**
  * What the parameters of the URL mean in libpq: `require` encrypts, `verify-ca` also checks the certificate, and
- * `verify-full` also the host's name in it. Without `sslrootcert`, the certificate authorities of Node count.
+ * `verify-full` also the host's name in it. Without `sslrootcert`, the certificate authorities that Node trusts apply.
  */
 export function readTls({ host, parameters = {} }: Address): false | ConnectionOptions {
   const { sslmode = "disable", sslrootcert } = parameters;
@@ -26,7 +26,7 @@ export function withoutTls(address: Address): Address {
   return { ...address, parameters };
 }
 
-// Once per file, so that a file that goes away later stops no program.
+// Each file is read once, so a file that disappears later stops no program.
 function readAuthority(file: string): string {
   const known = authorities.get(file) ?? readFileSync(file, "utf8");
   authorities.set(file, known);

@@ -8,7 +8,7 @@ import { dataFolder, findHome, makeDataDir } from "./data-directory.ts";
 
 type KeyConfig = Pick<Config, "masterKeyText" | "address" | "dataDir">;
 
-/** Never makes a key: beside a database that has another one, whatever a new key makes is useless. */
+/** Never makes a key: the database already has one, and nothing made with a new key would be of use. */
 export function loadMasterKeys({ masterKeyText, address, dataDir }: KeyConfig): MasterKeys {
   if (masterKeyText !== null) return parseMasterKeys(masterKeyText);
   if (address !== null)
@@ -49,7 +49,7 @@ function readKeyFile(file: string): string | null {
 }
 
 // Writes a temporary file and links it into place. If several processes start at once, one wins and the others read its
-// key. A crash never leaves half a key. An existing file stays.
+// key. A crash never leaves half a key, and an existing file stays as it is.
 function makeKeyFile(dataDir: string): void {
   makeDataDir(dataDir);
   const draft = `${keyFile(dataDir)}.${randomBytes(6).toString("hex")}`;

@@ -11,7 +11,7 @@ export interface Postmaster {
   pid: number;
   port: number;
   socketFolder: string;
-  /** `stopping` from the first moment of a shutdown. */
+  /** `stopping` as soon as a shutdown begins. */
   status: "starting" | "ready" | "stopping";
 }
 

@@ -40,8 +40,8 @@ export interface Embedded {
 const settledAfterMs = 10_000;
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
-// until they say otherwise: a server that is just starting misses it, so it is sent until the server has ended, for a
-// minute at most: if this shell was killed, perhaps no process waits for the server, and its pid stays forever.
+// until they set a handler, so a server that is just starting misses it. The shell repeats it until the server has
+// ended, for at most a minute: if the shell was killed, perhaps no process waits for the server, and its pid stays.
 export const supervisor = `
   exec 3<&0
   "$@" </dev/null >&2 3<&- &

@@ -1,7 +1,8 @@
 // The gate's connections to the database, divided into five lanes. Calls that wait for each other's locks, or for a
 // DBA's, can only fill the patient lane, and calls that take long only the long one.
 //   quick: groups of calls. SQL never waits for a lock here.
-//   lookup: access keys that this process has not seen. Anybody can invent some, so they queue apart, in a short queue.
+//   lookup: access keys that this process has not seen. Anyone can invent such keys, so their lookups have a short
+//     queue to themselves.
 //   long: one call at a time that may take long or return much, such as a pull of events. SQL never waits for a lock
 //     here either.
 //   patient: one call at a time, which may wait for locks.
@@ -22,7 +23,7 @@ export type Connections = {
   /** Runs one statement. Rejects with Unavailable when trying again later may help. */
   rows<T>(place: Place, deadline: number, text: string, parameters: unknown[]): Promise<T[]>;
   load(): Record<LaneName, LaneLoad>;
-  /** Gives up all connections and what runs or waits on them. Later statements use new ones. */
+  /** Gives up all connections, with everything that runs on them or waits for them. Later statements use new ones. */
   reconnect(): void;
   end(): Promise<void>;
 };

@@ -2,8 +2,8 @@
 // commit carry many calls. A call that finds its tenant idle starts at once, with the calls that arrived beside it.
 //
 // A second group starts once 16 calls wait: it runs while the first is flushed to disk. With fewer calls it would not
-// pay, because a small group costs nearly as much as a large one. Groups of 16 or more start at once, so that the
-// database does not idle while node reads more requests.
+// be worthwhile, because a small group costs nearly as much as a large one. Groups of 16 or more start at once, so that
+// the database does not idle while node reads more requests.
 import { createQueue, type Entry } from "./queue.ts";
 
 export type Groups<Call, Outcome> = {

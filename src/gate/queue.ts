@@ -25,12 +25,12 @@ export type Queue<Work, Outcome> = {
   push(entry: Entry<Work, Outcome>): void;
   /** Takes an entry out of the queue, because its turn has come. */
   take(entry: Entry<Work, Outcome>): void;
-  /** Those that wait, in the order in which they came: all, or those of a tenant. */
+  /** The entries that wait, in the order in which they came: all of them, or those of one tenant. */
   entries(): Iterable<Entry<Work, Outcome>>;
   entriesOf(tenantId: TenantId): Iterable<Entry<Work, Outcome>>;
   size(): number;
   sizeOf(tenantId: TenantId): number;
-  /** Fails all that have no outcome, also those that were taken. */
+  /** Fails all entries without an outcome, including those that were taken. */
   failAll(reason: string): void;
 };
 

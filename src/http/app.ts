@@ -44,7 +44,7 @@ type Handled = {
   reason?: string | undefined;
 };
 
-// Clients are promised an answer within 4 s. The rest is for writing it, also on a busy machine.
+// Clients are promised an answer within 4 s. The remaining time is for writing the answer, even on a busy machine.
 const answerWithinMs = 3_500;
 
 export function createApp(parts: AppParts): Handler {
@@ -75,8 +75,8 @@ export function createApp(parts: AppParts): Handler {
   }
 
   const app = new H3({ silent: true }).use((event) => respond(event.runtime!.node!.req as IncomingMessage));
-  // h3 makes a URL of each target and its Host, and throws where they make none, outside its handling of errors. Routes
-  // are matched against the raw target, so h3 gets a URL that always works.
+  // h3 builds a URL from each target and its Host header. If they form no valid URL it throws, outside its own error
+  // handling. Routes are matched against the raw target, so h3 gets a URL that always works.
   const fetch = app.fetch.bind(app);
   app.fetch = (request) => fetch(requestWithURL(request, "http://localhost/"));
   return toNodeHandler(app) as Handler;
@@ -89,7 +89,7 @@ function createHandle(parts: AppParts, limiter: Limiter) {
   const operate = createOperator({ gate, keys, log, limiter });
   const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
 
-  // What is known about the request so far stays known when a step refuses it.
+  // These variables keep what is known about the request when a step refuses it.
   return async function handle(request: IncomingMessage): Promise<Handled> {
     let operation: string | null = null;
     let requestId: string | null = null;

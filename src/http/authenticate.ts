@@ -36,7 +36,7 @@ export function createAuthenticator({
   gate: Pick<Gate, "findCredential">;
   keys: MasterKeys;
   now?: () => number;
-  /** In ms. It keeps running when the clock is set. */
+  /** In ms. This clock keeps running when the system clock is set. */
   uptime?: () => number;
 }) {
   const nobody = randomBytes(32).toString("base64url"); // equivalent mutant (literal 32): any random secret will do

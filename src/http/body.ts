@@ -51,7 +51,7 @@ function append(bytes: Buffer, size: number, chunk: Buffer, declared: number): B
   return target;
 }
 
-// No two runs of blanks touch: a long run could be divided between them in many ways, and all would be tried.
+// No two runs of blanks are adjacent in this pattern: it would try every way to divide a long run between them.
 const jsonType = /^application\/json\s*(;\s*(charset\s*=\s*("utf-8"|utf-8)\s*(;\s*)?)?)?$/i;
 
 // Whether the body is application/json, uncompressed, and in UTF-8 if a charset is named.

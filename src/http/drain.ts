@@ -1,10 +1,10 @@
 // An orderly stop of the HTTP server.
 //
-// A client must not lose a request because the server closes its connection in the same moment. So each connection is
-// closed after an answer that says so (Connection: close). Only a connection that was not used for a second is closed
-// without one. Either way the server ends its side first and reads on until the client has ended its own: a connection
-// that is closed with unread bytes is reset, and the client may lose the answer. Connections that wait to be accepted
-// are accepted first, because the system would reset them.
+// A client must not lose a request because the server closes its connection at the same moment. So an answer announces
+// the end of each connection (Connection: close). Only a connection that was not used for a second is closed without an
+// answer. Either way the server ends its side first and reads on until the client has ended its own: a connection that
+// is closed with unread bytes is reset, and the client may lose the answer. Connections that wait to be accepted are
+// accepted first, because the system would reset them.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as TcpServer, type Socket } from "node:net";
 import { setImmediate as endOfTurn } from "node:timers/promises";
@@ -26,14 +26,15 @@ type Connection = {
   isEnding: boolean;
 };
 
-// Accepting goes on for at most this long: others may keep coming.
+// The server accepts connections for at most this long, because new ones may keep coming.
 const acceptWithinMs = 2_000;
 const idleAfterMs = 1_000;
 // equivalent mutant (literal): it only looks less often
 const checkEveryMs = 50;
-// A client that has got its answer has this long to close its side.
+// How long a client may take to close its side after it got its answer.
 const clientClosesWithinMs = 1_000;
-// A request that arrives just before its connection is idle has as long as an answer may take. Then it is cut.
+// A request that arrives just before its connection counts as idle gets the usual time for an answer. Then it is cut
+// off.
 const cutAfterMs = 5_000;
 
 export function createDrain(server: Server): Drain {
@@ -80,10 +81,10 @@ export function createDrain(server: Server): Drain {
     },
     latest: (socket) => connections.get(socket)?.latest ?? null,
     async stop() {
-      // Before any answer says that it is the last: its client would open another connection.
+      // This comes before any answer announces the end, because its client would then open another connection.
       await acceptWaiting(server);
       isStopping = true;
-      // Server.close of node:http closes idle connections at once, so this is the one of node:net.
+      // Server.close of node:http closes idle connections at once, so this calls the one of node:net.
       const closed = new Promise<void>((resolve) => TcpServer.prototype.close.call(server, () => resolve()));
       for (const [socket, connection] of connections)
         if (connection.openResponses > 0) endWithAnswer(connection, socket);

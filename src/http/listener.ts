@@ -33,9 +33,9 @@ export type ListenConfig = Pick<Config, "host" | "port" | "limits">;
 // How often node checks for late headers and bodies. With its default of 30 s, headers could take four times their
 // limit.
 const checkLateEveryMs = 1_000;
-// A client that sent what is not HTTP has this long to read its answer.
+// How long a client that did not send HTTP may take to read its answer.
 const clientClosesWithinMs = 1_000;
-// The start of `serve` takes less, so its restart costs no client an answer. Every answer is promised within 4 s.
+// `serve` starts in less time, so a restart costs no client an answer. Every answer is promised within 4 s.
 const waitForStartMs = 1_000;
 
 export async function listen({ host, port, limits }: ListenConfig, log: Logger): Promise<Listening> {
@@ -80,7 +80,7 @@ function createHttpServer(handler: Handler, { limits, refuse, onDropped }: Parts
     requestTimeout: limits.requestTimeoutSeconds * 1_000,
     keepAliveTimeout: limits.keepAliveTimeoutSeconds * 1_000,
     connectionsCheckingInterval: checkLateEveryMs,
-    // Not here: the handler refuses a request without a host, so that the answer has the usual body.
+    // Node does not check the host here: the handler refuses a request without one, so the answer has the usual body.
     requireHostHeader: false,
   };
   const server = createServer(options);
@@ -139,8 +139,8 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
   return { request_id: requestId, status, code: problem.code };
 }
 
-// Whether unreadable input may be answered now. Not while a complete request is unanswered: the client would take this
-// refusal for the answer to that request, and believe that nothing was done.
+// Whether unreadable input may be answered now. It may not while a complete request is unanswered: the client would
+// mistake this refusal for the answer to that request, and believe that nothing was done.
 function isTurnOfUnreadable(latest: ServerResponse | null): boolean {
   if (latest === null || latest.writableFinished) return true;
   return latest.socket !== null && !latest.req.complete;

@@ -1,4 +1,4 @@
-// What is served without a signature: health checks, and the API description with its page.
+// The pages that need no signature: health checks, and the API description with its page.
 import type { IncomingMessage } from "node:http";
 import type { Answer } from "./problem.ts";
 

@@ -22,7 +22,7 @@ export type Request = {
   body: Uint8Array;
   input: Input;
 };
-// hashBy: the hash of the body by another master key of the list.
+// hashBy returns the hash of the body under another master key of the list.
 export type Reading = Pick<Call, "operation" | "idempotency_key" | "body_hash" | "args"> & {
   hashBy: (version: string) => string;
 };

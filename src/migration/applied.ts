@@ -26,7 +26,7 @@ export async function readApplied(session: Session): Promise<Applied> {
   return { migrations, code: code[0]?.sha256 ?? null };
 }
 
-/** Throws if the database was made by migrations with the names of this checkout's, but with other SQL. */
+/** Throws if the database was made by migrations that have the same names as in this checkout, but other SQL. */
 export function refuseOtherText({ migrations }: Applied): void {
   const known = new Set(listMigrations());
   const others = migrations.filter(({ name, sha256 }) => known.has(name) && sha256 !== hashMigration(name));

@@ -23,7 +23,7 @@ const lockKey = "109324429684590";
 /** After this time, migrate gives up: an operator has to find the session that holds the lock. */
 const giveUpAfterMs = 60_000;
 
-/** Returns false if the database was up to date already. `onStep` is told what is under way. */
+/** Returns false if the database was already up to date. `onStep` is called with the name of each step. */
 export async function migrate(address: Address, log: Log = () => {}, onStep: Log = () => {}): Promise<boolean> {
   return withOutdatedDatabase(address, { log, onStep }, async (session, { codeHash, applied }) => {
     await makeRoles(session);
@@ -157,7 +157,7 @@ async function listRoles(session: Session): Promise<string[]> {
 
 const namesOf = ({ migrations }: Applied): string[] => migrations.map(({ name }) => name);
 
-/** Gives up a minute after the first lock. An online migration, which may take hours, begins the minute anew. */
+/** Gives up a minute after the first lock. The minute begins again after an online migration, which may take hours. */
 async function retryWhileLocked<T>(
   session: Session,
   { applied, log }: { applied: string[]; log: Log },

@@ -6,7 +6,7 @@ import type { Session } from "../database/types.ts";
 import { runScript } from "./load-code.ts";
 import type { Migration, MigrationClient } from "./sql-migration.ts";
 
-/** How long a migrate waits for a lock, and calls wait behind it. */
+/** How long a migrate waits for a lock. Calls wait behind it meanwhile. */
 const lockTimeoutMs = 200;
 export const lockTimeout = `set local lock_timeout = ${lockTimeoutMs}`;
 export const transactionSettings = `

@@ -23,8 +23,8 @@ export function boundConnections(server: Server, { most, onRefused }: Bounds): C
   const sockets = new Set<Socket>();
   server.timeout = stalledAfterMs;
 
-  // A client that comes when there are too many takes the place of the stranger that has been here longest. Strangers
-  // whose first request is under way keep theirs, and so does every caller.
+  // When there are too many connections, a new one replaces the stranger that has been connected longest. Strangers
+  // whose first request is under way keep their place, and so does every caller.
   server.on("connection", (socket: Socket) => {
     if (sockets.size >= most) {
       onRefused?.();
@@ -41,9 +41,9 @@ export function boundConnections(server: Server, { most, onRefused }: Bounds): C
   return { admit: turns.admit, count: () => sockets.size };
 }
 
-// Cuts the clients that have left their answers unread longest, until the others' fit.
+// Cuts off the clients that have left their answers unread longest, until the remaining answers fit into the limit.
 function createUnsentCheck(sockets: ReadonlySet<Socket>): () => void {
-  // In the order in which they began to wait.
+  // Connections with unread answers, in the order in which they began to wait.
   const waiting = new Set<Socket>();
   return () => {
     let unsent = 0;

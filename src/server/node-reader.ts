@@ -1,6 +1,6 @@
-// What the turns use of node's HTTP server beside its documented interface: the listener that gives bytes to its
-// parser, and the parser's way to read the socket itself ("consume"), which a listener for data ends. If a version of
-// node lacks that way, known callers are read like strangers.
+// The undocumented parts of node's HTTP server that turns.ts uses: the listener that gives bytes to its parser, and the
+// parser's way to read the socket itself ("consume"), which a listener for data ends. If a version of node lacks
+// "consume", known callers are read like strangers.
 import type { Socket } from "node:net";
 
 export type Reader = {
@@ -18,7 +18,7 @@ type NodeSocket = Socket & { parser: NodeParser | null; _handle: unknown };
 
 const nothing = () => {};
 
-/** After this, `onData` gets what the socket reads. Call it once node's server has its listeners. */
+/** From then on, `onData` gets the bytes that the socket reads. Call it once node's server has its listeners. */
 export function takeReader(socket: Socket, onData: (chunk: Buffer) => void): Reader {
   const first = (event: keyof NodeListeners) => (socket.listeners(event)[0] ?? nothing) as Listener;
   const ofNode: NodeListeners = { data: first("data"), pause: first("pause"), resume: first("resume") };

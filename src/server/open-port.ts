@@ -5,8 +5,8 @@ import { ConfigError } from "../config/config.ts";
 /** `settings` name the settings that `host` and `port` come from. */
 export type Place = { host: string; port: number; settings: { host: string; port: string } };
 
-// Connections that wait for a program that is busy, for example with its start. With node's 511, a client beyond that
-// tries again after 1 s, 3 s and 7 s, so its answer comes later than promised. The kernel's own limit
+// How many connections may wait while the program is busy, for example while it starts. With node's 511, a client
+// beyond that tries again after 1 s, 3 s and 7 s, so its answer comes later than promised. The kernel's own limit
 // (net.core.somaxconn) is 4096 as well, unless it was changed.
 const backlog = 4_096;
 

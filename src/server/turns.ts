@@ -38,13 +38,13 @@ type Reading = {
 // What strangers may begin in one turn of the event loop.
 const mostBegun = 16;
 const longestTurnMs = 2;
-// A turn accepts one connection. So while connections come, strangers get a fifth of the time, and none of those that
-// come waits long to be accepted.
+// A turn accepts one connection. So while new connections come, strangers get a fifth of the time, and no new
+// connection waits long to be accepted.
 const pausesWhileAccepting = 4;
-// How many requests a known caller may pipeline: as many signed ones as node reads at once.
+// How many requests a known caller may pipeline: as many signed requests as node reads at once.
 const mostPipelined = 300;
 const blankLine = Buffer.from("\r\n\r\n");
-// No head of a request is shorter.
+// The shortest possible head of a request.
 const shortestHead = "GET / HTTP/1.0\r\n\r\n".length;
 // Strangers' bytes reach the parser in pieces of this size, because each chunk of a chunked body costs a call.
 const largestPiece = 1_024;
@@ -157,7 +157,7 @@ function findEndOfHead(bytes: Buffer): number {
   return blank === -1 ? Math.min(bytes.length, largestPiece) : blank + blankLine.length;
 }
 
-// A body that looks like another head costs its connection the fast way to be read, and nothing else.
+// If a body looks like another head, its connection loses only the fast way of being read.
 function hasTwoHeads(bytes: Buffer): boolean {
   const start = bytes.subarray(0, 2 * largestPiece);
   const blank = start.indexOf(blankLine);

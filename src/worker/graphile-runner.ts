@@ -1,8 +1,8 @@
 // Starts one runner of graphile-worker: it takes jobs from the queue and runs the tasks they name.
 //
 // Its connections are ours, because graphile-worker neither waits until they are closed nor listens for their last
-// errors. If the database stops right after the runner, as in `npm start`, one that is still open gets an error that
-// nobody expects, and the program ends with it.
+// errors. If the database stops right after the runner, as in `npm start`, a connection that is still open gets an
+// unhandled error, which ends the program.
 import {
   Logger as GraphileLogger,
   makeWorkerUtils,
@@ -15,7 +15,7 @@ import pg from "pg";
 import type { Logger } from "../common/log.ts";
 
 export type GraphileParts = {
-  /** Where it connects, and how: the parts of the pool's configuration. */
+  /** Where and how it connects: parts of the configuration of the pool. */
   connection: { connectionString: string; ssl: pg.PoolConfig["ssl"] };
   taskList: TaskList;
   crontab: string;
@@ -43,7 +43,7 @@ export async function startGraphileRunner({
     await deleteFailedJobs(shared);
     // New jobs are announced by notify. Polling finds jobs whose notification was lost.
     const runner = await run({ ...shared, taskList, crontab, concurrency, pollInterval: 5_000, noHandleSignals: true });
-    // It may also end by itself.
+    // The runner may also end by itself.
     runner.promise.then(end, end);
     return {
       ...runner,
@@ -68,7 +68,7 @@ function openPool(connection: pg.PoolConfig, log: Logger): { pgPool: pg.Pool; en
   const open = new Set<pg.PoolClient>();
   pgPool.on("error", (err) => log[pgPool.ending ? "debug" : "error"]({ err }, "a connection failed"));
   pgPool.on("connect", (client) => {
-    // An error of a client in use fails its query; the pool reports that of an idle one.
+    // If a client in use fails, so does its query. The pool reports the error of an idle client.
     client.on("error", () => {});
     open.add(client);
     client.on("end", () => open.delete(client));
@@ -92,7 +92,7 @@ async function deleteFailedJobs(shared: SharedOptions): Promise<void> {
   }
 }
 
-// It advises as many connections as jobs. That is no warning to the operator, see openPool.
+// graphile-worker advises as many connections as jobs. The operator need not see that: openPool explains why.
 const isPoolAdvice = (message: string) => message.includes("maxPoolSize");
 
 function forwardTo(lines: Logger): GraphileLogger {

@@ -24,7 +24,8 @@ type Limits = { answerWithinMs: number; deadAfterMs: number };
 // Workers poll for jobs every 5 s, and jobs are short: even under full load, some worker polls within half a minute.
 const usualLimits: Limits = { answerWithinMs: 10_000, deadAfterMs: 30_000 };
 
-// aliveAt: when the runner last heard from the database, or when its start began. abandoned: callers wait no longer.
+// aliveAt: when the runner last heard from the database, or when its start began. abandoned: aborts when callers should
+// stop waiting.
 type Current = { runner: Promise<Runner>; aliveAt: number; abandoned: AbortController };
 
 export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }: Parts): JobRunner {

@@ -93,7 +93,7 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     help: "When this process finished its last self-check.",
     registers,
   });
-  // Before the first check there is no value. A 0 would say that all is well.
+  // There is no value before the first check, because a 0 would mean that no invariant is broken.
   for (const gauge of [broken, checkedAt]) gauge.remove();
 
   return {

@@ -1,9 +1,10 @@
-// Work that fails because of what is stored for one party: it alone waits, and the database notes it, so that the log,
-// the metrics and report.stuck_work name it. Failures of the machine, such as a lost connection, are not noted.
+// Work that fails because of what is stored for one party. Only that party waits. The database records the failure, so
+// the log, the metrics and report.stuck_work name it. Failures of the machine, such as a lost connection, are not
+// recorded.
 import { sqlState } from "../database/connect.ts";
 import type { ReconnectingDatabase } from "../database/reconnecting.ts";
 
-/** Something that was read from the database cannot be used. */
+/** A value that was read from the database cannot be used. */
 class StoredDataError extends Error {}
 
 /** Runs a computation that can only fail because of what was read from the database. */
@@ -15,7 +16,10 @@ export function useStored<T>(compute: () => T): T {
   }
 }
 
-/** The error, if it comes again with the same rows: data, constraints, and exceptions that our functions raise. */
+/**
+ * Returns the message of an error that the same rows would cause again: of data errors, constraints, and exceptions
+ * that our functions raise.
+ */
 function reasonOf(error: unknown): string | null {
   const isOfRows = error instanceof StoredDataError || /^(22|23|P0)/.test(sqlState(error) ?? "");
   return isOfRows ? (error as Error).message : null;

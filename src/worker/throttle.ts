@@ -1,6 +1,6 @@
 // Background work in small steps, so that no transaction is long and no row is locked for long. This work is not
-// urgent: after each step comes a pause of six times its duration, which leaves most of the time to other work on any
-// machine.
+// urgent: after each step, it pauses for six times the duration of the step, which leaves most of the time to other
+// work on any machine.
 import { setTimeout as sleep } from "node:timers/promises";
 
 const shortestPauseMs = 5;

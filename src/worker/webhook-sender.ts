@@ -13,7 +13,7 @@ export type Webhook = {
   url: string;
   body: string;
   secrets: readonly string[];
-  /** Marked as a test, so that the receiver does nothing with it. */
+  /** Whether to mark the webhook as a test, so that the receiver ignores its content. */
   isTest?: boolean;
 };
 

@@ -3,15 +3,15 @@
 //
 // This worker stops using its leases before that happens. It notices a lost connection at once, and a silent one after
 // `silentWithinMs`. The server ends a silent session only after `idleTimeoutMs`, because the last question may have
-// arrived just before. A process that did not run for so long may still write: the database refuses its writes, because
-// each lease has a holder.
+// arrived just before. A process that was frozen for longer may still try to write. The database refuses such writes,
+// because each lease has a holder.
 import type { Logger } from "../common/log.ts";
 import { startHeartbeat, type Heartbeat } from "../database/heartbeat.ts";
 import type { Options, Session } from "../database/types.ts";
 
 /** number: changes with each session. lost: aborts when leases under this number no longer count. */
 export type WorkerSession = { number: number; lost: AbortSignal };
-/** null: there is no session at the moment, so nothing can be leased. */
+/** Returns null if there is no session at the moment; then nothing can be leased. */
 export type GetWorkerSession = () => WorkerSession | null;
 
 /** The server frees the lock of a worker that vanished after this time. */

@@ -1,4 +1,4 @@
-// Requests and answers that a run of the service recorded: `npm run openapi` writes examples.json.
+// Requests and answers that were recorded from a run of the service. `npm run openapi` writes examples.json.
 import { readFileSync } from "node:fs";
 import type { Variant } from "../../gate/gate.ts";
 

@@ -1,5 +1,5 @@
-// A webhook belongs to a party. In Variant B that is the caller. In Variant A the call names it; the database requires
-// that only if the tenant has several webhooks.
+// A webhook belongs to a party. In Variant B, the party is the caller. In Variant A, the call names the party; the
+// database requires this only if the tenant has several webhooks.
 import { externalId } from "../fields.ts";
 
 export const whose = { party: externalId.optional().describe("Whose webhook. Needed if the tenant has several.") };

@@ -19,7 +19,7 @@ const drawSize = 8;
 const restMs = 60_000;
 
 type Due = { tenant_id: number; distributor_id: number; business_date: string };
-// Closing uses the sequencer's connection: the two never wait for each other's locks.
+// Closing uses the connection of the sequencer, so the two never wait for each other's locks.
 type Parts = { sequencer: ReconnectingDatabase; statements: ReconnectingDatabase; log: Logger; stopping: AbortSignal };
 
 export function createCloser({ sequencer, statements, log, stopping }: Parts) {

@@ -40,7 +40,7 @@ type Delivery = {
   test_body: string | null;
   attempt: number;
   url: string;
-  /** Those that sign, the current one first. */
+  /** The secrets that sign, the current one first. */
   sealed_secrets: Uint8Array[];
   // External IDs of tenant and party. The secrets are sealed for this pair.
   tenant: string;
@@ -75,7 +75,7 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
   const cutting = new AbortController();
   stopping.addEventListener("abort", () => setTimeout(() => cutting.abort(), graceMs).unref());
 
-  /** Due subscribers, as many as this process has free places. */
+  /** Returns due subscribers, at most as many as this process has free places. */
   async function listDue(): Promise<Subscriber[]> {
     const free = maxSubscribersAtOnce - running;
     if (free <= 0 || getSession() === null) return [];
@@ -92,7 +92,7 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
       const lease: Lease = { ...subscriber, worker: session.number, holder: randomUUID() };
       const cut = AbortSignal.any([cutting.signal, session.lost]);
       let deliveries = await leaseDeliveries(database, lease);
-      // Not before the lease: one that takes longer than the slice would leave no time to send.
+      // The slice begins after the lease: a lease that takes longer than the slice would leave no time to send.
       const sliceEnd = performance.now() + sliceMs;
       const isOver = () => performance.now() > sliceEnd || session.lost.aborted || stopping.aborted;
       while (deliveries.length > 0) {
@@ -164,7 +164,7 @@ async function recordDeliveries(
   return rows.map(({ outcome }) => outcome);
 }
 
-// A replaced secret that cannot be opened no longer signs. Otherwise a new secret would be no cure for 24 h.
+// A replaced secret that cannot be opened no longer signs. Otherwise a new secret would not help for 24 h.
 function openSecrets(keys: MasterKeys, { tenant, party, sealed_secrets }: Delivery): string[] {
   const openOne = (one: Uint8Array) => useStored(() => open(keys, webhookPurpose(tenant, party), one));
   const [current, ...replaced] = sealed_secrets;

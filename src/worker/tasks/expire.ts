@@ -10,7 +10,7 @@ export function createExpirer({ database, stopping }: { database: ReconnectingDa
   const run = (text: string) =>
     repeatThrottled(async () => (await database.rows<{ done: number }>(text, [stepSize]))[0]!.done, stopping);
 
-  // Any number of these may run: each skips rows that another one holds.
+  // Any number of these steps may run at once: each skips rows that another one holds.
   return async function expire(): Promise<void> {
     await run("select jobs.lapse_locks($1) as done");
     await run("select jobs.expire_coupons($1) as done");

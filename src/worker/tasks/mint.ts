@@ -47,7 +47,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
   let running = 0;
   const fingerprints = fingerprintKeys(keys);
 
-  /** Due batches in the order of jobs.list_due_batches, as many as this process has free places. */
+  /** Returns due batches in the order of jobs.list_due_batches, at most as many as this process has free places. */
   async function listDue(): Promise<DueBatch[]> {
     if (running >= maxBatchesAtOnce || getSession() === null) return [];
     return database.rows<DueBatch>("select tenant_id, batch_id from jobs.list_due_batches($1, $2::text::jsonb)", [

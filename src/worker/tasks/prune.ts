@@ -5,7 +5,7 @@ import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
 
 const stepSize = 5_000;
-// 4 MB, so a step is short on any disk.
+// 512 blocks are 4 MB, so a step is short on any disk.
 const blocksPerStep = 512;
 
 export type Retention = Pick<Config, "requestRetentionDays" | "deliveryLogRetentionDays" | "feedRetentionDays">;
@@ -41,15 +41,15 @@ export function createOldRowPruner({ database, stopping, retention }: Parts & { 
   ];
   let isRunning = false;
   return async function pruneOldRows(): Promise<void> {
-    // graphile-worker starts a job again that takes longer than four hours.
+    // graphile-worker starts a job a second time if it takes longer than four hours.
     if (isRunning) return;
     isRunning = true;
     const errors: unknown[] = [];
-    // One that fails keeps no other from its work.
+    // A task that fails does not stop the others.
     for (const prune of tasks) await prune().catch((error: unknown) => errors.push(error));
     isRunning = false;
     if (errors.length > 0) throw errors[0];
-    // Then another worker does it again soon, not the next day.
+    // An aborted job fails, so another worker repeats it soon and not only the next day.
     stopping.throwIfAborted();
   };
 }

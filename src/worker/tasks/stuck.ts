@@ -1,5 +1,5 @@
 // Work that waits because of the rows of one party: tries its events and business days again, and logs what is stuck.
-// Other work tries itself again, about each minute.
+// All other work is retried by its own task, about once a minute.
 import type { Logger } from "../../common/log.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { repeatThrottled } from "../throttle.ts";
@@ -8,7 +8,7 @@ import { repeatThrottled } from "../throttle.ts";
 const stepSize = 500;
 
 type Stuck = { work: string; tenant: string; party: string; subject: string; reason: string };
-// It uses the sequencer's connection: the two never wait for each other's locks.
+// This uses the connection of the sequencer, so the two never wait for each other's locks.
 type Parts = {
   sequencer: ReconnectingDatabase;
   database: ReconnectingDatabase;
