@@ -45,7 +45,7 @@ if (isProgram(import.meta)) {
   const [name = ""] = given;
   const program = Object.hasOwn(programs, name) ? programs[name]! : null;
   const coupon = await loadCoupon(program !== null ? [name] : asksForHelp(given) ? undefined : []);
-  // npm sets the variable for everything that a script starts, so the name must agree too.
+  // npm sets the variable for every program that a script starts, so this also compares the name.
   if (program !== null && readNpmScript() === name)
     await runCommand(program.npmCall, coupon.commands[0]!, given.slice(1));
   else await runCommand("coupon", coupon);

@@ -74,7 +74,7 @@ class NoAnswer(CouponError):
 
 
 class DownloadError(CouponError):
-    """A downloaded file is not the one that the service announced. Do not use what was written."""
+    """A downloaded file is not the one that the service announced. Do not use the written file."""
 
 
 class WebhookError(CouponError):

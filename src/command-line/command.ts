@@ -30,15 +30,15 @@ export type Input<W extends Words = Words, F extends Flags = Flags> = {
 };
 
 type Texts = {
-  /** The last word with which it is called, for example `codes`. */
+  /** The last word of the call, for example `codes`. */
   name: string;
-  /** What it does; the first sentence stands alone in a list of commands. */
+  /** What it does. A list of commands shows only the first sentence. */
   about: string;
   /** The combinations that are allowed, if words and flags do not combine freely. */
   forms?: readonly string[];
   /** The environment variables that it reads: names that docs/operate.md explains, or names with their meaning. */
   settings?: readonly string[] | Record<string, string>;
-  /** What follows the call in each, after any settings: `PORT=9000 --fast`. */
+  /** Each example is what follows the call, after any settings: `PORT=9000 --fast`. */
   examples?: readonly string[];
   exitCodes?: string;
   /** Only a group of commands has this. It returns what --version prints. */

@@ -147,7 +147,8 @@ function unique<T>(list: z.ZodArray<z.ZodType<T>>, key: (value: T) => string, fi
 }
 
 function isTimeZone(value: string): boolean {
-  // Intl accepts "+02:00" and PostgreSQL takes CET for one: an offset is no zone, it has no daylight saving time.
+  // Intl accepts "+02:00", and PostgreSQL treats CET as such an offset. An offset is not a zone: it has no daylight
+  // saving time.
   // equivalent mutant (literal /^[A-Za-z]/): Intl refuses every other name that begins with no letter
   if (!/^[A-Za-z]/.test(value) || (/^[A-Za-z]+$/.test(value) && value !== "UTC")) return false;
   try {

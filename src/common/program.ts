@@ -76,7 +76,8 @@ export async function runProgram(program: () => Promise<void>): Promise<void> {
   try {
     await program();
   } catch (error) {
-    // A program that is stopped while it starts fails, because its parts end. That is no failure.
+    // A program that is stopped while it starts throws an error, because its parts end. That does not count as a
+    // failure.
     if (isStopping) return;
     if (isBug(error)) die(error, "the program failed");
     console.error(messageOf(error));

@@ -175,7 +175,7 @@ function readCidrs(text: string): string[] {
   for (const cidr of cidrs) {
     const [address = "", bits = "", ...rest] = cidr.split("/");
     const version = net.isIP(address);
-    // A zone (fe80::1%eth0) is no part of an address. An IPv4 address in IPv6 has 96 bits before it: with fewer, as in
+    // A zone (fe80::1%eth0) is not part of an address. An IPv4 address in IPv6 has 96 bits before it: with fewer, as in
     // ::ffff:10.0.0.0/8, the range would hold all of IPv4.
     const least = version === 6 && isMapped(address) ? 96 : 0;
     const isValid =

@@ -59,7 +59,7 @@ export function lookupHash(keys: MasterKeys, code: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Without the salt of a batch, nobody can derive its codes again, not even with the master key. */
+/** Without the salt of a batch, its codes can never be derived again, not even with the master key. */
 export function batchKey(keys: MasterKeys, version: string, salt: Uint8Array): KeyObject {
   return deriveKey(subKeysOf(keys, version).master, salt, "coupon/batch");
 }

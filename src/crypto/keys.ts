@@ -48,7 +48,7 @@ export function parseMasterKeys(text: string, source = "COUPON_MASTER_KEY"): Mas
 
 export function subKeysOf(keys: MasterKeys, version: string): SubKeys {
   const subKeys = keys.versions.get(version);
-  // The message may name the version: it is no secret, since every code begins with it.
+  // The message may name the version: it is not secret, because every code begins with it.
   if (subKeys === undefined) throw new Error(`${keys.source} has no key of version ${version}`);
   return subKeys;
 }

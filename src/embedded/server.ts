@@ -153,7 +153,7 @@ function describeEnd(home: Home): string {
 }
 
 /**
- * Waits for the server of an earlier program that ended by kill -9. If the shell was killed too, nobody stops that
+ * Waits for the server of an earlier program that ended by kill -9. If the shell was killed too, nothing stops that
  * server, so this function does. It throws if another program is using the server.
  */
 async function waitForOldServer(home: Home): Promise<void> {

@@ -6,7 +6,7 @@ export type OpenRequests = {
   add(): void;
   /** Counts it for its tenant too. Throws Unavailable if that tenant has too many. */
   assign(tenantId: number): void;
-  /** Ends a request. `tenantId` is the one it was assigned to, also if that was refused. */
+  /** Ends a request. `tenantId` is the tenant it was assigned to, even if that was refused. */
   remove(tenantId: number | undefined): void;
 };
 // The number of requests in progress, also shown as a metric.

@@ -78,7 +78,7 @@ export function isRefused<C extends ErrorCode = ErrorCode>(
 
 export type Refusal = { status: number; code: string; message: string; request_id: string; details: unknown };
 
-/** Null if the text is no error body of the service. */
+/** Null if the text is not an error body of the service. */
 export function readRefusal(status: number, text: string): Refusal | null {
   const body = parse(text) as Partial<Refusal> | null;
   if (typeof body?.code !== "string" || typeof body.request_id !== "string") return null;

@@ -85,7 +85,7 @@ async function sendOnce(endpoint: Endpoint, options: SenderOptions, sent: Attemp
     signal?.throwIfAborted();
     // Node refuses what cannot be a header, such as an idempotency-key with a line break.
     if (cause instanceof TypeError) throw cause;
-    // Whatever ended this connection has probably ended the idle ones too. The repeat must not find one of them.
+    // The cause has probably ended the idle connections too, so the repeat must not use one of them.
     for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
     return { error: new UnansweredError(operation, null, cause), isRepeatable: true, retryAfterMs: null };
   }

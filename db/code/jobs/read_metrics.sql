@@ -2,7 +2,7 @@
 -- backlog: the counts of new events, deliveries and statements stop at 10,000, that of late events
 -- at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an index.
 -- It reads all pending batches, webhooks and ledger books. Lags are in seconds; 0 means that
--- nothing waits. Events of a stuck party are not counted, nor days whose end the server cannot
+-- nothing waits. The counts leave out events of stuck parties, and days whose end the server cannot
 -- tell: see jobs.list_stuck_work.
 create or replace function jobs.read_metrics(
   out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,

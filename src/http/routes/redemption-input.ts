@@ -13,7 +13,7 @@ const common = {
     .optional()
     .describe("The total of the order. Required if the discount is a percentage or has a minimum."),
   currency: currency.optional().describe("Without it: the currency of the template."),
-  order_id: printable(128).optional().describe("Your number of the order."),
+  order_id: printable(128).optional().describe("Your number for the order."),
 };
 
 const item = z.strictObject({

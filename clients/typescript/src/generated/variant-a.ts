@@ -200,7 +200,7 @@ export interface LockInput {
   order_amount?: number;
   /** Without it: the currency of the template. */
   currency?: string;
-  /** Your number of the order. */
+  /** Your number for the order. */
   order_id?: string;
   /** Free text. Trimmed, and empty text counts as absent. */
   store?: string;
@@ -234,7 +234,7 @@ export interface RedeemInput {
   order_amount?: number;
   /** Without it: the currency of the template. */
   currency?: string;
-  /** Your number of the order. */
+  /** Your number for the order. */
   order_id?: string;
   /** Free text. Trimmed, and empty text counts as absent. */
   store?: string;

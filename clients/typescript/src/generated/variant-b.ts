@@ -187,7 +187,7 @@ export interface LockInput {
   order_amount?: number;
   /** Without it: the currency of the template. */
   currency?: string;
-  /** Your number of the order. */
+  /** Your number for the order. */
   order_id?: string;
   store?: string;
   terminal?: string;
@@ -209,7 +209,7 @@ export interface RedeemInput {
   order_amount?: number;
   /** Without it: the currency of the template. */
   currency?: string;
-  /** Your number of the order. */
+  /** Your number for the order. */
   order_id?: string;
   store?: string;
   terminal?: string;

@@ -5,7 +5,8 @@ language plpgsql volatile as $$
 begin
   delete from core.event_gap g
   where g.drawn_before <= p_oldest_running
-     -- From another server, before a restore. An idle step must not get a transaction ID here.
+     -- These gaps come from another server, before a restore. An idle step must not get a
+     -- transaction ID here.
      or g.drawn_before > coalesce(
        pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot()));
 end

@@ -12,7 +12,7 @@ language plpgsql stable as $$
 declare
   v_page   record;
   v_seqs   bigint[];
-  v_first  bigint;  -- after positions that a restore skipped, it is no int
+  v_first  bigint;  -- too large for an int after positions that a restore skipped
   v_last   int;
 begin
   event_seqs := '{}';
