@@ -45,7 +45,7 @@ export const crontab = `
 23 3 * * * prune_old_rows ?jobKey=prune_old_rows&fill=1d
 30 2 * * * check ?jobKey=check&max=3
 `;
-// Besides subscribers: at least two batches and one cron task.
+// In addition to subscribers: at least two batches and one cron task.
 const otherJobsAtOnce = 3;
 
 export type WorkParts = {
@@ -86,7 +86,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   const tasks = createTasks({ address, keys, config, log, metrics }, databases, session.get, stopping.signal);
   const runner = createJobRunner({
     start: () => startRunner(address, tasks, log),
-    // A job that ended may have more work due, so look at once.
+    // When a job ends, more work may be due, so look at once.
     onJobEnded: () => dueWork.wake(),
     log,
   });
@@ -216,7 +216,7 @@ function startStepTickers(
     everySecond("analyze", analyze),
     everySecond("close", closer.closeDays),
     everySecond("statements", closer.finishStatements),
-    // A second one, so that other statements do not wait for a large one.
+    // A second connection, so that other statements do not wait for a large one.
     everySecond("statements 2", closer.finishStatements),
     everySecond("retry stuck work", unsticker.retry),
     everySecond("list stuck work", unsticker.logChanges),

@@ -4,8 +4,8 @@ import { pino, type DestinationStream, type Logger } from "pino";
 
 export type { Logger };
 
-// Lines are written in blocks, because a write per line costs 5 % of the time of a request. The process writes the last
-// block when it ends; only kill -9 loses it.
+// Lines are written in blocks, because one write per line takes 5 % of the time of a request. The process writes the
+// last block when it ends; only kill -9 loses it.
 const flushEveryMs = 50;
 const flushAtLength = 8_192;
 
@@ -18,8 +18,8 @@ export function createLog(level: string, destination?: DestinationStream): Logge
 const describeLoss = () =>
   `\n{"level":40,"time":"${new Date().toISOString()}","msg":"lines of the log are missing here: its disk was full"}\n`;
 
-// The log may be a file on a disk that is full, or one that has reached a quota or the largest size of a file. Losing
-// lines is better than ending the program.
+// The log may be a file on a full disk, or a file that has reached a quota or the maximum file size. Losing lines is
+// better than ending the program.
 const isFull = ({ code }: NodeJS.ErrnoException) => code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG";
 
 function openOutput(): DestinationStream {

@@ -91,7 +91,7 @@ export function makeEnterable(home: Home, dataDir: string): Home {
   const parent = ["/var/lib/coupon-service", "/var/tmp/coupon-service"].find((candidate) => {
     try {
       mkdirSync(candidate, { recursive: true });
-      // In /var/tmp, another user may have made it before. In /var/lib, a link is the operator's.
+      // In /var/tmp, another user may have created it first. In /var/lib, a link was made by the operator.
       const found = candidate.startsWith("/var/tmp/") ? lstatSync(candidate) : statSync(candidate);
       if (!found.isDirectory() || found.uid !== 0) return false;
       chmodSync(candidate, 0o711);

@@ -12,7 +12,7 @@ export function hasSpace(folder: string): boolean {
     const { bavail, bsize } = statfsSync(folder);
     return bavail * bsize >= spaceBytes;
   } catch {
-    // The disk cannot be asked, so it is not known to be full.
+    // The free space cannot be read, so the disk is not known to be full.
     return true;
   }
 }

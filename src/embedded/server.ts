@@ -36,7 +36,7 @@ export interface Embedded {
   stop(): Promise<void>;
 }
 
-/** A server that ran for longer has started well. */
+/** A server that has run for longer has started successfully. */
 const settledAfterMs = 10_000;
 
 // A shell gives its background jobs /dev/null as standard input, so the pipe moves to descriptor 3. They ignore SIGINT
@@ -119,7 +119,7 @@ export async function startEmbedded(
     },
   };
 
-  // While servers do not start, or end soon after, the pauses grow.
+  // The pauses grow while servers fail to start, or end soon after the start.
   async function keepRunning(): Promise<void> {
     let hasRun = true;
     for (let pause = 0; ;) {

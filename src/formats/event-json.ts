@@ -41,7 +41,8 @@ function renderRedemption(fields: EventFields, id: string): string {
   return fields[0] === "coupon.reversed" ? `"${externalId("red", fields[5])}"` : "null";
 }
 
-// The last second that was formatted: events of a page are close together, and a Date takes longer than the rest.
+// Keeps the last second that was formatted: events of a page are close together, and a Date takes longer than
+// everything else.
 let [lastSecond, lastText] = [Number.NaN, ""];
 
 function formatTime(microseconds: number): string {

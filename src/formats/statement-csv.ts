@@ -67,7 +67,7 @@ export async function* renderFile(kind: Kind, readPage: ReadPage): AsyncGenerato
   for (let next: Promise<Line[]> | null = readPage(0, linesPerPage); next !== null; text = "") {
     const lines: Line[] = await next;
     next = lines.length < linesPerPage ? null : readPage(lines.at(-1)!.number, linesPerPage);
-    // An error of this read is thrown when the loop awaits it.
+    // If this read fails, the loop throws its error when it awaits the read.
     next?.catch(() => {});
     // The driver needs two turns of the event loop to send that query. Then the database works while we format lines.
     // equivalent mutant (await, statement): only the time changes

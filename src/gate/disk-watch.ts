@@ -6,7 +6,7 @@
 //   clear  no call has failed since the last success.
 //   full   a call has failed. The first call that succeeds after `quietMs` ends this mode.
 //
-// Each change writes one line, because each refused call has its own line already.
+// The log gets one line for each change of mode, because each refused call already has its own line.
 import type { Logger } from "../common/log.ts";
 
 export type DiskWatch = {

@@ -32,7 +32,8 @@ export type Call = {
   body_hash: string | null;
   args: Record<string, unknown>;
 };
-// code: the error code, null for a success. resource: what a NOT_FOUND is about, or one that get_request shows.
+// code: the error code, null for a success. resource: what a NOT_FOUND is about, or a recorded NOT_FOUND that
+// get_request shows.
 export type Outcome = {
   status: number;
   code: string | null;
@@ -56,7 +57,7 @@ export type StatementFile = {
 
 /** Every method rejects with Unavailable when the database does not answer by the deadline (see common/deadline.ts). */
 export type Gate = {
-  /** isSeen: the key was found before, so the call of an honest caller may depend on it. */
+  /** isSeen: the key was found before, so an honest caller may be waiting for the answer. */
   findCredential(accessKey: string, deadline: number, isSeen: boolean): Promise<CredentialRow | null>;
   /** hasOwnTransaction: the call shares no transaction with others, so it joins no group and uses the long lane. */
   perform(tenantId: number, call: Call, deadline: number, options?: { hasOwnTransaction?: boolean }): Promise<Outcome>;

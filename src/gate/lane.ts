@@ -29,7 +29,7 @@ export type LaneParts = {
 export function createLane({ width, widthOfTenant, maxWaiting, hungAfterMs, abandoned }: LaneParts): Lane {
   const queue = createQueue<Task, unknown>(maxWaiting);
   let busy = 0;
-  // One for each tenant, so none is ever removed.
+  // There is one entry for each tenant, so none is ever removed.
   const busyOf = new Map<TenantId, number>();
   abandoned?.addEventListener("abort", () => queue.failAll("the connection was given up"));
 

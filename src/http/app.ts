@@ -134,7 +134,7 @@ function refuseWithoutHost({ headers, httpVersion }: IncomingMessage): void {
     throw invalid([{ path: "host", message: "the header is required" }]);
 }
 
-// The answer to a HEAD has the length of the body that it leaves out.
+// The answer to a HEAD states the length of the body that it leaves out.
 function lengthOf(body: Answer["body"]): Record<string, string> {
   return body instanceof ReadableStream || body.length === 0
     ? {}

@@ -21,7 +21,7 @@ export function codeIssue(path: string): Issue {
 /** Searches all texts and field names of the places, at any depth. */
 export function listCodes(containsCode: FindsCode, places: Iterable<Place>, isExempt: Exempt): Issue[] {
   const issues: Issue[] = [];
-  // The names and indexes on the way to a value. Its path is only made if the value contains a code.
+  // The names and indexes that lead to a value. A path is built from them only if the value contains a code.
   const way: (string | number)[] = [];
   const pathFrom = (start: string, ...more: string[]) =>
     [start, ...way.map((step) => (typeof step === "number" ? String(step) : safeName(step))), ...more]

@@ -9,7 +9,7 @@ import { renderFile } from "../formats/statement-csv.ts";
 export type DownloadParts = { gate: Pick<Gate, "statementPage">; log: Logger; requestId: string };
 type Opened = { ifNoneMatch: string | undefined; isHead: boolean; deadline: number };
 
-// Each later page has this time.
+// The time limit of each later page.
 const pageWithinMs = 3_500;
 
 // Fetches the first page before anything is sent, so that a failing database results in a 503 instead of an empty file.

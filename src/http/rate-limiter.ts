@@ -1,7 +1,7 @@
 // Limits per credential: requests a second, and unknown coupon codes, so that codes cannot be guessed.
 //
 // A credential that has used up its budget of unknown codes must learn nothing more about codes. So operations whose
-// answer reveals whether a code exists are refused before their input is read. A till must still be able to end its own
+// answers reveal whether a code exists are refused before their input is read. A till must still be able to end its own
 // locks, so confirm and cancel are performed, but their answer is sent only if it does not reveal whether a code
 // exists. An answer that was not sent is recorded, so get_request is refused too, and an unknown code that it shows
 // counts.
@@ -21,7 +21,8 @@ export type Limiter = {
   /** The rate limit headers of an answer, if there are any. */
   fields(accessKey: string): Record<string, string> | null;
 };
-// A Problem or an outcome of the gate. resource: what a NOT_FOUND is about, or one that get_request shows.
+// A Problem or an outcome of the gate. resource: what a NOT_FOUND is about, or a recorded NOT_FOUND that get_request
+// shows.
 type Judged = { code: string | null; resource?: string | null };
 
 type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };

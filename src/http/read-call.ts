@@ -13,7 +13,7 @@ import { invalid, Problem, type Issue } from "./problem.ts";
 import type { Route, Values } from "./route.ts";
 
 // A body, parsed once. requestId: its request_id, which an error answer repeats even if the rest of the body is
-// invalid. It is logged, so it contains no code. Null: not usable.
+// invalid. It is logged, so it contains no code. It is null if it is not usable.
 export type Input = { values: Values; requestId: string | null } | { error: unknown; requestId: null };
 export type Request = {
   query: string;

@@ -28,7 +28,7 @@ export interface Loaded {
   retired: string[];
 }
 
-/** Loads every file, after the files that it uses: a failed attempt would be an ERROR in the server's log. */
+/** Loads every file after the files that it uses, because a failed attempt would be an ERROR in the server's log. */
 export async function loadCode(session: Session, onStep: (step: string) => void = () => {}): Promise<Loaded> {
   const files = orderByUse(listCode());
   const before = await listObjects(session);
@@ -107,7 +107,7 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
 }
 
 /**
- * What a file has made, and before it our views and functions that use it, directly or through others: their files are
+ * Lists what a file has made, preceded by our views and functions that use it directly or indirectly. Their files are
  * loaded after this one.
  */
 async function listUsers(session: Session, file: CodeFile): Promise<Pick<DatabaseObject, "kind" | "identity">[]> {

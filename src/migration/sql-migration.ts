@@ -1,4 +1,4 @@
-// What every stub in db/migrations exports: `up` runs the .sql file beside the stub, and there is no way back.
+// Makes what every stub in db/migrations exports: `up` runs the .sql file beside the stub, and `down` is refused.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

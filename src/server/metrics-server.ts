@@ -25,7 +25,7 @@ export type Metrics = {
 // Scrapes query the database at most once per `freshForMs` and wait for it at most `askWithinMs`.
 const freshForMs = 5_000;
 const askWithinMs = 2_500;
-// Further scrapes get the text of the last one. Each takes some milliseconds, during which no till is served.
+// Further scrapes get the text of the last one, because each scrape takes some milliseconds in which no till is served.
 const mostScrapes = 10;
 const perMs = 1_000;
 const mostConnections = 50;

@@ -164,7 +164,7 @@ function hasTwoHeads(bytes: Buffer): boolean {
   return blank !== -1 && start.includes(blankLine, blank + blankLine.length);
 }
 
-// Of all ports of the process, because they share one event loop.
+// One queue for all ports of the process, because they share one event loop.
 const queue = createQueue();
 
 type Queue = {

@@ -87,8 +87,8 @@ export function checkLiteral(mayConnect: AddressRule, host: string): void {
 
 /**
  * Asks the hosts file, then the DNS. The system's resolver has only four threads, so a few dead name servers would
- * delay all deliveries. The price: search domains do not apply, so names must be fully qualified. Each question reads
- * the name servers of the machine anew, because a resolver keeps those that it was made with.
+ * delay all deliveries. The price is that search domains do not apply, so names must be fully qualified. Each lookup
+ * reads the name servers of the machine again, because a resolver keeps those that it was made with.
  */
 export const resolveHost: Resolve = async (hostname) => {
   const name = hostname.replace(/\.$/, "");
@@ -98,7 +98,7 @@ export const resolveHost: Resolve = async (hostname) => {
   return joinAnswers(await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]));
 };
 
-/** Returns the IPv4 and IPv6 addresses that were found. Fails only if there is none and a question failed. */
+/** Returns the IPv4 and IPv6 addresses that were found. Fails only if there is none and a lookup failed. */
 export function joinAnswers(answers: PromiseSettledResult<string[]>[]): string[] {
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   const failed = answers.find((answer) => answer.status === "rejected");

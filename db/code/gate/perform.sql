@@ -2,7 +2,7 @@
 -- any order. All effects and recorded answers commit together. An exception undoes the whole group.
 --
 -- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
---   nonce null: it has been spent before. body_hash null: the call is a read.
+--   nonce is null if it was already spent. body_hash is null if the call is a read.
 -- p_may_wait: calls may wait for locks; p_calls then has one call. If false, nothing here waits: a
 --   call that would have to wait is handed back (http_status null), and only its nonce is written.
 --   The gate then runs it again, alone, with nonce null.

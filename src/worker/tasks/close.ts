@@ -10,7 +10,7 @@ import { measureFile, type Kind, type Line } from "../../formats/statement-csv.t
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
 import { noteStuckWork } from "../stuck-work.ts";
 
-// Days closed in one transaction. The sequencer waits meanwhile.
+// The most days that one transaction closes. The sequencer waits meanwhile.
 // equivalent mutant (literal): how many days are closed in one transaction is tuning
 const daysPerStep = 50;
 // Enough statements that two workers rarely pick the same one.

@@ -82,9 +82,10 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
     return database.rows<Subscriber>("select tenant_id, party_id from jobs.list_due_webhooks($1)", [free]);
   }
 
-  // After an error the lease is kept on purpose, so that no worker tries again until it expires.
+  // After an error the lease is kept on purpose: no worker tries again until it expires.
   async function deliver(subscriber: Subscriber): Promise<void> {
-    // Jobs that other processes added arrive here too. Without a free place, drop this one: it will be added again.
+    // Jobs that other processes added arrive here too. If there is no free place, drop this job: it will be added
+    // again.
     const session = getSession();
     if (running >= maxSubscribersAtOnce || session === null || stopping.aborted) return;
     running += 1;

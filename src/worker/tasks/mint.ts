@@ -56,7 +56,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
     ]);
   }
 
-  // After an error the lease is kept on purpose, so that no worker tries again until it expires.
+  // After an error the lease is kept on purpose: no worker tries again until it expires.
   async function mint({ tenant_id, batch_id }: DueBatch): Promise<void> {
     const session = getSession();
     if (session === null) return;

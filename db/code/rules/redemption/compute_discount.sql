@@ -1,5 +1,5 @@
 -- Computes a discount. All amounts are in minor units. A discount exceeds neither its base nor the
--- order. p_base: the order or, if the template has skus, the total of the matching items.
+-- order. p_base is the order or, if the template has skus, the total of the matching items.
 create or replace function rules.compute_discount(
   p_template core.template, p_base numeric, p_order_minor bigint)
 returns bigint

@@ -3,8 +3,8 @@
 -- claimed: the ordinals of new requests. No other transaction can perform them until this one ends.
 -- outcomes: the answers to retries. An equal retry gets the first answer. A call whose name belongs
 --   to a different request is refused.
--- A write in neither list could not be claimed: another transaction uses its name, or an earlier
--- call of this group does. rules.run_others hands it back, or refuses it if it has waited.
+-- A write in neither list could not be claimed, because another transaction or an earlier call of
+-- this group uses its name. rules.run_others hands it back, or refuses it if it has waited.
 create or replace function rules.claim_group(
   p_calls core.call[], p_reused int[], out claimed int[], out outcomes core.outcome[])
 language plpgsql volatile as $$

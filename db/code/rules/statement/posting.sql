@@ -1,4 +1,4 @@
--- The business day of each ledger entry, and its number there. first_number: of its page.
+-- The business day of each ledger entry, and its number there. first_number is that of its page.
 create or replace view rules.posting as
 select p.tenant_id, p.distributor_id, p.business_date,
        (p.first_number + x.ordinality - 1)::int as number, l.entry_id,
