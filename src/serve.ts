@@ -73,7 +73,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
       await endAll();
       throw error;
     }
-    log.warn({ err: error }, "the database cannot be asked for its master keys yet; /readyz asks again");
+    log.warn({ err: error }, "the master keys cannot be compared with the database yet; /readyz tries again");
   }
   const load = { openRequests: 0 };
   const handler = createApp({

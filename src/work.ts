@@ -71,13 +71,13 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
       await endAll(databases);
       throw error;
     }
-    log.warn({ err: error }, "the database cannot be asked for its master keys yet");
+    log.warn({ err: error }, "the master keys cannot be compared with the database yet");
   }
   const session = keepWorkerSession({
     // The database notifies this session of new batches.
     open: (options) => openSession(address, { role, onNotify: () => dueWork.wake(), ...options }),
     onSilent: () => {
-      log.warn("the database connections went silent, opening new ones");
+      log.warn("the database connections went silent; opening new ones");
       for (const database of Object.values(databases)) database?.reconnect();
       runner.reconnect();
     },

@@ -164,7 +164,8 @@ function readFlag(flag: Flag, rawName: string, value: string | undefined, isInli
   if (value === undefined || (!isInline && value.startsWith("-")))
     throw new UsageError(`${rawName} needs a value: ${rawName}=${flag.value}`);
   if (flag.type === "text") return checkChoice(rawName, flag.choices, value);
-  if (!/^[1-9]\d{0,8}$/.test(value)) throw new UsageError(`${rawName} must be a number from 1, not ${quote(value)}`);
+  if (!/^[1-9]\d{0,8}$/.test(value))
+    throw new UsageError(`${rawName} must be a positive whole number, not ${quote(value)}`);
   return Number(value);
 }
 

@@ -10,7 +10,7 @@ export async function writeOutput(text: string): Promise<void> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === "EPIPE" ? "it was closed" : message;
-    throw new Error(`standard output does not have everything: ${reason}`, { cause: error });
+    throw new Error(`standard output is incomplete: ${reason}`, { cause: error });
   }
 }
 

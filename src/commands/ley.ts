@@ -100,7 +100,7 @@ function createMigration(words: string): string {
   const last = Number.parseInt(listMigrations().at(-1) ?? "0", 10);
   const name = `${String(last + 1).padStart(3, "0")}-${subject}`;
   const file = path.join(databaseFolder, "migrations", name);
-  if (existsSync(`${file}.sql`)) throw new Error(`db/migrations/${name}.sql exists already, without its .ts file`);
+  if (existsSync(`${file}.sql`)) throw new Error(`db/migrations/${name}.sql already exists, without its .ts file`);
   writeFileSync(`${file}.sql`, "");
   writeFileSync(`${file}.ts`, stub);
   return `created db/migrations/${name}.sql, which is empty

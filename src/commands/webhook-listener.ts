@@ -1,5 +1,5 @@
 // npm run webhooks -- listen: a receiver to try webhooks with, on loopback. It verifies and prints what arrives, and
-// answers late, wrong or never on request. It needs no database.
+// answers late, with an error or never on request. It needs no database.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
@@ -87,7 +87,7 @@ export const listen = defineCommand({
     "database. Start `work` with WEBHOOK_ALLOW=127.0.0.0/8. Ctrl-C stops it.",
   flags: {
     port: { type: "count", value: "N", about: "the port", default: 3000 },
-    status: { type: "count", value: "N", about: "answer wrong: with this status, 200 to 599", default: 204 },
+    status: { type: "count", value: "N", about: "answer with this status, 200 to 599", default: 204 },
     late: { type: "count", value: "SECONDS", about: "answer late: the service waits 15 s" },
     never: { type: "switch", about: "never answer" },
   },

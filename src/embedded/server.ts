@@ -119,7 +119,7 @@ export async function startEmbedded(
     },
   };
 
-  // The pauses grow while servers fail to start, or end soon after the start.
+  // The pauses grow while the server fails to start, or ends soon after it has started.
   async function keepRunning(): Promise<void> {
     let hasRun = true;
     for (let pause = 0; ;) {
@@ -138,7 +138,7 @@ export async function startEmbedded(
         // stop() was called during the launch.
         if (isStopping) return await stopShell(shell); // equivalent mutant (await): stopShell does not fail
         hasRun = true;
-        log?.info("the database server runs again");
+        log?.info("the database server is running again");
       } catch {
         // The reason is in the log of the server. The next round tries again.
       }
@@ -148,8 +148,8 @@ export async function startEmbedded(
 
 function describeEnd(home: Home): string {
   return hasSpace(home.folder)
-    ? `the database server has ended, and is started again; ${logFile(home)} has the reason`
-    : `${describeFullDisk(home.folder)}: the database server has ended, and starts again when there is space`;
+    ? `the database server stopped and is being restarted; ${logFile(home)} has the reason`
+    : `${describeFullDisk(home.folder)}: the database server stopped; it restarts as soon as there is space`;
 }
 
 /**

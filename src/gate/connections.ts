@@ -55,7 +55,7 @@ export function openConnections({ connect, log, maxWaiting, hungAfterMs }: Conne
   // Gives up a pool of the driver that no longer settles its promises, with everything that waits in it.
   function giveUp(hung: Pool): void {
     if (pools.current() !== hung) return;
-    log.warn("the database connections hang, opening new ones");
+    log.warn("the database connections hang; opening new ones");
     pools.replace(hung);
   }
 

@@ -40,7 +40,7 @@ export function createJobRunner({ start, onJobEnded, log, limits = usualLimits }
 
   async function get(): Promise<Current> {
     if (current !== undefined && performance.now() - current.aliveAt > limits.deadAfterMs) {
-      log.warn("the job runner shows no sign of life; starting another one");
+      log.warn("the job runner does not respond; starting a new one");
       giveUp();
     }
     current ??= startOne();

@@ -40,7 +40,7 @@ export function keepWorkerSession({ open, onSilent, log }: WorkerSessionParts): 
       current?.end();
       current = null;
       wasLost = true;
-      log.warn("the session of the worker is lost; its work goes on in another one");
+      log.warn("the worker lost its session; it continues in a new one");
     },
     onSilent,
   });

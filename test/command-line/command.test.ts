@@ -51,8 +51,8 @@ t.test("what is not understood is said in one sentence, and nothing runs", async
     [["copy", "one", "--reason", "--fast"], "--reason needs a value: --reason=WHY"],
     [["copy", "one", why, "--fast=yes"], "--fast takes no value"],
     [["copy", "one", why, "--ink=green"], '--ink must be one of red, blue, not "green"'],
-    [["copy", "one", why, "--count=0"], '--count must be a number from 1, not "0"'],
-    [["copy", "one", why, "--count=1e3"], '--count must be a number from 1, not "1e3"'],
+    [["copy", "one", why, "--count=0"], '--count must be a positive whole number, not "0"'],
+    [["copy", "one", why, "--count=1e3"], '--count must be a positive whole number, not "1e3"'],
     [["copy", "one", why, "--fast", "a", "b"], "fast is for one place"],
   ];
   for (const [args, message] of rows) await t.rejects(read(...args), { name: "UsageError", message }, args.join(" "));

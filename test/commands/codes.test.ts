@@ -91,5 +91,5 @@ t.test("a reader that stops early ends the export without a stack", async (t) =>
   program.stderr.on("data", (chunk) => (stderr += chunk));
   program.stdout.once("data", () => program.stdout.destroy());
   t.equal(await exitCodeOf(program), 1);
-  t.equal(stderr, "standard output does not have everything: it was closed\n");
+  t.equal(stderr, "standard output is incomplete: it was closed\n");
 });

@@ -112,7 +112,7 @@ t.test("a command whose result is lost fails", async (t) => {
       input,
     });
     closeSync(full);
-    const stderr = /^standard output does not have everything: ENOSPC/m;
+    const stderr = /^standard output is incomplete: ENOSPC/m;
     fits(t, await running, { code: 1, stderr }, [name, ...args].join(" "));
   }
 });

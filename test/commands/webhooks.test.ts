@@ -253,7 +253,7 @@ t.test("a wrong command is refused with a sentence, and changes nothing", async 
   const rows: [string[], RegExp][] = [
     [[], /^COMMAND is missing$/],
     [["log", tenant], /^PARTY is missing$/],
-    [["parked", "--limit", "0"], /^--limit must be a number from 1, not "0"$/],
+    [["parked", "--limit", "0"], /^--limit must be a positive whole number, not "0"$/],
     [["replay", tenant, "pty_s1", ...why], /^name an EVENT, or a PARTY with FROM and TO or with --parked$/],
     [["replay", tenant, "evt_1", "--parked", ...why], /^name an EVENT, or a PARTY/],
     [["replay", tenant, "pty_s1", begin, ...why], /^TO is missing$/],

@@ -239,7 +239,7 @@ t.test("output that a file cannot take is an error, and a pipe gets all of it", 
   const file = path.join(useSmallDisk(t, 64 * 1024), "output");
   fits(t, await resultOf(startInto(file, write(60_000))), { code: 0, stderr: "" });
   t.equal(readFileSync(file, "utf8"), `${"x".repeat(60_000)}\n`);
-  const stderr = /^standard output does not have everything: ENOSPC: no space left on device, write\n$/;
+  const stderr = /^standard output is incomplete: ENOSPC: no space left on device, write\n$/;
   fits(t, await resultOf(startInto(file, write(200_000))), { code: 1, stderr });
   const piped = await resultOf(start(write(1_000_000)));
   t.strictSame([piped.code, piped.stdout.length], [0, 1_000_001]);

@@ -221,7 +221,7 @@ t.test("A start waits 2 s for a silent database, then serves, and the log says s
   void starting.then(() => (isServing = true));
   for (const expected of [
     { isServing: false, said: [] },
-    { isServing: true, said: ["the database cannot be asked for its master keys yet; /readyz asks again"] },
+    { isServing: true, said: ["the master keys cannot be compared with the database yet; /readyz tries again"] },
   ]) {
     // The call that asks begins, or gives up, in a few turns of the event loop.
     await severalTurns();
@@ -261,7 +261,7 @@ t.test(
       t.strictSame([...new Set(answers)].sort(), [404, 503]);
       reasons.push(log.find(({ status }) => status === 503)!["reason"]);
       // Without this wait, the watchdog of a statement of this round could help the calls of the next round.
-      const replaced = "the database connections hang, opening new ones";
+      const replaced = "the database connections hang; opening new ones";
       await waitUntil("new connections", () => log.some(({ msg }) => msg === replaced));
     }
     // heartbeat.test.ts adds up the limits that promise the 5 s. If the machine stalls, the deadline may come first.

@@ -23,7 +23,7 @@ import { waitUntil } from "../support/wait-until.ts";
 
 const diskBytes = 256 * 2 ** 20;
 const within = { withinMs: 100_000 };
-const ended = "is full: the database server has ended, and starts again when there is space";
+const ended = "is full: the database server stopped; it restarts as soon as there is space";
 const skip = canMount() ? false : "only root may mount a small disk";
 
 type Site = { folder: string; disk: string; url: string; env: Record<string, string>; running: Launched };
@@ -195,8 +195,8 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   await untilRefused(site, tills);
   rmSync(fillerOf(site));
   await untilServed(site, tills);
-  const ends = count(log(), "the database server has ended");
-  t.equal(ends, count(log(), "the database server runs again"), "the log says once that the server has ended");
+  const ends = count(log(), "the database server stopped");
+  t.equal(ends, count(log(), "the database server is running again"), "the log says once that the server has ended");
   t.equal(hasEnded(program), false);
 
   await tills.stop();

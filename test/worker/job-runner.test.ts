@@ -151,7 +151,7 @@ t.test("an answer has 10 seconds, and a runner without a sign of life for 30 is 
   t.strictSame([made.length, delays], [1, [10_000, 10_000]]);
   clock.pass(1);
   await kept.keepAlive();
-  fits(t, log, [{ level: 40, msg: "the job runner shows no sign of life; starting another one" }]);
+  fits(t, log, [{ level: 40, msg: "the job runner does not respond; starting a new one" }]);
   t.strictSame(
     made.map(({ isKilled }) => isKilled),
     [true, false],

@@ -125,7 +125,7 @@ t.test("those who claimed under a session learn that it is lost, and the next on
   t.equal(second.lost.aborted, false);
   t.not(second.number, first.number);
   fits(t, log, [
-    { level: 40, msg: "the session of the worker is lost; its work goes on in another one" },
+    { level: 40, msg: "the worker lost its session; it continues in a new one" },
     { level: 30, msg: "the worker has a session again" },
   ]);
 });
