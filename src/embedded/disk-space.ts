@@ -17,7 +17,7 @@ export function hasSpace(folder: string): boolean {
   }
 }
 
-/** Waits for `ms`. If the disk is full, it returns at once when there is space. */
+/** Waits for `ms`. On a full disk, it returns as soon as there is space. */
 export async function waitForSpace(folder: string, ms: number, isOver: () => boolean): Promise<void> {
   const wasFull = !hasSpace(folder);
   const endAt = performance.now() + ms;

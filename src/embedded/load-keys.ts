@@ -8,7 +8,7 @@ import { dataFolder, findHome, makeDataDir } from "./data-directory.ts";
 
 type KeyConfig = Pick<Config, "masterKeyText" | "address" | "dataDir">;
 
-/** Never makes a key: the database already has one, and nothing made with a new key would be of use. */
+/** Never makes a key: the database already has one, and anything made with a new key would be useless. */
 export function loadMasterKeys({ masterKeyText, address, dataDir }: KeyConfig): MasterKeys {
   if (masterKeyText !== null) return parseMasterKeys(masterKeyText);
   if (address !== null)

@@ -26,7 +26,7 @@ export type Received = {
 };
 
 export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
-  // Makes all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
+  // Runs all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
   // NONCE_REUSED replaces the refusal, because it comes first in the order of errors.
   async function read(
     request: IncomingMessage,

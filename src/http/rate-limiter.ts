@@ -3,8 +3,8 @@
 // A credential that has used up its budget of unknown codes must learn nothing more about codes. So operations whose
 // answers reveal whether a code exists are refused before their input is read. A till must still be able to end its own
 // locks, so confirm and cancel are performed, but their answer is sent only if it does not reveal whether a code
-// exists. An answer that was not sent is recorded, so get_request is refused too, and an unknown code that it shows
-// counts.
+// exists. An answer that is held back is still recorded. So get_request is refused too, and an unknown code that it
+// shows counts.
 //
 // These refusals are never recorded. An answer that the database has recorded stays final for its request_id.
 import type { Limits } from "../config/config.ts";

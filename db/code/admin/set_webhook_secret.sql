@@ -13,5 +13,5 @@ begin
 end
 $$;
 comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is
-  'Replaces the secret of a webhook by one that npm run webhooks -- rotate has sealed. For another '
-  '24 hours the old secret signs too (core.replaced_secret).';
+  'Replaces the secret of a webhook with one that npm run webhooks -- rotate has sealed. For '
+  'another 24 hours the old secret signs too (core.replaced_secret).';

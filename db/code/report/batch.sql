@@ -38,4 +38,4 @@ comment on column report.batch.completed_at is 'When the last coupon was minted.
 comment on column report.batch.allocated_at is
   'When it was released to its distributor. Null: not released.';
 comment on column report.batch.codes_destroyed_at is
-  'Its codes cannot be derived since then. Null: they can be exported.';
+  'From then on its codes cannot be derived. Null: they can be exported.';

@@ -41,7 +41,7 @@ comment on column report.coupon.status is
   'The status that callers see now: CREATED (Variant B, not released), ISSUED, LOCKED, REDEEMED, '
   'EXPIRED or VOIDED.';
 comment on column report.coupon.stored_status is
-  'As last written. A passed end of a lock or a validity shows only after a job has run.';
+  'As last written. The end of a lock or a validity shows only after a job has run.';
 comment on column report.coupon.batch is 'External ID, bat_….';
 comment on column report.coupon.number is '1 to total_count of its batch, without gaps.';
 comment on column report.coupon.template is 'External ID, tpl_….';

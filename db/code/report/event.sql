@@ -25,7 +25,7 @@ Events and the party that each is for. Fast: order by event_seq, which is nearly
 recorded_at; report.find_event(ID), also with the ID of a coupon.';
 comment on column report.event.tenant is 'External ID, ten_….';
 comment on column report.event.event_seq is
-  'In order of writing, with gaps. Of one coupon, the order in which things happened.';
+  'In order of writing, with gaps. For one coupon, the order in which things happened.';
 comment on column report.event.event is 'External ID, evt_…; the webhook-id of its deliveries.';
 comment on column report.event.event_type is
   'As in the body of the webhook, for example coupon.redeemed.';

@@ -36,7 +36,7 @@ comment on column report.redemption.redemption is 'External ID, red_….';
 comment on column report.redemption.status is
   'The status now: LOCKED, REDEEMED, REVERSED, CANCELLED or LAPSED (the lock has expired).';
 comment on column report.redemption.stored_status is
-  'As last written. A passed end of a lock or a validity shows only after a job has run.';
+  'As last written. The end of a lock or a validity shows only after a job has run.';
 comment on column report.redemption.coupon is 'External ID, cpn_…. Never the code.';
 comment on column report.redemption.merchant is 'External ID, mch_….';
 comment on column report.redemption.caller is
@@ -44,7 +44,7 @@ comment on column report.redemption.caller is
 comment on column report.redemption.lock_request_id is
   'request_id of the lock or one-step redeem. confirm and cancel name it.';
 comment on column report.redemption.discount_amount is
-  'Granted, in major units. Never negative, also once reversed.';
+  'Granted, in major units. Never negative, even once reversed.';
 comment on column report.redemption.order_amount is
   'Total of the order in major units. Null: the till sent none.';
 comment on column report.redemption.currency is

@@ -14,7 +14,7 @@ comment on column report.statement.distributor is
   'External ID of the party that gets the statements, pty_….';
 comment on column report.statement.business_date is
   'Local day in the distributor''s time zone (report.party), 23 to 25 hours long.';
-comment on column report.statement.closed_at is 'Since then no entry can join the day.';
+comment on column report.statement.closed_at is 'From then on no entry can join the day.';
 comment on column report.statement.ready_at is
   'When the files became available for download. Null: not yet.';
 comment on column report.statement.entry_count is

@@ -37,7 +37,7 @@ comment on column report.statement_line.redemption_count is
 comment on column report.statement_line.redemption_amount is
   'Sum of their discounts in major units. 0: none.';
 comment on column report.statement_line.reversal_count is
-  'Reversals on that day, also of redemptions of earlier days.';
+  'Reversals on that day, including those of earlier redemptions.';
 comment on column report.statement_line.reversal_amount is
   'Sum of the reversed discounts in major units, 0 or negative.';
 comment on column report.statement_line.net_amount is

@@ -19,14 +19,14 @@ type Parts = {
 export function createUnsticker({ sequencer, database, log, stopping }: Parts) {
   let known = new Map<string, Stuck>();
 
-  /** Tries each stuck party again that has rested. */
+  /** Retries each stuck party whose rest is over. */
   const retry = () => {
     const text = "select jobs.try_stuck_work($1) as done";
     const step = async () => (await sequencer.rows<{ done: number }>(text, [stepSize]))[0]!.done;
     return repeatThrottled(step, stopping);
   };
 
-  /** Logs what became stuck since the last call, and what no longer is. */
+  /** Logs what has become stuck since the last call, and what is no longer stuck. */
   async function logChanges(): Promise<void> {
     const rows = await database.rows<Stuck>("select work, tenant, party, subject, reason from jobs.list_stuck_work()");
     const found = new Map(rows.map((row) => [[row.work, row.tenant, row.party, row.subject].join(" "), { ...row }]));

@@ -1,4 +1,4 @@
--- The fields of an event as a JSON array. The programs format it (src/common/event-json.ts):
+-- The fields of an event as a JSON array. The programs format it (src/formats/event-json.ts):
 -- formatting would take the database longer than everything else. IDs are UUIDs, times are
 -- microseconds since 1970. The redemption is listed only for a reversal: the event of a redemption
 -- has the redemption's ID, the event of a reversal has the reversal's.

@@ -1,4 +1,4 @@
--- A test event as JSON, as src/common/event-json.ts writes real ones. Its IDs are new, so they
+-- A test event as JSON, as src/formats/event-json.ts writes real ones. Its IDs are new, so they
 -- exist nowhere, and its business day is before every statement. core.test_delivery refuses an
 -- unknown type.
 create or replace function rules.render_test_event(
