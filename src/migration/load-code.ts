@@ -77,6 +77,7 @@ async function loadFile(session: Session, file: CodeFile): Promise<void> {
 
 interface DatabaseObject {
   kind: "view" | "routine";
+  oid: string;
   schema: string;
   name: string;
   /** Quoted, with the types of a routine's arguments. */
@@ -89,19 +90,19 @@ interface DatabaseObject {
 
 async function listObjects(session: Session): Promise<DatabaseObject[]> {
   return session.rows<DatabaseObject>(
-    `select 'routine' as kind, n.nspname as schema, p.proname as name,
+    `select 'routine' as kind, p.oid::text, n.nspname as schema, p.proname as name,
        format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)) as identity,
        p.oid::text || ':' || p.xmin::text as version, obj_description(p.oid, 'pg_proc') as note
      from pg_proc p join pg_namespace n on n.oid = p.pronamespace
      where n.nspname = any ($1::text[])
      union all
-     select 'view', n.nspname, c.relname, format('%I.%I', n.nspname, c.relname),
+     select 'view', c.oid::text, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname),
        r.oid::text || ':' || r.xmin::text, null
      from pg_class c
      join pg_namespace n on n.oid = c.relnamespace
      join pg_rewrite r on r.ev_class = c.oid and r.rulename = '_RETURN'
      where c.relkind = 'v' and n.nspname = any ($1::text[])
-     order by 1 desc, 4`,
+     order by kind desc, identity`,
     [codeSchemas],
   );
 }
@@ -110,30 +111,23 @@ async function listObjects(session: Session): Promise<DatabaseObject[]> {
  * Lists what a file has made, preceded by our views and functions that use it directly or indirectly. Their files are
  * loaded after this one.
  */
-async function listUsers(session: Session, file: CodeFile): Promise<Pick<DatabaseObject, "kind" | "identity">[]> {
-  return session.rows(
-    `with recursive object (class, oid, schema, kind, name, identity) as (
-       select 'pg_proc'::regclass, p.oid, n.nspname, 'routine', p.proname,
-         format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid))
-       from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-       where n.nspname = any ($1::text[])
-       union all
-       select 'pg_class', c.oid, n.nspname, 'view', c.relname, format('%I.%I', n.nspname, c.relname)
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       where c.relkind = 'v' and n.nspname = any ($1::text[])
-     ),
-     used (class, oid, depth) as (
-       select class, oid, 0 from object where schema = $2 and name = $3
+async function listUsers(session: Session, file: CodeFile): Promise<DatabaseObject[]> {
+  const objects = await listObjects(session);
+  const made = objects.filter(({ schema, name }) => schema === file.schema && name === file.name);
+  const used = await session.rows<{ oid: string }>(
+    `with recursive used (oid, depth) as (
+       select made::oid, 0 from unnest($1::text[]) made
        union
-       select o.class, o.oid, u.depth + 1
+       select coalesce(r.ev_class, d.objid), u.depth + 1
        from used u
-       join pg_depend d on d.refclassid = u.class and d.refobjid = u.oid
+       join pg_depend d on d.refclassid in ('pg_class'::regclass, 'pg_proc'::regclass) and d.refobjid = u.oid
        left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-       join object o on o.oid = coalesce(r.ev_class, d.objid) and o.oid <> u.oid
+       where (r.oid is not null or d.classid = 'pg_proc'::regclass) and coalesce(r.ev_class, d.objid) <> u.oid
      )
-     select kind, identity from used join object using (class, oid) group by kind, identity order by max(depth) desc`,
-    [codeSchemas, file.schema, file.name],
+     select oid::text from used group by oid order by max(depth) desc`,
+    [made.map(({ oid }) => oid)],
   );
+  return used.flatMap(({ oid }) => objects.filter((object) => object.oid === oid));
 }
 
 /**
