@@ -6,7 +6,7 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { daySeconds, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import type { Coupon } from "../support/caller.ts";
 import { makeCertificate, startHttps } from "../support/certificate.ts";
 import { root } from "../support/copy.ts";
@@ -52,7 +52,7 @@ t.test(
     const webhook = { url: `http://127.0.0.1:${receiverPort}/`, secret: webhookSecret };
     const parties = [{ id: "pty_a", name: "pty_a", time_zone: "Europe/Berlin", webhook }];
     await service.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", parties }] });
-    await closeDay(t, service);
+    await closeDay(service);
     const { a, b } = service;
     const forA = await a.makeCoupons(10, "ISSUED", "tpl_percent");
     const forB = await b.makeCoupons(4);
@@ -99,16 +99,15 @@ t.test(
 );
 
 // A closed business day with one redemption for a distributor of each variant.
-async function closeDay(t: Test, service: Scenario): Promise<void> {
+async function closeDay(service: Scenario): Promise<void> {
   const offset = noonOffset();
   const distributors = ["pty_a", "pty_dist"];
   for (const party of distributors) await setZone(service, party, zoneOf(offset));
-  const books = await keepBusinessDays(t, service);
   for (const { makeCoupons, till } of [service.a, service.b]) {
     const [coupon] = await makeCoupons(1);
     await till.ok.redeem(coupon!);
   }
-  await books.close();
+  await service.steps.close();
   for (const party of distributors) await setZone(service, party, zoneOf(offset + daySeconds));
-  await books.close();
+  await service.steps.close();
 }

@@ -12,7 +12,7 @@ import {
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
-import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { daySeconds, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
 import { scenario } from "../support/scenario.ts";
@@ -128,13 +128,12 @@ t.test("pages reach the end of the list, and files have the announced bytes", as
   const offset = noonOffset();
   await setZone(service, "pty_a2", zoneOf(offset));
   const stranger = open<"A">("ak_a_stranger");
-  const books = await keepBusinessDays(t, service);
   const codes = await order(stranger, "tpl_a2s", 5);
   for (const coupon of codes) await stranger.redeem({ request_id: newRequestId(), coupon, merchant: "mch_a2s" });
-  await books.close();
+  await service.steps.close();
   for (const days of [1, 2]) {
     await setZone(service, "pty_a2", zoneOf(offset + days * daySeconds));
-    await books.close();
+    await service.steps.close();
   }
 
   const pages = await Array.fromAsync(stranger.eventPages({ limit: 2 }));

@@ -2,7 +2,7 @@
 import t from "tap";
 import type { Verdict } from "../../src/commands/statements.ts";
 import type { Session } from "../../src/database/types.ts";
-import { keepBusinessDays, manyDistributors, moveToNoon, openBooks } from "../support/business-days.ts";
+import { manyDistributors, moveToNoon, openBooks } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
 import { scenario } from "../support/scenario.ts";
@@ -19,18 +19,17 @@ for (const party of parties) {
   for (const coupon of [first!, last!]) await ok.redeem(coupon, { store: `shop of ${party}` });
   await ok.reverse(last!);
 }
-const books = await keepBusinessDays(t, service);
-await books.sequence();
+await service.steps.sequence();
 const superuser = await service.openPsql({ triggers: false });
 await superuser.rows(`update core.ledger_book set open_on = open_on - ${emptyDays}`);
 for (const party of parties) await moveToNoon(service, party, 1);
-await books.close();
+await service.steps.close();
 
 const run = (...args: string[]) => runProgram("statements", { args, env: environmentOf(service) });
 const count = parties.length * (emptyDays + 1);
 
 t.test("list shows statements newest first, as a table and as JSON", async (t) => {
-  t.strictSame(books.errors, []);
+  t.strictSame(service.steps.log, []);
   const rows = await service.owner.rows<Record<string, unknown>>(
     `select tenant, distributor, business_date::text, closed_at, ready_at, entry_count, detail_bytes::int,
             summary_rows, summary_bytes::int

@@ -6,7 +6,7 @@ import type { Variant } from "../../src/gate/gate.ts";
 import type { Examples } from "../../src/http/openapi/examples.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { states, type State } from "../db/api/states.ts";
-import { daySeconds, keepBusinessDays, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { daySeconds, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
 import { createCaller, untouched, type Caller, type Coupon } from "../support/caller.ts";
 import { sendPatiently, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
@@ -247,17 +247,16 @@ async function setDistributorZones(service: Scenario, offsetSeconds: number): Pr
   for (const id of ["pty_a", "pty_dist"]) await setZone(service, id, zoneOf(offsetSeconds));
 }
 
-async function recordStatements({ t, service, examples, a, watch }: Run, offsetSeconds: number): Promise<void> {
-  const books = await keepBusinessDays(t, service);
-  await books.sequence();
+async function recordStatements({ service, examples, a, watch }: Run, offsetSeconds: number): Promise<void> {
+  await service.steps.sequence();
   await setDistributorZones(service, offsetSeconds + daySeconds);
-  await books.close();
+  await service.steps.close();
   for (const by of [a, watch("B", service.as("ak_dist"))]) {
     await by.get("/v1/reconciliations?limit=1");
     await by.get("/v1/events?limit=2");
   }
-  await books.worker.rows("select jobs.expire_coupons(1000)");
-  await books.sequence();
+  await service.worker.rows("select jobs.expire_coupons(1000)");
+  await service.steps.sequence();
   // Either statement may be ready first.
   const condition = "e.event_type <> 'reconciliation.ready' or e.party = 'pty_dist'";
   for (const body of await readEventBodies(service.owner, condition)) {

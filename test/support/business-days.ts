@@ -2,11 +2,8 @@
 //
 // There is no test clock. A POSIX time zone such as <X>-01:02:03 can have its midnight at any second, so a distributor
 // in such a zone has a real midnight now. Moved 24 hours to the east, it has the next day at once.
-import { createCloser } from "../../src/worker/tasks/close.ts";
 import type { Coupon } from "./caller.ts";
-import type { Scenario, Teardown } from "./scenario.ts";
-import { sequenceEvents } from "./sequence-events.ts";
-import { createStubLog } from "./stub.ts";
+import type { Scenario } from "./scenario.ts";
 import { credential, merchant, party, template } from "./tenants.ts";
 
 export const daySeconds = 86_400;
@@ -92,22 +89,6 @@ export const closeOpenDays = `
     update core.ledger_book set open_on = open_on + 1;
     perform rules.write_statement(b.tenant_id, b.party_id, b.open_on - 1) from core.ledger_book b;
   end $$`;
-
-export type Books = Awaited<ReturnType<typeof keepBusinessDays>>;
-
-/** `steps` of a scenario in their former shape. errors: what the worker would log. */
-export async function keepBusinessDays(_: Teardown, { worker }: Pick<Scenario, "worker">) {
-  const { logger, log: errors } = createStubLog();
-  const stopping = new AbortController().signal;
-  const closer = createCloser({ sequencer: worker, statements: worker, log: logger, stopping });
-  const sequence = () => sequenceEvents(worker);
-  async function close(): Promise<void> {
-    await sequence();
-    await closer.closeDays();
-    await closer.finishStatements();
-  }
-  return { worker, errors, sequence, close };
-}
 
 export type StatementRow = {
   distributor: string;
