@@ -21,8 +21,7 @@ import { makeCertificate, type Certificate } from "../support/certificate.ts";
 import { createDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { hostileDefaults, openPlace } from "../support/hostile-defaults.ts";
-import { lacksIpv6, listenOnLoopback } from "../support/listen.ts";
-import { waitUntil } from "../support/wait-until.ts";
+import { listenOnLoopback } from "../support/listen.ts";
 
 const { address, drop } = await createDatabase();
 t.teardown(drop);
@@ -125,24 +124,6 @@ t.test("both drivers read the URLs that we write", async (t) => {
     const options = /^-c DateStyle=ISO,\\ MDY .* -c role=coupon_worker$/;
     fits(t, theirs.connectionParameters, { ...expected, application_name: "coupon_worker", options });
   }
-});
-
-t.test("both drivers connect to an IPv6 address", { skip: lacksIpv6 }, async (t) => {
-  let connections = 0;
-  const server = createServer((socket) => {
-    connections += 1;
-    socket.destroy();
-  });
-  const port = await listenOnLoopback(server, "::1");
-  t.teardown(() => server.close());
-  const there = readConfig({ DATABASE_URL: `postgres://coupon@[::1]:${port}/coupon` }).address!;
-  await t.rejects(new pg.Client(formatRoleUrl(there, "coupon_worker")).connect());
-  t.equal(connections, 1);
-  const database = connect(there, { name: "coupon test", max: 1 });
-  const asked = database.rows("select 1").catch(() => {});
-  await waitUntil("a connection of the other driver", () => connections > 1);
-  await database.end();
-  await asked;
 });
 
 // Speaks TLS in front of the server: answers the request for TLS with S, and carries what comes then. Refuses clients

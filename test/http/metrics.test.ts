@@ -1,10 +1,9 @@
 // The metrics of the HTTP side. For the port see test/server/metrics-server.test.ts, and for the worker's metrics
 // test/worker/metrics.test.ts.
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
-import t, { type Test } from "tap";
+import t from "tap";
 import { createLog } from "../../src/common/log.ts";
-import { defaultLimits, readConfig, ConfigError } from "../../src/config/config.ts";
+import { defaultLimits, readConfig } from "../../src/config/config.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import { listen } from "../../src/http/listener.ts";
 import { observeServe } from "../../src/http/metrics.ts";
@@ -15,10 +14,8 @@ import { observeWork } from "../../src/worker/metrics.ts";
 import type { Coupon } from "../support/caller.ts";
 import { sendBytes, sendPlain } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { listenOnLoopback } from "../support/listen.ts";
 import { scenario } from "../support/scenario.ts";
 import { openMetrics, openMetricsDatabase, scrape } from "../support/scrape.ts";
-import { waitFor } from "../support/wait-until.ts";
 
 const log = createLog("silent");
 
@@ -127,45 +124,19 @@ t.test("Labels have few values, whatever clients send; docs/operate.md lists eve
   t.strictSame(listed.toSorted(), made.toSorted());
 });
 
-// The port of a server that accepts connections and never answers, as behind a broken network.
-async function startSilent(t: Test): Promise<number> {
-  const server = createServer((socket) => {
-    t.teardown(() => socket.on("error", () => {}).destroy());
+t.test("Without its database a program has its own metrics and none of the database's", async (t) => {
+  const { keys } = await scenario(t);
+  const address = { host: "127.0.0.1", port: 1, user: "x", database: "x" } as Address;
+  const metrics = await openMetrics(t);
+  const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, log);
+  const { stop } = await serve({ address, keys, limits: defaultLimits, listening, log, metrics });
+  t.teardown(stop);
+  observeWork(metrics, openMetricsDatabase(t, address));
+  const seen = await scrape(metrics);
+  fits(t, Object.fromEntries(seen), {
+    'coupon_database_up{program="serve"}': 0,
+    'coupon_database_up{program="work"}': 0,
+    coupon_http_open_requests: 0,
   });
-  t.teardown(() => server.close());
-  return listenOnLoopback(server);
-}
-
-t.test(
-  "Without its database, a program answers a scrape in time, with its own metrics and none of the database's",
-  async (t) => {
-    const { keys } = await scenario(t);
-    for (const [what, port] of [
-      ["silent", await startSilent(t)],
-      ["refusing", 1],
-    ] as const) {
-      const address = { host: "127.0.0.1", port, user: "x", database: "x" } as Address;
-      const metrics = await openMetrics(t);
-      const listening = await listen({ host: "127.0.0.1", port: 0, limits: defaultLimits }, log);
-      const { stop } = await serve({ address, keys, limits: defaultLimits, listening, log, metrics });
-      t.teardown(stop);
-      observeWork(metrics, openMetricsDatabase(t, address));
-      const scrapes = Promise.all([scrape(metrics), scrape(metrics)]);
-      const [seen, again] = await waitFor(`two scrapes beside a ${what} database`, scrapes, { withinMs: 20_000 });
-      fits(t, Object.fromEntries(seen), {
-        'coupon_database_up{program="serve"}': 0,
-        'coupon_database_up{program="work"}': 0,
-        coupon_http_open_requests: 0,
-      });
-      t.ok(seen.get("process_cpu_seconds_total")! > 0);
-      const isOfDatabase = (name: string) => /^coupon_(\w+_lag_seconds|mint_)/.test(name);
-      t.notOk([...seen.keys(), ...again.keys()].some(isOfDatabase), "unknown values are left out");
-    }
-  },
-);
-
-t.test("METRICS_PORT and METRICS_HOST set the place of the metrics; without a port there are none", async (t) => {
-  fits(t, readConfig({}), { metricsPort: null, metricsHost: "127.0.0.1" });
-  fits(t, readConfig({ METRICS_PORT: "9464", METRICS_HOST: "0.0.0.0" }), { metricsPort: 9464, metricsHost: "0.0.0.0" });
-  t.throws(() => readConfig({ METRICS_PORT: "many" }), ConfigError);
+  t.notOk([...seen.keys()].some((name) => /^coupon_(\w+_lag_seconds|mint_)/.test(name)));
 });

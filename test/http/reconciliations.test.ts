@@ -1,6 +1,5 @@
 // Closed business days over HTTP: their list, the paths of their files, and what a CSV reader gets. test/owners
 // compares every field with the books.
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import t, { type Test } from "tap";
 import { columns, type Kind } from "../../src/formats/statement-csv.ts";
@@ -170,16 +169,6 @@ t.test("A closed day is listed, and each file has the listed size, hash and cont
   t.strictSame([files[0]!.rows, readCsv(detail).length], [places.length + 1, places.length + 1]);
   checkDetail(t, coupons, detail);
   fits(t, readCsv(summary), [{ net_amount: `${(places.length - 1) * 5}.00` }]);
-
-  const noPython = spawnSync("python3", ["--version"]).error !== undefined && "python3 is not installed";
-  await t.test("Python's csv module reads the same fields", { skip: noPython }, async (t) => {
-    const script = `
-import csv, json, sys, io
-text = io.TextIOWrapper(sys.stdin.buffer, 'utf-8', newline='')
-print(json.dumps(list(csv.reader(text, strict=True))))`;
-    const python = spawnSync("python3", ["-c", script], { input: detail, encoding: "utf8" });
-    t.strictSame(JSON.parse(python.stdout), parseCsv(detail));
-  });
 });
 
 async function checkFile(t: Test, a: Caller, { kind, href, ...listed }: File): Promise<string> {
