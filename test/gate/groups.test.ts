@@ -12,7 +12,7 @@ const callError = new Error("caused by a call");
 
 type Sent = { tenant: number; calls: string[]; deadline: number; end(): void; fail(error: Error): void };
 
-function startGroups({ largest = 64, maxWaiting = 1_000 } = {}) {
+function startGroups({ maxWaiting = 1_000 } = {}) {
   const sent: Sent[] = [];
   const groups = createGroups<string, string>({
     send(tenant, calls, deadline) {
@@ -22,7 +22,7 @@ function startGroups({ largest = 64, maxWaiting = 1_000 } = {}) {
       return promise;
     },
     isCausedByCall: (error) => error === callError,
-    largest,
+    largest: 64,
     maxWaiting,
   });
   const run = (call: string, { tenant = 1, deadline = soon() } = {}) => groups.run(tenant, call, deadline);
@@ -77,35 +77,6 @@ t.test("calls that arrive while a group runs form the next one; a second group s
   );
 });
 
-t.test("a group has at most its largest size, and the rest follows in order", async (t) => {
-  const { sent, runMany, sizes } = startGroups({ largest: 20 });
-  const running = runMany(1, 32);
-  t.strictSame(sizes(), [16, 16], "16 calls start at once");
-  running.push(...runMany(33, 45));
-  for (let index = 0; index < sent.length; index += 1) {
-    sent[index]!.end();
-    await settle();
-  }
-  t.strictSame(sizes(), [16, 16, 20, 20, 5]);
-  t.strictSame(
-    sent.flatMap(({ calls }) => calls),
-    Array.from({ length: 77 }, (_, index) => `c${index + 1}`),
-  );
-  await Promise.all(running);
-});
-
-t.test("each tenant has its own groups", async (t) => {
-  const { sent, run } = startGroups();
-  const running = [run("a", { tenant: 1 }), run("b", { tenant: 2 }), run("c", { tenant: 1 })];
-  await settle();
-  fits(t, sent, [
-    { tenant: 1, calls: ["a", "c"] },
-    { tenant: 2, calls: ["b"] },
-  ]);
-  for (const { end } of sent) end();
-  t.strictSame(await Promise.all(running), ["answer of a", "answer of b", "answer of c"]);
-});
-
 t.test("a call over the limit of waiting calls is refused, whichever tenant they are of", async (t) => {
   const { groups, sent, run } = startGroups({ maxWaiting: 3 });
   const running = [run("a", { tenant: 1 }), run("b", { tenant: 2 }), run("c", { tenant: 3 })];
@@ -116,17 +87,6 @@ t.test("a call over the limit of waiting calls is refused, whichever tenant they
   await settle();
   for (const { end } of sent) end();
   t.equal((await Promise.all(running)).length, 4);
-});
-
-t.test("a tenant may fill half of the waiting calls, so others can wait too", async (t) => {
-  const { groups, sent, run } = startGroups({ maxWaiting: 4 });
-  const running = [run("a"), run("b")];
-  t.throws(() => run("c"), new Unavailable("too many requests wait"));
-  running.push(run("d", { tenant: 2 }));
-  t.equal(groups.waiting(), 3);
-  await settle();
-  for (const { end } of sent) end();
-  t.equal((await Promise.all(running)).length, 3);
 });
 
 t.test("a call whose deadline passes is refused, and is not sent if it still waits", async (t) => {
@@ -181,17 +141,3 @@ t.test(
     t.equal(sent.length, 3, "a single call is not sent again");
   },
 );
-
-t.test("if the database failed, all calls of the group fail and none is sent again", async (t) => {
-  const { sent, run } = startGroups();
-  const running = [run("a"), run("b")];
-  await settle();
-  const error = new Unavailable("gone");
-  sent[0]!.fail(error);
-  t.strictSame(
-    (await Promise.allSettled(running)).map((result) => result.status === "rejected" && result.reason === error),
-    [true, true],
-  );
-  await settle();
-  t.equal(sent.length, 1);
-});

@@ -25,23 +25,6 @@ t.test("A 503 says when to retry, and a 500 hides the error and logs it", async 
   ]);
 });
 
-t.test("A replayed answer carries the header idempotent-replayed", async (t) => {
-  const body = '{"code":"COUPON_VOIDED","message":"The coupon is voided.","request_id":"r-1","details":null}';
-  const replayed = { status: 409, code: "COUPON_VOIDED", resource: null, body, isReplay: true };
-  const { lock, log } = await startStub(t, { perform: async () => replayed });
-  const answer = await lock();
-  t.strictSame([answer.status, answer.text, answer.headers["idempotent-replayed"]], [409, body, "true"]);
-  fits(t, log.at(-1), {
-    operation: "lock",
-    status: 409,
-    code: "COUPON_VOIDED",
-    access_key: "ak_a",
-    tenant_id: 7,
-    is_replay: true,
-    duration_ms: Number,
-  });
-});
-
 t.test("Only calls that take long or return much have a transaction of their own", async (t) => {
   const seen = { own: [] as string[], shared: [] as string[] };
   const perform: Gate["perform"] = async (_, { operation }, __, { hasOwnTransaction = false } = {}) => {

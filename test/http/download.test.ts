@@ -101,16 +101,6 @@ t.test("Each page has the whole deadline, and the first one shares it with the c
   t.strictSame([stub.pages[0]!.deadline], stub.callDeadlines);
 });
 
-t.test("Only its caller may keep a file, and asks before each use whether it is the same", async (t) => {
-  const { asA, file } = await stubFile(t, 10);
-  const whole = await asA.get(target);
-  const unchanged = await asA.get(target, { headers: { "if-none-match": `"${file.sha256}"` } });
-  t.strictSame(
-    [whole, unchanged].map(({ status, headers }) => [status, headers["cache-control"]]),
-    [200, 304].map((status) => [status, "private, no-cache"]),
-  );
-});
-
 t.test("HEAD of a download has the file's length and hash, and reads no line of it", async (t) => {
   const { asA, file, pages } = await stubFile(t, 10);
   const { status, text, headers } = await asA.head(target);

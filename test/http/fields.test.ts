@@ -194,15 +194,6 @@ t.test("Numbers that cannot be stored, and what is no JSON number, are 400", asy
     t.equal((await asA.post(lockPath, `${body},"order_amount":${literal}}`)).status, 200, literal);
 });
 
-t.test("A body that is not a JSON object is 400", async (t) => {
-  const { asA } = await startStub(t);
-  for (const body of ["", "null", `{"coupon":"${code}"`, `{"a":1,"a":1}`, Buffer.from([0x7b, 0xff, 0x7d])]) {
-    const answer = await asA.post(lockPath, body);
-    fits(t, [answer.status, answer.json.details.issues], [400, [{ path: "(body)" }]]);
-    t.notMatch(answer.text, code);
-  }
-});
-
 t.test("Unknown query parameters are 400, and so are segments that no ID can be", async (t) => {
   const { asA } = await startStub(t);
   t.strictSame(listed(await asA.get("/v1/batches/bat_1?limit=1")), [["limit", "unknown query parameter"]]);

@@ -27,21 +27,13 @@ const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
 const posted = `POST ${lockPath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`;
 const slowBody = `${posted}content-length: 100\r\n\r\n{`;
 
-type Signing = { itsSecret?: string; method?: string; target?: string };
-
-// Without the blank line that ends it.
-function signedHead(
-  accessKey: string,
-  { itsSecret = secret, method = "GET", target = "/v1/batches/bat_1" }: Signing = {},
-) {
+function signedGet(accessKey: string, itsSecret = secret, target = "/v1/batches/bat_1"): string {
   const timestamp = String(Math.floor(Date.now() / 1_000));
-  const signed = { method, target, timestamp, nonce: newNonce(), body: Buffer.alloc(0) };
+  const signed = { method: "GET", target, timestamp, nonce: newNonce(), body: Buffer.alloc(0) };
   const headers = Object.entries(signedHeaders({ accessKey, secret: itsSecret }, signed));
-  const lines = [`${method} ${target} HTTP/1.1`, "host: x", ...headers.map((header) => header.join(": "))];
-  return `${lines.join("\r\n")}\r\n`;
+  const lines = [`GET ${target} HTTP/1.1`, "host: x", ...headers.map((header) => header.join(": "))];
+  return `${lines.join("\r\n")}\r\n\r\n`;
 }
-
-const signedGet = (accessKey: string, options?: Signing) => `${signedHead(accessKey, options)}\r\n`;
 
 const closed = (socket: Socket) =>
   waitFor("the close", new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once("close", resolve))));
@@ -300,7 +292,7 @@ async function each(count: number, atOnce: number, one: (number: number) => Prom
 async function leaveMidway(url: string, count: number, part: "body" | "answer"): Promise<void> {
   const begun = {
     body: () => `POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`,
-    answer: () => signedGet("ak_a", { itsSecret: secretOf("ak_a"), target: "/v1/events?limit=200" }),
+    answer: () => signedGet("ak_a", secretOf("ak_a"), "/v1/events?limit=200"),
   };
   // A client that asks for an answer costs as much as any other.
   await each(count, part === "body" ? 50 : 4, async (number) => {

@@ -100,14 +100,6 @@ t.test("What is refused before the signature or the nonce is right takes nothing
   is(t, await asA.post(lockPath, {}, { nonce: other }), 401, "NONCE_REUSED", "the nonce is used");
 });
 
-t.test("Without RATE_LIMIT nothing is refused and no header mentions limits", async (t) => {
-  const { asA } = await startStub(t);
-  const replies = await Promise.all(Array.from({ length: 200 }, () => asA.get("/v1/batches/bat_1")));
-  const isFree = ({ status, headers }: Reply) =>
-    status === 200 && !("ratelimit" in headers) && !("ratelimit-policy" in headers);
-  t.ok(replies.every(isFree));
-});
-
 t.test("With the budget of wrong codes used up, an answer is sent only if it is independent of codes", async (t) => {
   const refused: string[] = [];
   const limits = { ...defaultLimits, requestsPerSecond: null, unknownCodesPerMinute: 1 };

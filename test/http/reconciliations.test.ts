@@ -72,9 +72,7 @@ t.test("A path that names no file is 404, whatever is wrong with it", async (t) 
     `${path}/detail%20`,
     `/v1/reconciliations/${noonDate(1)}/detail`,
     "/v1/reconciliations/2026-02-30/detail",
-    "/v1/reconciliations/0000-00-00/detail",
     "/v1/reconciliations/today/summary",
-    "/v1/reconciliations/99999-01-01/detail",
     "/v1/reconciliations/infinity/detail",
     `${path}/detail?distributor=pty_none`,
   ])
@@ -127,38 +125,15 @@ t.test("Variant A, several distributors: the list ends with the last date that a
   t.strictSame(await listed(`?cursor=${first}`), ofAll(second));
 });
 
-// Texts of stores, terminals and orders, and what the file shows: a ' in front of text that a spreadsheet would run.
-const places: [text: string, shown: string][] = [
-  ["plain", "plain"],
-  ['say "hi", twice', 'say "hi", twice'],
-  ["two\r\nlines", "two\r\nlines"],
-  ["a lone\rreturn", "a lone\rreturn"],
-  ["a lone\nfeed", "a lone\nfeed"],
-  ["ünïcode 店 🏪", "ünïcode 店 🏪"],
-  ["NULL", "NULL"],
-  ["{a,b}\\", "{a,b}\\"],
-  ["'quoted'", "'quoted'"],
-  ['=HYPERLINK("http://x","y")', `'=HYPERLINK("http://x","y")`],
-  ["+49 30 1234", "'+49 30 1234"],
-  ["-5", "'-5"],
-  ["@SUM(A1:A9)", "'@SUM(A1:A9)"],
-  ["\u200b=1+1", "'\u200b=1+1"],
-  ["＝1+1", "'＝1+1"],
-  ["5-3=2", "5-3=2"],
-];
-
-// Control characters and the like are not allowed in an order_id.
-const isOrderId = (text: string) => !/[\r\n\u200b]/.test(text);
-
 type File = { kind: Kind; href: string; rows: number; bytes: number; sha256: string };
 
 t.test("A closed day is listed, and each file has the listed size, hash and contents", async (t) => {
-  const { world, a, coupons, endDay } = await startDay(t, places.length);
-  for (const [index, [text]] of places.entries()) {
-    const order = isOrderId(text) ? { order_id: text } : {};
-    await world.a.till.ok.redeem(coupons[index]!, { store: text, terminal: `${text} `, ...order, order_amount: 100 });
-  }
-  await world.a.till.ok.reverse(coupons[0]!);
+  const { world, a, coupons, endDay } = await startDay(t, 2);
+  const [first, second] = coupons as [Coupon, Coupon];
+  const { ok } = world.a.till;
+  await ok.redeem(first, { store: 'say "hi",\r\ntwice', order_amount: 100 });
+  await ok.redeem(second, { store: "=1+1", terminal: "＝1+1", order_id: "-5", order_amount: 100 });
+  await ok.reverse(first);
   await world.steps.close();
   t.strictSame((await a.get("/v1/reconciliations")).json.reconciliations, [], "a day that still lasts is not listed");
   await endDay();
@@ -166,9 +141,15 @@ t.test("A closed day is listed, and each file has the listed size, hash and cont
 
   const [{ files }] = (await a.get("/v1/reconciliations")).json.reconciliations as [{ files: File[] }];
   const [detail, summary] = [await checkFile(t, a, files[0]!), await checkFile(t, a, files[1]!)];
-  t.strictSame([files[0]!.rows, readCsv(detail).length], [places.length + 1, places.length + 1]);
-  checkDetail(t, coupons, detail);
-  fits(t, readCsv(summary), [{ net_amount: `${(places.length - 1) * 5}.00` }]);
+  t.equal(files[0]!.rows, 3);
+  // test/fuzz/texts.test.ts tries any text.
+  const store = 'say "hi",\r\ntwice';
+  fits(t, readCsv(detail), [
+    { entry_type: "REDEMPTION", redemption_id: first.redemption, store, terminal: "", order_id: "" },
+    { entry_type: "REDEMPTION", redemption_id: second.redemption, store: "'=1+1", terminal: "'＝1+1", order_id: "'-5" },
+    { entry_type: "REVERSAL", redemption_id: first.redemption, store, entry_id: /^led_[0-9a-z]{26}$/ },
+  ]);
+  fits(t, readCsv(summary), [{ net_amount: "5.00" }]);
 });
 
 async function checkFile(t: Test, a: Caller, { kind, href, ...listed }: File): Promise<string> {
@@ -180,6 +161,7 @@ async function checkFile(t: Test, a: Caller, { kind, href, ...listed }: File): P
     headers: {
       "content-type": "text/csv; charset=utf-8",
       "content-length": String(listed.bytes),
+      "cache-control": "private, no-cache",
       etag,
       "content-disposition": `attachment; filename="${kind}-${noonDate()}-pty_a.csv"`,
       "x-request-id": /^req_/,
@@ -192,26 +174,9 @@ async function checkFile(t: Test, a: Caller, { kind, href, ...listed }: File): P
   for (const tag of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
     const { status, text, headers } = await a.get(href, { headers: { "if-none-match": tag } });
     t.strictSame([status, text, headers["etag"], headers["content-length"]], [304, "", etag, undefined], tag);
+    t.equal(headers["cache-control"], "private, no-cache", "only its caller may keep it");
   }
   for (const tag of ['"x"', listed.sha256, etag.toUpperCase()])
     t.equal((await a.get(href, { headers: { "if-none-match": tag } })).status, 200, tag);
   return file.text;
-}
-
-function checkDetail(t: Test, coupons: Coupon[], text: string): void {
-  const lines = [...places.map((place, index) => [...place, index] as const), ["plain", "plain", 0] as const];
-  fits(
-    t,
-    readCsv(text),
-    lines.map(([stored, shown, index], number) => ({
-      entry_type: number < places.length ? "REDEMPTION" : "REVERSAL",
-      redemption_id: coupons[index]!.redemption,
-      store: shown,
-      terminal: shown,
-      order_id: isOrderId(stored) ? shown : "",
-      entry_id: /^led_[0-9a-z]{26}$/,
-      occurred_at: /T.*\.\d{3}Z$/,
-      recorded_at: /T.*\.\d{3}Z$/,
-    })),
-  );
 }

@@ -41,6 +41,14 @@ t.test("A retry by request_id or by idempotency-key gets the first answer byte f
   ];
   for (const retry of retries)
     t.strictSame([retry.status, retry.text, retry.headers["idempotent-replayed"]], [200, first.text, "true"]);
+  fits(t, world.log.at(-1), {
+    operation: "redeem",
+    status: 200,
+    access_key: "ak_a_second",
+    tenant_id: Number,
+    is_replay: true,
+    duration_ms: Number,
+  });
   fits(t, (await till.post(redeemPath, { ...body, order_amount: 21 })).json, { code: "IDEMPOTENCY_KEY_REUSED" });
   fits(t, (await till.post(lockPath, body)).json, { code: "IDEMPOTENCY_KEY_REUSED" });
   t.equal((await world.owner.rows("select from core.redemption")).length, 1);

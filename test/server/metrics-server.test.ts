@@ -1,7 +1,6 @@
 // The server for Prometheus: what it answers, how often it asks the database, and what it shows if that fails.
 import { once } from "node:events";
 import { connect } from "node:net";
-import { Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Gauge } from "prom-client";
 import t, { type Test } from "tap";
@@ -9,17 +8,12 @@ import { createLog } from "../../src/common/log.ts";
 import { startMetrics, type Source } from "../../src/server/metrics-server.ts";
 import { fits } from "../support/fits.ts";
 import { stopClock } from "../support/stop-clock.ts";
+import { createStubLog } from "../support/stub.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 async function start(t: Test) {
-  const lines: { msg: string; level: number; err?: { message: string } }[] = [];
-  const sink = new Writable({
-    write(chunk, _, done) {
-      lines.push(JSON.parse(String(chunk)) as (typeof lines)[number]);
-      done();
-    },
-  });
-  const metrics = (await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, createLog("info", sink)))!;
+  const { logger, log: lines } = createStubLog();
+  const metrics = (await startMetrics({ metricsPort: 0, metricsHost: "127.0.0.1" }, logger))!;
   t.teardown(() => metrics.stop());
   const scrape = async (): Promise<string> => (await fetch(metrics.url)).text();
   return { metrics, scrape, lines };
