@@ -5,6 +5,7 @@ import type { Database } from "../../src/database/types.ts";
 import { createGate, type Call } from "../../src/gate/gate.ts";
 import { createLog } from "../../src/common/log.ts";
 import { Unavailable } from "../../src/common/unavailable.ts";
+import { fits } from "../support/fits.ts";
 import { openScratchDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait-until.ts";
 
@@ -48,6 +49,14 @@ function gateOver(answer: (call: Call, isAlone: boolean) => Promise<Answered>) {
 }
 
 const isUnavailable = (t: Test, promise: Promise<unknown>) => t.rejects(promise, Unavailable);
+
+t.test("spendNonce returns null for a new nonce, and the refusal for a used one", async (t) => {
+  const { gate, asked } = gateOver(async () => (asked.length === 1 ? done : { ...done, http_status: 401 }));
+  t.equal(await gate.spendNonce(7, call, soon()), null);
+  fits(t, await gate.spendNonce(7, call, soon()), { status: 401 });
+  fits(t, asked[0]!.calls[0], { operation: "spend_nonce", nonce: "n", body_hash: null });
+  t.equal(asked.length, 2, "it never runs alone");
+});
 
 t.test("A tenant's long calls take no connection from redemptions, nor all from another tenant's", async (t) => {
   const pulls = Promise.withResolvers<Answered>();
