@@ -2,6 +2,7 @@
 // clients that leave, say nothing, send slowly or read nothing.
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { existsSync, readFileSync } from "node:fs";
 import type { Server, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
@@ -27,13 +28,21 @@ const health = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
 const posted = `POST ${lockPath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`;
 const slowBody = `${posted}content-length: 100\r\n\r\n{`;
 
-function signedGet(accessKey: string, itsSecret = secret, target = "/v1/batches/bat_1"): string {
+type Signing = { itsSecret?: string; method?: string; target?: string };
+
+// Without the blank line that ends it.
+function signedHead(
+  accessKey: string,
+  { itsSecret = secret, method = "GET", target = "/v1/batches/bat_1" }: Signing = {},
+) {
   const timestamp = String(Math.floor(Date.now() / 1_000));
-  const signed = { method: "GET", target, timestamp, nonce: newNonce(), body: Buffer.alloc(0) };
+  const signed = { method, target, timestamp, nonce: newNonce(), body: Buffer.alloc(0) };
   const headers = Object.entries(signedHeaders({ accessKey, secret: itsSecret }, signed));
-  const lines = [`GET ${target} HTTP/1.1`, "host: x", ...headers.map((header) => header.join(": "))];
-  return `${lines.join("\r\n")}\r\n\r\n`;
+  const lines = [`${method} ${target} HTTP/1.1`, "host: x", ...headers.map((header) => header.join(": "))];
+  return `${lines.join("\r\n")}\r\n`;
 }
+
+const signedGet = (accessKey: string, options?: Signing) => `${signedHead(accessKey, options)}\r\n`;
 
 const closed = (socket: Socket) =>
   waitFor("the close", new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once("close", resolve))));
@@ -272,6 +281,8 @@ t.test("An error that the handler misses costs one answer, not the program", asy
 
 // Badly behaved clients. They ignore how the service treats them.
 
+type Held = { open(): number; letGo(): void };
+
 async function tryToConnect(url: string): Promise<Socket | null> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname).on("error", () => {});
@@ -292,7 +303,7 @@ async function each(count: number, atOnce: number, one: (number: number) => Prom
 async function leaveMidway(url: string, count: number, part: "body" | "answer"): Promise<void> {
   const begun = {
     body: () => `POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`,
-    answer: () => signedGet("ak_a", secretOf("ak_a"), "/v1/events?limit=200"),
+    answer: () => signedGet("ak_a", { itsSecret: secretOf("ak_a"), target: "/v1/events?limit=200" }),
   };
   // A client that asks for an answer costs as much as any other.
   await each(count, part === "body" ? 50 : 4, async (number) => {
@@ -307,6 +318,57 @@ async function leaveMidway(url: string, count: number, part: "body" | "answer"):
     if (number % 2 === 0) socket.destroy();
     else socket.resetAndDestroy();
   });
+}
+
+// They stay connected. One that is cut connects again.
+async function hold(url: string, count: number, begin: (socket: Socket, number: number) => void): Promise<Held> {
+  const sockets = new Set<Socket>();
+  let isOver = false;
+  async function keep(number: number): Promise<void> {
+    const socket = await tryToConnect(url);
+    if (socket === null || isOver) return void socket?.destroy();
+    sockets.add(socket);
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (!isOver) setTimeout(keep, 100, number).unref();
+    });
+    begin(socket, number);
+  }
+  await each(count, 50, keep);
+  return {
+    open: () => sockets.size,
+    letGo() {
+      isOver = true;
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+// Endless headers, a line each second.
+function drip(socket: Socket): void {
+  socket.resume().write("POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\n");
+  const dripping = setInterval(() => socket.write("x-slow: 1\r\n"), 1_000);
+  socket.once("close", () => clearInterval(dripping));
+}
+
+// Requests of one kind without end, whose answers nobody reads.
+function pipeline(socket: Socket, number: number): void {
+  const post = { method: "POST", target: "/v1/coupons/redeem", itsSecret: "a wrong secret" };
+  const body = `content-type: application/json\r\ncontent-length: 60000\r\n\r\n${" ".repeat(60_000)}`;
+  const pieces = `transfer-encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(900)}0\r\n\r\n`;
+  const targets = ["/docs/swagger-ui-bundle.js", "/openapi/a.json", "/healthz", "/readyz", "/none", "/v1/events"];
+  const kinds = [
+    ...targets.map((target) => `GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`),
+    "GET / HTTP/1.1\r\n\r\n",
+    `POST /v1/coupons/redeem HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${pieces}`,
+    signedHead("ak_a", post) + body,
+    signedHead(`ak_${number}`, post) + body,
+  ];
+  const kind = kinds[number % kinds.length]!;
+  const bytes = Buffer.from(kind.repeat(60_000 / kind.length + 1));
+  const send = (): boolean => socket.write(bytes, () => socket.destroyed || send());
+  socket.pause();
+  send();
 }
 
 // Redeems and queries coupons, four at once, and returns how many calls were answered with 200.
@@ -331,24 +393,38 @@ async function startServe(t: Test, world: Scenario) {
   return { program, stderr, lines, url: url! };
 }
 
-t.test("Clients that leave in the middle of a body or an answer cause no crash, and cost no honest call", async (t) => {
-  const world = await scenario(t);
-  const { program, stderr, lines, url } = await startServe(t, world);
-  const till = createCaller(createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") }), "mch_a");
-  const coupons = await world.a.makeCoupons(100);
-  for (const [part, count] of [
-    ["body", 200],
-    ["answer", 100],
-  ] as const) {
-    const leaving = leaveMidway(url, count, part);
-    t.equal(await shop(till, coupons.splice(0, 50)), 100, part);
-    await leaving;
-  }
-  t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "the process is ready");
-  program.kill("SIGTERM");
-  t.equal(await exitCodeOf(program), 0);
-  t.equal(await stderr, "", "nothing on standard error");
-  // Some connections are reset before they reach the handler.
-  const cut = lines.filter(({ status, operation }) => status === 400 && operation === "redeem").length;
-  t.ok(cut >= 100 && cut <= 200, `${cut} bodies that ended early were given up, and the service waits for none`);
-});
+t.test(
+  "A flood of clients that leave, idle, drip or pipeline causes no crash, and every honest call is served",
+  async (t) => {
+    const world = await scenario(t);
+    const { program, stderr, lines, url } = await startServe(t, world);
+    const till = createCaller(createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") }), "mch_a");
+    const coupons = await world.a.makeCoupons(250);
+    const floods: [what: string, start: () => Promise<Held | void>][] = [
+      ["200 leave in the middle of a body", () => leaveMidway(url, 200, "body")],
+      ["100 leave in the middle of an answer", () => leaveMidway(url, 100, "answer")],
+      ["400 say nothing", () => hold(url, 400, (socket) => socket.resume())],
+      ["100 send their heads slowly", () => hold(url, 100, drip)],
+      ["300 pipeline requests of every kind and read nothing", () => hold(url, 300, pipeline)],
+    ];
+    for (const [what, start] of floods) {
+      // Clients that leave do so while the honest ones work; the others are connected before.
+      const flood = start();
+      if (!what.includes("leave")) await flood;
+      t.equal(await shop(till, coupons.splice(0, 50)), 100, `${what}: every honest call is served`);
+      const held = await flood;
+      if (held && !what.includes("pipeline")) t.equal(held.open(), parseInt(what, 10), "all stay connected");
+      held?.letGo();
+    }
+    // Linux keeps the largest size of a process.
+    const peak = existsSync(`/proc/${program.pid}/status`) && readFileSync(`/proc/${program.pid}/status`, "utf8");
+    if (peak) t.ok(Number(/^VmHWM:\s+(\d+) kB/m.exec(peak)![1]) < 450 * 1_024, "with less than 450 MiB of memory");
+    t.equal((await sendPlain(url, "GET", "/readyz")).status, 200, "the process is ready");
+    program.kill("SIGTERM");
+    t.equal(await exitCodeOf(program), 0);
+    t.equal(await stderr, "", "nothing on standard error");
+    // Some connections are reset before they reach the handler.
+    const cut = lines.filter(({ status, operation }) => status === 400 && operation === "redeem").length;
+    t.ok(cut >= 100 && cut <= 200, `${cut} bodies that ended early were given up, and the service waits for none`);
+  },
+);

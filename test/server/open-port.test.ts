@@ -1,8 +1,12 @@
-// A port that cannot be opened is explained by the setting to change.
-import { createServer, type AddressInfo } from "node:net";
+// A port that cannot be opened is explained by the setting to change. An open one lets many connections wait.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import t from "tap";
 import { openPort } from "../../src/server/open-port.ts";
 import { lacksIpv6, listenOnLoopback } from "../support/listen.ts";
+import { waitAtMost, waitFor } from "../support/wait-until.ts";
 
 const settings = { host: "METRICS_HOST", port: "METRICS_PORT" };
 
@@ -39,3 +43,39 @@ t.test("what is wrong with host or port is said in one sentence", async (t) => {
   });
   await t.rejects(open("no.such.name.invalid", 0), { name: "ConfigError", message: /^METRICS_HOST: / });
 });
+
+const somaxconn = "/proc/sys/net/core/somaxconn";
+const mostWaiting = existsSync(somaxconn) ? Number(readFileSync(somaxconn, "utf8")) : 0;
+
+t.test(
+  "1,000 connections wait for a program that is busy",
+  {
+    skip: mostWaiting < 1_000 && `this kernel lets ${mostWaiting || "an unknown number"} wait`,
+  },
+  async (t) => {
+    const module = new URL("../../src/server/open-port.ts", import.meta.url);
+    const text = `
+    import { createServer } from "node:net";
+    const { openPort } = await import(${JSON.stringify(module.href)});
+    const place = { host: "127.0.0.1", port: 0, settings: { host: "HOST", port: "PORT" } };
+    console.log(await openPort(createServer(), place));`;
+    const program = spawn(process.execPath, ["--input-type=module", "--eval", text], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const sockets: Socket[] = [];
+    t.teardown(() => {
+      program.kill("SIGKILL");
+      for (const socket of sockets) socket.destroy();
+    });
+    const [line] = await waitFor("the open port", once(program.stdout, "data"));
+    program.kill("SIGSTOP");
+    let connected = 0;
+    for (let each = 0; each < 1_000; each += 1)
+      sockets.push(
+        connect(Number(new URL(String(line)).port), "127.0.0.1", () => (connected += 1)).on("error", () => {}),
+      );
+    const isDone = await waitAtMost(20_000, () => connected === 1_000);
+    t.equal(connected, 1_000);
+    t.ok(isDone);
+  },
+);
