@@ -33,6 +33,24 @@ t.test("docs/integrate.md lists every operation with its method and path, and no
   );
 });
 
+t.test("docs/integrate.md lists every field of a body, and whether it is required", async (t) => {
+  const { paths } = JSON.parse(read("docs/openapi/a.json"));
+  const compared: string[] = [];
+  for (const { operation, path } of routes) {
+    const section = integrate.split(`### ${operation}\n`)[1]?.split("\n### ")[0] ?? "";
+    const listed = [...section.matchAll(/^\| (`.*`) \| (required|optional)/gm)].flatMap(([, names = "", need]) =>
+      names.split(", ").map((name) => [name.slice(1, -1), need]),
+    );
+    const body = paths[path]?.post?.requestBody;
+    if (listed.length === 0 || !body) continue;
+    compared.push(operation);
+    const { properties, required } = body.content["application/json"].schema;
+    const described = Object.keys(properties).map((name) => [name, required.includes(name) ? "required" : "optional"]);
+    t.strictSame(listed.sort(), described.sort(), operation);
+  }
+  t.ok(compared.includes("lock") && compared.length > 5, compared.join());
+});
+
 t.test("docs/integrate.md lists every error code with its status and meaning, by precedence", async (t) => {
   // The page links to its own sections.
   const listed = [

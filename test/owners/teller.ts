@@ -173,7 +173,8 @@ export async function orderBatch(side: Side, template: string, total_count: numb
   });
 }
 
-export type Order = { orderMinor: number; merchant?: string; store?: string; terminal?: string; order_id?: string };
+/** What a grant sends. Further fields, such as order_id, also stand in the books under their names. */
+export type Order = { orderMinor: number; merchant?: string; [field: string]: string | number | undefined };
 
 /** A lock or a redeem, at the owner's merchant unless the order names another. */
 export async function grant(by: By, operation: "lock" | "redeem", coupon: Coupon, order: Order): Promise<void> {
