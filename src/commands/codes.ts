@@ -89,7 +89,7 @@ export const command = defineCommand({
   examples: ["bat_… > codes.csv", 'bat_… --destroy --reason "printed"'],
   refuse({ flags }) {
     if (flags.destroy && flags.unreleased) return "--destroy and --unreleased exclude each other";
-    return flags.reason !== undefined && !flags.destroy ? "--reason is for --destroy alone" : null;
+    return flags.reason !== undefined && !flags.destroy ? "--reason needs --destroy" : null;
   },
   async run({ words: { batch }, flags }) {
     const config = readConfig();

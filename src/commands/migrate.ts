@@ -57,7 +57,7 @@ export const command = defineCommand({
   examples: ["", "--status"],
   refuse({ flags }) {
     if (flags.status && flags["dry-run"]) return "--status and --dry-run exclude each other";
-    return flags.json && !flags.status ? "--json belongs to --status" : null;
+    return flags.json && !flags.status ? "--json needs --status" : null;
   },
   async run({ flags }) {
     const address = findAddress(readConfig());

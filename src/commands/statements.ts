@@ -129,7 +129,7 @@ const list = defineCommand({
   about: "Lists the statements of closed business days, newest first. Those without ready_at have no files yet.",
   words: {
     tenant: { about: "only this tenant, ten_…", isOptional: true },
-    distributor: { about: "only this distributor of it, pty_…", isOptional: true },
+    distributor: { about: "only this distributor of the tenant, pty_…", isOptional: true },
   },
   flags: { limit: { type: "count", value: "N", about: "at most this many rows", default: 100 }, json },
   settings: databaseSettings,

@@ -95,8 +95,8 @@ export const listen = defineCommand({
   examples: ["WEBHOOK_SECRET=whsec_…", "--port 3001 --status 500 --late 5"],
   exitCodes: "0 stopped by a signal, 1 failed",
   refuse: ({ flags }) => {
-    if (flags.port > 65_535) return "--port is at most 65535";
-    return flags.status < 200 || flags.status > 599 ? "--status is from 200 to 599" : null;
+    if (flags.port > 65_535) return "--port must be at most 65535";
+    return flags.status < 200 || flags.status > 599 ? "--status must be from 200 to 599" : null;
   },
   async run({ flags }) {
     const secrets = readWebhookSecrets();

@@ -43,5 +43,5 @@ async function waitForAttempt(
     if (http_status === null || http_status < 200 || http_status > 299) throw new Error(outcome);
     return outcome;
   }
-  throw new Error(`${event} still waits after 30 s: does \`npm run work\` run, and is the webhook not paused?`);
+  throw new Error(`${event} still waits after 30 s: is \`npm run work\` running, and is the webhook paused?`);
 }

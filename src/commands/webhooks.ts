@@ -17,7 +17,7 @@ import { listen } from "./webhook-listener.ts";
 import { test } from "./webhook-test.ts";
 
 const anyTenant = { about: "only this tenant", isOptional: true } as const;
-const anyParty = { about: "only this party of it", isOptional: true } as const;
+const anyParty = { about: "only this party of the tenant", isOptional: true } as const;
 const reason = { type: "text", value: "WHY", about: "for the audit log", isRequired: true } as const;
 const limit = { type: "count", value: "N", about: "at most this many rows", default: 100 } as const;
 const settings = keySettings;
@@ -149,14 +149,14 @@ const rotate = defineCommand({
 
 const enable = defineCommand({
   name: "enable",
-  about: "Resumes deliveries after a 410 or a disable, for new events only: replay sends those from the meantime.",
+  about: "Resumes deliveries of new events after a 410 or a disable. Use replay for the events in between.",
   words: { tenant, party },
   flags: { reason },
   settings,
   examples: ['ten_acme pty_maker --reason "receiver is back"'],
   async run({ words, flags }, { database }: Context) {
     await database.rows("select admin.enable_webhook($1, $2, $3)", [words.tenant, words.party, flags.reason]);
-    return "enabled: new events are delivered; use replay for parked events and events from the meantime";
+    return "enabled: new events are delivered; use replay for parked events and those in between";
   },
 });
 

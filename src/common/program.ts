@@ -49,8 +49,7 @@ export function onStop(handler: () => Promise<void>, log?: Logger): void {
   const stop = (signal: NodeJS.Signals): void => {
     if (isStopping) {
       // A signal more than a second later is a second request to stop.
-      if (performance.now() - firstAt > repeatedSignalMs)
-        end("warn", { signal }, "stopped at once, by a second signal");
+      if (performance.now() - firstAt > repeatedSignalMs) end("warn", { signal }, "stopped at once by a second signal");
       return;
     }
     isStopping = true;
@@ -58,7 +57,7 @@ export function onStop(handler: () => Promise<void>, log?: Logger): void {
     setTimeout(() => end("warn", { signal }, "stopped before everything had ended"), stopDeadlineMs).unref();
     handler().then(
       () => end("info", { signal }, "stopped"),
-      (err: unknown) => end("warn", { signal, err }, "stopped, but not in order"),
+      (err: unknown) => end("warn", { signal, err }, "stopped, but a part failed to stop"),
     );
   };
   process.on("SIGTERM", stop);

@@ -131,7 +131,7 @@ function readAddress(text: string | null, password: string | undefined): Address
   if (address !== null) checkTls(address);
   // The driver of graphile-worker does not decode these characters in the name of a database.
   if (/[;/?:@&=+$,#]/.test(address?.database ?? ""))
-    throw new ConfigError("DATABASE_URL: the name of the database must have none of ; / ? : @ & = + $ , #");
+    throw new ConfigError("DATABASE_URL: the name of the database must not contain any of ; / ? : @ & = + $ , #");
   return address === null || !password ? address : { password, ...address };
 }
 
@@ -144,7 +144,7 @@ function checkTls({ host, parameters = {} }: Address): void {
   const isTls = (name: string) => /^(ssl|channel_binding)/.test(name);
   const other = Object.keys(parameters).find((name) => isTls(name) && !/^ssl(mode|rootcert)$/.test(name));
   if (other !== undefined)
-    throw new ConfigError(`DATABASE_URL: ${other} is not supported; for TLS there are sslmode and sslrootcert`);
+    throw new ConfigError(`DATABASE_URL: ${other} is not supported; for TLS, use sslmode and sslrootcert`);
   if (sslmode !== undefined && !tlsModes.includes(sslmode))
     throw new ConfigError(`DATABASE_URL: sslmode must be one of ${tlsModes.join(", ")}`);
   if (sslrootcert === undefined) return;

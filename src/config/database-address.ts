@@ -1,5 +1,5 @@
-// How to reach a database, and the one place that reads and writes connection URLs. It is in common, because the
-// settings refuse a bad DATABASE_URL before anything starts.
+// How to reach a database, and the one place that reads and writes connection URLs. The settings use it to refuse a bad
+// DATABASE_URL before anything starts.
 import { isIPv6 } from "node:net";
 
 /** `host` is a host name, an IP address or the folder of a socket. For undefined fields the driver's defaults apply. */

@@ -19,8 +19,8 @@ const runEnd = "\n";
 
 /**
  * Returns a function that tells whether a text contains a code, in any spelling and among other words. It counts the
- * candidates of all texts it gets. After `mostCandidates`, it takes each candidate for a code, so that nobody can keep
- * the process busy.
+ * candidates of all texts it gets. After `mostCandidates`, it takes each candidate for a code, so that no request can
+ * keep the process busy.
  */
 export function createCodeFinder(keys: MasterKeys, mostCandidates = defaultMostCandidates): FindsCode {
   let candidates = 0;

@@ -8,7 +8,7 @@ import { beforeDeadline } from "../common/deadline.ts";
 import type { Session } from "./types.ts";
 
 export const heartbeatLimits = {
-  /** The pause between two questions. */
+  /** The pause between two queries. */
   everyMs: 500,
   /** An answer that takes longer is late. */
   lateAfterMs: 750,

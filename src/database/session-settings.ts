@@ -26,7 +26,7 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   // A decision reads what was committed before it, even if it had to wait for a row.
   default_transaction_isolation: "read committed",
   default_transaction_read_only: "off",
-  // An answer 2xx is on disk.
+  // A 2xx answer is on disk.
   synchronous_commit: "on",
 
   // An error of a statement ends neither the session nor the exception block around it, and `select … into` keeps its
@@ -47,7 +47,7 @@ export const sessionSettings: Readonly<Record<string, string>> = {
 
 /**
  * Throws a ConfigError if this login has a default that breaks the service and that no connection can set: only a
- * superuser may set the first, and not every PostgreSQL 15 knows the second.
+ * superuser may set `session_replication_role`, and not every PostgreSQL 15 has `restrict_nonsystem_relation_kind`.
  */
 export async function refuseSettings(rows: Database["rows"]): Promise<void> {
   const [session] = await rows<{ replication: string; restricted: string | null }>(

@@ -94,7 +94,7 @@ export function isDiskFull(error: unknown): boolean {
   return sqlState(error instanceof Unavailable ? error.cause : error) === "53100";
 }
 
-/** Whether a statement itself caused its error, and not a server that is away or overloaded. */
+/** Whether a statement itself caused its error, and not a server that is unreachable or overloaded. */
 export function isCausedByStatement(error: unknown): boolean {
   const state = sqlState(error instanceof Unavailable ? error.cause : error);
   return state !== null && !/^(08|53|57P|25006)/.test(state);

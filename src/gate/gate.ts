@@ -176,7 +176,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
   };
 }
 
-// What is true of the whole database, for /readyz.
+// Facts about the whole database, for /readyz.
 function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys" | "checkSession"> {
   return {
     async readVersion(deadline) {

@@ -53,7 +53,7 @@ export function createLane({ width, widthOfTenant, maxWaiting, hungAfterMs, aban
     running.then(entry.settle, entry.fail);
   }
 
-  // A free place is room for one.
+  // One task has ended, so at most one can begin.
   function beginNext(): void {
     for (const entry of queue.entries()) if (hasRoom(entry.tenantId)) return begin(entry);
   }

@@ -82,7 +82,7 @@ export function createQueue<Work, Outcome>(mostWaiting: number): Queue<Work, Out
       const ofTenant = byTenant.get(entry.tenantId) ?? new Set();
       const hasShare = entry.tenantId === null || ofTenant.size < mostWaiting / 2;
       if (waiting.size >= mostWaiting || !hasShare) {
-        // The caller learns it from the exception.
+        // The caller gets the refusal as an exception, so the rejected promise needs no other handler.
         entry.outcome.catch(() => {});
         const refusal = new Unavailable("too many requests wait");
         entry.fail(refusal);

@@ -31,7 +31,7 @@ export type AppParts = {
   load?: AppLoad;
   observer?: Observer;
   readiness: Readiness;
-  /** Beside the health checks. */
+  /** Served without a signature, like the health checks. */
   pages?: readonly Page[];
 };
 

@@ -107,7 +107,7 @@ async function acceptWaiting(server: Server): Promise<void> {
   const events = ["connection", "drop"];
   for (const event of events) server.on(event, count);
   const until = performance.now() + acceptWithinMs;
-  // The rest of this turn.
+  // Waits for the rest of this turn.
   await endOfTurn();
   for (let before = -1; accepted !== before && performance.now() < until;) {
     before = accepted;

@@ -21,7 +21,7 @@ export type Received = {
   input: Input;
   caller: Caller;
   requestId: string;
-  /** When the answer must be there, on the clock of performance.now(). */
+  /** The deadline of the answer, on the clock of performance.now(). */
   deadline: number;
 };
 

@@ -3,7 +3,7 @@
 // nesting, and characters that PostgreSQL cannot store.
 import { invalid } from "./problem.ts";
 
-// Other functions visit a value by recursion.
+// Bounds the depth of recursion in functions that visit a value.
 const maxDepth = 32;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

@@ -33,7 +33,7 @@ function explain(error: NodeJS.ErrnoException, { host, port, settings }: Place):
     EADDRINUSE: `${settings.port}: ${address} is in use: stop the program that listens there, or set another port`,
     EACCES: `${settings.port}: this user may not listen on ${address}: set a port of 1024 or more`,
     EADDRNOTAVAIL: `${settings.host}: ${host} is not an address of this machine`,
-    ENOTFOUND: `${settings.host}: ${host} is not an address and no known name`,
+    ENOTFOUND: `${settings.host}: ${host} is neither an address nor a known host name`,
   };
   const reason = reasons[error.code ?? ""];
   return reason === undefined ? error : new ConfigError(reason);

@@ -2,9 +2,9 @@
 // each lease names the number. When the session ends, the server frees the lock, and others take over at once.
 //
 // This worker stops using its leases before that happens. It notices a lost connection at once, and a silent one after
-// `silentWithinMs`. The server ends a silent session only after `idleTimeoutMs`, because the last question may have
-// arrived just before. A process that was frozen for longer may still try to write. The database refuses such writes,
-// because each lease has a holder.
+// `silentWithinMs`. The server ends a silent session only after `idleTimeoutMs`, because the last query may have
+// arrived just before the session went silent. A process that was frozen for longer may still try to write. The
+// database refuses such writes, because each lease has a holder.
 import type { Logger } from "../common/log.ts";
 import { startHeartbeat, type Heartbeat } from "../database/heartbeat.ts";
 import type { Options, Session } from "../database/types.ts";

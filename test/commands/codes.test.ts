@@ -59,7 +59,7 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   const { id, coupons } = await service.makeBatch(maker, template, 1);
   const { code } = coupons[0]!;
   for (const [args, message] of [
-    [["--reason", "printed"], "--reason is for --destroy alone"],
+    [["--reason", "printed"], "--reason needs --destroy"],
     [["--destroy", "--reason"], "--reason needs a value: --reason=WHY"],
     [["--destroy", "--unreleased"], "--destroy and --unreleased exclude each other"],
   ] as const)

@@ -149,7 +149,7 @@ t.test("on the embedded server of DATA_DIR, --dry-run leaves not even a role beh
 t.test("flags that do not go together are refused", async (t) => {
   for (const [args, message] of [
     [["--status", "--dry-run"], "--status and --dry-run exclude each other"],
-    [["--json"], "--json belongs to --status"],
+    [["--json"], "--json needs --status"],
   ] as const)
     t.throws(() => command.read(args), { name: "UsageError", message });
 });

@@ -241,7 +241,7 @@ t.test("rotate prints the new secret, stores it sealed only, and both secrets si
 
 t.test("test gives up after 30 s if no worker sends it", async (t) => {
   const waits = recordWaits(t, (ms) => (ms === 200 ? 0 : ms));
-  const message = /^evt_\w{26} still waits after 30 s: does `npm run work` run, and is the webhook not paused\?$/;
+  const message = /^evt_\w{26} still waits after 30 s: is `npm run work` running, and is the webhook paused\?$/;
   await t.rejects(run("test", tenant, "pty_s1"), { message });
   t.equal(waits.filter((ms) => ms === 200).length, 150);
 });
@@ -360,8 +360,8 @@ t.test("listen refuses secrets, ports and statuses that make no sense", async (t
     t.strictSame(readWebhookSecrets({ WEBHOOK_SECRET: ` ${good}\n${secret} ` }), [good, secret]);
   t.match(formatHelp("listen", listen), /--port N +the port \(3000\)\n/);
   for (const [flag, right, others, message] of [
-    ["--port", ["65535"], ["65536"], "--port is at most 65535"],
-    ["--status", ["200", "599"], ["199", "600"], "--status is from 200 to 599"],
+    ["--port", ["65535"], ["65536"], "--port must be at most 65535"],
+    ["--status", ["200", "599"], ["199", "600"], "--status must be from 200 to 599"],
   ] as const) {
     for (const value of right) listen.read([flag, value]);
     for (const value of others) t.throws(() => listen.read([flag, value]), { name: "UsageError", message });

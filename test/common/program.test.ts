@@ -65,7 +65,12 @@ t.test("a signal runs the handler once, and the program ends with exit code 0", 
 
 t.test("a handler that fails or hangs does not keep the program from ending", async (t) => {
   const failed = await run(t, `onStop(async () => { throw new Error("no end"); }, log); ready();`, ["SIGTERM"]);
-  const notInOrder = { level: 40, msg: "stopped, but not in order", signal: "SIGTERM", err: { message: "no end" } };
+  const notInOrder = {
+    level: 40,
+    msg: "stopped, but a part failed to stop",
+    signal: "SIGTERM",
+    err: { message: "no end" },
+  };
   fits(t, failed, { code: 0, lines: [notInOrder] });
   // On a clock that the program moves.
   const impatient = await run(
@@ -79,7 +84,7 @@ t.test("a handler that fails or hangs does not keep the program from ending", as
     now = 1_001;
     process.emit("SIGINT", "SIGINT");`,
   );
-  const atOnce = { level: 40, msg: "stopped at once, by a second signal", signal: "SIGINT" };
+  const atOnce = { level: 40, msg: "stopped at once by a second signal", signal: "SIGINT" };
   fits(t, impatient, { code: 0, said: ["handled"], lines: [atOnce] });
 });
 

@@ -168,7 +168,7 @@ t.test("other texts are refused, and the message does not repeat them", async (t
     "postgres://coupon:50%@db/coupon",
   ])
     t.throws(() => readConfig({ DATABASE_URL: text }), new ConfigError(message), text);
-  const aboutName = "DATABASE_URL: the name of the database must have none of ; / ? : @ & = + $ , #";
+  const aboutName = "DATABASE_URL: the name of the database must not contain any of ; / ? : @ & = + $ , #";
   for (const character of ";/?:@&=+$,#") {
     const url = `postgres://db/coupon${encodeURIComponent(character)}eu`;
     t.throws(() => readConfig({ DATABASE_URL: url }), new ConfigError(aboutName), character);

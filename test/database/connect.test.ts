@@ -196,7 +196,7 @@ t.test("parameters for TLS that a driver would read otherwise are refused", asyn
   const modes = "sslmode must be one of disable, require, verify-ca, verify-full";
   const rootcert = "sslrootcert needs sslmode=verify-ca or sslmode=verify-full";
   const noCertificate = "the file sslrootcert cannot be read or has no certificate";
-  const unsupported = (name: string) => `${name} is not supported; for TLS there are sslmode and sslrootcert`;
+  const unsupported = (name: string) => `${name} is not supported; for TLS, use sslmode and sslrootcert`;
   const rows: [parameters: string, message: string][] = [
     ["sslmode=prefer", modes],
     ["sslmode=", modes],

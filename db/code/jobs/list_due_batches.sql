@@ -1,9 +1,9 @@
 -- Batches that no worker is minting: new ones, those whose lease has expired, and those whose
--- worker is gone. A batch of the tenant with the fewest batches in progress comes first: a worker
--- mints two batches at once, so a tenant with many leaves a place to another. Among these, the
--- batch with the fewest missing coupons comes first, so a batch of ten does not wait for one of a
--- million. A worker mints only with the registered key: codes made with another key could never be
--- exported.
+-- worker is gone. Batches of the tenant with the fewest batches in progress come first: a worker
+-- mints two batches at once, so a tenant with many batches leaves room for other tenants. Among
+-- these, the batch with the fewest missing coupons comes first, so a batch of ten does not wait for
+-- one of a million. A worker mints only with the registered key: codes made with another key could
+-- never be exported.
 create or replace function jobs.list_due_batches(
   p_limit int, p_keys jsonb, out tenant_id int, out batch_id int)
 returns setof record

@@ -1,7 +1,7 @@
--- The state of background work for the worker's metrics, in one row. Cheap even with a large
--- backlog: the counts of new events, deliveries and statements stop at 10,000, that of late events
--- at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an index.
--- It reads all pending batches, webhooks and ledger books. Lags are in seconds; 0 means that
+-- The state of background work for the worker's metrics, in one row. This is cheap even with a
+-- large backlog: the counts of new events, deliveries and statements stop at 10,000, that of late
+-- events at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an
+-- index. It reads all pending batches, webhooks and ledger books. Lags are in seconds; 0 means that
 -- nothing waits. The counts leave out events of stuck parties, and days whose end the server cannot
 -- tell: see jobs.list_stuck_work.
 create or replace function jobs.read_metrics(

@@ -1,7 +1,7 @@
--- One row for each violation of an invariant, so normally none. Constraints and triggers enforce
--- the invariants; this view finds violations even if triggers were switched off. Each invariant is
--- a view in rules/invariant, named after the rule that it checks. A test ensures that the list
--- below is complete. Reads every table: run it at night or in tests.
+-- Has one row for each violation of an invariant, so it is normally empty. Constraints and triggers
+-- enforce the invariants; this view finds violations even if triggers were switched off. Each
+-- invariant is a view in rules/invariant, named after the rule that it checks. A test ensures that
+-- the list below is complete. Reads every table: run it at night or in tests.
 create or replace view report.invariants as
 select i.invariant, t.external_id as tenant, i.subject
 from (

@@ -29,9 +29,9 @@ the header \`Idempotent-Replayed: true\`.`;
 const errors = `## Errors
 
 Decide by \`code\`. \`message\` is for people and can change. If several errors apply, the first in the order of the
-documentation is returned. A path that does not exist returns 404 \`ROUTE_NOT_FOUND\`, another method
-405 \`METHOD_NOT_ALLOWED\`. Input that is not HTTP returns 400 or 408 \`INVALID_REQUEST\`, and headers above 16 KiB
-return 431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
+documentation is returned. A path that does not exist returns 404 \`ROUTE_NOT_FOUND\`; a method that the path does not
+have returns 405 \`METHOD_NOT_ALLOWED\`. Input that is not HTTP returns 400 or 408 \`INVALID_REQUEST\`, and headers
+above 16 KiB return 431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
 
 New fields may be added to answers and events. Ignore fields that you do not know.`;
 
@@ -51,7 +51,7 @@ A request that fits its schema is still a 400 \`INVALID_REQUEST\` in these cases
 ${[
   "Text that must be printable (text with a `minLength` of 1) has control, format, private-use or unassigned " +
     "characters (Unicode category C).",
-  "Text that is not printable text has `\\u0000` or half of a surrogate pair; field names too.",
+  "Other text, or a field name, contains `\\u0000` or half of a surrogate pair.",
   "Text other than `coupon` contains a coupon code of this service, alone or among other words. So do field names, " +
     "the path, the query, `idempotency-key` and `x-svc-nonce`.",
   "A body has a duplicate key, more than 32 levels, or is not UTF-8.",
@@ -72,7 +72,7 @@ Other answers than 400:
 - A missing or malformed authentication header is a 401.
 - A well-formed \`coupon\` that this service never made is a 422 \`COUPON_CODE_INVALID\`.
 - A malformed \`date\` or \`kind\` in the path of a download is a 404.
-- A body over 64 KiB is a 413, one of another content type a 415.`;
+- A body over 64 KiB is a 413; a body of another content type is a 415.`;
 
 export function writeGuide(variant: Variant): string {
   const parts = [

@@ -18,7 +18,7 @@ export const headers: Json = {
   },
   "retry-after": { description: "Seconds.", required: true, schema: { type: "integer", minimum: 1 } },
   ratelimit: {
-    description: "What is left of the limits that concern the credential. Absent if no limit does.",
+    description: "What is left of the limits that apply to the credential. Absent if none applies.",
     schema: { type: "string" },
   },
   "ratelimit-policy": { description: "The limits, as in `ratelimit`.", schema: { type: "string" } },

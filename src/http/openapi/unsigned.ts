@@ -84,7 +84,7 @@ export function describeUnsigned(write: SchemaWriter["write"], examples: Example
               headers: pickHeaders("x-request-id"),
               content: Object.fromEntries(types.map((type) => [type, { schema: write(schema) }])),
             },
-            ...(isFile && { 304: { description: "As before.", headers: pickHeaders("x-request-id") } }),
+            ...(isFile && { 304: { description: "The file has not changed.", headers: pickHeaders("x-request-id") } }),
             ...describeRefusals(
               { codes: ["INVALID_REQUEST", ...refusals, "INTERNAL_ERROR"], resources: [], isWrite: false },
               write,

@@ -1,5 +1,5 @@
-// The nightly self-check: asks the database which of its invariants are violated. None ever should be. An operator has
-// to handle a violation, so each one is an error in the log, with its number of rows and an example.
+// The nightly self-check: asks the database which of its invariants are violated. Normally there are none. An operator
+// has to handle a violation, so each one is an error in the log, with its number of rows and an example.
 import type { Address } from "../../config/database-address.ts";
 import type { Logger } from "../../common/log.ts";
 import { connect } from "../../database/connect.ts";

@@ -1,5 +1,5 @@
 -- A UUIDv7 (RFC 9562): the time in milliseconds, then random bits, so new rows are adjacent in an
--- index. Not uuidv7(), because PostgreSQL has that only since version 18.
+-- index. It does not call uuidv7(), which only PostgreSQL 18 and newer have.
 create or replace function rules.make_id() returns uuid
 language sql volatile parallel safe
 begin atomic

@@ -1,7 +1,7 @@
 -- Creates and updates one tenant of a provisioning document. Locks the tenant's row, so two
--- provisionings of one tenant run one after the other. FOR NO KEY UPDATE and not FOR UPDATE:
--- an insert into a table that references core.tenant, such as core.feed or core.audit, locks this
--- row FOR KEY SHARE, and the sequencer must not wait for a provisioning.
+-- provisionings of one tenant run one after the other. It uses FOR NO KEY UPDATE instead of FOR
+-- UPDATE: an insert into a table that references core.tenant, such as core.feed or core.audit,
+-- locks this row FOR KEY SHARE, and the sequencer must not wait for a provisioning.
 create or replace function rules.apply_tenant(
   p_tenant jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
 language plpgsql volatile as $$

@@ -1,5 +1,5 @@
 -- Locks the rows of the coupon that a confirm or cancel names and of the caller's lock on it. If
--- they are not held, answer is what the operation returns. lock is null if the caller has none.
+-- is_held is false, the operation returns answer. lock is null if the caller has none.
 create or replace function rules.hold_lock(
   p_call core.call, out is_held boolean, out coupon_id uuid, out lock core.redemption,
   out answer core.answer)

@@ -1,6 +1,7 @@
 -- Locks the row of a redemption until the end of the transaction and returns its current state.
--- Null locks nothing. If it is not held, another session holds the row and this call may not wait:
--- hand it back. That can only be a psql session, because the caller holds the coupon's row.
+-- Locks nothing if p_redemption_id is null. If is_held is false, another session holds the row and
+-- this call may not wait: hand it back. That can only be a psql session, because the caller holds
+-- the coupon's row.
 create or replace function rules.hold_redemption(
   p_call core.call, p_redemption_id uuid, out is_held boolean, out redemption core.redemption)
 language plpgsql volatile as $$

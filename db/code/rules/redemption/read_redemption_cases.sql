@@ -1,9 +1,9 @@
 -- What each lock or redeem of a group names: merchant, coupon, batch, template and earlier cancel.
--- One row per call. A column is null if the call names something that does not exist or that its
--- caller may not see. It is in SQL, stable and without `set`, so that PostgreSQL inlines it into
--- the calling statement. It returns whole rows, because each column of each join makes a statement
--- slower to start. `offset 0` makes PostgreSQL read the amount of the order once, and not for each
--- use.
+-- Returns one row per call. A column is null if the call names something that does not exist or
+-- that its caller may not see. It is in SQL, stable and without `set`, so that PostgreSQL inlines
+-- it into the calling statement. It returns whole rows, because each column of each join makes a
+-- statement slower to start. `offset 0` makes PostgreSQL read the amount of the order once, and not
+-- for each use.
 create or replace function rules.read_redemption_cases(
   p_calls core.call[], p_ordinals int[],
   out call core.call, out merchant_id int, out coupon core.coupon, out batch_status text,

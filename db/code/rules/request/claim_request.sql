@@ -12,7 +12,7 @@ begin
   end if;
   if not p_call.may_wait then
     return pg_try_advisory_xact_lock(v_id)
-      -- equivalent mutant (operand v_key = v_id): who holds an advisory lock gets it again
+      -- equivalent mutant (operand v_key = v_id): a session gets its own advisory lock again
       and (v_key = v_id or pg_try_advisory_xact_lock(v_key));
   end if;
   begin

@@ -1,5 +1,5 @@
--- Whether the caller may act for a merchant of its tenant. In SQL, so that PostgreSQL inlines it
--- into the calling expression: most callers need no lookup.
+-- Whether the caller may act for a merchant of its tenant. It is in SQL, so that PostgreSQL inlines
+-- it into the calling expression: most callers need no lookup.
 create or replace function rules.may_act_for(p_call core.call, p_merchant_id int, p_party_id int)
 returns boolean
 language sql stable
