@@ -85,7 +85,7 @@ function effectsOf(entry: Entry): string[] {
   }
 }
 
-// The effects in the database, and how often each of them exists. The request IDs of the harness itself begin with s-.
+// The effects in the database, and how often each of them exists. The request IDs of the harness itself begin with test-.
 async function readEffects(database: Pick<Session, "rows">): Promise<Map<string, number>> {
   const rows = await database.rows<{ effect: string; count: number }>(`
     with batch as (
@@ -93,7 +93,7 @@ async function readEffects(database: Pick<Session, "rows">): Promise<Map<string,
       from core.batch b
       join core.tenant t using (tenant_id)
       left join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.caller_id
-      where b.request_id not like 's-%'),
+      where b.request_id not like 'test-%'),
     event as (
       select e.event_seq, t.external_id as tenant,
              case e.event_type
@@ -105,7 +105,7 @@ async function readEffects(database: Pick<Session, "rows">): Promise<Map<string,
     effect (effect) as (
       select concat_ws(' ', 'request', q.tenant, coalesce(q.caller, '-'), q.request_id, q.operation, q.http_status,
                        q.response)
-      from report.request q where q.request_id not like 's-%'
+      from report.request q where q.request_id not like 'test-%'
       union all
       select concat_ws(' ', 'redemption', r.tenant, coalesce(r.caller, '-'), r.lock_request_id, r.redemption)
       from report.redemption r
