@@ -16,7 +16,7 @@ import { root } from "../support/copy.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
 import { findFreePort } from "../support/listen.ts";
 import { launch } from "../support/program.ts";
-import { scenario, type Teardown } from "../support/scenario.ts";
+import { scenario, type Scenario, type Teardown } from "../support/scenario.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
 import { credential, merchant } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -73,6 +73,12 @@ export async function startDocsService(t: Teardown) {
 
     openSql: (role: string) => openSession(address, { name: "coupon docs", ...(role !== "superuser" && { role }) }),
 
+    ...createArrangements(world, superuser),
+  };
+}
+
+function createArrangements(world: Scenario, superuser: Session) {
+  return {
     /** Applies the tenant of the example file, with a credential of our own beside those of the file. */
     async applyExample(file: { tenants: Record<string, unknown>[] }): Promise<void> {
       const { id, name, variant, amount_unit } = file.tenants[0]!;

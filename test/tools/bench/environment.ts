@@ -3,6 +3,7 @@
 import type { Address } from "../../../src/config/database-address.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
+import type { Caller } from "../../support/caller.ts";
 import { addressOf, asAdmin, readRun } from "../../support/database.ts";
 import { leaveUnchecked } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
@@ -86,20 +87,10 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
   }
 
   await world.apply(describeTenant());
-  const maker = world.as(accessKey);
   const [caller] = await database.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential($1)",
     [accessKey],
   );
-
-  /** Returns the ID of the batch. */
-  async function submit(count: number, to = distributor): Promise<string> {
-    const { batch } = await maker.ok.createBatch("tpl_bench", count, { distributor: to });
-    return batch.external_id;
-  }
-
-  const untilMinted = (batch: string) =>
-    until(`the coupons of ${batch}`, "status <> 'PENDING' as done from core.batch where external_id = $1", [batch]);
 
   return {
     address,
@@ -112,15 +103,7 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
     pids: () => ({ serve: serve.pid, work: work.pid }),
     until,
     untilCaughtUp,
-    submit,
-    untilMinted,
-    /** Submits, mints and releases a batch. */
-    async release(count: number, to?: string): Promise<string> {
-      const batch = await submit(count, to);
-      await untilMinted(batch);
-      await maker.ok.allocateBatch(batch);
-      return batch;
-    },
+    ...createBatches(world.as(accessKey), until),
     subscribe: (subscribers: Subscriber[]) => world.apply(describeTenant(subscribers)),
     async restartWorker(meanwhile: () => Promise<void>): Promise<void> {
       await work.stop();
@@ -136,6 +119,27 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
       await drop();
     },
   };
+}
+
+function createBatches({ ok }: Caller, until: (what: string, sql: string, params: unknown[]) => Promise<unknown>) {
+  /** Returns the ID of the batch. */
+  async function submit(count: number, to = distributor): Promise<string> {
+    const { batch } = await ok.createBatch("tpl_bench", count, { distributor: to });
+    return batch.external_id;
+  }
+
+  const untilMinted = (batch: string) =>
+    until(`the coupons of ${batch}`, "status <> 'PENDING' as done from core.batch where external_id = $1", [batch]);
+
+  /** Submits, mints and releases a batch. */
+  async function release(count: number, to?: string): Promise<string> {
+    const batch = await submit(count, to);
+    await untilMinted(batch);
+    await ok.allocateBatch(batch);
+    return batch;
+  }
+
+  return { submit, untilMinted, release };
 }
 
 /** A tenant of Variant A with fifty merchants. */
