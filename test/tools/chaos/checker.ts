@@ -85,7 +85,7 @@ function effectsOf(entry: Entry): string[] {
   }
 }
 
-// The effects in the database, and how often each of them exists. The request IDs of the harness itself begin with test-.
+// The effects in the database, and how often each of them exists. Request IDs of the harness begin with test-.
 async function readEffects(session: Session): Promise<Map<string, number>> {
   const rows = await session.rows<{ effect: string; count: number }>(`
     with batch as (
