@@ -3,7 +3,6 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Test } from "tap";
 import type { Address } from "../../../src/config/database-address.ts";
 import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { connect } from "../../../src/database/connect.ts";
@@ -63,7 +62,7 @@ export async function openEnvironment(
   await owner.rows("create role serve login in role coupon_api");
   await owner.rows("create role work login in role coupon_worker");
 
-  const receiver = await startReceiver(t as Test);
+  const receiver = await startReceiver(t);
   const world = await scenario(t, { on: { address } });
   await world.apply(extraDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
   const programs = await startPrograms(t, address, world.masterKeyText, logFolder);
