@@ -12,7 +12,7 @@ import { createRandom, generateWorkload } from "./workload.ts";
 // slack: a factor for every time limit, for machines that also do other work.
 export type Options = { seed: number; clients: number; names: string[]; slack: number; print(line: string): void };
 // failures: every broken promise.
-type Report = { history: History; slowestMs: number; failures: string[] };
+export type Report = { history: History; slowestMs: number; failures: string[] };
 
 const answerWithinMs = 4_000;
 // How long the harness may take to notice an answer, in addition to its longest pause. It shares its cores with the

@@ -37,7 +37,7 @@ export async function check(evidence: Evidence): Promise<Findings> {
   }
 }
 
-async function compareAnswers(session: Session, history: History) {
+export async function compareAnswers(session: Session, history: History) {
   const entries = [...history.entries.values()];
   const found = await readEffects(session);
   const expected = new Map<string, number>();

@@ -30,7 +30,7 @@ export function finalOf({ attempts }: Entry): Attempt | null {
 }
 
 // An unprocessed retry proves nothing about an earlier attempt that may have taken effect.
-function outcomeOf(entry: Entry): Verdict {
+export function outcomeOf(entry: Entry): Verdict {
   const final = finalOf(entry);
   if (final !== null) return verdictOf(final);
   return entry.attempts.some((attempt) => verdictOf(attempt) === "unknown") ? "unknown" : "unprocessed";
