@@ -38,19 +38,32 @@ const call = (path: string, body: object) =>
   service.as("ak_a").post(path, { request_id: newRequestId(), merchant: "mch_a", ...body });
 
 t.test("a generated secret is shown once and signs; applying the file again changes nothing", async (t) => {
-  const first = (await service.apply(acme())) as Applied;
-  const declared = { id: "ten_acme", parties: ["pty_maker", "pty_shop"], merchants: ["mch_1"] };
+  const credentials = [{ access_key: "ak_new", party: "pty_maker" }];
+  const more = { ...acme({ merchants: [], credentials }).tenants[0], id: "ten_new" };
+  const first = (await service.apply({ tenants: [...acme().tenants, more] })) as Applied;
+  const declared = { parties: ["pty_maker", "pty_shop"], templates: ["tpl_1"] };
   // The tenant, 2 parties and a webhook, a merchant with its delegate, store and terminal, a template, a credential.
-  t.strictSame(
-    [first.changed, first.tenants],
-    [10, [{ ...declared, templates: ["tpl_1"], credentials: ["ak_acme"], changed: 10 }]],
+  t.strictSame(first.tenants, [
+    { ...declared, id: "ten_acme", merchants: ["mch_1"], credentials: ["ak_acme"], changed: 10 },
+    { ...declared, id: "ten_new", merchants: [], credentials: ["ak_new"], changed: 6 },
+  ]);
+  t.equal(first.changed, 16);
+  const generated = first.generated_secrets;
+  const [credential] = generated.credentials;
+  fits(t, generated.credentials, [
+    { access_key: "ak_acme", secret: /^[\w-]{43}$/ },
+    { access_key: "ak_new", secret: /^[\w-]{43}$/ },
+  ]);
+  const rows = await service.owner.rows<{ tenant: string; sealed: Uint8Array }>(
+    `select t.external_id as tenant, w.sealed_secret as sealed
+     from core.webhook w join core.tenant t using (tenant_id) order by 1`,
   );
-  const [credential] = first.generated_secrets.credentials;
-  fits(t, credential, { access_key: "ak_acme", secret: /^[\w-]{43}$/ });
-  const [webhook] = first.generated_secrets.webhooks;
-  fits(t, webhook, { tenant: "ten_acme", party: "pty_maker", secret: /^whsec_/ });
-  const [sealed] = await service.owner.rows<{ sealed_secret: Uint8Array }>("select sealed_secret from core.webhook");
-  t.equal(open(service.keys, webhookPurpose("ten_acme", "pty_maker"), sealed!.sealed_secret), webhook!.secret);
+  const stored = rows.map(({ tenant, sealed }) => {
+    const secret = open(service.keys, webhookPurpose(tenant, "pty_maker"), sealed);
+    return { tenant, party: "pty_maker", secret };
+  });
+  t.strictSame(generated.webhooks, stored, "the secrets of webhooks, each of its own tenant");
+  fits(t, stored, [{ secret: /^whsec_/ }, { secret: /^whsec_/ }]);
   const caller = createClient({ url: service.url, accessKey: "ak_acme", secret: credential!.secret });
   const created = await caller.post("/v1/batches", { request_id: newRequestId(), template: "tpl_1", total_count: 1 });
   t.equal(created.status, 200, created.text);

@@ -2,7 +2,7 @@
 import t from "tap";
 import { command, exportCodes } from "../../src/commands/codes.ts";
 import { fits } from "../support/fits.ts";
-import { environmentOf, exitCodeOf, runProgram, startProgram } from "../support/program.ts";
+import { environmentOf, exitCodeOf, runProgram, spawnProgram } from "../support/program.ts";
 import { scenario } from "../support/scenario.ts";
 
 const service = await scenario(t);
@@ -86,10 +86,10 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
 t.test("a reader that stops early ends the export without a stack", async (t) => {
   // More than fits into a pipe.
   const { id } = await service.makeBatch(maker, template, 10_000);
-  const program = startProgram(service, "codes", id);
+  const program = spawnProgram("codes", { args: [id], env });
   let stderr = "";
-  program.stderr.on("data", (chunk) => (stderr += chunk));
-  program.stdout.once("data", () => program.stdout.destroy());
+  program.stderr!.on("data", (chunk) => (stderr += chunk));
+  program.stdout!.once("data", () => program.stdout!.destroy());
   t.equal(await exitCodeOf(program), 1);
   t.equal(stderr, "standard output is incomplete: it was closed\n");
 });

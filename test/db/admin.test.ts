@@ -2,27 +2,74 @@
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
 import { fingerprintKeys, type KeyProblem } from "../../src/crypto/key-fingerprint.ts";
-import { openSession } from "../../src/database/connect.ts";
-import type { Session } from "../../src/database/types.ts";
+import { connect, openSession, sqlState } from "../../src/database/connect.ts";
+import type { Database, Session } from "../../src/database/types.ts";
 import type { Coupon } from "../support/caller.ts";
 import { fits } from "../support/fits.ts";
 import { findBrokenInvariants, readCouponHistory } from "../support/inspect.ts";
-import { startPatches, type Patches } from "../support/patches.ts";
 import { untilBlocked } from "../support/race.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { holdCoupon } from "../support/sessions.ts";
+import { readState } from "../support/state.ts";
 import { dropDeliveries } from "../support/subscribers.ts";
 import { tenants } from "../support/tenants.ts";
 
+/** What differs from the usual audit entry. */
+type Audit = { target: string; action?: string; reason?: null; tenant?: string | null; details?: object };
+
+const client = "psql of Ada";
 let world: Scenario;
-let patches: Patches;
+let admin: Database;
 t.before(async () => {
   const [tenantA, ...others] = structuredClone(tenants) as any[];
   const secret = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
   tenantA.parties[0].webhook = { url: "https://example.com/hook", secret };
   world = await scenario(t, { file: { tenants: [tenantA, ...others] } });
-  patches = startPatches(t, world);
+  admin = connect(world.address, { name: client, role: "coupon_admin", max: 1 });
+  t.teardown(() => admin.end());
 });
+
+/** The functions called so far. */
+const called = new Set<string>();
+
+async function patch<T = unknown>(name: string, ...args: unknown[]): Promise<T> {
+  called.add(name);
+  const placeholders = args.map((_, index) => `$${index + 1}`).join(", ");
+  const [row] = await admin.rows<{ answer: T }>(`select admin.${name}(${placeholders}) as answer`, args);
+  return row!.answer;
+}
+
+/** Calls a patch whose last argument is the reason. The last audit entry says who did what and why. */
+async function audited<T = unknown>(t: Test, audit: Audit, name: string, ...args: unknown[]): Promise<T> {
+  const answer = await patch<T>(name, ...args);
+  const [last] = await world.owner.rows(
+    `select a.*, t.external_id as tenant, session_user as me
+     from core.audit a left join core.tenant t using (tenant_id) order by a.audit_id desc limit 1`,
+  );
+  const usual = { action: name, reason: String(args.at(-1)).trim(), tenant: "ten_a", details: {} };
+  fits(t, last, { ...usual, client, login: last!["me"] as string, ...audit }, `the audit entry of ${name}`);
+  return answer;
+}
+
+/** Refused with this SQLSTATE or by this rule of a table. Nothing changes, and no audit entry is written. */
+async function isRefused(t: Test, by: string, name: string, ...args: unknown[]): Promise<void> {
+  const before = await readState(world.owner, { withRequests: true });
+  const error = await patch(name, ...args).then(
+    () => null,
+    (reason: unknown) => reason as { constraint_name?: string; message: string },
+  );
+  const said = `${name} ${args.join(", ")}: ${error?.message ?? "not refused"}`;
+  t.ok([sqlState(error), error?.constraint_name].includes(by), said);
+  t.strictSame(await readState(world.owner, { withRequests: true }), before, "nothing changes");
+}
+
+/** Refuses each bad reason, and each unknown value of an argument by its index. The last argument is the reason. */
+async function refusesBadArguments(t: Test, name: string, args: unknown[], unknown: Record<number, string[]> = {}) {
+  for (const reason of [null, "", "  ", "\t\u00a0\n", "x".repeat(1_001)])
+    await isRefused(t, "CP400", name, ...args, reason);
+  for (const [index, values] of Object.entries(unknown))
+    for (const value of values) await isRefused(t, "CP404", name, ...args.with(Number(index), value), "why");
+}
 
 const makeCoupon = async (state?: Parameters<Scenario["a"]["makeCoupons"]>[1]): Promise<Coupon> =>
   (await world.a.makeCoupons(1, state))[0]!;
@@ -42,7 +89,6 @@ async function isVoided(t: Test, coupon: Coupon, reason: string): Promise<void> 
 }
 
 t.test("void_coupon voids an unused coupon, released or not", async (t) => {
-  const { audited, isRefused, refusesBadArguments } = patches;
   for (const state of ["ISSUED", "not released"] as const) {
     const coupon = await makeCoupon(state);
     const { id } = coupon;
@@ -56,11 +102,10 @@ t.test("void_coupon voids an unused coupon, released or not", async (t) => {
 
 t.test("void_coupon refuses a locked, a redeemed and an expired coupon", async (t) => {
   for (const state of ["LOCKED by this lock", "REDEEMED", "EXPIRED"] as const)
-    await patches.isRefused(t, "CP409", "void_coupon", "ten_a", (await makeCoupon(state)).id, "why");
+    await isRefused(t, "CP409", "void_coupon", "ten_a", (await makeCoupon(state)).id, "why");
 });
 
 t.test("void_batch voids the unused coupons of a batch, released or not, and skips the rest", async (t) => {
-  const { patch, audited, refusesBadArguments } = patches;
   const { maker, till } = world.a;
   for (const isReleased of [true, false]) {
     const { id: batch, coupons } = await world.makeBatch(maker, "tpl_fixed", 5, { isReleased });
@@ -86,7 +131,6 @@ t.test("void_batch voids the unused coupons of a batch, released or not, and ski
 });
 
 t.test("release_lock cancels a live lock: its confirm is refused, and the coupon is free", async (t) => {
-  const { audited, isRefused, refusesBadArguments } = patches;
   const { till } = world.a;
   const coupon = await makeCoupon();
   const { id } = coupon;
@@ -102,7 +146,6 @@ t.test("release_lock cancels a live lock: its confirm is refused, and the coupon
 });
 
 t.test("extend_coupon moves the end of a coupon forward and back", async (t) => {
-  const { patch, audited, isRefused, refusesBadArguments } = patches;
   const { till } = world.a;
   const coupon = await makeCoupon();
   const { id } = coupon;
@@ -132,21 +175,20 @@ t.test("extend_coupon revives an expired coupon, and refuses an end that is too 
     "10000-01-01 00:00+00": late,
   })) {
     // Cast from text: the driver cannot send infinity as a time.
-    const error = await patches.admin
+    const error = await admin
       .rows("select admin.extend_coupon('ten_a', $1, $2::text::timestamptz, 'why')", [id, validTo])
       .catch((reason: unknown) => reason);
     fits(t, error, { code: "CP400", message }, validTo);
     t.notMatch(error, { detail: /./ }, "no row is shown");
   }
-  await patches.isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
+  await isRefused(t, "CP400", "extend_coupon", "ten_a", id, null, "no end");
   fits(t, await history(coupon), { status: "EXPIRED" });
-  await patches.patch("extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
+  await patch("extend_coupon", "ten_a", id, "2098-01-01", "goodwill");
   fits(t, await history(coupon), { status: "ISSUED" });
   await world.a.till.ok.redeem(coupon);
 });
 
 t.test("add_delegate and remove_delegate take effect with the next call", async (t) => {
-  const { patch, audited, isRefused, refusesBadArguments } = patches;
   const [coupon] = (await world.b.makeCoupons(1)) as [Coupon];
   const ask = async () => (await world.as("ak_other", "mch_b").query(coupon)).status;
   const foreign = { 0: ["ten_none", "ten_a"], 1: ["mch_none", "mch_a"], 2: ["pty_none", "pty_a"] };
@@ -164,7 +206,6 @@ t.test("add_delegate and remove_delegate take effect with the next call", async 
 });
 
 t.test("revoke_credential takes effect with the next call and cannot be undone", async (t) => {
-  const { patch, audited, refusesBadArguments } = patches;
   const { till: first, otherTill: second } = world.a;
   const ask = () => second.get("/v1/batches/bat_none");
   const refused = { status: 401, json: { code: "UNAUTHENTICATED" } };
@@ -179,7 +220,6 @@ t.test("revoke_credential takes effect with the next call and cannot be undone",
 });
 
 t.test("The codes of a batch are handed out until destroy_codes destroys them", async (t) => {
-  const { patch, audited, isRefused, refusesBadArguments } = patches;
   const { batch } = await world.a.maker.ok.createBatch("tpl_fixed", 5);
   const target = batch.external_id as string;
   for (const [name, rest] of [
@@ -204,7 +244,7 @@ t.test("The codes of a batch are handed out until destroy_codes destroys them", 
 t.test("has_tenants is false on a fresh installation and true once tenants exist", async (t) => {
   const fresh = await scenario(t, { file: null });
   fits(t, await fresh.admin.rows("select admin.has_tenants() as answer"), [{ answer: false }]);
-  t.equal(await patches.patch("has_tenants"), true);
+  t.equal(await patch("has_tenants"), true);
 });
 
 const newFingerprint = () => randomBytes(16).toString("hex");
@@ -225,7 +265,7 @@ t.test("A new version is registered once; another key of that version is refused
   t.strictSame(await register({ ...own, 2: newFingerprint(), 3: newFingerprint() }), differs);
   t.strictSame(await listVersions(), ["1", "2"], "a program that is refused registers nothing");
   t.strictSame(await register({ ...own, 2: second }), []);
-  await patches.patch("forget_key", "2", "end of the test");
+  await patch("forget_key", "2", "end of the test");
   const withoutFingerprint = await register({ 1: null, 5: newFingerprint() });
   t.strictSame(withoutFingerprint, [{ version: "1", problem: "DIFFERS" }]);
   t.strictSame(await listVersions(), ["1"]);
@@ -240,7 +280,7 @@ t.test("Of two programs that register different keys of one version at once, the
   await untilBlocked(world, 1);
   await first!.run("commit");
   t.strictSame(await later, [{ version: "4", problem: "DIFFERS" }]);
-  await patches.patch("forget_key", "4", "end of the test");
+  await patch("forget_key", "4", "end of the test");
 });
 
 // Runs `act` in a transaction of a superuser without triggers, and rolls back.
@@ -291,10 +331,10 @@ t.test("A version that nothing needs may be missing; a version is in use through
 
 t.test("forget_key removes a key that nothing was made with, and no other", async (t) => {
   await register({ ...ownKeys(), 5: newFingerprint() });
-  await patches.refusesBadArguments(t, "forget_key", ["5"], { 0: ["6", "", "55"] });
-  await patches.audited(t, { target: "5", tenant: null }, "forget_key", "5", "mistyped");
+  await refusesBadArguments(t, "forget_key", ["5"], { 0: ["6", "", "55"] });
+  await audited(t, { target: "5", tenant: null }, "forget_key", "5", "mistyped");
   t.strictSame(await listVersions(), ["1"]);
-  await patches.isRefused(t, "CP409", "forget_key", "1", "it made batches");
+  await isRefused(t, "CP409", "forget_key", "1", "it made batches");
   await pretend("delete from core.coupon; delete from core.batch", async (session) => {
     const refusal = session.rows("select admin.forget_key('1', 'secrets are sealed with it')");
     await t.rejects(refusal, { message: "codes or secrets were made with key 1, so it stays registered" });
@@ -332,15 +372,14 @@ t.test("A rotation keeps the old secret, disable_webhook parks deliveries, repla
   ];
   for (const [name, more, details, then, answer] of steps) {
     const args = ["ten_a", "pty_a", ...more];
-    await patches.refusesBadArguments(t, name, args, parties);
-    const answered = await patches.audited(t, { target: "pty_a", details }, name, ...args, "they asked");
+    await refusesBadArguments(t, name, args, parties);
+    const answered = await audited(t, { target: "pty_a", details }, name, ...args, "they asked");
     if (answer !== undefined) t.equal(answered, answer, name);
     fits(t, await readWebhook(), then, name);
   }
 });
 
 t.test("replay_event and replay_range deliver again what was sequenced", async (t) => {
-  const { patch, audited, refusesBadArguments } = patches;
   const { deliveries } = await readWebhook();
   await dropDeliveries(world);
   const [event] = await world.owner.rows<{ id: string }>(
@@ -381,7 +420,6 @@ const redeemAndSequence = async () => {
 };
 
 t.test("After note_restore, a cursor from after the restored moment skips no new event", async (t) => {
-  const { audited, refusesBadArguments } = patches;
   await redeemAndSequence();
   // Cursors as from the lost time: one of the tenant's own feed, and one for a feed that is empty after the restore.
   const { events, next_cursor: lost } = await pull("ak_a");
@@ -428,7 +466,7 @@ t.test("A second note_restore raises the positions again, even if the clock has 
   const [lost] = await world.owner.rows<{ cursor: string }>(
     "select rules.format_cursor(max(last_position) + 2) as cursor from core.feed",
   );
-  await patches.patch("note_restore", "second, on a right clock");
+  await patch("note_restore", "second, on a right clock");
   t.strictSame(await pull("ak_a", lost!.cursor), { events: [], next_cursor: lost!.cursor });
   const id = await redeemAndSequence();
   t.strictSame(idsOf(await pull("ak_a", lost!.cursor)), [id]);
@@ -442,7 +480,7 @@ t.test("Every function of admin was called, apart from those that other tests ca
   );
   const names = volatile.map(({ name }) => name);
   t.strictSame(
-    names.filter((name) => !patches.called.has(name)),
+    names.filter((name) => !called.has(name)),
     ["apply", "test_webhook"],
   );
 });

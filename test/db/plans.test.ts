@@ -9,17 +9,15 @@ import { listStatements, moveToNoon } from "../support/business-days.ts";
 import { countReads, readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { createDatabase, openScratchDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
-import { redeemWhole } from "../support/ledger.ts";
 import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
+import { openGateSession, type GateCall, type GateRow } from "../support/sessions.ts";
 import { dropDeliveries } from "../support/subscribers.ts";
 import { startOwners } from "../support/webhook-owners.ts";
 import { createWorkerSteps } from "../support/worker-steps.ts";
+import { fillRedemptions } from "../tools/bench/fill.ts";
 import { fillReports } from "../tools/bench/report-data.ts";
 import { questions, readExamples, readQuestion } from "../tools/bench/reports.ts";
-
-type Call = { operation: string; args: object; request_id?: string; body_hash?: null };
-type Answer = { http_status: number; body: string };
 
 function openAs(t: Test, { address }: Pick<Scenario, "address">, role?: string): Session {
   const session = openSession(address, { name: "coupon test", ...(role !== undefined && { role }) });
@@ -29,27 +27,15 @@ function openAs(t: Test, { address }: Pick<Scenario, "address">, role?: string):
 
 /** A connection of the service with one credential. It sends groups of calls, and counts what a call reads. */
 async function openGate(t: Test, world: Pick<Scenario, "address">, accessKey: string) {
-  const session = openAs(t, world, "coupon_api");
-  const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
-    "select tenant_id, credential_id from gate.find_credential($1)",
-    [accessKey],
-  );
-  const { tenant_id, credential_id } = caller!;
+  const { session, send } = await openGateSession(world, accessKey);
+  t.teardown(() => session.end());
+  const perform = (calls: GateCall[], isAlone = false) =>
+    send(
+      calls.map((call) => ({ nonce: newRequestId(), idempotency_key: newRequestId(), ...call })),
+      isAlone,
+    );
 
-  async function perform(calls: Call[], isAlone = false): Promise<Answer[]> {
-    const sent = calls.map((call) => ({
-      credential_id,
-      nonce: newRequestId(),
-      request_id: newRequestId(),
-      idempotency_key: newRequestId(),
-      body_hash: "0".repeat(16),
-      ...call,
-    }));
-    const text = "select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal";
-    return session.rows<Answer>(text, [tenant_id, JSON.stringify(sent), isAlone]);
-  }
-
-  async function count(call: Call, isAlone: boolean): Promise<{ answer: Answer; reads: Reads }> {
+  async function count(call: GateCall, isAlone: boolean): Promise<{ answer: GateRow; reads: Reads }> {
     await session.run("begin");
     const before = await readCounts(session);
     const [answer] = await perform([call], isAlone);
@@ -67,7 +53,7 @@ const merchant = "mch_a";
 /** Runs every operation of a till once. Returns the table scans and rows of each. */
 async function runEachOnce({ count }: Awaited<ReturnType<typeof openGate>>, coupons: string[], isAlone: boolean) {
   const reads: Record<string, Reads> = {};
-  async function one(operation: string, args: object, more: Partial<Call> = {}): Promise<any> {
+  async function one(operation: string, args: object, more: Partial<GateCall> = {}): Promise<any> {
     const counted = await count({ operation, args, ...more }, isAlone);
     if (counted.answer.http_status !== 200) throw new Error(counted.answer.body);
     reads[operation] = counted.reads;
@@ -180,7 +166,7 @@ async function openStatements(t: Test) {
     if (lines > 0) {
       const { id } = await world.makeBatch(world.a.maker, "tpl_fixed", Math.round(lines / 1.1));
       if (isAnalyzing) await dba.run("analyze");
-      t.equal(await redeemWhole(world, id, merchant), lines);
+      t.equal(await fillRedemptions(world, [id], { reversed: 10 }), lines);
       if (isAnalyzing) await dba.run("analyze");
     }
     await steps.sequence();

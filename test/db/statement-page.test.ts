@@ -2,8 +2,8 @@
 // however they are stored and read.
 import t, { type Test } from "tap";
 import { openScratchDatabase } from "../support/database.ts";
-import { redeemWhole } from "../support/ledger.ts";
 import { scenario } from "../support/scenario.ts";
+import { fillRedemptions } from "../tools/bench/fill.ts";
 
 /** Reads `limit` lines after each number. is_right: the line is the one that is stored under its number. */
 async function hasAllPages(
@@ -28,7 +28,7 @@ async function hasAllPages(
 t.test("Each page of the details has the lines after a number, in order", async (t) => {
   const world = await scenario(t);
   const { id } = await world.makeBatch(world.a.maker, "tpl_fixed", 20);
-  const lines = await redeemWhole(world, id, "mch_a");
+  const lines = await fillRedemptions(world, [id], { reversed: 10 });
   for (let step = 0; step < 4; step += 1) await world.owner.rows("select jobs.sequence_events(8)");
   const psql = await world.openPsql({ triggers: false });
   // The first postings are stored last, and no index returns them in order.

@@ -2,7 +2,6 @@
 // core refuses at least one attempt here, and each column that names another row is protected.
 import t from "tap";
 import type { Session } from "../../src/database/types.ts";
-import { attempt } from "../support/attempt.ts";
 import { fillEveryTable } from "../support/every-table.ts";
 import { fits } from "../support/fits.ts";
 import { attemptsOnBatches } from "./attempts/batches.ts";
@@ -17,7 +16,20 @@ t.before(async () => {
   ({ session, ids } = await fillEveryTable(t));
 });
 
-const run = (sql: string) => attempt(session, fill(sql, ids));
+type Refusal = { sqlState: string; rule: string; message: string };
+
+/** Runs the statements as one transaction, deferred triggers included, and rolls back. Null: nothing refused them. */
+async function run(sql: string): Promise<Refusal | null> {
+  try {
+    await session.run(`begin; ${fill(sql, ids)}; set constraints all immediate`);
+    return null;
+  } catch (error) {
+    const { code, constraint_name, message } = error as { code: string; constraint_name?: string; message: string };
+    return { sqlState: code, rule: constraint_name ?? message, message };
+  } finally {
+    await session.run("rollback");
+  }
+}
 
 const attempts = [attemptsOnBatches, attemptsOnCoupons, attemptsOnEvents, attemptsOnIdentities]
   .flat()

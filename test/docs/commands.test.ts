@@ -11,7 +11,6 @@ const blocksOf = new Map(documents.map((name) => [name, readBlocks(read(name))])
 
 t.test("The commands and queries of the documents do what the documents say", async (t) => {
   const service = await startDocsService(t);
-  t.teardown(() => service.stop());
   // <!-- file: name -->: the block is that file.
   const files = [...blocksOf.values()].flat().filter(({ markers }) => markers["file"] !== undefined);
   for (const { markers, text } of files)

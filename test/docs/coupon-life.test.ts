@@ -47,7 +47,6 @@ const forms: { name: string; skip: boolean; play: Play }[] = [
 
 t.test("One coupon's life is the same in all forms of docs/examples", async (t) => {
   const service = await startDocsService(t);
-  t.teardown(() => service.stop());
   copyExamples(service);
   await startReceiver(t, service);
   const first = linesOf(onFirstDay);

@@ -6,25 +6,19 @@ import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { apply } from "../../src/commands/apply.ts";
-import { exportCodes } from "../../src/commands/codes.ts";
-import { readDemoSecrets } from "../../src/commands/demo-tenants.ts";
 import { readConfig } from "../../src/config/config.ts";
-import type { MasterKeys } from "../../src/crypto/keys.ts";
-import { connect, openSession } from "../../src/database/connect.ts";
-import type { Database } from "../../src/database/types.ts";
-import { findAddress } from "../../src/embedded/find-address.ts";
-import { loadMasterKeys } from "../../src/embedded/load-keys.ts";
-import { noonOffset, zoneOf } from "../support/business-days.ts";
-import { createClient, postOk } from "../support/client.ts";
+import { openSession } from "../../src/database/connect.ts";
+import type { Session } from "../../src/database/types.ts";
+import { findEmbedded } from "../../src/embedded/find-address.ts";
+import { moveToNoon, zoneOf } from "../support/business-days.ts";
+import type { Coupon } from "../support/caller.ts";
 import { root } from "../support/copy.ts";
-import { noteCredentials } from "../support/described-answers.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
 import { findFreePort } from "../support/listen.ts";
 import { launch } from "../support/program.ts";
-import { newRequestId } from "../support/request-id.ts";
-import type { Teardown } from "../support/scenario.ts";
+import { scenario, type Scenario, type Teardown } from "../support/scenario.ts";
 import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { credential, merchant } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 export type DocsService = Awaited<ReturnType<typeof startDocsService>>;
@@ -35,10 +29,10 @@ const makers: Record<string, { accessKey: string; template: string; merchant: st
   ten_demoa: { accessKey: "ak_demo_a", template: "tpl_tenpercent", merchant: "mch_bakery" },
   ten_acme: { accessKey: "ak_docs_maker", template: "tpl_1", merchant: "mch_docs" },
 };
-const acmeSecret = "secret of the tests of the documents";
 
 export async function startDocsService(t: Teardown) {
   const scratch = makeTemporaryFolder("coupon-docs-");
+  t.teardown(() => removeFolder(scratch));
   const folder = path.join(scratch, "checkout");
   mkdirSync(folder);
   for (const name of readdirSync(root))
@@ -47,16 +41,17 @@ export async function startDocsService(t: Teardown) {
     folder,
     env: { PORT: "0", WEBHOOK_ALLOW: "127.0.0.0/8", LOG_LEVEL: "warn", HOME: process.env["HOME"] ?? folder },
   });
+  t.teardown(() => program.stop());
   const [, url = ""] = await program.untilPrinted(/Listening on (\S+)\. /);
   const receiverPort = await findFreePort();
-  const config = readConfig({ DATA_DIR: path.join(folder, ".data") });
-  const [address, keys] = [findAddress(config), loadMasterKeys(config)];
-  const superuser = connect(address, { name: "coupon docs", max: 1 });
-  const admin = connect(address, { name: "coupon docs", role: "coupon_admin", max: 1 });
+  const { dataDir } = readConfig({ DATA_DIR: path.join(folder, ".data") });
+  const address = findEmbedded(dataDir)!;
+  const masterKeyText = readFileSync(path.join(dataDir, "master.key"), "utf8").trim();
+  const world = await scenario(t, { file: null, on: { address, masterKeyText } });
+  const superuser = await world.openPsql();
   await superuser.rows("create role docs_dba in role coupon_admin, coupon_report");
   // No business day of the distributor closes by itself while a test runs.
-  await superuser.rows("update core.party set time_zone = $1 where external_id = 'pty_dist'", [zoneOf(noonOffset())]);
-  const secrets = { ...(await readDemoSecrets(config.dataDir)), ak_docs_maker: acmeSecret } as Record<string, string>;
+  await moveToNoon(world, "pty_dist");
 
   return {
     folder,
@@ -78,50 +73,33 @@ export async function startDocsService(t: Teardown) {
 
     openSql: (role: string) => openSession(address, { name: "coupon docs", ...(role !== "superuser" && { role }) }),
 
-    ...createArrangements({ url, keys, superuser, admin, secrets }),
-
-    async stop(): Promise<void> {
-      await Promise.all([superuser.end(), admin.end()]);
-      await program.stop();
-      removeFolder(scratch);
-    },
+    ...createArrangements(world, superuser),
   };
 }
 
-type Parts = { url: string; keys: MasterKeys; superuser: Database; admin: Database; secrets: Record<string, string> };
-
-function createArrangements({ url, keys, superuser, admin, secrets }: Parts) {
+function createArrangements(world: Scenario, superuser: Session) {
   return {
     /** Applies the tenant of the example file, with a credential of our own beside those of the file. */
     async applyExample(file: { tenants: Record<string, unknown>[] }): Promise<void> {
       const { id, name, variant, amount_unit } = file.tenants[0]!;
-      const credentials = [{ access_key: "ak_docs_maker", secret: acmeSecret, party: "pty_maker" }];
-      const merchants = [{ id: "mch_docs", name: "Of the test", party: "pty_maker" }];
-      for (const each of [file, { tenants: [{ id, name, variant, amount_unit, merchants, credentials }] }]) {
-        noteCredentials(each);
-        await apply(admin, keys, each);
-      }
+      const merchants = [merchant("mch_docs", "pty_maker")];
+      const credentials = [credential("ak_docs_maker", "pty_maker")];
+      await world.apply(file);
+      await world.apply({ tenants: [{ id, name, variant, amount_unit, merchants, credentials }] });
     },
 
     /** A released batch, one of its coupons, a redemption of another one, and an event, by the prefix of the ID. */
     async makeExample(tenant: string, isLocked: boolean): Promise<Record<string, string>> {
       const { accessKey, template, merchant } = makers[tenant]!;
-      const client = createClient({ url, accessKey, secret: secrets[accessKey]! });
-      const post = (target: string, body: object) => postOk(client, target, { request_id: newRequestId(), ...body });
-      const { external_id: batch } = (await post("/v1/batches", { template, total_count: 3 })).batch;
-      const readStatus = async () => (await client.get(`/v1/batches/${batch}`)).json.batch.status;
-      await waitUntil("minted coupons", async () => (await readStatus()) !== "PENDING");
-      await post("/v1/batches/allocate", { batch });
-      const [coupon, used] = (await Array.fromAsync(exportCodes(admin, keys, batch, false))).flat();
-      const order = { merchant, order_amount: 25 };
-      if (isLocked) await post("/v1/coupons/lock", { coupon: coupon!.code, ...order });
-      const { redemption } = await post("/v1/coupons/redeem", { coupon: used!.code, ...order });
-      const [event] = await untilRows<{ event: string }>(
-        superuser,
-        "select event from report.event where tenant = $1 limit 1",
-        [tenant],
-      );
-      return { bat: batch, cpn: coupon!.coupon_id, red: redemption, evt: event!.event };
+      const by = world.as(accessKey, merchant);
+      const { id: batch, coupons } = await world.makeBatch(by, template, 3);
+      const [coupon, used] = coupons as [Coupon, Coupon];
+      const order = { order_amount: 25 };
+      if (isLocked) await by.ok.lock(coupon, order);
+      const { redemption } = await by.ok.redeem(used, order);
+      const text = "select event from report.event where tenant = $1 limit 1";
+      const [event] = await untilRows<{ event: string }>(superuser, text, [tenant]);
+      return { bat: batch, cpn: coupon.id, red: redemption, evt: event!.event };
     },
 
     closeDay: () => closeDay(superuser),
@@ -133,7 +111,7 @@ function createArrangements({ url, keys, superuser, admin, secrets }: Parts) {
 
 // Closes the open business day of the distributor of ten_demob, and waits for its statement. There is no test clock:
 // the distributor moves to a time zone where the day after its open one is at noon.
-async function closeDay(superuser: Database): Promise<void> {
+async function closeDay(superuser: Session): Promise<void> {
   const [book] = await untilRows<{ party_id: number; offset_seconds: number }>(
     superuser,
     `select p.party_id,
@@ -154,7 +132,7 @@ async function closeDay(superuser: Database): Promise<void> {
   await untilRows(superuser, text, [book!.party_id]);
 }
 
-function untilRows<T>(database: Database, text: string, params: unknown[] = []): Promise<T[]> {
+function untilRows<T>(database: Session, text: string, params: unknown[] = []): Promise<T[]> {
   return waitUntil(`rows of ${text}`, async () => {
     const rows = await database.rows<T>(text, params);
     return rows.length > 0 && rows;

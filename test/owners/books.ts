@@ -55,7 +55,7 @@ function readWindows(seen: any, wanted: any): unknown {
   return Array.isArray(seen) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
 }
 
-const decimalsOf: Record<string, number> = { EUR: 2, JPY: 0, BHD: 3 };
+export const decimalsOf: Record<string, number> = { EUR: 2, JPY: 0, BHD: 3 };
 
 /** Minor units as a decimal number of major units: 1250 of a currency with three decimals is 1.250. */
 export function major(minor: number, currency: string): string {

@@ -1,16 +1,16 @@
-// What administrators and background work see and change: the rows of the named tenant and party, and no others. The
-// rows of all tenants are compared before and after.
+// What administrators, background work and provisioning see and change: the rows of the named tenant and party, and no
+// others. The rows of all tenants are compared before and after.
 import t from "tap";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { sqlState } from "../../src/database/connect.ts";
-import { party } from "../support/tenants.ts";
+import { merchant, party, template } from "../support/tenants.ts";
 import { openWorkerSession } from "../support/worker-session.ts";
 import { calls, global, testedElsewhere, valuesOf, type Numbers } from "./calls.ts";
 import { pick, type Row } from "./books.ts";
 import { addTwins, pairs, tellStory } from "./story.ts";
 import { orderBatch, type Teller } from "./teller.ts";
-import { declare, type Owner } from "./tenants.ts";
-import { addChanges, findChanges, ownChanges } from "./twin.ts";
+import { declare, describeTenant, type Owner } from "./tenants.ts";
+import { addChanges, findChanges, ownChanges, toTwin } from "./twin.ts";
 
 let teller: Teller;
 let worker: number;
@@ -177,15 +177,101 @@ t.test("A call that names the wrong tenant is refused, and so is an event for a 
     const parties = [party(owner.makerParty, { webhook: { url: "http://127.0.0.1:9" } })];
     await world.apply(declare(owner, { parties }));
   }
-  const isRefused = async (tenant: string, call: string, id: string) => {
-    const act = () => world.admin.rows(`select admin.${call}($1, $2, 'why')`, [tenant, id]).catch(sqlState);
-    t.strictSame(await changesOf(async () => t.equal(await act(), "CP404", `${call} ${tenant} ${id}`)), {});
-  };
-  for (const { tenant, batches } of owners)
-    for (const wrong of new Set(owners.map((one) => one.tenant)))
-      if (wrong !== tenant) await isRefused(wrong, "void_batch", batches.released!);
+  const wrongCalls = owners.flatMap(({ tenant, batches }) => {
+    const others = new Set(owners.map((one) => one.tenant).filter((one) => one !== tenant));
+    return [...others].map((wrong) => ["void_batch", wrong, batches.released!]);
+  });
   const generated = books
     .of("event")
     .filter(({ event_type, tenant }) => event_type === "batch.generated" && tenant.endsWith("1"));
-  for (const { tenant, event } of generated) await isRefused(tenant, "replay_event", event);
+  const replays = generated.map(({ tenant, event }) => ["replay_event", tenant, event]);
+  const act = async () => {
+    for (const [name, tenant, id] of [...wrongCalls, ...replays]) {
+      const refused = world.admin.rows(`select admin.${name}($1, $2, 'why')`, [tenant, id]).catch(sqlState);
+      t.equal(await refused, "CP404", `${name} ${tenant} ${id}`);
+    }
+  };
+  t.strictSame(await changesOf(act), {});
+});
+
+// From here on: provisioning where tenants have rows with the same keys. It changes what is declared, in the tenant
+// that is declared.
+
+const firsts = () => teller.owners.filter(({ distributorParty }) => distributorParty === "pty_d1");
+const apply = (owner: Owner, more: object) => () => teller.world.apply(declare(owner, more));
+
+t.test("Provisioning changes rows of the declared merchant and party only", async (t) => {
+  for (const owner of firsts()) {
+    const change = async (more: object, expected: string) =>
+      t.strictSame(await changesOf(apply(owner, more)), ownChanges(owner, `${expected}, audit -0 +1`));
+    const stores = (terminal: string) => [
+      { external_id: "S0", terminals: [terminal] },
+      { external_id: "S1", terminals: ["T1"] },
+    ];
+    const changeMerchant = (more: object, expected: string) =>
+      change({ merchants: [merchant("mch_1", "pty_s1", { stores: stores("T0"), ...more })] }, expected);
+    await apply(owner, { merchants: [merchant("mch_1", "pty_s1", { delegates: ["pty_p"], stores: stores("T0") })] })();
+    await apply(owner, { merchants: [merchant("mch_2", "pty_s2", { delegates: ["pty_p"], stores: stores("T0") })] })();
+    await changeMerchant({ delegates: ["pty_p", "pty_m2"] }, "merchant_delegate -0 +1");
+    await changeMerchant({ stores: stores("T7") }, "terminal -1 +1");
+    const fewer = { delegates: ["pty_m2"], stores: stores("T7").slice(0, 1) };
+    await changeMerchant(fewer, "merchant_delegate -1 +0, store -1 +0, terminal -1 +0");
+    for (const text of ["a new secret of a webhook of 32 bytes", "one more secret of a webhook of 32 bytes"]) {
+      const webhook = { url: "http://127.0.0.1:7", secret: `whsec_${btoa(text)}` };
+      const parties = [party("pty_d1", { name: `pty_d1 of ${owner.variant}`, webhook })];
+      await change({ parties }, "webhook … -1 +1, replaced_secret … -0 +1");
+    }
+  }
+});
+
+t.test("Provisioning changes rows of the declared tenant only", async (t) => {
+  for (const owner of firsts()) {
+    const { tenant, variant } = owner;
+    const described = describeTenant(variant);
+    const own: any = tenant.endsWith("1") ? described : toTwin(described);
+    own.name = "renamed";
+    for (const each of [...own.parties, ...own.templates]) each.name = "renamed";
+    for (const each of own.merchants)
+      Object.assign(each, { delegates: ["pty_m1"], stores: [{ external_id: "S9", terminals: ["T9"] }] });
+    const named = "tenant -1 +1, party -8 +8, template -5 +5";
+    const ofMerchants = "merchant_delegate -2 +3, store -3 +3, terminal -3 +3";
+    // A twin has the sealed secrets of its tenant.
+    const resealed = variant === "A" ? "credential -3 +3, " : "credential -8 +8, ";
+    const expected = `${tenant.endsWith("2") ? resealed : ""}${named}, ${ofMerchants}, audit -0 +1`;
+    t.strictSame(await changesOf(() => teller.world.apply({ tenants: [own] })), ownChanges(owner, expected), tenant);
+  }
+});
+
+t.test("A template with a batch keeps its terms; names of another tenant are unknown", async (t) => {
+  const far = firsts().at(-1)!;
+  await apply(far, { name: "renamed", parties: [party("pty_far")], merchants: [merchant("mch_far", "pty_s1")] })();
+  for (const owner of firsts()) {
+    const changed = template("tpl_1", "pty_m1", { discount: { type: "percent", percent: 9 } });
+    const wrong: [object, RegExp][] = [[{ templates: [changed] }, /the template has a batch/]];
+    if (owner !== far) {
+      wrong.push([
+        { templates: [template("tpl_far", "pty_m1", { merchants: ["mch_far"] })] },
+        /no such merchant in this/,
+      ]);
+      wrong.push([{ merchants: [merchant("mch_1", "pty_s1", { delegates: ["pty_far"] })] }, /no such party/]);
+    }
+    for (const [more, message] of wrong) {
+      const refuse = () => t.rejects(apply(owner, more)(), { message }, `${owner.tenant} ${message}`);
+      t.strictSame(await changesOf(refuse), {}, "nothing changes");
+    }
+  }
+});
+
+t.test("A template without a batch can change, although another tenant has batches of the same number", async (t) => {
+  const { world } = teller;
+  const parties = [party("pty_m1")];
+  const declareSame = (amount: number) => {
+    const templates = [template("tpl_same", "pty_m1", { discount: { type: "fixed", amount } })];
+    return world.apply({ tenants: [{ id: "ten_same", name: "same", variant: "B", parties, templates }] });
+  };
+  // As tpl_1 of the other tenants.
+  await world.owner.rows("alter table core.template alter column template_id restart with 21");
+  await declareSame(5);
+  const changes = { "ten_same audit": "-0 +1", "ten_same template": "-1 +1" };
+  t.strictSame(await changesOf(() => declareSame(6)), changes);
 });

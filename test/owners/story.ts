@@ -2,7 +2,7 @@
 import type { Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { zoneOf } from "../support/business-days.ts";
-import { major, moment, pick, type Row, type Window } from "./books.ts";
+import { decimalsOf, major, moment, pick, type Row, type Window } from "./books.ts";
 import { closeDay, sequence } from "./days.ts";
 import { tellLife, tellNextDay } from "./lives.ts";
 import { openTeller, patch, type Teller } from "./teller.ts";
@@ -96,9 +96,10 @@ function showStores(stores: { external_id: string; terminals: string[] }[]): str
 
 function showTemplate(template: any, unit: string): Row {
   const { currency, discount } = template;
-  const decimals = { EUR: 2, JPY: 0, BHD: 3 }[currency as string]!;
   const show = (amount?: number) =>
-    amount === undefined ? null : major(unit === "minor" ? amount : Math.round(amount * 10 ** decimals), currency);
+    amount === undefined
+      ? null
+      : major(unit === "minor" ? amount : Math.round(amount * 10 ** decimalsOf[currency]!), currency);
   const names = "template=id name maker distributor currency after_reversal discount_type=type";
   return {
     ...pick({ after_reversal: "consumed", ...template, type: discount.type }, names),

@@ -29,18 +29,7 @@ const command = defineCommand({
       runTool("tsc", ["--noEmit"]),
       runTool("oxlint", ["--deny-warnings"]),
       runTool("knip", ["--no-progress"]),
-      runTool("prettier", [
-        "--check",
-        "--cache",
-        "--log-level",
-        "warn",
-        "src",
-        "test",
-        "db",
-        "clients",
-        "docs",
-        "ley.config.js",
-      ]),
+      runTool("prettier", "--check --cache --log-level warn src test db clients docs ley.config.js".split(" ")),
       checkProjectRules(),
     ];
     console.log(results.every(Boolean) ? "all checks passed" : "some checks failed");

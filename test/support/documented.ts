@@ -35,12 +35,3 @@ export function findUndocumented({ status, headers, json, text }: Given, afterMs
     ? null
     : `x-request-id is ${String(headers["x-request-id"])}, request_id ${json.request_id}`;
 }
-
-// Whether the service records the answer, so that a retry gets the same bytes.
-export function isRecorded({ status, json }: Given): boolean {
-  return (
-    status === 200 ||
-    ([404, 409, 422].includes(status) &&
-      !["COUPON_CODE_INVALID", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "ROUTE_NOT_FOUND"].includes(json.code))
-  );
-}

@@ -8,12 +8,11 @@ import { waitAtMost } from "./wait-until.ts";
 
 // url: where the program listens; empty for a worker. ended: resolves however the program ends.
 export type LoggedProgram = { pid: number; url: string; ended: Promise<void>; stop(): Promise<void> };
-export type ProgramName = "serve" | "work" | "start";
+export type ProgramName = "serve" | "work";
 
 const readyPatterns: Record<ProgramName, RegExp> = {
   serve: /"url":"(http[^"]+)"/,
   work: /"msg":"(working)"/,
-  start: /Listening on (http:\S+:\d+)/,
 };
 const startWithinMs = 60_000;
 const running = new Set<ChildProcess>();
@@ -24,11 +23,10 @@ export async function startLoggedProgram(
   name: ProgramName,
   logFolder: string,
   env: Record<string, string>,
-  flags: string[] = [],
 ): Promise<LoggedProgram> {
   const logFile = path.join(logFolder, `${name}-${(count += 1)}.log`);
   const log = openSync(logFile, "a");
-  const child = spawnProgram(name, { flags, env, stdio: ["ignore", log, log] });
+  const child = spawnProgram(name, { env, stdio: ["ignore", log, log] });
   closeSync(log);
   running.add(child);
   const ended = endOf(child).then(() => void running.delete(child));

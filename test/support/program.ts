@@ -51,10 +51,6 @@ export function environmentOf({ address, masterKeyText }: Database): Record<stri
   };
 }
 
-export function startProgram(service: Database, name: string, ...args: string[]): ChildProcessWithoutNullStreams {
-  return spawnProgram(name, { args, env: environmentOf(service) }) as ChildProcessWithoutNullStreams;
-}
-
 export type Launched = {
   program: ChildProcessWithoutNullStreams;
   // What it has written so far.

@@ -23,7 +23,11 @@ export const status =
 // Sends no answer and keeps the connection open.
 export const hang: Answer = () => {};
 
-export async function startReceiver(t: Test, answer: Answer = take, host = "127.0.0.1"): Promise<Receiver> {
+export async function startReceiver(
+  t: Pick<Test, "teardown">,
+  answer: Answer = take,
+  host = "127.0.0.1",
+): Promise<Receiver> {
   const server = createServer(async (request, response) => {
     response.on("error", () => {});
     const body = await text(request).catch(() => null);

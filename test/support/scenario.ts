@@ -1,13 +1,11 @@
 // The one way to arrange: a database of its own, tenants, callers, and coupons in a given state, all through the
 // service's own functions. Calls go through its checks and its gate without HTTP, unless the test asks for HTTP.
 import { randomBytes } from "node:crypto";
-import { Writable } from "node:stream";
 import type { Test } from "tap";
 import { apply } from "../../src/commands/apply.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import { defaultLimits, type Limits } from "../../src/config/config.ts";
-import { createLog } from "../../src/common/log.ts";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { parseMasterKeys, type MasterKeys } from "../../src/crypto/keys.ts";
 import { connect, openSession } from "../../src/database/connect.ts";
@@ -24,6 +22,7 @@ import { createDatabase } from "./database.ts";
 import { noteCredentials } from "./described-answers.ts";
 import { createDirectClient } from "./direct-client.ts";
 import { createScene, type Batch, type BatchOptions, type Scene } from "./scene.ts";
+import { createStubLog } from "./stub.ts";
 import { document, merchantOf, secretOf } from "./tenants.ts";
 import { waitUntil } from "./wait-until.ts";
 import { createWorkerSteps, type WorkerSteps } from "./worker-steps.ts";
@@ -87,7 +86,7 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
   });
   noteCredentials(file);
   if (file !== null) await apply(admin, keys, file);
-  const { log, logger } = collectLog();
+  const { log, logger } = createStubLog("info");
 
   async function start(): Promise<{ url: string; connectAs(accessKey: string): Client }> {
     if (!http) {
@@ -138,17 +137,6 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     },
   };
   return { ...parts, a: createScene(parts, "A"), b: createScene(parts, "B") };
-}
-
-function collectLog() {
-  const log: Record<string, unknown>[] = [];
-  const lines = new Writable({
-    write(chunk, _, done) {
-      log.push(JSON.parse(String(chunk)) as Record<string, unknown>);
-      done();
-    },
-  });
-  return { log, logger: createLog("info", lines) };
 }
 
 function createMint(t: Teardown, { address, worker, keys }: Pick<Scenario, "address" | "worker" | "keys">) {

@@ -2,7 +2,40 @@
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
+import { newRequestId } from "./request-id.ts";
 import type { Scenario } from "./scenario.ts";
+
+/** A call as the HTTP layer hands it to the database. What it leaves out has a usual value. */
+export type GateCall = {
+  operation: string;
+  args: object;
+  credential_id?: number;
+  nonce?: string;
+  request_id?: string;
+  idempotency_key?: string;
+  body_hash?: string | null;
+};
+export type GateRow = { http_status: number | null; body: string };
+
+/** A connection of the service with one credential, whose transactions are the test's own. */
+export async function openGateSession({ address }: Pick<Scenario, "address">, accessKey: string) {
+  const session = openSession(address, { name: "coupon test gate", role: "coupon_api" });
+  const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
+    "select tenant_id, credential_id from gate.find_credential($1)",
+    [accessKey],
+  );
+  const { tenant_id, credential_id } = caller!;
+  const usual = { credential_id, nonce: null, idempotency_key: null, body_hash: "0".repeat(16) };
+
+  /** Sends the calls as one group. */
+  function send(calls: GateCall[], isAlone: boolean): Promise<GateRow[]> {
+    const sent = calls.map((call) => ({ ...usual, request_id: newRequestId(), ...call }));
+    const text = "select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal";
+    return session.rows<GateRow>(text, [tenant_id, JSON.stringify(sent), isAlone]);
+  }
+
+  return { session, send };
+}
 
 // Another process of the service during this request: it has performed it and not yet committed.
 export async function beginRequest(
@@ -11,26 +44,11 @@ export async function beginRequest(
   operation: string,
   body: { request_id: string; coupon: string } & Record<string, unknown>,
 ) {
-  const session = openSession(service.address, { name: "coupon test", role: "coupon_api" });
-  const [credential] = await session.rows<{ tenant_id: number; credential_id: number }>(
-    "select tenant_id, credential_id from gate.find_credential($1)",
-    [accessKey],
-  );
+  const { session, send } = await openGateSession(service, accessKey);
   const { request_id, ...values } = body;
-  const call = {
-    credential_id: credential!.credential_id,
-    nonce: null,
-    operation,
-    request_id,
-    idempotency_key: null,
-    body_hash: hashBody(service.keys, body),
-    args: { ...values, coupon: lookupHash(service.keys, body.coupon) },
-  };
+  const args = { ...values, coupon: lookupHash(service.keys, body.coupon) };
   await session.run("begin");
-  await session.rows("select * from gate.perform($1, $2::text::jsonb, true)", [
-    credential!.tenant_id,
-    JSON.stringify([call]),
-  ]);
+  await send([{ operation, args, request_id, body_hash: hashBody(service.keys, body) }], true);
   return async (how: "commit" | "rollback") => {
     await session.run(how);
     await session.end();

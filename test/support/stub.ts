@@ -116,7 +116,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
   return { gate, calls, lookups };
 }
 
-export function createStubLog() {
+export function createStubLog(level = "debug") {
   const log: Stub["log"] = [];
   const lines = new Writable({
     write(chunk, _, next) {
@@ -124,7 +124,7 @@ export function createStubLog() {
       next();
     },
   });
-  return { logger: createLog("debug", lines), log };
+  return { logger: createLog(level, lines), log };
 }
 
 // A valid body for each POST.

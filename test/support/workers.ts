@@ -1,7 +1,7 @@
 // Workers as programs.
 import type { ChildProcess } from "node:child_process";
 import type { Test } from "tap";
-import { exitCodeOf, startProgram } from "./program.ts";
+import { environmentOf, launch } from "./program.ts";
 import type { Scenario } from "./scenario.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -20,12 +20,7 @@ export async function startWorker(
     return row!.count;
   };
   const before = await drawn();
-  const program = startProgram({ ...service, address }, "work");
-  program.stdout.resume();
-  t.teardown(async () => {
-    program.kill("SIGKILL");
-    await exitCodeOf(program);
-  });
+  const { program } = launch(t, "work", { env: environmentOf({ ...service, address }) });
   await waitUntil("a worker to start", async () => (await drawn()) > before);
   return { number: before + 1, program };
 }

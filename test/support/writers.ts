@@ -1,9 +1,8 @@
 // Concurrent writers of events, as processes of the service are: they call gate.perform in transactions that stay open
 // between write and commit, and roll some of them back.
 import { setTimeout as sleep } from "node:timers/promises";
-import { openSession } from "../../src/database/connect.ts";
-import { newRequestId } from "./request-id.ts";
 import type { Scenario } from "./scenario.ts";
+import { openGateSession, type GateCall, type GateRow } from "./sessions.ts";
 import { template } from "./tenants.ts";
 
 // What the writers know about a coupon. During a reversal another writer may try to redeem, and waits for the row.
@@ -41,25 +40,7 @@ export async function makeStock(service: Scenario, { again, once }: { again: num
 
 // A connection like those of the service, which commits only when a test says so.
 export async function openTill(service: Pick<Scenario, "address">) {
-  const session = openSession(service.address, { name: "coupon test writer", role: "coupon_api" });
-  const [caller] = await session.rows<{ tenant_id: number; credential_id: number }>(
-    "select tenant_id, credential_id from gate.find_credential('ak_a')",
-  );
-  const send = (calls: (Call & { body_hash?: null })[], isAlone: boolean) => {
-    const sent = calls.map((call) => ({
-      credential_id: caller!.credential_id,
-      nonce: null,
-      request_id: newRequestId(),
-      idempotency_key: null,
-      body_hash: "0".repeat(16),
-      ...call,
-    }));
-    return session.rows<Row>("select http_status, body from gate.perform($1, $2::text::jsonb, $3) order by ordinal", [
-      caller!.tenant_id,
-      JSON.stringify(sent),
-      isAlone,
-    ]);
-  };
+  const { session, send } = await openGateSession(service, "ak_a");
 
   // A call that would have to wait, or that comes too late, writes no event.
   async function use(coupons: Coupon[], isAlone: boolean): Promise<Written[]> {
@@ -84,11 +65,8 @@ export async function openTill(service: Pick<Scenario, "address">) {
   return { session, send, use, end };
 }
 
-type Call = { operation: string; args: object };
-type Row = { http_status: number | null; body: string };
-
 // Voids an unused coupon, redeems a free one, reverses a redeemed one.
-function nextCall(coupon: Coupon): Call {
+function nextCall(coupon: Coupon): GateCall {
   const args = { coupon: coupon.lookup, merchant: "mch_a" };
   if (typeof coupon.state === "string") return { operation: coupon.state === "unused" ? "void" : "redeem", args };
   const { redemption } = coupon.state;
@@ -96,7 +74,7 @@ function nextCall(coupon: Coupon): Call {
   return { operation: "reverse", args: { redemption } };
 }
 
-function readWritten({ http_status, body }: Row, coupon: Coupon, { args }: Call): Written[] {
+function readWritten({ http_status, body }: GateRow, coupon: Coupon, { args }: GateCall): Written[] {
   // The redemption stays as it was.
   const undo = () => {
     if (coupon.state === "reversing" && "redemption" in args) coupon.state = { redemption: args.redemption as string };

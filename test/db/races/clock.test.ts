@@ -15,10 +15,10 @@ import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { passWhileWaiting, untilBlocked, untilPast, type Holder } from "../../support/race.ts";
 import { scenario } from "../../support/scenario.ts";
+import { openGateSession } from "../../support/sessions.ts";
 import { sequenceEvents } from "../../support/sequence-events.ts";
 import { party } from "../../support/tenants.ts";
 import { openWorkerSession } from "../../support/worker-session.ts";
-import { openTill } from "../../support/writers.ts";
 import type { Operation, State } from "../api/states.ts";
 
 const world = await scenario(t);
@@ -284,7 +284,7 @@ t.test("The jobs take the locks and the coupons that are over by now", async (t)
 t.test("A query and the creation of a batch see what is over by now", async (t) => {
   const coupon = await makeCoupon();
   const soon = await world.a.addTemplate({});
-  const { session, send } = await openTill(world);
+  const { session, send } = await openGateSession(world, "ak_a");
   t.teardown(() => session.end());
   const over = "update core.template set valid_to = clock_timestamp() where external_id = $1";
   const change = async () => {

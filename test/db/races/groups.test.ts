@@ -6,10 +6,9 @@ import type { Session } from "../../../src/database/types.ts";
 import { untilBlocked } from "../../support/race.ts";
 import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
+import { openGateSession, type GateCall } from "../../support/sessions.ts";
 import { party } from "../../support/tenants.ts";
-import { openTill } from "../../support/writers.ts";
 
-type Call = { operation: string; args: object; body_hash?: null };
 const merchant = "mch_a";
 const handedBack = "handed back";
 const codeOf = (body: string): string => JSON.parse(body).code;
@@ -19,27 +18,27 @@ const coupons = (await world.a.makeCoupons(78)).map(({ code }) => lookupHash(wor
 const psql = await world.openPsql();
 // A test that fails lets go of its rows.
 t.afterEach(() => psql.run("rollback"));
-const till = await openTill(world);
+const till = await openGateSession(world, "ak_a");
 t.teardown(() => till.session.end());
 // A call that waits instead of being handed back fails.
 await till.session.run("set lock_timeout = '20s'");
 
 const nextCoupon = () => coupons.pop()!;
 const nextCoupons = (count: number) => Array.from({ length: count }, nextCoupon);
-const call = (operation: string, args: object, more: object = {}): Call => ({ operation, args, ...more });
+const call = (operation: string, args: object, more: object = {}): GateCall => ({ operation, args, ...more });
 const redeem = (coupon: string, more: object = {}) => call("redeem", { coupon, merchant }, more);
 const query = (coupon: string, more: object = {}) => call("query", { coupon, merchant }, { body_hash: null, ...more });
 const stranger = { credential_id: 2147483647 };
 
 /** The outcomes in the order of the calls: 200, a code, or handed back. */
-async function answers(calls: Call[], mayWait = false): Promise<(number | string)[]> {
+async function answers(calls: GateCall[], mayWait = false): Promise<(number | string)[]> {
   const rows = await till.send(calls, mayWait);
   return rows.map(({ http_status, body }) => (http_status === null ? handedBack : (codeOf(body) ?? http_status)));
 }
 
 /** What another process of the service has performed and not yet committed. */
-async function performElsewhere(calls: Call[]): Promise<Session> {
-  const { session, send } = await openTill(world);
+async function performElsewhere(calls: GateCall[]): Promise<Session> {
+  const { session, send } = await openGateSession(world, "ak_a");
   t.teardown(() => session.end());
   await session.run("begin");
   await send(calls, false);

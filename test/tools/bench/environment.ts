@@ -1,20 +1,17 @@
 // What a benchmark works on: a database with the tenant of the benchmarks, and `serve` and `work` in front of it, each
 // a process as in production.
-import { randomBytes } from "node:crypto";
-import { apply } from "../../../src/commands/apply.ts";
 import type { Address } from "../../../src/config/database-address.ts";
-import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
-import { createClient, postOk } from "../../support/client.ts";
+import type { Caller } from "../../support/caller.ts";
 import { addressOf, asAdmin, readRun } from "../../support/database.ts";
-import { leaveUnchecked, noteCredentials } from "../../support/described-answers.ts";
+import { leaveUnchecked } from "../../support/described-answers.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { startLoggedProgram } from "../../support/logged-program.ts";
 import { environmentOf } from "../../support/program.ts";
+import { scenario } from "../../support/scenario.ts";
 import { sequenceEvents } from "../../support/sequence-events.ts";
 import { readAddress } from "../../support/server.ts";
-import { newRequestId } from "../../support/request-id.ts";
 import { makeTemporaryFolder, removeFolder } from "../../support/temporary-folder.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { credential, merchant, party, secretOf, template } from "../../support/tenants.ts";
@@ -65,11 +62,13 @@ export async function createDatabase({ address }: Pick<Server, "address">) {
 
 export async function openEnvironment(server: Pick<Server, "address" | "folder">) {
   const { address, drop } = await createDatabase(server);
-  const masterKeyText = randomBytes(32).toString("base64");
-  const keys = parseMasterKeys(masterKeyText);
   const database = connect(address, { name: "coupon bench", max: 2 });
-  const start = (name: "serve" | "work") =>
-    startLoggedProgram(name, server.folder, environmentOf({ address, masterKeyText }));
+  const ends: (() => unknown)[] = [];
+  const world = await scenario(
+    { teardown: (end: () => unknown) => void ends.push(end) },
+    { file: null, on: { address } },
+  );
+  const start = (name: "serve" | "work") => startLoggedProgram(name, server.folder, environmentOf(world));
   const serve = await start("serve");
   if (!isInTest()) leaveUnchecked(serve.url, "all");
   let work = await start("work");
@@ -83,17 +82,19 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
 
   async function stop(): Promise<void> {
     await Promise.all([serve.stop(), work.stop()]);
+    for (const end of ends.reverse()) await end();
     await database.end();
   }
 
-  await applyTenant(address, keys);
+  await world.apply(describeTenant());
   const [caller] = await database.rows<{ tenant_id: number; credential_id: number }>(
     "select tenant_id, credential_id from gate.find_credential($1)",
     [accessKey],
   );
+
   return {
     address,
-    keys,
+    keys: world.keys,
     database,
     url: serve.url,
     credential: { accessKey, secret: secretOf(accessKey) },
@@ -102,8 +103,8 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
     pids: () => ({ serve: serve.pid, work: work.pid }),
     until,
     untilCaughtUp,
-    ...createBatches(serve.url, until),
-    subscribe: (subscribers: Subscriber[]) => applyTenant(address, keys, subscribers),
+    ...createBatches(world.as(accessKey), until),
+    subscribe: (subscribers: Subscriber[]) => world.apply(describeTenant(subscribers)),
     async restartWorker(meanwhile: () => Promise<void>): Promise<void> {
       await work.stop();
       await meanwhile();
@@ -120,8 +121,29 @@ export async function openEnvironment(server: Pick<Server, "address" | "folder">
   };
 }
 
-/** Writes a tenant of Variant A with fifty merchants. */
-async function applyTenant(address: Address, keys: ReturnType<typeof parseMasterKeys>, subscribers: Subscriber[] = []) {
+function createBatches({ ok }: Caller, until: (what: string, sql: string, params: unknown[]) => Promise<unknown>) {
+  /** Returns the ID of the batch. */
+  async function submit(count: number, to = distributor): Promise<string> {
+    const { batch } = await ok.createBatch("tpl_bench", count, { distributor: to });
+    return batch.external_id;
+  }
+
+  const untilMinted = (batch: string) =>
+    until(`the coupons of ${batch}`, "status <> 'PENDING' as done from core.batch where external_id = $1", [batch]);
+
+  /** Submits, mints and releases a batch. */
+  async function release(count: number, to?: string): Promise<string> {
+    const batch = await submit(count, to);
+    await untilMinted(batch);
+    await ok.allocateBatch(batch);
+    return batch;
+  }
+
+  return { submit, untilMinted, release };
+}
+
+/** A tenant of Variant A with fifty merchants. */
+function describeTenant(subscribers: Subscriber[] = []) {
   const tenant = {
     id: "ten_bench",
     name: "Bench",
@@ -135,35 +157,7 @@ async function applyTenant(address: Address, keys: ReturnType<typeof parseMaster
     templates: [template("tpl_bench", distributor)],
     credentials: [credential(accessKey)],
   };
-  noteCredentials({ tenants: [tenant] });
-  const admin = connect(address, { name: "coupon bench", role: "coupon_admin", max: 1 });
-  await apply(admin, keys, { tenants: [tenant] });
-  await admin.end();
-}
-
-function createBatches(url: string, until: (what: string, sql: string, params: unknown[]) => Promise<unknown>) {
-  const client = createClient({ url, accessKey, secret: secretOf(accessKey) });
-  const post = (path: string, body: object) => postOk(client, path, { request_id: newRequestId(), ...body });
-
-  /** Returns the ID of the batch. */
-  async function submit(count: number, to = distributor): Promise<string> {
-    const order = { template: "tpl_bench", total_count: count, distributor: to };
-    const { batch } = await post("/v1/batches", order);
-    return batch.external_id as string;
-  }
-
-  const untilMinted = (batch: string) =>
-    until(`the coupons of ${batch}`, "status <> 'PENDING' as done from core.batch where external_id = $1", [batch]);
-
-  /** Submits, mints and releases a batch. */
-  async function release(count: number, to?: string): Promise<string> {
-    const batch = await submit(count, to);
-    await untilMinted(batch);
-    await post("/v1/batches/allocate", { batch });
-    return batch;
-  }
-
-  return { submit, untilMinted, release };
+  return { tenants: [tenant] };
 }
 
 /** Refreshes the statistics, and makes a checkpoint so that none falls into the following rounds. */

@@ -34,8 +34,15 @@ export const insertUsed = `
   from used u
   order by u.i;`;
 
-/** Redeems one in `every` coupons of the batches, in one transaction. Returns their number. */
-export async function fillRedemptions({ address }: Environment, batches: string[], every = 1): Promise<number> {
+/**
+ * Redeems one in `every` coupons of the batches, and reverses those whose number is a multiple of `reversed`, in one
+ * transaction. Returns the number of ledger entries.
+ */
+export async function fillRedemptions(
+  { address }: Pick<Environment, "address">,
+  batches: string[],
+  { every = 1, reversed = 0 } = {},
+): Promise<number> {
   const session = openSession(address, { name: "coupon bench" });
   try {
     await session.run(fillSettings);
@@ -44,21 +51,30 @@ export async function fillRedemptions({ address }: Environment, batches: string[
       create temporary table used as
         select row_number() over () as i, c.tenant_id, c.coupon_id, b.distributor_id, 0 as caller_id,
                m.ids[1 + c.number % cardinality(m.ids)] as merchant_id, rules.make_id() as redemption_id,
-               gen_random_uuid()::text as request_id, 'REDEEMED' as status, clock_timestamp() as at
+               gen_random_uuid()::text as request_id, now() as at,
+               case when c.number % nullif(${reversed}, 0) = 0 then 'REVERSED' else 'REDEEMED' end as status
         from core.batch b
         join core.coupon c using (tenant_id, batch_id)
-        cross join (select array_agg(merchant_id order by merchant_id) as ids from core.merchant) m
+        cross join lateral (
+          select array_agg(m.merchant_id order by m.merchant_id) as ids from core.merchant m
+          where m.tenant_id = b.tenant_id) m
         where b.external_id in (${batches.map((batch) => `'${batch}'`).join()}) and c.status = 'ISSUED'
           and c.number % ${every} = 0;
       ${insertUsed}
+      insert into core.reversal (tenant_id, reversal_id, redemption_id, caller_id, reversed_at)
+      select u.tenant_id, rules.make_id(), u.redemption_id, u.caller_id, u.at from used u where u.status = 'REVERSED';
+      create temporary table moved as
+        select u.redemption_id as entry_id, 'REDEMPTION' as type, 500 as minor, u.* from used u
+        union all
+        select v.reversal_id, 'REVERSAL', -500, u.* from used u join core.reversal v using (redemption_id);
       insert into core.ledger_entry
         (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency, occurred_at, recorded_at)
-      select u.tenant_id, u.redemption_id, 'REDEMPTION', u.distributor_id, u.coupon_id, 500, 'EUR', u.at, u.at
-      from used u
-      order by u.i;
+      select m.tenant_id, m.entry_id, m.type, m.distributor_id, m.coupon_id, m.minor, 'EUR', m.at, m.at
+      from moved m
+      order by m.i, m.type;
       commit`);
-    const [row] = await session.rows<{ filled: number }>("select count(*)::int as filled from used");
-    return row!.filled;
+    const [row] = await session.rows<{ entries: number }>("select count(*)::int as entries from moved");
+    return row!.entries;
   } finally {
     await session.end();
   }

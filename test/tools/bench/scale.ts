@@ -20,11 +20,8 @@ export async function benchScale({ open, server, size, rounds }: Run): Promise<R
     { environment: large, pool: await openPool(large, Math.min(size, largestBatch)), rates: [] as number[] },
   ];
   const batches = await large.database.rows<{ id: string }>("select external_id as id from core.batch");
-  const filled = await fillRedemptions(
-    large,
-    batches.map(({ id }) => id),
-    10,
-  );
+  const ids = batches.map(({ id }) => id);
+  const filled = await fillRedemptions(large, ids, { every: 10 });
   await large.untilCaughtUp();
 
   const loader = openLoader();

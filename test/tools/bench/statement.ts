@@ -1,7 +1,7 @@
 // statement: the time from the end of a business day with many entries until its files are ready, and the time of the
 // download.
 import { createHash } from "node:crypto";
-import { daySeconds, noonOffset, zoneOf } from "../../support/business-days.ts";
+import { daySeconds, noonOffset, setZone, zoneOf } from "../../support/business-days.ts";
 import { openDownload } from "../../support/client.ts";
 import { distributorOfDay, type Environment, type Run } from "./environment.ts";
 import { fillRedemptions } from "./fill.ts";
@@ -12,14 +12,15 @@ export async function benchStatement({ open, size }: Run): Promise<Row[]> {
   // A time zone where it is noon, today or yesterday. A day further east it is noon of the next day, so the day is
   // over.
   const offset = noonOffset() > 0 ? noonOffset() - daySeconds : noonOffset();
-  await setZone(environment, zoneOf(offset));
+  const moveTo = (zone: string) => setZone({ owner: environment.database }, distributorOfDay, zone);
+  await moveTo(zoneOf(offset));
   const batch = await environment.release(size, distributorOfDay);
   const filled = await fillRedemptions(environment, [batch]);
   await environment.untilCaughtUp();
 
   const ready = `report.statement where distributor = '${distributorOfDay}' and ready_at is not null`;
   const closedSeconds = await timed(async () => {
-    await setZone(environment, zoneOf(offset + daySeconds));
+    await moveTo(zoneOf(offset + daySeconds));
     await environment.until("the statement", `count(*) > 0 as done from ${ready}`);
   });
   const [day] = await environment.database.rows<{ date: string }>(`select business_date::text as date from ${ready}`);
@@ -36,10 +37,6 @@ export async function benchStatement({ open, size }: Run): Promise<Row[]> {
       MiB: file.bytes / 2 ** 20,
     },
   ];
-}
-
-async function setZone({ database }: Environment, zone: string): Promise<void> {
-  await database.rows("update core.party set time_zone = $2 where external_id = $1", [distributorOfDay, zone]);
 }
 
 async function download({ url, credential }: Environment, path: string) {

@@ -9,10 +9,10 @@ import { tenants, type Variant } from "./workload.ts";
 
 // lost: answered ok, but not there exactly once. phantom: not answered ok, but there. contradictions: different final
 // answers to one request_id.
-export type Findings = Record<"lost" | "phantom" | "contradictions", string[]>;
-type AllFindings = Findings & Record<"undelivered" | "feeds" | "invariants" | "deadlocks", string[]>;
+type Kind = "lost" | "phantom" | "contradictions" | "undelivered" | "feeds" | "invariants" | "deadlocks";
+type Findings = Record<Kind, string[]>;
 // received: the events of webhooks. feeds: the events that readers have pulled since the beginning.
-export type Evidence = {
+type Evidence = {
   address: Address;
   history: History;
   serverLog: string;
@@ -20,7 +20,7 @@ export type Evidence = {
   feeds: Record<Variant, string[]>;
 };
 
-export async function check(evidence: Evidence): Promise<AllFindings> {
+export async function check(evidence: Evidence): Promise<Findings> {
   const { address, history, serverLog, received, feeds } = evidence;
   const session = openSession(address, { name: "coupon chaos check" });
   try {
@@ -37,9 +37,9 @@ export async function check(evidence: Evidence): Promise<AllFindings> {
   }
 }
 
-export async function compareAnswers(database: Pick<Session, "rows">, history: History): Promise<Findings> {
+export async function compareAnswers(session: Session, history: History) {
   const entries = [...history.entries.values()];
-  const found = await readEffects(database);
+  const found = await readEffects(session);
   const expected = new Map<string, number>();
   for (const effect of entries.flatMap(effectsOf)) expected.set(effect, (expected.get(effect) ?? 0) + 1);
   const lost = [...expected]
@@ -85,15 +85,15 @@ function effectsOf(entry: Entry): string[] {
   }
 }
 
-// The effects in the database, and how often each of them exists. The request IDs of the harness itself begin with s-.
-async function readEffects(database: Pick<Session, "rows">): Promise<Map<string, number>> {
-  const rows = await database.rows<{ effect: string; count: number }>(`
+// The effects in the database, and how often each of them exists. Request IDs of the harness begin with test-.
+async function readEffects(session: Session): Promise<Map<string, number>> {
+  const rows = await session.rows<{ effect: string; count: number }>(`
     with batch as (
       select b.*, t.external_id as tenant, p.external_id as caller
       from core.batch b
       join core.tenant t using (tenant_id)
       left join core.party p on p.tenant_id = b.tenant_id and p.party_id = b.caller_id
-      where b.request_id not like 's-%'),
+      where b.request_id not like 'test-%'),
     event as (
       select e.event_seq, t.external_id as tenant,
              case e.event_type
@@ -105,7 +105,7 @@ async function readEffects(database: Pick<Session, "rows">): Promise<Map<string,
     effect (effect) as (
       select concat_ws(' ', 'request', q.tenant, coalesce(q.caller, '-'), q.request_id, q.operation, q.http_status,
                        q.response)
-      from report.request q where q.request_id not like 's-%'
+      from report.request q where q.request_id not like 'test-%'
       union all
       select concat_ws(' ', 'redemption', r.tenant, coalesce(r.caller, '-'), r.lock_request_id, r.redemption)
       from report.redemption r

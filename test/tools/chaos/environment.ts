@@ -1,30 +1,22 @@
 // The environment of a run: PostgreSQL as `npm start` runs it, the API and the worker as supervised processes, proxies
 // between them, a webhook subscriber, readers of the feeds, and coupons.
-import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Test } from "tap";
-import { apply } from "../../../src/commands/apply.ts";
-import { exportCodes } from "../../../src/commands/codes.ts";
 import type { Address } from "../../../src/config/database-address.ts";
-import { parseMasterKeys } from "../../../src/crypto/keys.ts";
 import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { connect } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { findPostmaster } from "../../../src/embedded/postmaster.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
-import { createCaller } from "../../support/caller.ts";
 import { findFreePort } from "../../support/listen.ts";
 import { environmentOf } from "../../support/program.ts";
 import { startProxy, type Proxy } from "../../support/proxy.ts";
 import { startReceiver, type Receiver } from "../../support/receiver.ts";
-import type { Teardown } from "../../support/scenario.ts";
+import { scenario, type Teardown } from "../../support/scenario.ts";
 import { createClient } from "../../support/client.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
-import { document, party, secretOf, template as templateOf } from "../../support/tenants.ts";
-import { waitUntil } from "../../support/wait-until.ts";
-import { noteCredentials } from "../../support/described-answers.ts";
+import { party, secretOf, template as templateOf } from "../../support/tenants.ts";
 import { supervise, type Supervised } from "./supervisor.ts";
 import { template, tenants, type Variant } from "./workload.ts";
 
@@ -70,30 +62,17 @@ export async function openEnvironment(
   await owner.rows("create role serve login in role coupon_api");
   await owner.rows("create role work login in role coupon_worker");
 
-  const receiver = await startReceiver(t as Test);
-  const masterKeyText = randomBytes(32).toString("base64");
-  const keys = parseMasterKeys(masterKeyText);
-  noteCredentials(document);
-  await apply(owner, keys, document);
-  await apply(owner, keys, extraDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
-  const programs = await startPrograms(t, address, masterKeyText, logFolder);
+  const receiver = await startReceiver(t);
+  const world = await scenario(t, { on: { address } });
+  await world.apply(extraDocument(isSubscribed ? { url: receiver.url, secret: newWebhookSecret() } : null));
+  const programs = await startPrograms(t, address, world.masterKeyText, logFolder);
 
-  let count = 0;
-  const makerOf = (variant: Variant) => createCaller(clientOf(programs.url, tenants[variant].maker), "").ok;
-  const named = () => ({ request_id: `s-${(count += 1)}` });
-  const submit = async (variant: Variant, total: number): Promise<string> =>
-    (await makerOf(variant).createBatch(template, total, named())).batch.external_id;
-
+  const makerOf = (variant: Variant) => world.as(tenants[variant].maker);
   async function makeCodes(variant: Variant): Promise<string[]> {
-    const batch = await submit(variant, coupons);
-    await waitUntil(`the coupons of ${batch}`, async () => {
-      const sql = "select from core.batch where external_id = $1 and status <> 'PENDING'";
-      return (await owner.rows(sql, [batch])).length > 0;
-    });
-    await makerOf(variant).allocateBatch(batch, named());
-    return (await Array.fromAsync(exportCodes(owner, keys, batch, true))).flat().map(({ code }) => code);
+    const batch = await world.makeBatch(makerOf(variant), template, coupons);
+    return batch.coupons.map(({ code }) => code);
   }
-  const [A, B] = await Promise.all(variants.map(makeCodes));
+  const [A, B] = [await makeCodes("A"), await makeCodes("B")];
   return {
     ...programs,
     address,
@@ -101,10 +80,13 @@ export async function openEnvironment(
     logFolder,
     postmasterPid: () => findPostmaster(path.join(server.folder, "data"))!.pid,
     serverLog: () => readFileSync(path.join(server.folder, "server.log"), "utf8"),
-    codes: { A: A!, B: B! },
+    codes: { A, B },
     receiver,
     feeds: readFeeds(t, programs.url),
-    submit,
+    async submit(variant, count) {
+      const { batch } = await makerOf(variant).ok.createBatch(template, count);
+      return batch.external_id;
+    },
   };
 }
 
