@@ -183,7 +183,7 @@ t.test("a log that has reached a quota loses lines, and any other error ends the
 const skip = canMount() ? false : "only root may mount a small disk";
 
 function useSmallDisk(t: Test, bytes: number): string {
-  const folder = makeTemporaryFolder("coupon-small-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const folder = makeTemporaryFolder("coupon-small-", { tidy: (abandoned) => unmount(path.join(abandoned, "disk")) });
   const disk = mountSmallDisk(path.join(folder, "disk"), bytes)!;
   t.teardown(() => {
     unmount(disk);

@@ -256,7 +256,7 @@ const skip = canMount() ? false : "only root may mount a small disk";
 const longMs = 20_000;
 
 t.test("a pause on a full disk ends when there is space, or when nobody waits any more", { skip }, async (t) => {
-  const folder = makeTemporaryFolder("coupon-space-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const folder = makeTemporaryFolder("coupon-space-", { tidy: (abandoned) => unmount(path.join(abandoned, "disk")) });
   const disk = mountSmallDisk(path.join(folder, "disk"), 64 * 2 ** 20)!;
   t.teardown(() => {
     unmount(disk);

@@ -35,7 +35,7 @@ async function start(t: Test, env: Record<string, string>): Promise<Launched> {
 }
 
 async function startSite(t: Test): Promise<Site> {
-  const folder = makeTemporaryFolder("coupon-full-", (abandoned) => unmount(path.join(abandoned, "disk")));
+  const folder = makeTemporaryFolder("coupon-full-", { tidy: (abandoned) => unmount(path.join(abandoned, "disk")) });
   const disk = mountSmallDisk(path.join(folder, "disk"), diskBytes)!;
   const port = await findFreePort();
   const env = { DATA_DIR: path.join(disk, "data"), PORT: String(port), WEBHOOK_ALLOW: "127.0.0.0/8" };

@@ -6,10 +6,12 @@ import path from "node:path";
 import type { Test } from "tap";
 import { inspectProcess } from "../../src/embedded/postmaster.ts";
 
-// `tidy` runs before an abandoned folder is removed.
-export function makeTemporaryFolder(prefix: string, tidy: (folder: string) => void = () => {}): string {
-  removeAbandoned(prefix, tidy);
-  const folder = mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`));
+/** `tidy` runs before an abandoned folder is removed. */
+type Options = { parent?: string | undefined; tidy?: (folder: string) => void };
+
+export function makeTemporaryFolder(prefix: string, { parent = tmpdir(), tidy = () => {} }: Options = {}): string {
+  removeAbandoned(parent, prefix, tidy);
+  const folder = mkdtempSync(path.join(parent, `${prefix}${process.pid}-`));
   // A database server that runs as another user must be able to pass through.
   chmodSync(folder, 0o711);
   return folder;
@@ -27,13 +29,13 @@ export function removeFolder(folder: string): void {
 }
 
 // The database server of a killed run ends with it; its folder stays.
-function removeAbandoned(prefix: string, tidy: (folder: string) => void): void {
-  for (const name of readdirSync(tmpdir())) {
+function removeAbandoned(parent: string, prefix: string, tidy: (folder: string) => void): void {
+  for (const name of readdirSync(parent)) {
     const pid = name.startsWith(prefix) ? parseInt(name.slice(prefix.length), 10) : NaN;
     if (!(pid > 0) || inspectProcess(pid) !== null) continue;
     try {
-      tidy(path.join(tmpdir(), name));
-      removeFolder(path.join(tmpdir(), name));
+      tidy(path.join(parent, name));
+      removeFolder(path.join(parent, name));
     } catch {
       // The folder belongs to another user.
     }

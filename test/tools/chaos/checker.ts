@@ -2,7 +2,7 @@
 // nothing else exists. Then checks what must hold after any run: invariants, feeds, webhooks, no deadlock.
 import type { Address } from "../../../src/config/database-address.ts";
 import { openSession } from "../../../src/database/connect.ts";
-import type { Session } from "../../../src/database/types.ts";
+import type { Database, Session } from "../../../src/database/types.ts";
 import { findBrokenInvariants } from "../../support/inspect.ts";
 import { finalOf, verdictOf, type Entry, type History } from "./clients.ts";
 import { tenants, type Variant } from "./workload.ts";
@@ -37,7 +37,7 @@ export async function check(evidence: Evidence): Promise<Findings> {
   }
 }
 
-export async function compareAnswers(session: Session, history: History) {
+export async function compareAnswers(session: Pick<Database, "rows">, history: History) {
   const entries = [...history.entries.values()];
   const found = await readEffects(session);
   const expected = new Map<string, number>();
@@ -86,7 +86,7 @@ function effectsOf(entry: Entry): string[] {
 }
 
 // The effects in the database, and how often each of them exists. Request IDs of the harness begin with test-.
-async function readEffects(session: Session): Promise<Map<string, number>> {
+async function readEffects(session: Pick<Database, "rows">): Promise<Map<string, number>> {
   const rows = await session.rows<{ effect: string; count: number }>(`
     with batch as (
       select b.*, t.external_id as tenant, p.external_id as caller
