@@ -1,5 +1,5 @@
--- The logins of a deployment. Run it once in the database `coupon` as its superuser, after the first
--- `coupon migrate`:  psql -d coupon -f docs/deploy/roles.sql
+-- The logins of a deployment. Run it once in the database `coupon` as its superuser, after the
+-- first `coupon migrate`:  psql -d coupon -f docs/deploy/roles.sql
 -- Then give each a password with \password, or let pg_hba.conf decide.
 create role coupon_serve login in role coupon_api connection limit 50;
 create role coupon_work  login in role coupon_worker connection limit 40;
@@ -18,6 +18,7 @@ create role coupon_monitor login in role pg_monitor connection limit 3;
 
 do $$
 begin
-  execute format('grant connect on database %I to coupon_backup, coupon_monitor', current_database());
+  execute format(
+    'grant connect on database %I to coupon_backup, coupon_monitor', current_database());
 end
 $$;
