@@ -19,10 +19,12 @@ export interface Mutant extends Edit {
   after: string;
 }
 
-/** The files that have mutants: those whose path begins with one of `only`. */
-export const listFiles = (only: string[] = [""]): string[] =>
+/** The files that have mutants: all, or those whose path begins with one of `only`. */
+export const listFiles = (only: string[] = []): string[] =>
   globSync(["db/{code,migrations}/**/*.sql", "db/grants.sql", "{src,clients/typescript/src}/**/*.ts"], { cwd: root })
-    .filter((file) => !file.includes("/generated/") && only.some((start) => file.startsWith(start)))
+    .filter(
+      (file) => !file.includes("/generated/") && (only.length === 0 || only.some((start) => file.startsWith(start))),
+    )
     .sort();
 
 export const readText = (file: string): string => readFileSync(path.join(root, file), "utf8");
