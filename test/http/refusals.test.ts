@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
-import { newNonce, sign } from "../../clients/typescript/src/signature.ts";
+import { newNonce, sign, signedHeaders } from "../../clients/typescript/src/signature.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import { isJson } from "../../src/http/body.ts";
 import type { Route } from "../../src/http/route.ts";
@@ -203,13 +203,7 @@ t.test("Missing or malformed headers, an unknown key and a wrong signature get t
     body: Buffer.from(body),
   };
   const signatureOf = (more: object) => ({ "x-svc-signature": sign(secret, { ...signed, ...more }) });
-  const good: Record<string, string> = {
-    ...json,
-    "x-svc-access-key": "ak_a",
-    "x-svc-timestamp": signed.timestamp,
-    "x-svc-nonce": signed.nonce,
-    ...signatureOf({}),
-  };
+  const good: Record<string, string> = { ...json, ...signedHeaders({ accessKey: "ak_a", secret }, signed) };
   const changes: [what: string, change: Record<string, string | undefined>][] = [
     ...Object.keys(good)
       .filter((name) => name.startsWith("x-"))
@@ -338,13 +332,8 @@ async function send(route: Route, chosen: Fault[]): Promise<string> {
   for (const { add } of chosen) add(draft);
   const body = Buffer.from((draft.body === null ? "" : JSON.stringify(draft.body)) + " ".repeat(draft.padding));
   const signed = { ...draft, timestamp: String(draft.timestamp), body };
-  const headers = {
-    "content-type": draft.type,
-    "x-svc-access-key": "ak_maker",
-    "x-svc-timestamp": signed.timestamp,
-    "x-svc-nonce": draft.nonce,
-    "x-svc-signature": sign(draft.secret, signed),
-  };
+  const credential = { accessKey: "ak_maker", secret: draft.secret };
+  const headers = { "content-type": draft.type, ...signedHeaders(credential, signed) };
   const reply = await sendPlain(draft.url, draft.method, draft.target, headers, body);
   return reply.json?.code ?? String(reply.status);
 }
