@@ -165,7 +165,7 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   const service = await provision(t, site, receiver);
   const by = createClient({ url: site.url, accessKey: "ak_a", secret: secretOf("ak_a") });
   const codes = (await service.a.makeCoupons(3_000)).map(({ code }) => code);
-  const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [site.url], count: 4, pauseMs: 20 });
+  const tills = startTills({ codes, servers: [site.url], count: 4, pauseMs: 20 });
   await tills.until(100);
   const { program, output: log } = site.running;
 

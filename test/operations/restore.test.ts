@@ -35,7 +35,7 @@ const redeem = (by: Client, coupon: string, request_id = newRequestId()) =>
 
 // Runs `act` while tills call the service, so that a backup contains running calls.
 async function underTills<T>(t: Test, service: Scenario, codes: string[], act: () => Promise<T>): Promise<T> {
-  const tills = startTills({ accessKey: "ak_a", merchant, codes, servers: [service.url], count: 4 });
+  const tills = startTills({ codes, servers: [service.url], count: 4 });
   await tills.until(40);
   const before = tills.calls.length;
   const result = await act();
