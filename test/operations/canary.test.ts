@@ -1,7 +1,7 @@
-// A code never appears in an answer, a log line, a metric, an error, a crash report, a table, an index or a WAL record.
-// So no dump has one either. Canary codes are redeemed, refused, mistyped and exported, over the real programs at their most verbose log
-// level, and then searched for everywhere. A marker, which is no secret, takes the same ways and shows that the search
-// works.
+// A code never appears in an answer, a log line, a metric, an error, a crash report, a table, an index or a WAL record,
+// so no dump has one either. Canary codes are redeemed, refused, mistyped and exported, over the real programs at their
+// most verbose log level, and then searched for everywhere. A marker, which is no secret, takes the same ways and shows
+// that the search works.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
