@@ -32,6 +32,8 @@ const coupon = "0123456789ABCDEF";
 const body = { request_id: "r-1", coupon, merchant: "mch_1" };
 const done = { ok: true, redemption: "red_1", discount_amount: 5 };
 
+type StartOptions = Partial<ClientOptions> & { isRepeating?: boolean; host?: string };
+
 /** An answer as the service gives it. */
 function answer(status: number, content: object, headers: Record<string, string> = {}): Script {
   return (response) => {
@@ -54,14 +56,7 @@ const asksToWait = (seconds: number | string, more = {}) =>
 async function start(
   t: Test,
   scripts: Script[],
-  {
-    isRepeating = false,
-    host = "127.0.0.1",
-    ...options
-  }: Partial<ClientOptions> & {
-    isRepeating?: boolean;
-    host?: string;
-  } = {},
+  { isRepeating = false, host = "127.0.0.1", ...options }: StartOptions = {},
 ) {
   const received: Received[] = [];
   const sockets = { opened: 0, open: 0 };

@@ -6,7 +6,7 @@ import path from "node:path";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
-import { daySeconds, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { moveToNoon } from "../support/business-days.ts";
 import type { Coupon } from "../support/caller.ts";
 import { makeCertificate, startHttps } from "../support/certificate.ts";
 import { root } from "../support/copy.ts";
@@ -100,14 +100,13 @@ t.test(
 
 // A closed business day with one redemption for a distributor of each variant.
 async function closeDay(service: Scenario): Promise<void> {
-  const offset = noonOffset();
   const distributors = ["pty_a", "pty_dist"];
-  for (const party of distributors) await setZone(service, party, zoneOf(offset));
+  for (const party of distributors) await moveToNoon(service, party);
   for (const { makeCoupons, till } of [service.a, service.b]) {
     const [coupon] = await makeCoupons(1);
     await till.ok.redeem(coupon!);
   }
   await service.steps.close();
-  for (const party of distributors) await setZone(service, party, zoneOf(offset + daySeconds));
+  for (const party of distributors) await moveToNoon(service, party, 1);
   await service.steps.close();
 }

@@ -12,7 +12,7 @@ import {
   type ReplyInfo,
 } from "../../clients/typescript/src/index.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
-import { daySeconds, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { moveToNoon } from "../support/business-days.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
 import { scenario } from "../support/scenario.ts";
@@ -125,14 +125,13 @@ t.test("after a lost connection the repeat takes a new one: every idle connectio
 });
 
 t.test("pages reach the end of the list, and files have the announced bytes", async (t) => {
-  const offset = noonOffset();
-  await setZone(service, "pty_a2", zoneOf(offset));
+  await moveToNoon(service, "pty_a2");
   const stranger = open<"A">("ak_a_stranger");
   const codes = await order(stranger, "tpl_a2s", 5);
   for (const coupon of codes) await stranger.redeem({ request_id: newRequestId(), coupon, merchant: "mch_a2s" });
   await service.steps.close();
   for (const days of [1, 2]) {
-    await setZone(service, "pty_a2", zoneOf(offset + days * daySeconds));
+    await moveToNoon(service, "pty_a2", days);
     await service.steps.close();
   }
 

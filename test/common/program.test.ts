@@ -12,8 +12,7 @@ import { messageOf } from "../../src/common/program.ts";
 import { withProgress, type Terminal } from "../../src/command-line/progress.ts";
 import { fits } from "../support/fits.ts";
 import { hasEnded, resultOf } from "../support/program.ts";
-import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { canMount, fillDisk, useSmallDisk } from "../support/small-disk.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const fileOf = (name: string): string => path.resolve(import.meta.dirname, "../../src", name);
@@ -181,16 +180,6 @@ t.test("a log that has reached a quota loses lines, and any other error ends the
 });
 
 const skip = canMount() ? false : "only root may mount a small disk";
-
-function useSmallDisk(t: Test, bytes: number): string {
-  const folder = makeTemporaryFolder("coupon-small-", { tidy: (abandoned) => unmount(path.join(abandoned, "disk")) });
-  const disk = mountSmallDisk(path.join(folder, "disk"), bytes)!;
-  t.teardown(() => {
-    unmount(disk);
-    removeFolder(folder);
-  });
-  return disk;
-}
 
 // A program whose standard output is the file.
 function startInto(file: string, code: string) {

@@ -2,12 +2,11 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
-import { connect } from "../../src/database/connect.ts";
 import { sessionSettings } from "../../src/database/session-settings.ts";
 import { errors } from "../../src/http/errors.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { root } from "../support/copy.ts";
-import { createDatabase } from "../support/database.ts";
+import { openScratchDatabase } from "../support/database.ts";
 import { allMarkdown, read, readAnchors, readLinks } from "./markdown.ts";
 
 const integrate = read("docs/integrate.md");
@@ -63,13 +62,8 @@ t.test("docs/integrate.md lists every error code with its status and meaning, by
 });
 
 t.test("The documents list every setting, demo key and report view, and no other", async (t) => {
-  const database = await createDatabase();
-  const owner = connect(database.address, { name: "coupon docs", max: 1 });
-  t.teardown(async () => {
-    await owner.end();
-    await database.drop();
-  });
-  const views = await owner.rows<{ name: string }>(
+  const database = await openScratchDatabase(t);
+  const views = await database.rows<{ name: string }>(
     "select 'report.' || viewname as name from pg_views where schemaname = 'report'",
   );
   const settings = [...config.matchAll(/\b(?:(?:read|count)\(|env\[)"([A-Z_]+)"/g)].map(([, name]) => name!);

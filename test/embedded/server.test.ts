@@ -12,8 +12,8 @@ import { hasSpace, waitForSpace } from "../../src/embedded/disk-space.ts";
 import { findAddress } from "../../src/embedded/find-address.ts";
 import { findPostmaster, inspectProcess } from "../../src/embedded/postmaster.ts";
 import { computeSharedBuffers, supervisor } from "../../src/embedded/server.ts";
-import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { exitCodeOf } from "../support/program.ts";
+import { canMount, fillDisk, useSmallDisk } from "../support/small-disk.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
 
 const needsRoot = process.getuid?.() !== 0 && "needs root";
@@ -53,9 +53,8 @@ async function hold(dataDir: string): Promise<Holder> {
 }
 
 async function end({ child }: Holder, signal: NodeJS.Signals): Promise<number | null> {
-  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
   child.kill(signal);
-  return waitFor("the end of the program", ended);
+  return exitCodeOf(child);
 }
 
 // The lock file of a server whose pid now belongs to another program of its user, so that PostgreSQL does not start.
@@ -83,11 +82,10 @@ t.test("the shell stops a server that was not ready for signals when the program
   // As PostgreSQL before its first lines: it ignores SIGINT, as the shell does for its background jobs, and later not.
   const server = `sleep 2; exec "${process.execPath}" -e "setInterval(() => {}, 1000)"`;
   const shell = spawn("/bin/sh", ["-c", supervisor, "shell", "/bin/sh", "-c", server]);
-  const ended = new Promise((resolve) => shell.once("exit", resolve));
   const pid = await waitFor("the pid of the server", new Promise((resolve) => shell.stdout.once("data", resolve)));
   t.teardown(() => shell.exitCode === null && process.kill(Number(String(pid)), "SIGKILL"));
   shell.stdin.end();
-  await waitFor("the end of the server", ended, { withinMs: 60_000 });
+  await exitCodeOf(shell);
 });
 
 async function untilAnswering({ address }: Holder): Promise<void> {
@@ -256,12 +254,7 @@ const skip = canMount() ? false : "only root may mount a small disk";
 const longMs = 20_000;
 
 t.test("a pause on a full disk ends when there is space, or when nobody waits any more", { skip }, async (t) => {
-  const folder = makeTemporaryFolder("coupon-space-", { tidy: (abandoned) => unmount(path.join(abandoned, "disk")) });
-  const disk = mountSmallDisk(path.join(folder, "disk"), 64 * 2 ** 20)!;
-  t.teardown(() => {
-    unmount(disk);
-    removeFolder(folder);
-  });
+  const disk = useSmallDisk(t, 64 * 2 ** 20);
   const filler = path.join(disk, "filler");
   t.equal(hasSpace(disk), true);
   fillDisk(filler);

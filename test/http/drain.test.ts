@@ -40,14 +40,13 @@ async function openUsed(t: Test, url: string) {
 }
 
 // A call that ends when the test says so.
-function holdCall() {
-  const called = Promise.withResolvers<void>();
-  const outcome = Promise.withResolvers<Outcome>();
-  const perform = () => {
+function holdCall<Answer>() {
+  const [called, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Answer>()];
+  const call = () => {
     called.resolve();
-    return outcome.promise;
+    return answer.promise;
   };
-  return { called, outcome, perform };
+  return { isCalled: called.promise, answer: answer.resolve, call };
 }
 
 t.test("A connection in use ends with its next answer, which says so", async (t) => {
@@ -99,21 +98,16 @@ t.test("A request that is still arriving when the server stops is answered, howe
 t.test(
   "A client that has ended its side when the server stops gets its answer, and delays the stop no longer",
   async (t) => {
-    const called = Promise.withResolvers<void>();
-    const version = Promise.withResolvers<Awaited<ReturnType<Gate["readVersion"]>>>();
-    const readVersion = () => {
-      called.resolve();
-      return version.promise;
-    };
-    const { url, stop } = await startStub(t, { readVersion });
+    const { isCalled, answer, call } = holdCall<Awaited<ReturnType<Gate["readVersion"]>>>();
+    const { url, stop } = await startStub(t, { readVersion: call });
     const { socket, received, events } = await openConnection(t, url);
     // Answers and ends of connections come without the clock, cuts do not.
     stopClock(t, { hasTimers: true });
     socket.end("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n");
-    await waitFor("the call", called.promise);
+    await waitFor("the call", isCalled);
     const stopping = stop();
     await untilRefused(url);
-    version.resolve({ migration: "1", code: "1" });
+    answer({ migration: "1", code: "1" });
     await waitUntil("the close", () => events.includes("close"));
     t.match(received(), answered);
     t.strictSame(events, ["end", "close"]);
@@ -174,18 +168,18 @@ t.test("Clients that never end their side are cut, and the server stops all the 
 });
 
 t.test("When the server stops, an idle connection is ended without waiting for answers on other ones", async (t) => {
-  const { called, outcome, perform } = holdCall();
-  const { url, lock, stop } = await startStub(t, { perform });
+  const { isCalled, answer, call } = holdCall<Outcome>();
+  const { url, lock, stop } = await startStub(t, { perform: call });
   const clock = stopClock(t, { hasTimers: true });
   const idle = await openUsed(t, url);
   const hanging = lock();
-  await waitFor("the call", called.promise);
+  await waitFor("the call", isCalled);
   const stopping = stop();
   await untilRefused(url);
   clock.pass(1_000);
   await waitUntil("the end", () => idle.events.includes("end"));
   idle.socket.end();
-  outcome.resolve(done);
+  answer(done);
   fits(
     t,
     await hanging,

@@ -1,5 +1,5 @@
 // What a migrate does with views and functions that the repository no longer has, and with a script that fails.
-import t, { type Test } from "tap";
+import t from "tap";
 import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { expectedVersion, listCode } from "../../src/migration/db-files.ts";
@@ -7,15 +7,9 @@ import { runScript } from "../../src/migration/load-code.ts";
 import { dryRun, migrate } from "../../src/migration/migrate.ts";
 import { asOwner } from "../support/as-owner.ts";
 import { readCatalog } from "../support/catalog.ts";
-import { createDatabase } from "../support/database.ts";
+import { useDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { waitUntil } from "../support/wait-until.ts";
-
-async function useDatabase(t: Test): Promise<Address> {
-  const { address, drop } = await createDatabase();
-  t.teardown(drop);
-  return address;
-}
 
 const listNames = async (address: Address): Promise<string[]> => {
   const schemas = "('rules', 'api', 'gate', 'jobs', 'admin', 'report')";

@@ -13,18 +13,12 @@ import { dryRun, migrate } from "../../src/migration/migrate.ts";
 import { asOwner } from "../support/as-owner.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { change, root } from "../support/copy.ts";
-import { addressOf, asAdmin, createDatabase, createEmptyDatabase, readRun } from "../support/database.ts";
+import { addressOf, asAdmin, createEmptyDatabase, readRun, useDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { makeNextVersion } from "../support/next-version.ts";
 import { runProgram } from "../support/program.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";
 import { waitFor, waitUntil } from "../support/wait-until.ts";
-
-async function useDatabase(t: Test): Promise<Address> {
-  const { address, drop } = await createDatabase();
-  t.teardown(drop);
-  return address;
-}
 
 // A database whose code is not that of this checkout.
 async function useOutdated(t: Test): Promise<Address> {

@@ -6,7 +6,7 @@ import type { Variant } from "../../src/gate/gate.ts";
 import type { Examples } from "../../src/http/openapi/examples.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { states, type State } from "../db/api/states.ts";
-import { daySeconds, noonOffset, setZone, zoneOf } from "../support/business-days.ts";
+import { moveToNoon } from "../support/business-days.ts";
 import { createCaller, untouched, type Caller, type Coupon } from "../support/caller.ts";
 import { sendPatiently, sendPlain, type Client, type Reply } from "../support/client.ts";
 import { readEventBodies } from "../support/event-bodies.ts";
@@ -32,9 +32,7 @@ const lockPath = "/v1/coupons/lock";
 export async function recordExamples(t: Teardown, options: Pick<Options, "on"> = {}): Promise<Examples> {
   const service = await scenario(t, { http: true, mayBreakInvariants: true, ...options });
   const run = startRecording(t, service);
-  // Noon for the whole run: recordRefusals lets the sequencer open books, too.
-  const offset = noonOffset();
-  await setDistributorZones(service, offset);
+  await moveDistributors(service);
   for (const scene of [service.a, service.b]) {
     await addTemplates(service, scene);
     await recordLife(run, scene);
@@ -45,7 +43,7 @@ export async function recordExamples(t: Teardown, options: Pick<Options, "on"> =
   await recordOrders(run);
   await recordRepeats(run);
   await recordFailures(run);
-  await recordStatements(run, offset);
+  await recordStatements(run);
   await recordWebhooks(run);
   return run.examples;
 }
@@ -243,13 +241,13 @@ async function recordFailures({ t, service, a, watch }: Run): Promise<void> {
   await watch("A", service.as("ak_m")).get("/v1/reconciliations/2026-03-31/detail");
 }
 
-async function setDistributorZones(service: Scenario, offsetSeconds: number): Promise<void> {
-  for (const id of ["pty_a", "pty_dist"]) await setZone(service, id, zoneOf(offsetSeconds));
+async function moveDistributors(service: Scenario, days = 0): Promise<void> {
+  for (const id of ["pty_a", "pty_dist"]) await moveToNoon(service, id, days);
 }
 
-async function recordStatements({ service, examples, a, watch }: Run, offsetSeconds: number): Promise<void> {
+async function recordStatements({ service, examples, a, watch }: Run): Promise<void> {
   await service.steps.sequence();
-  await setDistributorZones(service, offsetSeconds + daySeconds);
+  await moveDistributors(service, 1);
   await service.steps.close();
   for (const by of [a, watch("B", service.as("ak_dist"))]) {
     await by.get("/v1/reconciliations?limit=1");

@@ -15,8 +15,7 @@ import { hasEnded, launch, runProgram, type Launched } from "../support/program.
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
-import { canMount, fillDisk, mountSmallDisk, unmount } from "../support/small-disk.ts";
-import { makeTemporaryFolder, removeFolder } from "../support/temporary-folder.ts";
+import { canMount, fillDisk, useSmallDisk } from "../support/small-disk.ts";
 import { party, secretOf, tenants } from "../support/tenants.ts";
 import { startTills, type Tills } from "../support/tills.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -26,7 +25,7 @@ const within = { withinMs: 100_000 };
 const ended = "is full: the database server stopped; it restarts as soon as there is space";
 const skip = canMount() ? false : "only root may mount a small disk";
 
-type Site = { folder: string; disk: string; url: string; env: Record<string, string>; running: Launched };
+type Site = { disk: string; url: string; env: Record<string, string>; running: Launched };
 
 async function start(t: Test, env: Record<string, string>): Promise<Launched> {
   const running = launch(t, "start", { env });
@@ -35,18 +34,14 @@ async function start(t: Test, env: Record<string, string>): Promise<Launched> {
 }
 
 async function startSite(t: Test): Promise<Site> {
-  const folder = makeTemporaryFolder("coupon-full-", { tidy: (abandoned) => unmount(path.join(abandoned, "disk")) });
-  const disk = mountSmallDisk(path.join(folder, "disk"), diskBytes)!;
-  const port = await findFreePort();
-  const env = { DATA_DIR: path.join(disk, "data"), PORT: String(port), WEBHOOK_ALLOW: "127.0.0.0/8" };
-  const site = { folder, disk, url: `http://127.0.0.1:${port}`, env, running: await start(t, env) };
-  t.teardown(async () => {
+  const disk = useSmallDisk(t, diskBytes, async () => {
     await site.running.stop();
     // The database server ends after the program.
     await waitUntil("the end of the server", () => findEmbedded(env.DATA_DIR) === null, within);
-    unmount(disk);
-    removeFolder(folder);
   });
+  const port = await findFreePort();
+  const env = { DATA_DIR: path.join(disk, "data"), PORT: String(port), WEBHOOK_ALLOW: "127.0.0.0/8" };
+  const site: Site = { disk, url: `http://127.0.0.1:${port}`, env, running: await start(t, env) };
   return site;
 }
 
@@ -61,17 +56,11 @@ const fillerOf = ({ disk }: Site) => path.join(disk, "filler");
 const readyOf = async ({ url }: Site) => (await sendPlain(url, "GET", "/readyz")).status;
 const count = (text: string, sentence: string) => text.split(sentence).length - 1;
 
-// Waits until calls are refused, and until nothing says that the service is ready.
-async function untilRefused(site: Site, tills: Tills): Promise<void> {
+// Waits until many calls have this status, and /readyz too.
+async function untilAnswered(site: Site, tills: Tills, status: 200 | 503): Promise<void> {
   const before = tills.calls.length;
-  const refused = () => tills.calls.slice(before).filter(({ status }) => status === 503).length;
-  await waitUntil("refused calls", async () => refused() > 20 && (await readyOf(site)) === 503, within);
-}
-
-async function untilServed(site: Site, tills: Tills): Promise<void> {
-  const before = tills.calls.length;
-  const served = () => tills.calls.slice(before).filter(({ status }) => status === 200).length;
-  await waitUntil("calls to be served", async () => served() > 50 && (await readyOf(site)) === 200, within);
+  const answered = () => tills.calls.slice(before).filter((call) => call.status === status).length;
+  await waitUntil(`calls with ${status}`, async () => answered() > 30 && (await readyOf(site)) === status, within);
 }
 
 // A replication slot keeps PostgreSQL from using old segments of its log again. It is not temporary: any error in its
@@ -176,25 +165,25 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   const service = await provision(t, site, receiver);
   const by = createClient({ url: site.url, accessKey: "ak_a", secret: secretOf("ak_a") });
   const codes = (await service.a.makeCoupons(3_000)).map(({ code }) => code);
-  const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [site.url], count: 4, pauseMs: 20 });
+  const tills = startTills({ codes, servers: [site.url], count: 4, pauseMs: 20 });
   await tills.until(100);
   const { program, output: log } = site.running;
 
   fillDisk(fillerOf(site));
   const batches = [submit(by)];
-  await untilRefused(site, tills);
+  await untilAnswered(site, tills, 503);
   const refused = await by.post("/v1/coupons/query", { coupon: codes[0], merchant: "mch_a" });
   if (refused.status === 503) t.equal(refused.headers["retry-after"], "1");
   const full = "the disk of the database is full: calls get 503 until there is space again";
   t.equal(count(log(), full), 1, "the log says it once");
   rmSync(fillerOf(site));
-  await untilServed(site, tills);
+  await untilAnswered(site, tills, 200);
   await waitUntil("the end of it in the log", () => log().includes("the disk of the database has space again"), within);
 
   await exhaustLog(site, service, () => batches.push(submit(by)));
-  await untilRefused(site, tills);
+  await untilAnswered(site, tills, 503);
   rmSync(fillerOf(site));
-  await untilServed(site, tills);
+  await untilAnswered(site, tills, 200);
   const ends = count(log(), "the database server stopped");
   t.equal(ends, count(log(), "the database server is running again"), "the log says once that the server has ended");
   t.equal(hasEnded(program), false);

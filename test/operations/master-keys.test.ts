@@ -5,21 +5,18 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
-import { defaultLimits, readConfig } from "../../src/config/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { openSession } from "../../src/database/connect.ts";
-import { listen } from "../../src/http/listener.ts";
-import { serve } from "../../src/serve.ts";
 import { work } from "../../src/work.ts";
-import { createClient, postOk, sendPlain, type Client } from "../support/client.ts";
+import { postOk, sendPlain, type Client } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
 import { startProxy } from "../support/proxy.ts";
 import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
-import { secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
@@ -29,21 +26,13 @@ const isMissing = (version: number) =>
 const readyOf = async (url: string) => (await sendPlain(url, "GET", "/readyz")).status;
 
 const service = await scenario(t, { http: true });
-const { logger, log } = createStubLog();
-
-// Starts the HTTP side with these keys. Returns its URL.
-async function serveWith(t: Test, masterKeyText: string, { address }: Pick<Scenario, "address">): Promise<string> {
-  const limits = defaultLimits;
-  const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
-  t.teardown(() => listening.stop());
-  const parts = { address, keys: parseMasterKeys(masterKeyText), limits, listening, log: logger };
-  const { url, stop } = await serve(parts);
-  t.teardown(stop);
-  return url;
-}
+// Starts the HTTP side with these keys.
+const serveWith = (t: Test, masterKeyText: string, { address }: Pick<Scenario, "address">) =>
+  scenario(t, { http: true, file: null, on: { address, masterKeyText } });
 
 async function workWith(t: Test, masterKeyText: string, { address }: Pick<Scenario, "address">): Promise<void> {
-  const { stop } = await work({ address, keys: parseMasterKeys(masterKeyText), config: readConfig({}), log: logger });
+  const { logger: log } = createStubLog();
+  const { stop } = await work({ address, keys: parseMasterKeys(masterKeyText), config: readConfig({}), log });
   t.teardown(stop);
 }
 
@@ -90,11 +79,11 @@ t.test("a program that lacks a key and starts while its database is away is neve
   const right = await serveWith(t, service.masterKeyText, there);
   const lacking = await serveWith(t, `2:${newKey()}`, there);
   proxy.set({});
-  await waitUntil("the program with all keys to be ready", async () => (await readyOf(right)) === 200);
+  await waitUntil("the program with all keys to be ready", async () => (await readyOf(right.url)) === 200);
   const answers = new Set<number>();
   await waitUntil("the missing key in the log, several times", async () => {
-    answers.add(await readyOf(lacking));
-    return log.filter((line) => line["reason"] === isMissing(1)).length >= 3;
+    answers.add(await readyOf(lacking.url));
+    return lacking.log.filter(({ reason }) => reason === isMissing(1)).length >= 3;
   });
   t.strictSame([...answers], [503]);
 });
@@ -122,8 +111,8 @@ t.test("a rotation: programs with the old list keep working beside programs with
   const [former, next] = [`1:${rotating.masterKeyText}`, `2:${newKey()}`];
   const envWith = (masterKeyText: string) => environmentOf({ ...rotating, masterKeyText });
   const start = async (list: string) => {
-    const url = await serveWith(t, list, rotating);
-    return { url, by: createClient({ url, accessKey: "ak_a", secret: secretOf("ak_a") }) };
+    const { url, as } = await serveWith(t, list, rotating);
+    return { url, by: as("ak_a") };
   };
   const old = await start(former);
   await workWith(t, former, rotating);

@@ -2,8 +2,8 @@
 // and the archived log to a named point.
 import { execFile, execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { copyFile, readdir } from "node:fs/promises";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
@@ -35,7 +35,7 @@ const redeem = (by: Client, coupon: string, request_id = newRequestId()) =>
 
 // Runs `act` while tills call the service, so that a backup contains running calls.
 async function underTills<T>(t: Test, service: Scenario, codes: string[], act: () => Promise<T>): Promise<T> {
-  const tills = startTills({ accessKey: "ak_a", merchant, codes, servers: [service.url], count: 4 });
+  const tills = startTills({ codes, servers: [service.url], count: 4 });
   await tills.until(40);
   const before = tills.calls.length;
   const result = await act();
@@ -140,32 +140,18 @@ function makeFolderLike(folder: string, like: string): string {
   return folder;
 }
 
-// Copies the running server as pg_basebackup does: its files while it writes to them, and the label that makes them
-// consistent.
+// Copies the running server as pg_basebackup does: its files while it writes to them, but its log, and the label that
+// makes them consistent.
 async function copyServer(server: Embedded, to: string): Promise<void> {
   const session = openSession(server.address, { name: "backup" });
   await session.rows("select pg_backup_start('rehearsal', true)");
-  const from = path.join(server.folder, "data");
-  const files = ["postmaster.pid", "postmaster.opts"].map((name) => path.join(from, name));
-  const isWanted = (file: string) => !files.includes(file) && path.dirname(file) !== path.join(from, "pg_wal");
-  await copyFiles(from, to, isWanted);
+  // It complains about a file that PostgreSQL removes meanwhile.
+  await promisify(execFile)("cp", ["-R", path.join(server.folder, "data"), to]).catch(() => {});
+  for (const name of ["postmaster.pid", "postmaster.opts", "pg_wal"]) rmSync(path.join(to, name), { recursive: true });
+  mkdirSync(path.join(to, "pg_wal"));
   const [label] = await session.rows<{ labelfile: string }>("select labelfile from pg_backup_stop(true)");
   await session.end();
   writeFileSync(path.join(to, "backup_label"), label!.labelfile);
-}
-
-// A file that PostgreSQL removes meanwhile is left out.
-async function copyFiles(from: string, to: string, isWanted: (file: string) => boolean): Promise<void> {
-  mkdirSync(to);
-  const ignoreAbsent = (error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  };
-  for (const entry of await readdir(from, { withFileTypes: true })) {
-    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
-    if (!isWanted(source)) continue;
-    if (entry.isDirectory()) await copyFiles(source, target, isWanted);
-    else await copyFile(source, target).catch(ignoreAbsent);
-  }
 }
 
 // Starts a new server from the copy and the archive, restored to the named point.
@@ -173,7 +159,7 @@ async function restoreTo(t: Test, like: string, archive: string, folder: string,
   const second = path.join(folder, "second");
   const data = path.join(makeFolderLike(path.join(second, "postgres"), like), "data");
   chmodSync(second, 0o711);
-  cpSync(path.join(folder, "base"), data, { recursive: true });
+  renameSync(path.join(folder, "base"), data);
   writeFileSync(path.join(data, "recovery.signal"), "");
   const { uid, gid } = statSync(like);
   for (const name of ["", ...readdirSync(data, { recursive: true, encoding: "utf8" })])

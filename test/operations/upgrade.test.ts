@@ -36,7 +36,7 @@ t.test("the next version is rolled out under load: no call fails, no effect is l
   t.notOk(await isReady(early.url), "a program is not ready for a database that lacks its migrations");
 
   const codes = coupons.map(({ code }) => code);
-  const tills = startTills({ accessKey: "ak_a", merchant: "mch_a", codes, servers: [old.url] });
+  const tills = startTills({ codes, servers: [old.url] });
   t.teardown(() => tills.stop().catch(() => {}));
   await tills.until(200);
   const { batch } = await a.ok.createBatch("tpl_fixed", minted);

@@ -126,30 +126,6 @@ export async function sendPlain(
   return exchange(url, method, target, Buffer.from(body), headers);
 }
 
-// Sends a body in chunks, without a declared length.
-export async function sendChunked(
-  url: string,
-  target: string,
-  headers: Record<string, string>,
-  chunks: Iterable<Uint8Array>,
-): Promise<{ status: number; text: string }> {
-  const { hostname, port } = new URL(url);
-  const request = send({
-    host: hostname,
-    port,
-    method: "POST",
-    path: target,
-    headers: { "content-type": "application/json", ...headers },
-  });
-  const response = new Promise<IncomingMessage>((resolve, reject) =>
-    request.on("response", resolve).on("error", reject),
-  );
-  for (const chunk of chunks) request.write(chunk);
-  request.end();
-  const answer = await response;
-  return { status: answer.statusCode!, text: await text(answer) };
-}
-
 // Sends bytes as given on a new connection. Returns everything that comes back until the connection closes.
 export async function sendBytes(url: string, bytes: string | Uint8Array): Promise<string> {
   const { hostname, port } = new URL(url);

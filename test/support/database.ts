@@ -28,6 +28,13 @@ export async function createDatabase(options: Options = {}): Promise<TestDatabas
   return create(`template "${template}" strategy file_copy`, options);
 }
 
+/** The same, until the end of the test. */
+export async function useDatabase(t: Test): Promise<Address> {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  return address;
+}
+
 /** A session in a migrated database of its own, which the test may leave in any state. */
 export async function openScratchDatabase(t: Test): Promise<Session> {
   const { address, drop } = await createDatabase({ mayBreakInvariants: true });

@@ -129,14 +129,7 @@ export const pointerTo = (path: string): string =>
 /** The path of the document that fits. A fixed path takes precedence over one with parameters. */
 function findPath({ paths }: Json, target: string): string | undefined {
   if (Object.hasOwn(paths, target)) return target;
-  const segments = target.split("/");
-  const fits = (path: string) => {
-    const wanted = path.split("/");
-    return (
-      wanted.length === segments.length &&
-      wanted.every((each, index) => (each.startsWith("{") ? segments[index] !== "" : each === segments[index]))
-    );
-  };
+  const fits = (path: string) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(target);
   return Object.keys(paths).find(fits);
 }
 

@@ -1,9 +1,7 @@
 // Session defaults that change how values are read and written, what a statement means, or how long a session may take.
 // A DBA gives them to a database or a login, for other programs.
 import type { Test } from "tap";
-import type { Address } from "../../src/config/database-address.ts";
 import { openSession } from "../../src/database/connect.ts";
-import type { Session } from "../../src/database/types.ts";
 import { createEmptyDatabase } from "./database.ts";
 import { newRequestId } from "./request-id.ts";
 
@@ -62,18 +60,8 @@ const write = (start: string, defaults: Defaults): string =>
 
 export const setInPsql: string = write("set", inPsql);
 
-export type Place = {
-  /** Of an ordinary login, which owns the database. */
-  address: Address;
-  /** A superuser's session. */
-  psql: Session;
-  /** To whom defaults are given, lowest precedence first. */
-  holders: string[];
-  give(holder: string, defaults: Defaults): Promise<void>;
-};
-
-/** An empty database. */
-export async function openPlace(t: Test): Promise<Place> {
+/** An empty database, whose owner is an ordinary login. */
+export async function openPlace(t: Test) {
   const { address, name, drop } = await createEmptyDatabase();
   const [login, password] = [`${name}_login`, newRequestId()];
   const psql = openSession(address, { name: "psql" });
@@ -89,9 +77,13 @@ export async function openPlace(t: Test): Promise<Place> {
     alter database "${name}" owner to "${login}";
     grant coupon_owner, coupon_api, coupon_worker, coupon_report, coupon_admin to "${login}" with admin option`);
   return {
+    /** Of the login. */
     address: { ...address, user: login, password },
+    /** A superuser's session. */
     psql,
+    /** To whom defaults are given, lowest precedence first. */
     holders: [`database "${name}"`, `role "${login}"`, `role "${login}" in database "${name}"`],
-    give: (holder, defaults) => psql.run(`alter ${holder} reset all; ${write(`alter ${holder} set`, defaults)}`),
+    give: (holder: string, defaults: Defaults) =>
+      psql.run(`alter ${holder} reset all; ${write(`alter ${holder} set`, defaults)}`),
   };
 }

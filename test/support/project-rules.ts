@@ -1,7 +1,14 @@
 // The project rules that no linter knows; `npm run check` applies them. oxlint, knip and Prettier do the rest.
+import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { codeSchemas } from "../../src/migration/db-files.ts";
-import { findFiles, readImports, withoutComments, type SourceFile } from "./source-files.ts";
+import { root } from "./copy.ts";
+
+type SourceFile = {
+  /** From the root of the project. */
+  path: string;
+  text: string;
+};
 
 /** Finds breaches, each by its place in the text. `code` is the text without its comments. */
 type Check = (code: string, file: SourceFile, all: SourceFile[]) => [index: number, message: string][];
@@ -63,6 +70,33 @@ const rules: [files: RegExp, check: Check][] = [
 export function readProject(): SourceFile[] {
   const patterns = ["*.{ts,js,md}", "{src,test,db,docs,clients}/**/*.{ts,js,sql,md,sh,py,http}"];
   return patterns.flatMap(findFiles).filter((file) => file.path !== "db/tables.sql");
+}
+
+/** Takes a pattern from the root of the project. */
+function findFiles(pattern: string): SourceFile[] {
+  const exclude = (name: string): boolean => /(^|\/)(node_modules|dist|generated)$/.test(name);
+  return globSync(pattern, { cwd: root, exclude })
+    .sort()
+    .map((name) => ({ path: name, text: readFileSync(path.join(root, name), "utf8") }));
+}
+
+/** Blanks the comments of SQL or TypeScript. What is left keeps its place. */
+function withoutComments({ path: name, text }: SourceFile): string {
+  const comment = name.endsWith(".sql")
+    ? /--.*|^comment on [^;]*?'(?:[^']|'')*';/gm
+    : /(?<=^|\s)\/\/.*|\/\*[^]*?\*\//gm;
+  return text.replace(comment, (match) => match.replace(/[^\n]/g, " "));
+}
+
+// import … from "./d.ts", export … from "./d.ts", import "./d.ts", import("./d.ts")
+const anyImport = /\b(?:(?:import|export)\s[\w*{][^"';]*?\sfrom|import\s*\(?)\s*["'](?<from>\.[^"']+)["']/g;
+
+/** The other files of the project that a file imports, statically or dynamically, and where. */
+function readImports(file: SourceFile): { target: string; index: number }[] {
+  return [...withoutComments(file).matchAll(anyImport)].map(({ groups, index }) => ({
+    target: path.posix.join(path.posix.dirname(file.path), groups!["from"]!),
+    index,
+  }));
 }
 
 /** Returns each breach as `file:line: message`. */

@@ -14,16 +14,6 @@ export type Mode = {
   // Whether the connection is closed instead of passing on an answer.
   cutsAnswer?: () => boolean;
 };
-export type Proxy = {
-  port: number;
-  set(mode: Mode): void;
-  // Closes every connection.
-  cutAll(): void;
-  // The near side of every open connection never hears from the far side again. The far side gives up after a second,
-  // as its keepalive would.
-  loseAll(): void;
-  stop(): Promise<void>;
-};
 type Link = {
   near: Socket;
   far: Socket | null;
@@ -36,7 +26,7 @@ type State = { target: Target; mode: Mode; links: Set<Link> };
 
 const farSideMs = 1_000;
 
-export async function startProxy(target: Target): Promise<Proxy> {
+export async function startProxy(target: Target) {
   const state: State = { target, mode: {}, links: new Set() };
   const { links } = state;
   const server = createServer({ pauseOnConnect: true, noDelay: true, allowHalfOpen: true }, (near) =>
@@ -48,8 +38,13 @@ export async function startProxy(target: Target): Promise<Proxy> {
   };
   return {
     port,
-    set: (mode) => setMode(state, mode),
+    set: (mode: Mode) => setMode(state, mode),
+    /** Closes every connection. */
     cutAll,
+    /**
+     * The near side of every open connection never hears from the far side again. The far side gives up after a second,
+     * as its keepalive would.
+     */
     loseAll() {
       for (const link of links) {
         link.isLost = true;
@@ -57,7 +52,7 @@ export async function startProxy(target: Target): Promise<Proxy> {
         setTimeout(() => link.far?.destroy(), farSideMs);
       }
     },
-    async stop() {
+    async stop(): Promise<void> {
       for (const link of links) link.isLost = false;
       cutAll();
       await new Promise((resolve) => server.close(resolve));

@@ -1,5 +1,4 @@
 // Searches bytes for codes in every form in which a leak could contain them.
-import { openSync, readSync, closeSync } from "node:fs";
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -29,12 +28,9 @@ function spell(code: string): Buffer[] {
   return [...new Map(all.map((bytes) => [bytes.toString("latin1"), bytes])).values()];
 }
 
-export type Search = { inBytes(bytes: Uint8Array): string[]; inFile(path: string): string[] };
-
 // Finds which of the codes occur. It passes over the bytes once, whatever the number of codes and forms.
-export function searchFor(codes: readonly string[]): Search {
+export function searchFor(codes: readonly string[]): (bytes: Uint8Array) => string[] {
   const spellings = codes.flatMap((code) => spell(code).map((bytes) => ({ code, bytes })));
-  const longest = Math.max(...spellings.map(({ bytes }) => bytes.length));
   // The forms by their first two bytes.
   const beginnings = new Map<number, typeof spellings>();
   const isBeginning = new Uint8Array(65_536);
@@ -44,7 +40,7 @@ export function searchFor(codes: readonly string[]): Search {
     beginnings.set(first, [...(beginnings.get(first) ?? []), one]);
   }
 
-  function inBytes(given: Uint8Array): string[] {
+  return (given) => {
     const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
     const found = new Set<string>();
     for (let at = 0; at < bytes.length - 1; at += 1) {
@@ -56,25 +52,5 @@ export function searchFor(codes: readonly string[]): Search {
       }
     }
     return [...found];
-  }
-
-  function inFile(path: string): string[] {
-    const found = new Set<string>();
-    const chunk = Buffer.alloc(1 << 22);
-    const file = openSync(path, "r");
-    try {
-      // Each chunk begins with the end of the previous one, so that no form is missed between them.
-      for (let kept = 0; ;) {
-        const read = readSync(file, chunk, kept, chunk.length - kept, null);
-        if (read === 0) return [...found];
-        for (const code of inBytes(chunk.subarray(0, kept + read))) found.add(code);
-        const end = kept + read;
-        kept = Math.min(longest, end);
-        chunk.copyWithin(0, end - kept, end);
-      }
-    } finally {
-      closeSync(file);
-    }
-  }
-  return { inBytes, inFile };
+  };
 }

@@ -3,19 +3,30 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, mkdtempSync, openSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { removeFolder } from "./temporary-folder.ts";
+import type { Test } from "tap";
+import { makeTemporaryFolder, removeFolder } from "./temporary-folder.ts";
 
-type User = { uid: number; gid: number };
+/** A disk until the end of the test. `beforeEnd` lets go of its files. */
+export function useSmallDisk(t: Test, bytes: number, beforeEnd = async () => {}): string {
+  const diskIn = (folder: string) => path.join(folder, "disk");
+  const folder = makeTemporaryFolder("coupon-small-", { tidy: (abandoned) => unmount(diskIn(abandoned)) });
+  mount(diskIn(folder), bytes);
+  t.teardown(async () => {
+    await beforeEnd().finally(() => unmount(diskIn(folder)));
+    removeFolder(folder);
+  });
+  return diskIn(folder);
+}
 
-// Other users may pass through, as in a folder of makeTemporaryFolder. Returns null if the system does not allow it.
-export function mountSmallDisk(folder: string, bytes: number, { uid, gid }: User = { uid: 0, gid: 0 }): string | null {
+// Other users may pass through, as in a folder of makeTemporaryFolder. Returns whether the system allows it.
+function mount(folder: string, bytes: number): boolean {
   mkdirSync(folder, { recursive: true });
-  const options = `size=${bytes},mode=711,uid=${uid},gid=${gid}`;
-  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "coupon-test", folder]).status === 0 ? folder : null;
+  const options = `size=${bytes},mode=711`;
+  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "coupon-test", folder]).status === 0;
 }
 
 // Lazily, because a process that is about to end may still have a file open.
-export function unmount(folder: string): void {
+function unmount(folder: string): void {
   spawnSync("umount", ["-l", folder]);
 }
 
@@ -23,7 +34,7 @@ export function unmount(folder: string): void {
 export function canMount(): boolean {
   if (process.getuid?.() !== 0) return false;
   const folder = mkdtempSync(path.join(tmpdir(), "coupon-mount-"));
-  const isMounted = mountSmallDisk(folder, 2 ** 20) !== null;
+  const isMounted = mount(folder, 2 ** 20);
   if (isMounted) unmount(folder);
   removeFolder(folder);
   return isMounted;

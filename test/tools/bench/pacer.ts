@@ -5,19 +5,13 @@ import { parentPort, Worker, workerData } from "node:worker_threads";
 import { waitFor } from "../../support/wait-until.ts";
 
 type Pace = { startAt: number; everyMs: number; count: number };
-export type Pacer = {
-  start(): void;
-  /** Resolves when this request is due, with the time at which it was. */
-  whenDue(number: number): Promise<number>;
-  end(): Promise<unknown>;
-};
 
 const role = "pacer";
 
 /** Milliseconds on a clock that all threads share. */
 export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-export async function openPacer(perSecond: number, count: number): Promise<Pacer> {
+export async function openPacer(perSecond: number, count: number) {
   const thread = new Worker(new URL(import.meta.url), { workerData: role });
   const everyMs = 1_000 / perSecond;
   const waiting = new Map<number, () => void>();
@@ -33,7 +27,8 @@ export async function openPacer(perSecond: number, count: number): Promise<Pacer
       startAt = sharedNow();
       thread.postMessage({ startAt, everyMs, count } satisfies Pace);
     },
-    async whenDue(number) {
+    /** Resolves when this request is due, with the time at which it was. */
+    async whenDue(number: number): Promise<number> {
       if (number > reached) await new Promise<void>((resolve) => waiting.set(number, resolve));
       return startAt + number * everyMs;
     },

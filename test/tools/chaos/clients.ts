@@ -46,15 +46,10 @@ export function servedAfter({ attempts }: History, since: number): number | null
   return served.length < steadyCount ? null : served[0]!.endedAt - since;
 }
 
-export type Clients = {
-  // Stops after the scenarios that have begun.
-  stop(): Promise<void>;
-  // Retries every call with an unknown outcome until the outcome is known. Returns how many are still unknown.
-  settle(withinMs: number): Promise<number>;
-};
+export type Clients = ReturnType<typeof startClients>;
 
 // Each client performs one scenario after the other, whatever happens.
-export function startClients(url: string, workload: Iterator<Scenario>, count: number, history: History): Clients {
+export function startClients(url: string, workload: Iterator<Scenario>, count: number, history: History) {
   const send = createSender(url, history);
   let isStopping = false;
 
@@ -79,11 +74,13 @@ export function startClients(url: string, workload: Iterator<Scenario>, count: n
 
   const running = Promise.all(Array.from({ length: count }, runClient));
   return {
+    /** Stops after the scenarios that have begun. */
     async stop() {
       isStopping = true;
       await running;
     },
-    async settle(withinMs) {
+    /** Retries every call with an unknown outcome until the outcome is known. Returns how many are still unknown. */
+    async settle(withinMs: number) {
       const endAt = performance.now() + withinMs;
       const open = [...history.entries.values()].filter(
         (entry) => entry.call.kind !== "query" && outcomeOf(entry) === "unknown",

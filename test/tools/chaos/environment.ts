@@ -6,52 +6,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../../../src/config/database-address.ts";
 import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import { connect } from "../../../src/database/connect.ts";
-import type { Database } from "../../../src/database/types.ts";
 import { findPostmaster } from "../../../src/embedded/postmaster.ts";
 import { migrate } from "../../../src/migration/migrate.ts";
 import { findFreePort } from "../../support/listen.ts";
 import { environmentOf } from "../../support/program.ts";
-import { startProxy, type Proxy } from "../../support/proxy.ts";
-import { startReceiver, type Receiver } from "../../support/receiver.ts";
+import { startProxy } from "../../support/proxy.ts";
+import { startReceiver } from "../../support/receiver.ts";
 import { scenario, type Teardown } from "../../support/scenario.ts";
 import { createClient } from "../../support/client.ts";
 import { startTemporaryServer } from "../../support/temporary-server.ts";
 import { party, secretOf, template as templateOf } from "../../support/tenants.ts";
-import { supervise, type Supervised } from "./supervisor.ts";
+import { supervise } from "./supervisor.ts";
 import { template, tenants, type Variant } from "./workload.ts";
 
-export type Environment = {
-  // The API behind the clients' proxy.
-  url: string;
-  // Bypasses the proxy, as a superuser.
-  address: Address;
-  owner: Database;
-  postmasterPid(): number;
-  serverLog(): string;
-  // Where the programs write their logs.
-  logFolder: string;
-  api: Supervised;
-  worker: Supervised;
-  clientProxy: Proxy;
-  databaseProxy: Proxy;
-  codes: Record<Variant, string[]>;
-  // The subscriber of both tenants.
-  receiver: Receiver;
-  // The event IDs that a reader has pulled from each feed.
-  feeds: Record<Variant, string[]>;
-  // Submits a batch and returns its ID.
-  submit(variant: Variant, count: number): Promise<string>;
-};
+export type Environment = Awaited<ReturnType<typeof openEnvironment>>;
 
 const variants = ["A", "B"] as const;
 
 // coupons: per tenant. Without a subscriber a run need not wait for the minute by which deliveries pause after an
 // error.
-export async function openEnvironment(
-  t: Teardown,
-  coupons: number,
-  { isSubscribed = true } = {},
-): Promise<Environment> {
+export async function openEnvironment(t: Teardown, coupons: number, { isSubscribed = true } = {}) {
   const server = await startTemporaryServer("coupon-chaos-", { shared_buffers: "256MB" });
   t.teardown(server.stop);
   const { address, temporaryFolder: logFolder } = server;
@@ -75,15 +49,20 @@ export async function openEnvironment(
   const [A, B] = [await makeCodes("A"), await makeCodes("B")];
   return {
     ...programs,
+    /** Bypasses the proxy, as a superuser. */
     address,
     owner,
+    /** Where the programs write their logs. */
     logFolder,
     postmasterPid: () => findPostmaster(path.join(server.folder, "data"))!.pid,
     serverLog: () => readFileSync(path.join(server.folder, "server.log"), "utf8"),
     codes: { A, B },
+    /** The subscriber of both tenants. */
     receiver,
+    /** The event IDs that a reader has pulled from each feed. */
     feeds: readFeeds(t, programs.url),
-    async submit(variant, count) {
+    /** Submits a batch and returns its ID. */
+    async submit(variant: Variant, count: number): Promise<string> {
       const { batch } = await makerOf(variant).ok.createBatch(template, count);
       return batch.external_id;
     },

@@ -3,8 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspectProcess } from "../../../src/embedded/postmaster.ts";
 import { startLoggedProgram, type ProgramName } from "../../support/logged-program.ts";
 
-export type Supervised = { pid(): number; signal(name: NodeJS.Signals): void; stop(): Promise<void> };
-
 const pauseMs = 100;
 
 // Killed when our process exits, even during a fault: a process stopped by SIGSTOP reacts to no other signal.
@@ -13,7 +11,7 @@ process.on("exit", () => {
   for (const pid of pids) if (inspectProcess(pid) !== null) process.kill(pid, "SIGKILL");
 });
 
-export async function supervise(name: ProgramName, folder: string, env: Record<string, string>): Promise<Supervised> {
+export async function supervise(name: ProgramName, folder: string, env: Record<string, string>) {
   const start = async () => {
     const program = await startLoggedProgram(name, folder, env);
     pids.add(program.pid);
@@ -36,8 +34,8 @@ export async function supervise(name: ProgramName, folder: string, env: Record<s
 
   return {
     pid: () => program.pid,
-    signal: (signal) => void process.kill(program.pid, signal),
-    async stop() {
+    signal: (signal: NodeJS.Signals) => void process.kill(program.pid, signal),
+    async stop(): Promise<void> {
       isStopping = true;
       await program.stop();
       await supervising;

@@ -1,7 +1,6 @@
 // The service that the model is compared with: minted coupons for any number of lives at once, calls, patches by a DBA,
 // and a worker that expires coupons.
 import { sqlState } from "../../../src/database/connect.ts";
-import type { Database } from "../../../src/database/types.ts";
 import type { Variant } from "../../../src/gate/gate.ts";
 import { analyzeGrownTables } from "../../support/analyze-grown-tables.ts";
 import { moveToNoon } from "../../support/business-days.ts";
@@ -13,19 +12,9 @@ import type { Answer, Call } from "./judge.ts";
 import { distributor, documentOf, kindOf, setups, tenant, validFrom, validTo } from "./setup.ts";
 import type { End, KindName, Setup } from "./setup.ts";
 
-export type Service = {
-  setup: Setup;
-  owner: Database;
-  take(kind: KindName): Promise<Minted>;
-  send(call: Call): Promise<Answer>;
-  // Returns the SQLSTATE of a refusal, or null.
-  patch(patch: Patch, coupon: Coupon, to: End): Promise<string | null>;
-  work(): Promise<unknown>;
-  // Gives every event its position and closes the business day, so that the invariants see feeds and a statement.
-  close(): Promise<void>;
-};
+export type Service = Awaited<ReturnType<typeof openService>>;
 
-export async function openService(t: Teardown, variant: Variant, batchSize: number): Promise<Service> {
+export async function openService(t: Teardown, variant: Variant, batchSize: number) {
   const setup = setups[variant];
   const running = await scenario(t, { file: documentOf(setup) });
   // No business day ends during the lives.
@@ -37,8 +26,9 @@ export async function openService(t: Teardown, variant: Variant, batchSize: numb
     setup,
     owner,
     take: createStock(running, setup, batchSize),
-    send: (call) => send(clients.get(call.by.accessKey)!, call),
-    patch: (patch, { id }, to) =>
+    send: (call: Call) => send(clients.get(call.by.accessKey)!, call),
+    /** Returns the SQLSTATE of a refusal, or null. */
+    patch: (patch: Patch, { id }: Coupon, to: End): Promise<string | null> =>
       patchCoupon(running, patch, id, validTo[to]).then(
         () => null,
         (error: unknown) => {
@@ -49,6 +39,7 @@ export async function openService(t: Teardown, variant: Variant, batchSize: numb
       ),
     // One after the other: an expirer skips the rows that another one holds.
     work: () => (turn = turn.then(steps.expire).then(() => analyzeGrownTables(worker))),
+    /** Gives every event its position and closes the business day, so that the invariants see feeds and a statement. */
     async close() {
       await analyzeGrownTables(owner);
       await steps.sequence();

@@ -3,17 +3,22 @@
 //
 // The order and the text of the edits make the IDs of the mutants: an operator that changes gives other mutants.
 import { stripTypeScriptTypes } from "node:module";
-import { type AnyNode, type Literal, type MemberExpression, parse } from "acorn";
+import { type AnyNode, type Literal, type MemberExpression, parse, type Program } from "acorn";
 import { calls, type Edit, operators } from "./edit.ts";
 
 /** Every edit of the file that is still JavaScript. */
 export function mutateTypeScript(text: string): Edit[] {
-  const edits: Edit[] = [];
-  visit(readTree(text), null, (node, parent) => edits.push(...mutateNode(text, node, parent)));
-  return edits.filter(({ start, end, replacement }) => isParsed(text.slice(0, start) + replacement + text.slice(end)));
+  return readTree(text).body.flatMap((statement) => {
+    const edits: Edit[] = [];
+    visit(statement, null, (node, parent) => edits.push(...mutateNode(text, node, parent)));
+    // To read the whole file again for each edit would take minutes.
+    return edits.filter(({ start, end, replacement }) =>
+      isParsed(text.slice(statement.start, start) + replacement + text.slice(end, statement.end)),
+    );
+  });
 }
 
-const readTree = (text: string): AnyNode =>
+const readTree = (text: string): Program =>
   parse(stripTypeScriptTypes(text), { ecmaVersion: "latest", sourceType: "module" });
 
 function isParsed(text: string): boolean {
