@@ -3,7 +3,7 @@ import t from "tap";
 import type { Address } from "../../src/config/database-address.ts";
 import { openSession, sqlState } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
-import { analyzeGrownTables } from "../support/analyze-grown-tables.ts";
+import { analyzeGrownTables } from "../support/sequence-events.ts";
 import { stopAutovacuum } from "../support/count-reads.ts";
 import { fillEveryTable } from "../support/every-table.ts";
 import { waitAtMost } from "../support/wait-until.ts";

@@ -3,8 +3,8 @@
 import t, { type Test } from "tap";
 import { refuseCodesInArguments } from "../../src/commands/refuse-codes-in-arguments.ts";
 import { containsCode } from "../../src/crypto/find-code.ts";
+import { routes } from "../../src/http/routes/table.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
-import { fieldsOf } from "../support/fields-of.ts";
 import { fits } from "../support/fits.ts";
 import { searchFor } from "../support/search.ts";
 import { spellings } from "../support/spellings.ts";
@@ -59,7 +59,9 @@ t.test("A code is refused in every field of every operation, known or not, and i
     ["B", world.asB],
   ] as const) {
     for (const [path, body] of Object.entries(bodies)) {
-      for (const field of [...fieldsOf(path, variant), "more"]) {
+      const { schema } = routes.find((route) => route.path === path)!;
+      const { coupon: _, ...fields } = (schema(variant) as unknown as { shape: object & { coupon?: unknown } }).shape;
+      for (const field of [...Object.keys(fields), "more"]) {
         // Every text in the fields of one operation.
         for (const text of path === lockPath ? texts : [code, `code ${code.toLowerCase()} of Mr Müller`]) {
           const reply = await by.post(path, { ...body, [field]: text });

@@ -2,7 +2,7 @@
 // about codes.
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
-import { newNonce } from "../../clients/typescript/src/signature.ts";
+import { newNonce, newRequestId } from "../../clients/typescript/src/signature.ts";
 import { defaultLimits } from "../../src/config/config.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
@@ -14,7 +14,6 @@ import { createBuckets } from "../../src/http/token-bucket.ts";
 import type { Coupon } from "../support/caller.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
-import { newRequestId } from "../support/request-id.ts";
 import { scenario } from "../support/scenario.ts";
 import { stopClock } from "../support/stop-clock.ts";
 import { lockPath, startStub } from "../support/stub.ts";

@@ -6,7 +6,7 @@ import type { Address } from "../../src/config/database-address.ts";
 import type { Test } from "tap";
 import type { Database, Session } from "../../src/database/types.ts";
 import { migrate } from "../../src/migration/migrate.ts";
-import { analyzeGrownTables } from "./analyze-grown-tables.ts";
+import { analyzeGrownTables } from "./sequence-events.ts";
 import { findBrokenInvariants } from "./inspect.ts";
 import { waitUntil } from "./wait-until.ts";
 

@@ -2,7 +2,7 @@
 // and a worker that expires coupons.
 import { sqlState } from "../../../src/database/connect.ts";
 import type { Variant } from "../../../src/gate/gate.ts";
-import { analyzeGrownTables } from "../../support/analyze-grown-tables.ts";
+import { analyzeGrownTables } from "../../support/sequence-events.ts";
 import { moveToNoon } from "../../support/business-days.ts";
 import { sendPatiently, type Client } from "../../support/client.ts";
 import { pathOf } from "../../support/path-of.ts";
