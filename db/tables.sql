@@ -239,6 +239,7 @@ create table core.delivery (
   next_attempt_at core.finite_time not null,
   parked_at core.finite_time,
   last_error text,
+  counts_for uuid,
   constraint delivery_pkey PRIMARY KEY (tenant_id, party_id, event_id),
   constraint delivery_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id),
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
@@ -249,6 +250,7 @@ CREATE TRIGGER delivery_is_kept_until_accepted AFTER DELETE ON core.delivery REF
 CREATE TRIGGER delivery_is_of_an_event AFTER INSERT ON core.delivery REFERENCING NEW TABLE AS new_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_deliveries();
 CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq OR TRUNCATE ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
+comment on column core.delivery.counts_for is 'Null: every attempt counts. Since a replay, only attempts of this lease (core.webhook.holder) count, which began after the replay; all zeros: none has begun.';
 
 create table core.delivery_attempt (
   attempt_id bigint not null generated always as identity,

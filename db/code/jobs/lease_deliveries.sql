@@ -7,8 +7,9 @@
 -- make this slow. Test events come first, because a person is waiting for them. They have a
 -- test_body and a test_event_type; a real event has its fields (rules.describe_event).
 --
--- sealed_secrets has the secrets that sign, the current one first. There are at most ten, because
--- receivers limit the length of a header.
+-- From now on the attempts of p_holder count for what was replayed before.
+--
+-- sealed_secrets has the secrets that sign, the current one first.
 create or replace function jobs.lease_deliveries(
   p_tenant_id int, p_party_id int, p_worker int, p_holder uuid, p_limit int,
   out event_id uuid, out external_id text, out event text, out test_body text, out attempt int,
@@ -36,14 +37,7 @@ begin
   if not found then
     return;
   end if;
-  v_secrets := v_webhook.sealed_secret || array(
-    select s.sealed_secret
-    from core.replaced_secret s
-    where s.tenant_id = p_tenant_id
-      and s.party_id = p_party_id
-      and s.replaced_at > clock_timestamp() - interval '24 hours'
-    order by s.replaced_at desc
-    limit 9);
+  v_secrets := rules.read_signing_secrets(v_webhook);
   return query
   select x.event_id, rules.format_id('evt', x.event_id), null::text, x.body, 1,
          v_webhook.url, v_secrets, t.external_id, p.external_id, x.event_type
@@ -55,14 +49,22 @@ begin
   get diagnostics v_tests = row_count;
   return query
   with due as materialized (
-    select d.tenant_id, d.event_id, d.event_seq, d.attempt_count, d.next_attempt_at
+    select d.tenant_id, d.event_id, d.event_seq, d.attempt_count, d.next_attempt_at, d.counts_for
     from core.delivery d
     where d.tenant_id = p_tenant_id
       and d.party_id = p_party_id
       and d.parked_at is null
       and d.next_attempt_at <= v_now
     order by d.next_attempt_at, d.event_seq
-    limit p_limit - v_tests)
+    limit p_limit - v_tests),
+  counting as (
+    update core.delivery d
+    set counts_for = p_holder
+    from due
+    where d.tenant_id = due.tenant_id
+      and d.party_id = p_party_id
+      and d.event_id = due.event_id
+      and due.counts_for <> p_holder)
   select d.event_id, rules.format_id('evt', d.event_id), rules.describe_event(e), null::text,
          d.attempt_count + 1, v_webhook.url, v_secrets, t.external_id, p.external_id, null::text
   from due d

@@ -7,9 +7,9 @@
 -- taken: the delivery is deleted. failed: it is due again after the delay of the schedule, or at
 -- the time that the subscriber asked for, whichever is later. gone (HTTP 410): the webhook is
 -- disabled and its deliveries are parked. A failure is only logged if p_holder has lost the lease,
--- for example because the webhook got another URL, or if the delivery has meanwhile been parked,
--- replayed or recorded by another worker. A test event is tried once: it is deleted, whatever the
--- outcome.
+-- for example because the webhook got another URL, or if the delivery has meanwhile been parked or
+-- recorded by another worker. Neither outcome counts for a delivery that was replayed after the
+-- attempt was leased. A test event is tried once: it is deleted, whatever the outcome.
 create or replace function jobs.record_deliveries(
   p_tenant_id int, p_party_id int, p_holder uuid, p_attempts jsonb,
   out event_id uuid, out outcome text)
@@ -37,10 +37,9 @@ begin
   where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id;
   delete from core.delivery d
   using jsonb_to_recordset(p_attempts) r (event_id uuid, is_taken boolean)
-  where d.tenant_id = p_tenant_id
-    and d.party_id = p_party_id
-    and d.event_id = r.event_id
-    and r.is_taken;
+  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id
+    and r.is_taken
+    and rules.is_attempt_counted(d.counts_for, p_holder);
   update core.delivery d
   set attempt_count = r.attempt,
       last_error = coalesce(r.error, 'HTTP ' || r.http_status),
@@ -51,12 +50,11 @@ begin
   from jsonb_to_recordset(p_attempts)
     r (event_id uuid, attempt int, http_status int, error text, is_taken boolean,
        retry_after_seconds int)
-  where d.tenant_id = p_tenant_id
-    and d.party_id = p_party_id
-    and d.event_id = r.event_id
+  where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id
     and not r.is_taken
     and v_is_holder
     and d.attempt_count = r.attempt - 1
+    and rules.is_attempt_counted(d.counts_for, p_holder)
     and d.parked_at is null;
   update core.webhook w
   set paused_until = v_now + make_interval(secs => r.seconds)

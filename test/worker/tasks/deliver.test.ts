@@ -13,11 +13,13 @@ import { newWebhookSecret } from "../../../src/crypto/webhook-signature.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { maxSubscribersAtOnce } from "../../../src/worker/tasks/deliver.ts";
 import { work } from "../../../src/work.ts";
+import { postOk } from "../../support/client.ts";
 import { findUndescribedEvent } from "../../support/described-answers.ts";
 import { fits } from "../../support/fits.ts";
 import { passWhileWaiting } from "../../support/race.ts";
 import { hang, startReceiver, status, take, verify, type Received, type Receiver } from "../../support/receiver.ts";
 import { recordDelays } from "../../support/record-delays.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
 import { stopClock } from "../../support/stop-clock.ts";
 import {
@@ -428,6 +430,60 @@ t.test("a delivery that was parked during its attempt stays parked", async (t) =
   await world.admin.rows("select admin.disable_webhook($1, 'pty_s1', 'test')", [fixture.tenant]);
   await recordFailure(fixture, subscriber, holder, claimed!);
   fits(t, await listDeliveries(fixture), [{ status: "PARKED", attempt_count: 0, last_error: "disabled: test" }]);
+});
+
+t.test("a replay that is asked for during an attempt is sent, whatever that attempt brings", async (t) => {
+  const { admin } = world;
+  const end = "2099-01-01T00:00:00Z";
+  const timeOf = async (event: string): Promise<string> => {
+    const read = "select rules.format_time(recorded_at) as at from report.event where event = $1";
+    return (await world.owner.rows<{ at: string }>(read, [event]))[0]!.at;
+  };
+  const replay = ({ as }: Subscribed, body: object) =>
+    postOk(as("pty_s1"), "/v1/webhook/replay", { request_id: newRequestId(), ...body });
+  const replays: Record<string, (fixture: Subscribed, event: string) => Promise<unknown>> = {
+    "of an event": (fixture, event) => replay(fixture, { event_id: event }),
+    "of a range": async (fixture, event) => replay(fixture, { from: await timeOf(event), to: end }),
+    "of an event, by the operator": ({ tenant }, event) =>
+      admin.rows("select admin.replay_event($1, $2, 'they asked')", [tenant, event]),
+    "of a range, by the operator": async ({ tenant }, event) =>
+      admin.rows("select admin.replay_range($1, 'pty_s1', $2, $3, 'they asked')", [tenant, await timeOf(event), end]),
+    "of what is parked": async (fixture) => {
+      for (const name of ["disable_webhook", "enable_webhook", "replay_parked"]) await patch(name, fixture);
+    },
+  };
+  const taken = { http_status: 204, is_taken: true };
+  const failed = { http_status: 500 };
+  for (const [name, ask] of Object.entries(replays)) {
+    for (const outcome of [taken, failed]) {
+      const { fixture, subscriber } = await start(t, ["http://127.0.0.1:9"], { supply: 1 });
+      const [event] = await fixture.happen("pty_s1", 1);
+      const holder = randomUUID();
+      const [claimed] = await claim(fixture, subscriber, holder);
+      await ask(fixture, event!);
+      await recordFailure(fixture, subscriber, holder, { ...claimed, ...outcome });
+      const again = { event, status: "WAITING", attempt_count: 0, last_error: null, is_due: true };
+      fits(t, await listDeliveries(fixture), [again], name);
+
+      const next = name === "of what is parked" ? randomUUID() : holder;
+      const [replayed] = await claim(fixture, subscriber, next);
+      await recordFailure(fixture, subscriber, randomUUID(), { ...claimed, ...taken });
+      fits(t, await listDeliveries(fixture), [again], `${name}: another worker sent it before, and records it late`);
+      await recordFailure(fixture, subscriber, next, { ...replayed, ...taken });
+      t.strictSame(await listDeliveries(fixture), [], name);
+    }
+  }
+});
+
+t.test("what an attempt from before enable_webhook brings does not disable or pause it again", async (t) => {
+  const { fixture, subscriber } = await start(t, ["http://127.0.0.1:9"]);
+  await fixture.happen("pty_s1", 1);
+  const holder = randomUUID();
+  const [claimed] = await claim(fixture, subscriber, holder);
+  for (const name of ["disable_webhook", "enable_webhook"]) await patch(name, fixture);
+  for (const answer of [{ is_gone: true, http_status: 410 }, { retry_after_seconds: 3_600 }])
+    await recordFailure(fixture, subscriber, holder, { ...claimed, ...answer });
+  fits(t, await readWebhook(fixture), { disabled_at: null, paused_until: null });
 });
 
 t.test("subscribers served longest ago come first", async (t) => {
