@@ -263,13 +263,16 @@ create table core.delivery_attempt (
   duration_ms integer not null,
   attempted_at timestamp with time zone not null,
   test_event_type text,
+  reason text,
   constraint delivery_attempt_pkey PRIMARY KEY (attempt_id)
 );
 CREATE INDEX delivery_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at, attempt_id);
 CREATE INDEX failed_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at) WHERE ((http_status IS NULL) OR ((http_status < 200) OR (http_status > 299)));
 comment on table core.delivery_attempt is 'Log of delivery attempts of the last 30 days.';
 comment on column core.delivery_attempt.http_status is 'Null: no answer, and error says why.';
+comment on column core.delivery_attempt.error is 'Why there was no usable answer, with names and addresses: for operators only.';
 comment on column core.delivery_attempt.test_event_type is 'The type of a test event, which is in no other table. Null: a real event.';
+comment on column core.delivery_attempt.reason is 'The kind of the error, for the subscriber. Null: there was an answer, or none is known.';
 
 create table core.event (
   tenant_id integer not null,

@@ -8,6 +8,7 @@
 import { Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP, type LookupFunction } from "node:net";
+import { AttemptFailure, noAddress } from "./attempt-failure.ts";
 
 export type AddressRule = (address: string) => boolean;
 /** Returns all addresses of a host name. */
@@ -55,14 +56,13 @@ export function createAddressRule(allow: readonly string[] = []): AddressRule {
   };
 }
 
-class RefusedAddress extends Error {
-  constructor(hostname: string, address: string) {
-    super(
-      hostname === address
-        ? `refused: ${address} is not a public address`
-        : `refused: ${hostname} has ${address}, which is not a public address`,
-    );
-  }
+function refuse(hostname: string, address: string): AttemptFailure {
+  return new AttemptFailure(
+    hostname === address
+      ? `refused: ${address} is not a public address`
+      : `refused: ${hostname} has ${address}, which is not a public address`,
+    "refused: the address of the receiver is not public",
+  );
 }
 
 /** The lookup function of a connection. Node calls it for names only; checkLiteral covers literal addresses. */
@@ -71,8 +71,8 @@ export function createLookup(mayConnect: AddressRule, resolve: Resolve): LookupF
     const answer = (addresses: string[]) => {
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
       const bad = found.find(({ address }) => !mayConnect(address));
-      if (bad !== undefined) callback(new RefusedAddress(hostname, bad.address), []);
-      else if (found[0] === undefined) callback(new Error(`${hostname} has no address`), []);
+      if (bad !== undefined) callback(refuse(hostname, bad.address), []);
+      else if (found[0] === undefined) callback(new AttemptFailure(`${hostname} has no address`, noAddress), []);
       else if (options.all) callback(null, found);
       else callback(null, found[0].address, found[0].family);
     };
@@ -82,7 +82,7 @@ export function createLookup(mayConnect: AddressRule, resolve: Resolve): LookupF
 
 /** Throws if the host is a literal address that is refused. Node never looks up literal addresses. */
 export function checkLiteral(mayConnect: AddressRule, host: string): void {
-  if (isIP(host) !== 0 && !mayConnect(host)) throw new RefusedAddress(host, host);
+  if (isIP(host) !== 0 && !mayConnect(host)) throw refuse(host, host);
 }
 
 /**

@@ -4,8 +4,8 @@
 import { request as requestHttp, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as requestHttps, type RequestOptions } from "node:https";
 import type { LookupFunction, TcpNetConnectOpts } from "node:net";
-import { messageOf } from "../common/program.ts";
 import { signWebhook } from "../crypto/webhook-signature.ts";
+import { AttemptFailure, describeFailure, findReason } from "./attempt-failure.ts";
 import { checkLiteral, createLookup, resolveHost, type AddressRule, type Resolve } from "./address-rule.ts";
 
 export type Webhook = {
@@ -18,9 +18,10 @@ export type Webhook = {
 };
 
 export type Attempt = {
-  /** Null: no complete response. `error` says why. */
+  /** Null: no complete response. `error` tells the operator why, `reason` the subscriber. */
   httpStatus: number | null;
   error: string | null;
+  reason: string | null;
   retryAfterSeconds: number | null;
   durationMs: number;
 };
@@ -54,11 +55,13 @@ export function createSender({ mayConnect, resolve = resolveHost, timeoutMs = 15
       return withDuration({
         httpStatus: status,
         error: null,
+        reason: null,
         retryAfterSeconds: isTaken ? null : readRetryAfter(retryAfter, Date.now()),
       });
     } catch (error) {
       if (cut?.aborted) return null;
-      return withDuration({ httpStatus: null, error: describe(error), retryAfterSeconds: null });
+      const failure = { error: describeFailure(error), reason: findReason(error) };
+      return withDuration({ httpStatus: null, ...failure, retryAfterSeconds: null });
     }
   };
 }
@@ -91,17 +94,20 @@ function exchange(request: ClientRequest, body: string, { timeoutMs, cut }: Exch
     };
     const fail = (error: Error) => end(() => reject(error));
     const stop = () => fail(new Error("cut off"));
-    const timer = setTimeout(() => fail(new Error(`no complete response within ${timeoutMs / 1000} s`)), timeoutMs);
+    const timer = setTimeout(
+      () => fail(new AttemptFailure(`no complete response within ${timeoutMs / 1000} s`)),
+      timeoutMs,
+    );
     cut?.addEventListener("abort", stop);
     request.on("error", fail);
     let interimResponses = 0;
     request.on("information", () => {
       interimResponses += 1;
-      if (interimResponses > maxInterimResponses) fail(new Error("too many interim responses"));
+      if (interimResponses > maxInterimResponses) fail(new AttemptFailure("too many interim responses"));
     });
     request.on("upgrade", (_, socket) => {
       socket.destroy();
-      fail(new Error("the receiver switched protocols"));
+      fail(new AttemptFailure("the receiver switched protocols"));
     });
     request.on("response", (response) => {
       const { statusCode, headers } = response;
@@ -147,11 +153,4 @@ function readHttpDate(text: string): number {
   // asctime names no zone and means GMT.
   if (/^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/.test(text)) return Date.parse(`${text} GMT`);
   return NaN;
-}
-
-// For the delivery log. The text may quote the receiver's certificate, so only plain characters are kept.
-function describe(error: unknown): string {
-  return messageOf(error)
-    .replace(/[^ -~]/g, "?")
-    .slice(0, 200);
 }

@@ -95,11 +95,16 @@ t.test("https: only a receiver with a trusted certificate gets the event", async
   const { port } = new URL(await startHttps(t, certificate, receiver.url));
   const resolving = createSender({ mayConnect, resolve: async () => ["127.0.0.1"] });
   const sendSecurely = (host: string) => resolving(webhook(`https://${host}:${port}/`));
-  fits(t, await sendSecurely("receiver.test"), { httpStatus: null, error: /self-signed certificate/ });
+  const invalid = "the certificate is not valid";
+  fits(t, await sendSecurely("receiver.test"), { httpStatus: null, error: /self-signed certificate/, reason: invalid });
   const trusted = getCACertificates();
   t.teardown(() => setDefaultCACertificates(trusted));
   setDefaultCACertificates([certificate.cert.toString()]);
-  fits(t, await sendSecurely("other.test"), { httpStatus: null, error: /Hostname\/IP does not match/ });
+  fits(t, await sendSecurely("other.test"), {
+    httpStatus: null,
+    error: /Hostname\/IP does not match/,
+    reason: invalid,
+  });
   t.equal(receiver.received.length, 0);
   fits(t, await sendSecurely("receiver.test"), { httpStatus: 204, error: null });
   fits(t, receiver.received, [{ id: "evt_1" }]);
@@ -183,7 +188,8 @@ t.test(
     for (const [name, act] of Object.entries(receivers)) outcomes[name] = sendBriefly(await startBare(t, act));
     for (const [name, outcome] of Object.entries(outcomes)) {
       const { durationMs, ...rest } = (await outcome)!;
-      fits(t, rest, { httpStatus: null, error: "no complete response within 1 s" }, name);
+      const why = "no complete response within 1 s";
+      fits(t, rest, { httpStatus: null, error: why, reason: why }, name);
       t.ok(durationMs >= 990 && durationMs < 60_000, `${name}: ${durationMs} ms`);
     }
   },
@@ -208,24 +214,58 @@ t.test("at most 16 KiB of a 1 GB body are read, and nothing waits for the rest",
   fits(t, await sendTo(wide), { httpStatus: null, error: /Header overflow/ });
 });
 
-t.test("a connection that breaks anywhere in the exchange results in no status", async (t) => {
-  const receivers: Record<string, (socket: Socket) => void> = {
-    "at once": (socket) => void socket.resetAndDestroy(),
-    "after the request": (socket) => void socket.once("data", () => socket.resetAndDestroy()),
-    "in the head": (socket) => void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-")),
-    "in the body": (socket) =>
-      void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort")),
-    "with another protocol": (socket) => void socket.end("220 mail.test ESMTP\u0000\r\n"),
-    "by switching": (socket) =>
-      void socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
-  };
-  for (const [name, act] of Object.entries(receivers)) {
+t.test("a connection that breaks anywhere in the exchange results in no status, and in a reason", async (t) => {
+  const closed = "the connection was closed";
+  const notHttp = "the answer is not valid HTTP";
+  const receivers: [string, reason: string | RegExp, act: (socket: Socket) => void][] = [
+    ["at once", closed, (socket) => void socket.resetAndDestroy()],
+    ["after the request", closed, (socket) => void socket.once("data", () => socket.resetAndDestroy())],
+    ["in the head", closed, (socket) => void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-"))],
+    [
+      "in the body",
+      closed,
+      (socket) => void socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort")),
+    ],
+    ["with another protocol", notHttp, (socket) => void socket.end("220 mail.test ESMTP\u0000\r\n")],
+    [
+      "by switching",
+      "the receiver switched protocols",
+      (socket) => void socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    ],
+  ];
+  for (const [name, reason, act] of receivers) {
     const outcome = await sendTo(await startBare(t, act));
-    fits(t, outcome, { httpStatus: null, error: /^[ -~]+$/ }, `${name}: ${outcome.error}`);
+    fits(t, outcome, { httpStatus: null, error: /^[ -~]+$/, reason }, `${name}: ${outcome.error}`);
     t.notMatch(outcome.error, "no complete response", name);
   }
-  fits(t, await sendTo("http://127.0.0.1:9/"), { httpStatus: null, error: /ECONNREFUSED/ }, "nobody listens");
-  fits(t, await sendTo("http:///"), { httpStatus: null }, "no URL");
+  const refused = { httpStatus: null, error: /ECONNREFUSED 127/, reason: "the connection was refused" };
+  fits(t, await sendTo("http://127.0.0.1:9/"), refused, "nobody listens");
+  const plain = (await startReceiver(t)).url.replace("http:", "https:");
+  fits(t, await sendTo(plain), { httpStatus: null, reason: "TLS failed" });
+  fits(t, await sendTo("http:///"), { httpStatus: null, reason: "the request failed" }, "no URL");
+});
+
+t.test("a receiver whose name leads nowhere learns no address from its reason", async (t) => {
+  const fail = (code: string, syscall: string) =>
+    Object.assign(new Error(`${syscall} ${code} 10.1.2.3`), { code, syscall });
+  const noAddress = "the name of the receiver has no address";
+  const rows: [Error | string[], string][] = [
+    [[], noAddress],
+    [fail("ENOTFOUND", "queryA"), noAddress],
+    [fail("ENODATA", "queryAaaa"), noAddress],
+    [fail("ESERVFAIL", "queryA"), "the name lookup of the receiver failed"],
+    [fail("ECONNREFUSED", "queryA"), "the name lookup of the receiver failed"],
+    [fail("EHOSTUNREACH", "connect"), "the receiver is unreachable"],
+    [fail("ETIMEDOUT", "connect"), "the connection timed out"],
+    [["127.0.0.1", "10.1.2.3"], "refused: the address of the receiver is not public"],
+  ];
+  for (const [found, reason] of rows) {
+    const resolve = async () => {
+      if (found instanceof Error) throw found;
+      return found;
+    };
+    fits(t, await createSender({ mayConnect, resolve })(webhook("http://name.test/")), { httpStatus: null, reason });
+  }
 });
 
 t.test("an exchange cut off by a stop has an unknown outcome", async (t) => {

@@ -1,5 +1,5 @@
 -- Records attempts to deliver events to one subscriber. p_attempts:
---   [{event_id, test_event_type, attempt, http_status, error, duration_ms, is_taken,
+--   [{event_id, test_event_type, attempt, http_status, error, reason, duration_ms, is_taken,
 --     retry_after_seconds, is_gone}]
 -- Returns one row per attempt: taken, gone, parked (the last attempt failed), or failed (another
 -- one follows).
@@ -25,13 +25,13 @@ begin
   where w.tenant_id = p_tenant_id and w.party_id = p_party_id
   for no key update;
   insert into core.delivery_attempt
-    (tenant_id, party_id, event_id, attempt, http_status, error, duration_ms, attempted_at,
-     test_event_type)
-  select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.duration_ms,
-         v_now, r.test_event_type
+    (tenant_id, party_id, event_id, attempt, http_status, error, reason, duration_ms,
+     attempted_at, test_event_type)
+  select p_tenant_id, p_party_id, r.event_id, r.attempt, r.http_status, r.error, r.reason,
+         r.duration_ms, v_now, r.test_event_type
   from jsonb_to_recordset(p_attempts)
     r (event_id uuid, test_event_type text, attempt int, http_status int, error text,
-       duration_ms int);
+       reason text, duration_ms int);
   delete from core.test_delivery d
   using jsonb_to_recordset(p_attempts) r (event_id uuid)
   where d.tenant_id = p_tenant_id and d.party_id = p_party_id and d.event_id = r.event_id;

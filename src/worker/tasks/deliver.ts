@@ -54,6 +54,8 @@ type AttemptRecord = {
   attempt: number;
   http_status: number | null;
   error: string | null;
+  /** What the subscriber sees of the error. */
+  reason: string | null;
   duration_ms: number;
   is_taken: boolean;
   retry_after_seconds: number | null;
@@ -187,7 +189,7 @@ function toWebhook(delivery: Delivery, secrets: string[]): Webhook {
 
 function toRecord(
   { event_id, test_event_type, attempt }: Delivery,
-  { httpStatus, error, durationMs, retryAfterSeconds }: Attempt,
+  { httpStatus, error, reason, durationMs, retryAfterSeconds }: Attempt,
 ): AttemptRecord {
   return {
     event_id,
@@ -195,6 +197,7 @@ function toRecord(
     attempt,
     http_status: httpStatus,
     error,
+    reason,
     duration_ms: durationMs,
     is_taken: httpStatus !== null && httpStatus >= 200 && httpStatus <= 299,
     retry_after_seconds: retryAfterSeconds,

@@ -90,17 +90,23 @@ t.test("an event is delivered once, signed, as the feed shows it, and each attem
 t.test("anything but a 2xx is tried again after 4 to 6 seconds, even if Retry-After asks for less", async (t) => {
   const receiver = await startReceiver(t);
   const { fixture, steps } = await start(t, [receiver.url]);
-  const rows: [error: string, answer: typeof take, options?: StepOptions][] = [
-    ["HTTP 300", status(300)],
-    ["HTTP 301", status(301, { location: "http://10.0.0.1/" })],
-    ["HTTP 404", status(404)],
-    ["HTTP 500", status(500)],
-    ["HTTP 503", status(503, { "retry-after": "1" })],
-    ["no complete response within 0.2 s", hang, { timeoutMs: 200 }],
-    ["socket hang up", (response) => response.destroy()],
-    ["refused: 127.0.0.1 is not a public address", take, { allow: [] }],
+  const late = "no complete response within 0.2 s";
+  const rows: [error: string, reason: string, answer: typeof take, options?: StepOptions][] = [
+    ["HTTP 300", "HTTP 300", status(300)],
+    ["HTTP 301", "HTTP 301", status(301, { location: "http://10.0.0.1/" })],
+    ["HTTP 404", "HTTP 404", status(404)],
+    ["HTTP 500", "HTTP 500", status(500)],
+    ["HTTP 503", "HTTP 503", status(503, { "retry-after": "1" })],
+    [late, late, hang, { timeoutMs: 200 }],
+    ["socket hang up", "the connection was closed", (response) => response.destroy()],
+    [
+      "refused: 127.0.0.1 is not a public address",
+      "refused: the address of the receiver is not public",
+      take,
+      { allow: [] },
+    ],
   ];
-  for (const [error, answer, options] of rows) {
+  for (const [error, reason, answer, options] of rows) {
     receiver.answer = answer;
     const [event] = await fixture.happen("pty_s1", 1);
     await createWorkerSteps(t, world, { session: fixture.session, ...options }).deliverDue();
@@ -110,7 +116,9 @@ t.test("anything but a 2xx is tried again after 4 to 6 seconds, even if Retry-Af
     t.ok(pause_seconds >= 4 && pause_seconds <= 6, `${error}: ${pause_seconds} s`);
     const httpStatus = error.startsWith("HTTP") ? Number(error.slice(5)) : null;
     const attempt = { event, http_status: httpStatus, error: httpStatus === null ? error : null };
-    fits(t, (await listAttempts(fixture)).at(-1), attempt);
+    fits(t, (await listAttempts(fixture)).at(-1), attempt, "the operator sees the error");
+    const { attempts } = (await fixture.as("pty_s1").get("/v1/webhook")).json.webhook;
+    fits(t, attempts[0], { event_id: event, reason }, "the subscriber sees its kind");
     receiver.answer = take;
     await passTime(fixture);
     await steps.deliverDue();
@@ -285,7 +293,7 @@ t.test("what the old receiver answers after a change of the URL is only logged",
   await recordFailure(fixture, subscriber, holder, { ...second, retry_after_seconds: 3_600 });
 
   const free = { disabled_at: null, paused_until: null, holder: null, worker: null, lease_until: null };
-  t.strictSame(await readWebhook(fixture), { url: "http://127.0.0.1:2", ...free });
+  t.strictSame(await readWebhook(fixture), { url: "http://127.0.0.1:2/", ...free });
   const attempts = (await listDeliveries(fixture)).map(({ status, attempt_count }) => `${status} ${attempt_count}`);
   t.strictSame(attempts.sort(), ["WAITING 0", "WAITING 1"]);
 });

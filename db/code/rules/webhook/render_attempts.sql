@@ -1,5 +1,6 @@
 -- The last 100 attempts of a subscriber, newest first. next_attempt_at belongs to the newest
--- attempt of an event that waits; a pause that the subscriber asked for delays it.
+-- attempt of an event that waits; a pause that the subscriber asked for delays it. The error of an
+-- attempt names our addresses, so a subscriber sees only its kind.
 create or replace function rules.render_attempts(p_tenant_id int, p_party_id int) returns text
 language plpgsql stable as $$
 begin
@@ -11,7 +12,7 @@ begin
       rules.format_time(a.attempted_at), coalesce(a.http_status::text, 'null'),
       coalesce(to_json(case
         when a.http_status between 200 and 299 then null
-        else coalesce(a.error, 'HTTP ' || a.http_status)
+        else coalesce('HTTP ' || a.http_status, a.reason, 'the request failed')
       end)::text, 'null'),
       coalesce('"' || rules.format_time(greatest(d.next_attempt_at, w.paused_until)) || '"',
         'null')),
