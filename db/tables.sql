@@ -494,6 +494,7 @@ create table core.posting_page (
   business_date date not null,
   first_number integer not null,
   event_seqs core.event_list not null,
+  recorded_digest uuid,
   constraint posting_page_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, first_number)
 );
 CREATE TRIGGER closed_day_is_closed AFTER INSERT ON core.posting_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_posting_pages();
@@ -501,6 +502,7 @@ CREATE TRIGGER posting_page_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON 
 comment on table core.posting_page is 'The ledger entries that a step of the sequencer posted to a business day. Their lines start at first_number and are 1 to n within a day. The view posting of the schema rules has a row for each entry.';
 comment on column core.posting_page.first_number is 'The number of the first entry in its business day; the others follow.';
 comment on column core.posting_page.event_seqs is 'The numbers of the entries (core.ledger_entry.event_seq), in the order of their lines.';
+comment on column core.posting_page.recorded_digest is 'MD5 of the recorded_at of its entries: microseconds since 1970, in their order, with commas. Shows whether one was changed. Null: a page from before this column.';
 
 create table core.redemption (
   tenant_id integer not null,
@@ -830,7 +832,7 @@ create table core.webhook (
   constraint lease_has_an_end CHECK (((holder IS NULL) OR (lease_until IS NOT NULL))),
   constraint lease_names_its_worker CHECK (((holder IS NULL) = (worker IS NULL))),
   constraint url_is_at_most_2048_characters CHECK ((length(url) <= 2048)),
-  constraint url_is_http CHECK ((url ~ '^https?://'::text))
+  constraint url_is_http CHECK (((url ~ '^https?://[^/?#@:\\[:space:][:cntrl:]][^/?#@\\[:space:][:cntrl:]]*([/?#]|$)'::text) AND (url !~ '[[:space:][:cntrl:]]'::text) AND (url !~ '^https?://[^/?#]*:0+([/?#]|$)'::text))) NOT VALID
 );
 CREATE TRIGGER replaced_secret_is_kept BEFORE UPDATE OF sealed_secret ON core.webhook FOR EACH ROW WHEN ((new.sealed_secret <> old.sealed_secret)) EXECUTE FUNCTION core.keep_replaced_secret();
 comment on table core.webhook is 'Where a party receives its events. At most one webhook per party.';

@@ -17,7 +17,8 @@ const percent = z
 
 const timeZone = z.string().refine(isTimeZone, "must be UTC or an IANA time zone with a region, such as Europe/Berlin");
 
-const webhookUrl = z.string().max(2048).refine(isWebhookUrl, "must be an http or https URL without a user name");
+// The result is the URL as its parser writes it. The constraint url_is_http accepts that form only.
+const webhookUrl = z.string().transform(parseWebhookUrl).pipe(z.string().max(2048));
 
 const webhookSecret = z.string().refine(isWebhookSecret, "must be whsec_ and the base64 of 24 to 64 bytes");
 
@@ -159,14 +160,17 @@ function isTimeZone(value: string): boolean {
   }
 }
 
-function isWebhookUrl(value: string): boolean {
+function parseWebhookUrl(value: string, context: z.RefinementCtx): string {
   const url = URL.parse(value);
-  return (
+  const isRight =
     url !== null &&
     (url.protocol === "https:" || url.protocol === "http:") &&
     url.username === "" &&
-    url.password === ""
-  );
+    url.password === "" &&
+    url.port !== "0";
+  if (isRight) return url.href;
+  context.addIssue({ code: "custom", message: "must be an http or https URL without a user name, and not of port 0" });
+  return z.NEVER;
 }
 
 function isWebhookSecret(value: string): boolean {

@@ -10,7 +10,7 @@ import { environmentOf, runProgram } from "../support/program.ts";
 import { newRequestId } from "../../clients/typescript/src/signature.ts";
 import { scenario } from "../support/scenario.ts";
 import { createClient } from "../support/client.ts";
-import { inGroups } from "../support/spellings.ts";
+import { inGroups, rightUrls, wrongUrls } from "../support/spellings.ts";
 import { readState } from "../support/state.ts";
 import { party, template, tenants } from "../support/tenants.ts";
 
@@ -392,6 +392,25 @@ t.test("after a rotation of the master key, a file with the same secrets changes
   fits(t, await apply(service.admin, keys, withSecrets(5)), { changed: 2 });
   fits(t, await apply(service.admin, parseMasterKeys(next), withSecrets(5)), { changed: 0 }, "with the new key alone");
   fits(t, await service.apply(withSecrets(4)), { changed: 2 });
+});
+
+t.test("the URL of a webhook is stored as its parser writes it, which the table accepts", async (t) => {
+  const withUrl = (url: string) => changedA(({ parties }) => (parties[0].webhook = { url }));
+  const read = () =>
+    service.owner.rows<{ webhook_url: string }>(
+      "select webhook_url from report.party where tenant = 'ten_a' and party = $1",
+      [tenantA.parties[0].id],
+    );
+  for (const url of rightUrls) {
+    await service.apply(withUrl(url));
+    fits(t, await read(), [{ webhook_url: new URL(url).href }], url);
+    fits(t, await service.apply(withUrl(new URL(url).href)), { changed: 0 }, url);
+  }
+  const message = "must be an http or https URL without a user name, and not of port 0";
+  await checkRefusals(
+    t,
+    wrongUrls.map((url) => [withUrl(url), [`tenants.0.parties.0.webhook.url: ${message}`]]),
+  );
 });
 
 t.test("the program reads standard input and prints JSON; it never quotes a wrong file", async (t) => {

@@ -3,6 +3,7 @@ import t, { type Test } from "tap";
 import { provisioning } from "../../src/commands/provisioning.ts";
 import { listIssues } from "../../src/http/issues.ts";
 import { acme } from "../support/applying.ts";
+import { rightUrls, wrongUrls } from "../support/spellings.ts";
 import { merchant, party, template } from "../support/tenants.ts";
 
 function listProblems(file: unknown): string[] {
@@ -57,9 +58,9 @@ t.test("an access key, a URL, a time zone and the secret of a webhook have their
   checkField(t, {
     path: "parties.0.webhook.url",
     fileWith: (url) => withWebhook({ url }),
-    right: ["https://x.example/a?b=c#d", "http://127.0.0.1:3000"],
-    wrong: ["ftp://x.example", "x.example", "", "https://u@x.example", "https://:p@x.example", "http://"],
-    message: "must be an http or https URL without a user name",
+    right: rightUrls,
+    wrong: wrongUrls,
+    message: "must be an http or https URL without a user name, and not of port 0",
   });
   checkField(t, {
     path: "parties.0.webhook.secret",
@@ -106,6 +107,7 @@ t.test("IDs, texts and secrets of a file have their limits", async (t) => {
   }
   const withUrl = (length: number) => withWebhook({ url: "https://a.example/".padEnd(length, "x") });
   t.strictSame([problemsOf(withUrl(2_048)), problemsOf(withUrl(2_049)).length], [[], 1], "URL of a webhook");
+  t.equal(problemsOf(withWebhook({ url: `https://a.example/${"ü".repeat(400)}` })).length, 1, "as it is stored");
   const largest = withDiscount({ type: "fixed", amount: 1e12 });
   t.strictSame(problemsOf(largest), ["tenants.0.templates.0.discount.amount: must be below 10^12"]);
   t.strictSame(listProblems([]), ["(body): must be an object"]);

@@ -35,3 +35,37 @@ export function spellings(code: string): string[] {
     `code ${grouped} of Mr Müller`,
   ];
 }
+
+/** URLs of webhooks that have another form once they are parsed. */
+export const rawUrls = [
+  "HTTP://x.example/",
+  " https://x.example/",
+  "http:x.example",
+  "https://x\t.example/",
+  "https:\\\\x.example",
+];
+
+/** URLs of webhooks that a provisioning file may have. */
+export const rightUrls = [
+  "https://x.example/a?b=c#d",
+  "http://127.0.0.1:3000",
+  "https://[2606:4700::1]:8443/hook",
+  "https://m\u00fcller.example/\u00fc b?\u00fc",
+  "https://x.example:443/a@b:0/c",
+  "https://x.example:10/",
+  ...rawUrls,
+];
+
+/** URLs of webhooks that neither a file nor the table may have. */
+export const wrongUrls = [
+  "ftp://x.example",
+  "x.example",
+  "",
+  "https://u@x.example",
+  "https://:p@x.example",
+  "http://",
+  "https://:80/",
+  "https://x.example:0",
+  "http://[2606:4700::1]:00/",
+  "javascript://x.example/",
+];

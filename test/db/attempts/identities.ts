@@ -1,5 +1,6 @@
 // Attempts on tenants and their parties, merchants, credentials and webhooks; on recorded requests and on the
 // tables of facts.
+import { rawUrls, wrongUrls } from "../../support/spellings.ts";
 import { insertCopy, together, update, type Attempts } from "./statements.ts";
 
 const insertTenant = (variant: string, unit: string) => `
@@ -69,7 +70,9 @@ const credentialAttempts: Attempts = {
       update("credential", "revoked_at = null", "access_key = 'ak_pos'"),
     ),
   ],
-  url_is_http: [update("webhook", "url = 'ftp://example.com'")],
+  url_is_http: [...wrongUrls, ...rawUrls].map((url) =>
+    update("webhook", `url = '${url.replaceAll(":", "' || chr(58) || '")}'`),
+  ),
   url_is_at_most_2048_characters: [update("webhook", "url = rpad('https://', 2049, 'x')")],
   lease_names_its_worker: [
     update("webhook", "holder = gen_random_uuid(), worker = null, lease_until = now()"),
