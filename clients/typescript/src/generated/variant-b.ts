@@ -91,7 +91,7 @@ export interface WebhookAttempt {
   attempted_at: string;
   /** Your answer; null: there was none. */
   http_status: number | null;
-  /** Why the attempt failed; null: it did not. */
+  /** Why the attempt failed: its kind, for people to read; null: it did not fail. */
   reason: string | null;
   /** When the event is sent again; null: not after this attempt. */
   next_attempt_at: string | null;
