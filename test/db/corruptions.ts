@@ -21,6 +21,9 @@ const book = (set: string) => change("ledger_book", set, "tenant_id <> party_id"
 
 const isUnreleased = "batch_id = (select b.batch_id from core.batch b where b.status = 'COMPLETED')";
 const isReversed = "coupon_id in (select r.coupon_id from core.redemption r where r.status = 'REVERSED')";
+const isConsumed = `${isReversed} and coupon_id in (
+  select c.coupon_id from core.coupon c join core.batch b using (tenant_id, batch_id)
+  join core.template t using (tenant_id, template_id) where t.after_reversal = 'consumed')`;
 const isOfLarge = "batch_id in (select b.batch_id from core.batch b where b.total_count > 2)";
 const ofOtherTenant = (table: string) => `(select x.${table}_id from core.${table} x where x.tenant_id = 2 limit 1)`;
 const ofDay = "(s.tenant_id, s.distributor_id, s.business_date) = (p.tenant_id, p.distributor_id, p.business_date)";
@@ -52,12 +55,21 @@ const ofCoupons: Corruptions = {
     coupon("ISSUED", "status = 'REDEEMED'"),
     coupon("LOCKED", "status = 'REDEEMED'"),
     coupon("REDEEMED", "status = 'LOCKED'"),
-    coupon("REDEEMED", isReversed),
+    coupon("REDEEMED", `status = 'ISSUED' and ${isReversed}`),
     together(
       coupon("REDEEMED", "status = 'LOCKED'"),
       redemption("status = 'CANCELLED', ended_at = now()", "status = 'LOCKED'"),
     ),
     remove("redemption", "status = 'LOCKED'"),
+  ],
+  "consumed coupon stays redeemed": [
+    coupon("ISSUED", isConsumed),
+    together(coupon("ISSUED", isConsumed), change("coupon", "valid_to = now(), status = 'EXPIRED'", isConsumed)),
+    insertCopy("redemption", `status = 'REVERSED' and ${isConsumed}`, {
+      redemption_id: "gen_random_uuid()",
+      status: "'REDEEMED'",
+      ended_at: "null",
+    }),
   ],
   "coupon has one live redemption": [
     together(
@@ -81,6 +93,8 @@ const ofCoupons: Corruptions = {
     ),
   ],
   "voided event has voided coupon": [
+    changeEvent("coupon.voided", "occurred_at = occurred_at - interval '1 second'"),
+    change("voiding", "voided_at = voided_at - interval '1 second'"),
     copyEvent("coupon.voided", {
       coupon_id: "(select c.coupon_id from core.coupon c where c.tenant_id = 1 and c.status = 'ISSUED' limit 1)",
     }),
@@ -136,11 +150,15 @@ const ofTheLedger: Corruptions = {
          select from core.coupon c where c.coupon_id = ledger_entry.coupon_id and c.number = 2)`,
     ),
     entry("REDEMPTION", "occurred_at = occurred_at + interval '1 second'"),
-    entry("REVERSAL", "occurred_at = (select r.redeemed_at from core.redemption r where r.status = 'REVERSED')"),
+    entry(
+      "REVERSAL",
+      "occurred_at = (select r.redeemed_at from core.redemption r where r.status = 'REVERSED' limit 1)",
+    ),
   ],
   "reversal has reversed redemption": [
     remove("redemption", "status = 'REVERSED'"),
     redemption("status = 'REDEEMED', ended_at = null", "status = 'REVERSED'"),
+    redemption("ended_at = ended_at + interval '1 second'", "status = 'REVERSED'"),
   ],
   "redemption follows its template": [
     redemption("currency = 'CHF'"),
@@ -199,6 +217,7 @@ const ofFeeds: Corruptions = {
       where distributor_id in (select party_id from core.feed)`,
   ],
   "feed counts its events": [
+    copyEvent("coupon.expired", { event_seq: "0" }),
     together("delete from core.feed_page where first_position = 1", dropLastPositions),
     insertCopy("feed", "true", { party_id: "999999", last_position: "1" }),
   ],
@@ -214,7 +233,16 @@ const ofFeeds: Corruptions = {
 };
 
 const ofStatements: Corruptions = {
-  "sequenced ledger entry is posted": [change("posting_page", "event_seqs = trim_array(event_seqs, 1)")],
+  "sequenced ledger entry is posted": [
+    change("posting_page", "event_seqs = trim_array(event_seqs, 1)"),
+    // As if the sequence of numbers had been set back.
+    insertCopy("ledger_entry", "true", { entry_id: "gen_random_uuid()", event_seq: "0" }),
+  ],
+  "posting keeps the times of its entries": [
+    entry("REDEMPTION", "recorded_at = recorded_at + interval '1 microsecond'"),
+    entry("REVERSAL", "recorded_at = recorded_at - interval '1 day'"),
+    change("posting_page", "event_seqs = trim_array(event_seqs, 1)", "cardinality(event_seqs) > 1"),
+  ],
   "entry is posted once": [insertCopy("posting_page", "true", { business_date: "(o.x).business_date + 100" })],
   "posting has the distributor of its entry": [change("posting_page", "distributor_id = distributor_id + 1")],
   "posting numbers are 1 to n": [

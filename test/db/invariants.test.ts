@@ -29,10 +29,12 @@ t.before(async () => {
 async function makeCoupons(): Promise<void> {
   const { till } = world.a;
   const fixed = await world.makeBatch(till, "tpl_fixed", 5);
-  const [locked, redeemed, voided] = fixed.coupons;
+  const [locked, redeemed, voided, consumed] = fixed.coupons;
   await till.ok.lock(locked!);
   await till.ok.redeem(redeemed!);
   await till.ok.void(voided!);
+  await till.ok.redeem(consumed!);
+  await till.ok.reverse(consumed!);
   const [reissued] = (await world.makeBatch(till, "tpl_again", 1)).coupons;
   await till.ok.redeem(reissued!);
   await till.ok.reverse(reissued!);
@@ -76,13 +78,13 @@ async function corrupt(sql: string): Promise<Violation[]> {
 // How the subject of an invariant is named in its violations.
 const subjects: [RegExp, RegExp][] = [
   [/^batch /, /^bat_\w{26}$/],
-  [/^(expired or voided |issued |used |voided )?coupon /, /^cpn_\w{26}$/],
+  [/^(expired or voided |issued |used |voided |consumed )?coupon /, /^cpn_\w{26}$/],
   [/^redemption (has|follows) /, /^red_\w{26}$/],
   [/^reversal /, /^rvs_\w{26}$/],
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],
   [/^((sequenced |voided )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
   [/^feed (counts|positions) /, /^\d+$/],
-  [/^(days|closed days|open day|posting numbers|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
+  [/^(days|closed days|open day|posting (numbers|keeps)|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
   [/^recorded redemption /, /^test-/],
 ];
 

@@ -6,6 +6,7 @@ create or replace view report.invariants as
 select i.invariant, t.external_id as tenant, i.subject
 from (
   table rules.coupon_status_matches_redemptions
+  union all table rules.consumed_coupon_stays_redeemed
   union all table rules.coupon_has_one_live_redemption
   union all table rules.redemption_has_coupon_and_merchant
   union all table rules.redemption_follows_its_template
@@ -30,6 +31,7 @@ from (
   union all table rules.entry_is_posted_once
   union all table rules.posting_has_the_distributor_of_its_entry
   union all table rules.posting_numbers_are_1_to_n
+  union all table rules.posting_keeps_the_times_of_its_entries
   union all table rules.statement_counts_its_postings
   union all table rules.summary_matches_the_ledger
   union all table rules.days_before_the_open_day_are_closed

@@ -36,6 +36,7 @@ const eventAttempts: Attempts = {
   event_is_in_one_table: [insertExpired({ event_seq: unposted }), insertExpired({ event_id: ":unposted::uuid" })],
   coupon_is_voided_once: [insertEvent("voided", { event_type: "'coupon.voided'" })],
   event_number_is_drawn: [insertExpired({ event_seq: nextNumber }), redeemLock("locked", { seq: nextNumber })],
+  event_number_is_not_passed: [insertExpired({ event_seq: "0" }), redeemLock("locked", { seq: "0" })],
   event_event_seq_key: [insertEvent("issued", { event_seq: "(select min(event_seq) from core.event)" })],
   event_is_of_its_type: [
     insertEvent("issued", { batch_id: "1" }),

@@ -306,7 +306,10 @@ t.test("a day that is over stays open for an entry that was committed late, unti
   t.equal(await step(), 1);
   await late.session.run("commit");
   // As if a day had passed since the calls.
-  await psql.run("update core.ledger_entry set recorded_at = recorded_at - interval '1 day'");
+  await psql.run(
+    `update core.ledger_entry set recorded_at = recorded_at - interval '1 day';
+     update core.posting_page set recorded_digest = null`,
+  );
   await setZone(world, "pty_a", zoneOf(noonOffset() + daySeconds));
   const ask = async (text: string) => [...(await world.worker.rows(text))];
   const close = "select jobs.close_days(10) as closed";
@@ -317,4 +320,34 @@ t.test("a day that is over stays open for an entry that was committed late, unti
   fits(t, await ask(read), [{ feed_waiting: 0, has_none: true }]);
   fits(t, await ask(close), [{ closed: 1 }]);
   fits(t, await listStatements(world), [{ entries: 2 }]);
+});
+
+t.test("a number that the sequencer has passed is refused, as after a sequence that was set back", async (t) => {
+  world = await scenario(t);
+  const { maker, makeCoupons, till } = world.a;
+  const [coupon] = await makeCoupons(1);
+  const psql = await world.openPsql();
+  // The numbers of a transaction that was rolled back are in no table.
+  await psql.run("begin; select nextval('core.event_seq') from generate_series(1, 3); rollback");
+  await makeCoupons(1);
+  while ((await takeStep(world.worker)) > 0);
+  await takeStep(world.worker);
+  await psql.rows(
+    `select setval('core.event_seq', max(n) - 3) from (
+       select generate_series(1, max(event_seq)) from rules.event except select event_seq from rules.event) x (n)`,
+  );
+  let refused = 0;
+  await waitUntil("a number above those of the sequencer", async () => {
+    const isRedeemed = await till.redeem(coupon!).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+    refused += isRedeemed ? 0 : 1;
+    return isRedeemed;
+  });
+  t.ok(refused >= 3, `${refused} calls drew a number that the sequencer has passed`);
+  const { end: before } = await pullEvents<Event>(maker, 1_000);
+  await world.steps.sequence();
+  const { events } = await pullEvents<Event>(maker, 1_000);
+  t.equal(events.at(-1)!.coupon_id, coupon!.id, `the event is in the feed, after ${before}`);
 });

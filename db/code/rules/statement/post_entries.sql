@@ -5,9 +5,11 @@
 create or replace function rules.post_entries(p_events rules.event[]) returns void
 language plpgsql volatile as $$
 begin
-  insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
+  insert into core.posting_page
+    (tenant_id, distributor_id, business_date, first_number, event_seqs, recorded_digest)
   select d.tenant_id, d.distributor_id, y.business_date,
-         core.count_postings(d.tenant_id, d.distributor_id, y.business_date) + 1, y.event_seqs
+         core.count_postings(d.tenant_id, d.distributor_id, y.business_date) + 1, y.event_seqs,
+         rules.compute_times_digest(y.times)
   from (
     select e.tenant_id, e.party_id as distributor_id, array_agg(e.event_seq) as event_seqs,
            array_agg(e.recorded_at) as times, min(e.recorded_at) as first_at,
@@ -26,7 +28,8 @@ begin
              when o.first_on = o.last_on then o.first_on
              else rules.compute_local_date(x.recorded_at, p.time_zone)
            end) as business_date,
-           array_agg(x.event_seq order by x.event_seq) as event_seqs
+           array_agg(x.event_seq order by x.event_seq) as event_seqs,
+           array_agg(x.recorded_at order by x.event_seq) as times
     from unnest(d.event_seqs, d.times) x (event_seq, recorded_at)
     group by 1) y;
 end
