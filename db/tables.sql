@@ -264,7 +264,8 @@ create table core.delivery_attempt (
   attempted_at timestamp with time zone not null,
   test_event_type text,
   reason text,
-  constraint delivery_attempt_pkey PRIMARY KEY (attempt_id)
+  constraint delivery_attempt_pkey PRIMARY KEY (attempt_id),
+  constraint reason_is_at_most_100_characters CHECK ((length(reason) <= 100)) NOT VALID
 );
 CREATE INDEX delivery_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at, attempt_id);
 CREATE INDEX failed_attempt_of_party ON core.delivery_attempt USING btree (tenant_id, party_id, attempted_at) WHERE ((http_status IS NULL) OR ((http_status < 200) OR (http_status > 299)));
