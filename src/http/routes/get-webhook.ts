@@ -13,7 +13,10 @@ const attempt = z
     event_type: z.enum(eventTypes),
     attempted_at: timeOfAnswer,
     http_status: z.number().int().nullable().describe("Your answer; null: there was none."),
-    reason: z.string().nullable().describe("Why the attempt failed: its kind, for people to read; null: it did not fail."),
+    reason: z
+      .string()
+      .nullable()
+      .describe("Why the attempt failed: its kind, for people to read; null: it did not fail."),
     next_attempt_at: timeOfAnswer.nullable().describe("When the event is sent again; null: not after this attempt."),
   })
   .meta({ id: "WebhookAttempt" });
