@@ -353,6 +353,20 @@ comment on table core.feed_page is 'The events that a step added to a feed. Thei
 comment on column core.feed_page.first_position is 'The position of the first event; the others follow.';
 comment on column core.feed_page.event_seqs is 'The numbers of the events, in the order of their positions.';
 
+create table core.invariant_check (
+  invariant text not null,
+  broken_rows bigint not null,
+  example text,
+  checked_at timestamp with time zone not null,
+  constraint invariant_check_pkey PRIMARY KEY (invariant),
+  constraint broken_invariant_has_an_example CHECK (((broken_rows > 0) = (example IS NOT NULL))),
+  constraint invariant_is_at_most_63_characters CHECK ((length(invariant) <= 63))
+);
+comment on table core.invariant_check is 'The last check of each invariant, by its name in report.invariants. Of an invariant that the view no longer has, the row stays and means nothing.';
+comment on column core.invariant_check.invariant is 'The name of its view, with blanks.';
+comment on column core.invariant_check.broken_rows is 'How many rows of report.invariants it had.';
+comment on column core.invariant_check.example is 'The tenant and subject of one of them.';
+
 create table core.ledger_book (
   tenant_id integer not null,
   party_id integer not null,

@@ -26,7 +26,7 @@ import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
 import { observeWork } from "./worker/metrics.ts";
 import { createAnalyzer } from "./worker/tasks/analyze.ts";
-import { createChecker } from "./worker/tasks/check.ts";
+import { createChecker, startFirstCheck, type CheckOptions } from "./worker/tasks/check.ts";
 import { createCloser } from "./worker/tasks/close.ts";
 import { createDeliverer, maxSubscribersAtOnce, type Subscriber } from "./worker/tasks/deliver.ts";
 import { createExpirer } from "./worker/tasks/expire.ts";
@@ -93,7 +93,8 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   const dueWork = startTicker({ name: "due work", everyMs: lookEveryMs, log, tick: () => addDueJobs(runner, tasks) });
   // A database may be restored or replaced while this program runs.
   const keyCheck = startTicker({ name: "keys", everyMs: 60_000, log, tick: checkDatabase });
-  const tickers = [dueWork, keyCheck, ...startStepTickers(tasks, dueWork, log)];
+  const firstCheck = startFirstCheck({ database: databases.jobs, runner, log });
+  const tickers = [dueWork, keyCheck, firstCheck, ...startStepTickers(tasks, dueWork, log)];
 
   return {
     async stop(): Promise<void> {
@@ -159,7 +160,7 @@ function createTasks(
     }),
     pruneNonces: createNoncePruner({ database, stopping }),
     pruneOldRows: createOldRowPruner({ database, stopping, retention: config }),
-    check: createChecker({ address, role, log, stopping, onChecked: observer?.checked }),
+    check: createChecker({ address, role, log, stopping }),
     expire: createExpirer({ database, stopping }),
     analyze: createAnalyzer({ database, stopping }),
     sequencer: createSequencer({ database: sequencer, stopping }),
@@ -178,7 +179,7 @@ function startRunner(
     deliver: (payload) => deliverer.deliver(payload as Subscriber),
     prune_nonces: pruneNonces,
     prune_old_rows: pruneOldRows,
-    check,
+    check: (payload) => check(payload as CheckOptions),
   };
   return startGraphileRunner({
     connection: { connectionString: formatRoleUrl(address, role), ssl: readTls(address) },

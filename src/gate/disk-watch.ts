@@ -14,6 +14,7 @@ export type DiskWatch = {
   observe<T>(call: Promise<T>): Promise<T>;
   /** Whether a call failed within the last `quietMs`. */
   isFull(): boolean;
+  mode(): "clear" | "full";
 };
 type Parts = { isDiskFull: (error: unknown) => boolean; log: Logger; quietMs?: number };
 
@@ -26,6 +27,7 @@ export function createDiskWatch({ isDiskFull, log, quietMs = defaultQuietMs }: P
 
   return {
     isFull: () => !isQuiet(),
+    mode: () => (failedAt === null ? "clear" : "full"),
     async observe(call) {
       try {
         const result = await call;

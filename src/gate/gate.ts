@@ -80,7 +80,8 @@ export type Gate = {
 };
 
 // For metrics.
-export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad> };
+/** isDiskFull: a call failed because of that, and none has succeeded a while later. */
+export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad>; isDiskFull: boolean };
 export type Upkeep = {
   load(): GateLoad;
   /** Gives up all connections, because they are dead. Calls that use them are rejected at once. */
@@ -172,7 +173,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
     isDiskFull: disk.isFull,
     reconnect: connections.reconnect,
     end: connections.end,
-    load: () => ({ waiting: groups.waiting(), lanes: connections.load() }),
+    load: () => ({ waiting: groups.waiting(), lanes: connections.load(), isDiskFull: disk.mode() === "full" }),
   };
 }
 

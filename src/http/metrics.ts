@@ -93,6 +93,9 @@ function showLoad(registers: Registries, { openRequests, connections, gate }: Lo
   show("coupon_http_connections", "Open connections.", connections);
   show("coupon_http_open_requests", "Requests in progress.", openRequests);
   show("coupon_calls_waiting", "Calls that wait for their group to start.", () => gate().waiting);
+  show("coupon_database_disk_full", "1 while calls fail because the database's disk is full, else 0.", () =>
+    gate().isDiskFull ? 1 : 0,
+  );
   showByLane("coupon_lane_busy_connections", "Database connections in use, by lane.", ({ busy }) => busy);
   showByLane("coupon_lane_connections", "Database connections of each lane.", ({ width }) => width);
   showByLane(

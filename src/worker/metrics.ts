@@ -1,5 +1,5 @@
-// The metrics of the background work. jobs.read_metrics reads the state of the database; this process counts its
-// webhook attempts and remembers its last self-check.
+// The metrics of the background work. jobs.read_metrics reads the state of the database; jobs.list_invariants
+// the last self-check. This process counts its webhook attempts.
 import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../server/metrics-server.ts";
 import type { ReconnectingDatabase } from "../database/reconnecting.ts";
@@ -10,8 +10,6 @@ const attemptOutcomes = ["taken", "failed", "parked", "gone"] as const;
 
 export type WorkObserver = {
   attempted(outcome: AttemptOutcome): void;
-  // The self-check has ended and found these broken invariants.
-  checked(broken: { invariant: string; rows: number }[]): void;
 };
 
 // By column of jobs.read_metrics.
@@ -56,9 +54,11 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     labelNames: ["work"],
     registers,
   });
+  const invariants = observeInvariants(registers, database);
   metrics.watch({
     program: "work",
     async ask() {
+      await invariants.ask();
       const [row] = await database.rows<Row>(`select ${columns} from jobs.read_metrics()`);
       const found = await database.rows<{ work: string }>("select work from jobs.list_stuck_work()");
       for (const { column, gauge } of gauges) gauge.set(Number(row![column]));
@@ -67,6 +67,7 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     hide() {
       for (const { gauge } of gauges) gauge.remove();
       stuck.reset();
+      invariants.hide();
     },
   });
 
@@ -77,32 +78,44 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
     registers,
   });
   for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
-  const invariants = new Gauge({
+  return { attempted: (outcome) => attempts.inc({ outcome }) };
+}
+
+// The last check of each invariant, which the database keeps. There is no time before all were checked, because then
+// nobody knows whether all hold.
+function observeInvariants(registers: Metrics["registry"][], database: ReconnectingDatabase) {
+  const rows = new Gauge({
     name: "coupon_invariant_broken_rows",
-    help: "Rows that broke an invariant at the last self-check of this process.",
+    help: "Rows that broke an invariant when it was last checked.",
     labelNames: ["invariant"],
     registers,
   });
   const broken = new Gauge({
     name: "coupon_invariants_broken",
-    help: "Invariants that were broken at the last self-check of this process.",
+    help: "Invariants that were broken when they were last checked.",
     registers,
   });
   const checkedAt = new Gauge({
     name: "coupon_invariants_checked_timestamp_seconds",
-    help: "When this process finished its last self-check.",
+    help: "When the invariant whose check is oldest was last checked.",
     registers,
   });
-  // There is no value before the first check, because a 0 would mean that no invariant is broken.
-  for (const gauge of [broken, checkedAt]) gauge.remove();
-
   return {
-    attempted: (outcome) => attempts.inc({ outcome }),
-    checked(found) {
-      invariants.reset();
-      for (const { invariant, rows } of found) invariants.set({ invariant }, rows);
-      broken.set(found.length);
-      checkedAt.set(Date.now() / 1_000);
+    async ask() {
+      const found = await database.rows<{ invariant: string; rows: number | null; at: number | null }>(
+        `select invariant, broken_rows::float8 as rows, extract(epoch from checked_at)::float8 as at
+         from jobs.list_invariants()`,
+      );
+      this.hide();
+      const violated = found.filter((one) => one.rows !== null && one.rows > 0);
+      for (const { invariant, rows: count } of violated) rows.set({ invariant }, count!);
+      broken.set(violated.length);
+      const times = found.map(({ at }) => at).filter((at) => at !== null);
+      if (times.length === found.length) checkedAt.set(Math.min(...times));
+    },
+    hide() {
+      rows.reset();
+      for (const gauge of [broken, checkedAt]) gauge.remove();
     },
   };
 }

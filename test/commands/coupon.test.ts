@@ -83,7 +83,8 @@ t.test("coupon says when its packages or Node are missing, and takes a new enoug
 t.test("each command has an npm script of its name, and its help and errors say how it was called", async (t) => {
   const names = Object.keys(scripts).filter((name) => scripts[name] === `exec bin/coupon ${name}`);
   t.strictSame(
-    coupon.commands.map(({ name }) => name),
+    // The script of this name checks the code.
+    coupon.commands.map(({ name }) => name).filter((name) => name !== "check"),
     names,
   );
   const dataDir = path.join(t.testdir(), "data");

@@ -74,8 +74,8 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
          select from pg_attribute a
          where a.attrelid = c.conrelid and a.attnum = any (c.conkey) and a.attname = 'tenant_id')`,
     // Facts and states of the whole database, and two logs.
-    `core.audit core.code_version core.currency core.delivery_attempt core.event_gap core.master_key core.migration
-     core.sequencer`,
+    `core.audit core.code_version core.currency core.delivery_attempt core.event_gap core.invariant_check
+     core.master_key core.migration core.sequencer`,
   ],
   [
     "Every reference stays within the tenant",

@@ -35,11 +35,12 @@ t.test("after a pause calls may be tried again; the first success ends it", asyn
   const { said, watch, fail } = watchFor(0);
   await fail(fullDisk);
   t.equal(watch.isFull(), false, "so that a load balancer sends calls again");
+  t.equal(watch.mode(), "full", "and until one succeeds, the metrics say that it is full");
   await fail(fullDisk);
   t.strictSame(said(), [full]);
   await watch.observe(Promise.resolve());
   await watch.observe(Promise.resolve());
-  t.strictSame(said(), [full, over]);
+  t.strictSame([watch.mode(), said()], ["clear", [full, over]]);
   await fail(fullDisk);
   t.strictSame(said(), [full, over, full]);
 });

@@ -47,6 +47,7 @@ t.test(
       'coupon_lane_connections{lane="quick"}': 10,
       coupon_http_open_requests: 0,
       coupon_calls_waiting: 0,
+      coupon_database_disk_full: 0,
     });
     const lines = world.log.filter(({ operation }) => operation === "redeem");
     const loggedMs = lines.reduce((sum, line) => sum + Number(line["duration_ms"]), 0);
@@ -78,13 +79,14 @@ t.test("A refusal is counted under the limit that caused it, whether open reques
 t.test("Each metric of the load shows its own number, by lane", async (t) => {
   const metrics = await openMetrics(t);
   const lanes = { quick: { busy: 4, waiting: 5, width: 6 }, bulk: { busy: 7, waiting: 8, width: 9 } };
-  const gate = () => ({ waiting: 3, lanes });
+  const gate = () => ({ waiting: 3, lanes, isDiskFull: true });
   observeServe(metrics).show({ openRequests: () => 1, connections: () => 2, gate });
   const seen = [...(await scrape(metrics))].filter(([name]) => /^coupon_(?!limit_|group_)/.test(name));
   t.strictSame(Object.fromEntries(seen), {
     coupon_http_open_requests: 1,
     coupon_http_connections: 2,
     coupon_calls_waiting: 3,
+    coupon_database_disk_full: 1,
     'coupon_lane_busy_connections{lane="quick"}': 4,
     'coupon_lane_waiting_statements{lane="quick"}': 5,
     'coupon_lane_connections{lane="quick"}': 6,

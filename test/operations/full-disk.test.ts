@@ -8,6 +8,7 @@ import { openSession } from "../../src/database/connect.ts";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { createClient, sendPlain, type Client } from "../support/client.ts";
+import { findFiring } from "../support/alerts.ts";
 import { fits } from "../support/fits.ts";
 import { findBrokenInvariants } from "../support/inspect.ts";
 import { findFreePort } from "../support/listen.ts";
@@ -15,6 +16,7 @@ import { hasEnded, launch, runProgram, type Launched } from "../support/program.
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { newRequestId } from "../../clients/typescript/src/signature.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
+import { scrape } from "../support/scrape.ts";
 import { canMount, fillDisk, useSmallDisk } from "../support/small-disk.ts";
 import { party, secretOf, tenants } from "../support/tenants.ts";
 import { startTills, type Tills } from "../support/tills.ts";
@@ -25,7 +27,7 @@ const within = { withinMs: 100_000 };
 const ended = "is full: the database server stopped; it restarts as soon as there is space";
 const skip = canMount() ? false : "only root may mount a small disk";
 
-type Site = { disk: string; url: string; env: Record<string, string>; running: Launched };
+type Site = { disk: string; url: string; metrics: { url: string }; env: Record<string, string>; running: Launched };
 
 async function start(t: Test, env: Record<string, string>): Promise<Launched> {
   const running = launch(t, "start", { env });
@@ -40,8 +42,11 @@ async function startSite(t: Test): Promise<Site> {
     await waitUntil("the end of the server", () => findEmbedded(env.DATA_DIR) === null, within);
   });
   const port = await findFreePort();
-  const env = { DATA_DIR: path.join(disk, "data"), PORT: String(port), WEBHOOK_ALLOW: "127.0.0.0/8" };
-  const site: Site = { disk, url: `http://127.0.0.1:${port}`, env, running: await start(t, env) };
+  const metricsPort = await findFreePort();
+  const data = { DATA_DIR: path.join(disk, "data"), WEBHOOK_ALLOW: "127.0.0.0/8" };
+  const env = { ...data, PORT: String(port), METRICS_PORT: String(metricsPort) };
+  const metrics = { url: `http://127.0.0.1:${metricsPort}/metrics` };
+  const site: Site = { disk, url: `http://127.0.0.1:${port}`, metrics, env, running: await start(t, env) };
   return site;
 }
 
@@ -171,7 +176,14 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
 
   fillDisk(fillerOf(site));
   const batches = [submit(by)];
+<<<<<<< HEAD
   await untilAnswered(site, tills, 503);
+=======
+  await untilRefused(site, tills);
+  // A scrape asks the database at most every 5 s.
+  const firing = async () => findFiring(await scrape(site.metrics));
+  t.ok((await firing()).includes("max(coupon_database_disk_full) > 0"), "the alert fires");
+>>>>>>> 43ccc86 (Results of the invariant check live in the database; a full disk has a metric)
   const refused = await by.post("/v1/coupons/query", { coupon: codes[0], merchant: "mch_a" });
   if (refused.status === 503) t.equal(refused.headers["retry-after"], "1");
   const full = "the disk of the database is full: calls get 503 until there is space again";
@@ -179,9 +191,16 @@ t.test("a full disk: calls are refused, nothing is lost, and the service returns
   rmSync(fillerOf(site));
   await untilAnswered(site, tills, 200);
   await waitUntil("the end of it in the log", () => log().includes("the disk of the database has space again"), within);
+  await waitUntil("no alert", async () => (await firing()).length === 0, within);
 
   await exhaustLog(site, service, () => batches.push(submit(by)));
+<<<<<<< HEAD
   await untilAnswered(site, tills, 503);
+=======
+  await untilRefused(site, tills);
+  const isDown = async () => (await firing()).includes("coupon_database_up == 0");
+  await waitUntil("the alert of the database that is down", isDown, within);
+>>>>>>> 43ccc86 (Results of the invariant check live in the database; a full disk has a metric)
   rmSync(fillerOf(site));
   await untilAnswered(site, tills, 200);
   const ends = count(log(), "the database server stopped");

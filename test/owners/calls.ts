@@ -79,8 +79,9 @@ export const testedElsewhere = `admin.apply admin.list_statements jobs.close_day
   jobs.try_stuck_work`;
 
 /** Those that know no owner. */
-export const global = `admin.forget_key admin.has_tenants admin.note_restore
-  jobs.analyze_grown_tables jobs.check_invariants jobs.join_workers jobs.prune_nonces`;
+export const global = `admin.check_invariant admin.forget_key admin.has_tenants admin.list_invariants
+  admin.note_restore jobs.analyze_grown_tables jobs.check_invariant jobs.join_workers jobs.list_invariants
+  jobs.prune_nonces`;
 
 const uuid = (text: string) => createHash("md5").update(text).digest("hex");
 

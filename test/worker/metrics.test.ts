@@ -5,6 +5,7 @@ import { createLog } from "../../src/common/log.ts";
 import { openSession } from "../../src/database/connect.ts";
 import { createChecker } from "../../src/worker/tasks/check.ts";
 import { observeWork } from "../../src/worker/metrics.ts";
+import { alerts, findFiring } from "../support/alerts.ts";
 import { readCounts } from "../support/count-reads.ts";
 import { fits } from "../support/fits.ts";
 import { scenario } from "../support/scenario.ts";
@@ -35,24 +36,131 @@ t.test("reading the metrics reads few rows, however large the tables are", async
   t.ok(after.rows - before.rows < 20, `${after.rows - before.rows} rows`);
 });
 
-t.test("the last self-check is shown, nothing of earlier ones, and nothing before the first", async (t) => {
-  const { address } = await scenario(t);
+t.test("the last self-check is in the database: shown by every worker, also one that has just started", async (t) => {
+  const { address, owner, openPsql } = await scenario(t, { mayBreakInvariants: true });
   const metrics = await openMetrics(t);
-  const { checked } = observeWork(metrics, openMetricsDatabase(t, address, "coupon_worker"));
-  t.notOk([...(await scrape(metrics)).keys()].some((name) => name.startsWith("coupon_invariant")));
-  const stopping = new AbortController().signal;
-  const log = createLog("silent");
-  await createChecker({ address, role: "coupon_worker", log, stopping, onChecked: checked })();
-  const seen = await scrape(metrics);
-  t.equal(seen.get("coupon_invariants_broken"), 0);
-  t.ok(Math.abs(seen.get("coupon_invariants_checked_timestamp_seconds")! - Date.now() / 1_000) < 60);
-  checked([{ invariant: "each day adds up", rows: 3 }]);
-  fits(t, Object.fromEntries(await scrape(metrics)), {
-    coupon_invariants_broken: 1,
-    'coupon_invariant_broken_rows{invariant="each day adds up"}': 3,
+  observeWork(metrics, openMetricsDatabase(t, address, "coupon_worker"));
+  const asked = "coupon_invariants_checked_timestamp_seconds";
+  t.equal((await scrape(metrics)).get(asked), undefined, "no check has ended");
+  t.strictSame(findFiring(await scrape(metrics)), [`absent(${asked})`]);
+  const parts = { address, role: "coupon_worker", log: createLog("silent"), stopping: new AbortController().signal };
+  const check = createChecker(parts);
+  /** As a worker that has started after the check. */
+  const seen = async () => {
+    const others = await openMetrics(t);
+    observeWork(others, openMetricsDatabase(t, address, "coupon_worker"));
+    return scrape(others);
+  };
+  await check({ onlyNew: true });
+  const healthy = await seen();
+  t.equal(healthy.get("coupon_invariants_broken"), 0);
+  t.ok(Math.abs(healthy.get(asked)! - Date.now() / 1_000) < 60);
+  t.strictSame(findFiring(healthy), []);
+  t.strictSame(findFiring(healthy, Date.now() / 1_000 + 172_900), [`time() - max(${asked}) > 2*86400`]);
+
+  const psql = await openPsql({ triggers: false });
+  await psql.run("update core.feed set last_position = last_position + 3");
+  await psql.run(
+    "insert into core.feed (tenant_id, party_id, last_position) select tenant_id, 0, 3 from core.tenant limit 1",
+  );
+  await check({ onlyNew: true });
+  t.equal((await seen()).get("coupon_invariants_broken"), 0, "none is new");
+  await check();
+  const broken = await seen();
+  fits(t, Object.fromEntries(broken), {
+    'coupon_invariant_broken_rows{invariant="feed counts its events"}': 1,
   });
-  checked([]);
-  const repaired = await scrape(metrics);
+  t.strictSame(findFiring(broken), ["max(coupon_invariants_broken) > 0"]);
+
+  await psql.run("delete from core.feed");
+  await owner.rows("update core.invariant_check set checked_at = '2026-01-01'");
+  await check();
+  const repaired = await seen();
   t.equal(repaired.get("coupon_invariants_broken"), 0);
   t.notOk([...repaired.keys()].some((name) => name.startsWith("coupon_invariant_broken_rows")));
+});
+
+t.test("each invariant is a statement of its own, which reads only the tables that it is about", async (t) => {
+  const world = await scenario(t);
+  await world.a.makeCoupons(300, "REDEEMED");
+  const session = openSession(world.address, { name: "coupon test", role: "coupon_worker" });
+  t.teardown(() => session.end());
+  await session.run("begin");
+  const check = (invariant: string) => session.rows("select from jobs.check_invariant($1)", [invariant]);
+  const reads = async (invariant: string) => {
+    const before = await readCounts(session);
+    await check(invariant);
+    return (await readCounts(session)).rows - before.rows;
+  };
+  await reads("delivery is parked after 10 attempts");
+  const few = await reads("delivery is parked after 10 attempts");
+  t.ok(few < 100, `${few} rows`);
+  t.ok((await reads("redemption has its ledger entries")) >= 300);
+  await t.rejects(check("no such invariant"), { code: "CP404" });
+});
+
+t.test("each alert of docs/operate.md fires when its fault is there, and no other", async (t) => {
+  const world = await scenario(t, { mayBreakInvariants: true });
+  const { address } = world;
+  await createChecker({
+    address,
+    role: "coupon_worker",
+    log: createLog("silent"),
+    stopping: new AbortController().signal,
+  })();
+  const firing = async () => {
+    const metrics = await openMetrics(t);
+    observeWork(metrics, openMetricsDatabase(t, address, "coupon_worker"));
+    return findFiring(await scrape(metrics));
+  };
+  t.strictSame(await firing(), []);
+  const psql = await world.openPsql({ triggers: false });
+  const faults: [alert: string, made: string, undone: string][] = [
+    [
+      "max(coupon_stuck_work) > 0",
+      "select rules.note_stuck_work('mint', tenant_id, party_id, 'bat_1', 'why') from core.party limit 1",
+      "delete from core.stuck_work",
+    ],
+    [
+      "max(coupon_feed_lag_seconds) > 60",
+      `insert into core.event (tenant_id, event_id, event_type, party_id, business_date, occurred_at, recorded_at)
+       select tenant_id, gen_random_uuid(), 'reconciliation.ready', party_id, '2026-01-01', '2026-01-02', '2026-01-02'
+       from core.party limit 1`,
+      "delete from core.event",
+    ],
+    [
+      "max(coupon_webhooks_disabled) > 0",
+      `insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash, disabled_at)
+       select tenant_id, party_id, 'https://x.example/', '1', '1', now() from core.party limit 1`,
+      "delete from core.webhook",
+    ],
+    [
+      "max(coupon_day_lag_seconds) > 600",
+      `insert into core.ledger_book (tenant_id, party_id, open_on)
+       select tenant_id, party_id, '2026-01-01' from core.party limit 1`,
+      "delete from core.ledger_book",
+    ],
+    [
+      "max(coupon_statement_lag_seconds) > 600",
+      `insert into core.statement (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
+       select tenant_id, party_id, '2026-01-01', 0, false, '2026-01-02' from core.party limit 1`,
+      "delete from core.statement",
+    ],
+  ];
+  for (const [alert, made, undone] of faults) {
+    await psql.run(made);
+    t.strictSame(await firing(), [alert], alert);
+    await psql.run(undone);
+  }
+  await world.a.maker.ok.createBatch("tpl_fixed", 3);
+  await psql.run("update core.batch set created_at = now() - interval '2 hours'");
+  t.strictSame(await firing(), ["max(coupon_mint_lag_seconds) > 3600"]);
+  await psql.run("delete from core.batch");
+  const untested = ["absent(", "time()", "coupon_invariants_broken", "coupon_database_"];
+  const rest = alerts.filter((one) => !faults.some(([alert]) => alert === one) && !one.includes("mint_lag"));
+  for (const one of rest)
+    t.ok(
+      untested.some((part) => one.includes(part)),
+      `${one} is tested above or by full-disk.test.ts`,
+    );
 });

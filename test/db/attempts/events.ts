@@ -52,6 +52,15 @@ const feedAttempts: Attempts = {
   time_zone_is_known: [update("party", "time_zone = 'Mars/Base'")],
   work_is_known: [update("stuck_work", "work = 'else'")],
   subject_is_at_most_64_characters: [update("stuck_work", "subject = repeat('x', 65)")],
+  invariant_is_at_most_63_characters: [update("invariant_check", "invariant = repeat('x', 64)")],
+  broken_invariant_has_an_example: [
+    update("invariant_check", "broken_rows = 1, example = null"),
+    update("invariant_check", "broken_rows = 0, example = 'x'"),
+  ],
+  reason_is_at_most_100_characters: [
+    `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at, reason)
+     values (1, 1, gen_random_uuid(), 1, 1, now(), repeat('x', 101))`,
+  ],
   reason_is_at_most_500_characters: [update("stuck_work", "reason = repeat('x', 501)")],
   gap_waits_for_a_transaction_or_a_party: [
     "insert into core.event_gap (event_seq) select high_seq + 1 from core.sequencer",
