@@ -109,8 +109,8 @@ function observeInvariants(registers: Metrics["registry"][], database: Reconnect
       this.hide();
       const violated = found.filter((one) => one.rows !== null && one.rows > 0);
       for (const { invariant, rows: count } of violated) rows.set({ invariant }, count!);
-      broken.set(violated.length);
       const times = found.map(({ at }) => at).filter((at) => at !== null);
+      if (times.length > 0) broken.set(violated.length);
       if (times.length === found.length) checkedAt.set(Math.min(...times));
     },
     hide() {
