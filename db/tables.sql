@@ -179,6 +179,7 @@ CREATE TRIGGER coupon_is_kept BEFORE DELETE OR TRUNCATE ON core.coupon FOR EACH 
 CREATE TRIGGER coupon_transition_is_legal BEFORE UPDATE OF status ON core.coupon FOR EACH ROW WHEN (((old.status)::text <> 'ISSUED'::text)) EXECUTE FUNCTION core.check_coupon_change();
 CREATE TRIGGER extension_is_noted AFTER UPDATE OF valid_to ON core.coupon FOR EACH ROW WHEN (((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)) EXECUTE FUNCTION core.record_extension();
 CREATE TRIGGER number_is_within_batch AFTER INSERT ON core.coupon REFERENCING NEW TABLE AS new_coupon FOR EACH STATEMENT EXECUTE FUNCTION core.check_minted_numbers();
+CREATE TRIGGER validity_of_a_used_coupon_is_audited AFTER UPDATE OF valid_from, valid_to ON core.coupon FOR EACH ROW WHEN ((((old.status)::text = ANY (ARRAY['REDEEMED'::text, 'VOIDED'::text])) AND (((new.valid_from)::timestamp with time zone <> (old.valid_from)::timestamp with time zone) OR ((new.valid_to)::timestamp with time zone <> (old.valid_to)::timestamp with time zone)))) EXECUTE FUNCTION core.audit_validity();
 comment on table core.coupon is 'One row per coupon. The database does not hold its code.';
 comment on column core.coupon.number is '1 to total_count of its batch, without gaps.';
 comment on column core.coupon.code_attempt is 'How often the code was derived again because another coupon of the tenant had it. Nearly always 0.';
@@ -519,6 +520,18 @@ comment on column core.posting_page.first_number is 'The number of the first ent
 comment on column core.posting_page.event_seqs is 'The numbers of the entries (core.ledger_entry.event_seq), in the order of their lines.';
 comment on column core.posting_page.recorded_digest is 'MD5 of the recorded_at of its entries: microseconds since 1970, in their order, with commas. Shows whether one was changed. Null: a page from before this column.';
 
+create table core.prune_walk (
+  table_name text not null,
+  next_block bigint not null,
+  noted_at timestamp with time zone not null,
+  constraint prune_walk_pkey PRIMARY KEY (table_name),
+  constraint next_block_is_not_negative CHECK ((next_block >= 0)),
+  constraint table_name_is_at_most_63_characters CHECK ((length(table_name) <= 63))
+);
+comment on table core.prune_walk is 'How far the nightly deletion of old rows has read a table, while it runs or after it was interrupted. A walk that has reached the end has no row.';
+comment on column core.prune_walk.table_name is 'A table of the schema core.';
+comment on column core.prune_walk.next_block is 'The block with which it goes on.';
+
 create table core.redemption (
   tenant_id integer not null,
   merchant_id integer not null,
@@ -545,10 +558,11 @@ CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btre
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
 CREATE INDEX redemption_of_merchant ON core.redemption USING btree (merchant_id, order_id);
 CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.ended_at IS NOT NULL)) EXECUTE FUNCTION core.check_redemption_state();
+CREATE TRIGGER lock_end_is_audited AFTER UPDATE OF lock_expires_at ON core.redemption FOR EACH ROW WHEN (((new.lock_expires_at)::timestamp with time zone IS DISTINCT FROM (old.lock_expires_at)::timestamp with time zone)) EXECUTE FUNCTION core.audit_lock_end();
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER redemption_is_kept BEFORE DELETE OR TRUNCATE ON core.redemption FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER redemption_is_of_a_coupon_at_a_merchant AFTER INSERT ON core.redemption REFERENCING NEW TABLE AS new_redemption FOR EACH STATEMENT EXECUTE FUNCTION core.check_redemptions();
-CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
+CREATE TRIGGER redemption_terms_are_fixed BEFORE UPDATE OF tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, currency, discount_minor, order_minor, store, terminal, order_id, started_at, lock_expires_at, redeemed_at, ended_at ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_terms();
 CREATE TRIGGER redemption_transition_is_legal BEFORE UPDATE OF status ON core.redemption FOR EACH ROW EXECUTE FUNCTION core.check_redemption_change();
 comment on table core.redemption is 'One row per granted lock or redeem, with its outcome.';
 comment on column core.redemption.lock_expires_at is 'Null: redeemed without a lock.';

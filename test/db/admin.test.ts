@@ -473,6 +473,33 @@ t.test("A second note_restore raises the positions again, even if the clock has 
   t.strictSame(await findBrokenInvariants(world.owner), []);
 });
 
+t.test("The end of a lock and the validity of a used coupon that psql moves are in the audit", async (t) => {
+  const [coupon] = await world.a.makeCoupons(1, "LOCKED by this lock");
+  const [row] = await world.owner.rows<{ before: string; after: string }>(
+    `update core.redemption r set lock_expires_at = r.lock_expires_at + interval '1 day'
+     from core.redemption o
+     where o.redemption_id = r.redemption_id and r.redemption_id = rules.parse_id('red', $1)
+     returning to_jsonb(o.lock_expires_at) #>> '{}' as before, to_jsonb(r.lock_expires_at) #>> '{}' as after`,
+    [coupon!.redemption],
+  );
+  const [entry] = await world.owner.rows("select * from report.audit order by audit_id desc limit 1");
+  fits(t, entry, { tenant: "ten_a", action: "move_lock_end", target: coupon!.redemption, reason: null });
+  t.strictSame(entry!["details"], { lock_expires_at_before: row!.before, lock_expires_at: row!.after });
+
+  const [used, unused] = [(await world.a.makeCoupons(1, "REDEEMED"))[0]!, (await world.a.makeCoupons(1))[0]!];
+  const move = (id: string) =>
+    world.owner.rows(
+      `update core.coupon set valid_from = '2020-01-01', valid_to = '2030-01-01Z'
+       where coupon_id = rules.parse_id('cpn', $1)`,
+      [id],
+    );
+  await move(used.id);
+  await move(unused.id);
+  const [moved] = await world.owner.rows("select * from report.audit order by audit_id desc limit 1");
+  fits(t, moved, { tenant: "ten_a", action: "move_validity", target: used.id });
+  fits(t, moved!["details"], { status: "REDEEMED", valid_to_before: /^2099/, valid_to: "2030-01-01T00:00:00+00:00" });
+});
+
 t.test("Every function of admin was called, apart from those that other tests call", async (t) => {
   const volatile = await world.owner.rows<{ name: string }>(
     `select proname as name from pg_proc

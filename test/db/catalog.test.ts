@@ -75,7 +75,7 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
          where a.attrelid = c.conrelid and a.attnum = any (c.conkey) and a.attname = 'tenant_id')`,
     // Facts and states of the whole database, and two logs.
     `core.audit core.code_version core.currency core.delivery_attempt core.event_gap core.invariant_check
-     core.master_key core.migration core.sequencer`,
+     core.master_key core.migration core.prune_walk core.sequencer`,
   ],
   [
     "Every reference stays within the tenant",

@@ -19,14 +19,19 @@ export function createNoncePruner({ database, stopping }: Parts) {
 }
 
 export function createOldRowPruner({ database, stopping, retention }: Parts & { retention: Retention }) {
-  // Reads a whole table, in parts.
-  async function pruneTable(prune: string, days: number): Promise<void> {
-    let from = 0;
+  // Reads a whole table, in parts. Notes its place, so that a program that starts again goes on there.
+  async function pruneTable(table: string, prune: string, days: number): Promise<void> {
+    const [start] = await database.rows<{ block: number }>("select jobs.find_prune_start($1)::float8 as block", [
+      table,
+    ]);
+    let from = start!.block;
+    const note = (block: number | null) => database.rows("select jobs.note_prune_step($1, $2)", [table, block]);
     await repeatThrottled(async () => {
       const params = [days, stepSize, from, from + blocksPerStep];
       const removed = await count(database, `select ${prune}($1, $2, $3, $4) as removed`, params);
       // After a full step, these blocks may hold more.
       if (removed !== null && removed < stepSize) from += blocksPerStep;
+      await note(removed === null ? null : from);
       return removed === null ? 0 : 1;
     }, stopping);
   }
@@ -34,9 +39,9 @@ export function createOldRowPruner({ database, stopping, retention }: Parts & { 
   const { requestRetentionDays, deliveryLogRetentionDays, feedRetentionDays } = retention;
   const feeds = () => count(database, "select jobs.prune_feed($1, $2) as removed", [feedRetentionDays, stepSize]);
   const tasks = [
-    () => pruneTable("jobs.prune_requests", requestRetentionDays),
-    () => pruneTable("jobs.prune_cancellations", requestRetentionDays),
-    () => pruneTable("jobs.prune_attempts", deliveryLogRetentionDays),
+    () => pruneTable("request", "jobs.prune_requests", requestRetentionDays),
+    () => pruneTable("lock_cancellation", "jobs.prune_cancellations", requestRetentionDays),
+    () => pruneTable("delivery_attempt", "jobs.prune_attempts", deliveryLogRetentionDays),
     () => repeatThrottled(feeds, stopping),
   ];
   let isRunning = false;

@@ -23,7 +23,13 @@ const keyAttempts: Attempts = {
 };
 
 const batchAttempts: Attempts = {
-  batch_is_fixed_at_submission: [updateBatch("allocated", "distributor_id = 0")],
+  batch_is_fixed_at_submission: [
+    updateBatch("allocated", "distributor_id = 0"),
+    updateBatch("allocated", "body_hash = '\\x01'"),
+  ],
+  batch_times_are_fixed: ["completed_at", "allocated_at"].map((column) =>
+    updateBatch("allocated", `${column} = ${column} - interval '1 second'`),
+  ),
   batch_transition_is_legal: [
     updateBatch("allocated", "status = 'COMPLETED', allocated_at = null"),
     updateBatch("pending", "status = 'ALLOCATED', minted_count = 3, completed_at = now(), allocated_at = now()"),

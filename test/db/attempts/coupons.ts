@@ -68,7 +68,10 @@ const couponAttempts: Attempts = {
 };
 
 const redemptionAttempts: Attempts = {
-  redemption_terms_are_fixed: [updateRedemption("redeemed", "discount_minor = 1")],
+  redemption_terms_are_fixed: [
+    updateRedemption("redeemed", "discount_minor = 1"),
+    updateRedemption("cancelled", "lock_expires_at = lock_expires_at + interval '1 second'"),
+  ],
   redemption_transition_is_legal: [
     updateRedemption("redeemed", "status = 'CANCELLED', ended_at = now()"),
     updateRedemption("cancelled", "status = 'LOCKED'"),

@@ -57,6 +57,8 @@ const feedAttempts: Attempts = {
     update("invariant_check", "broken_rows = 1, example = null"),
     update("invariant_check", "broken_rows = 0, example = 'x'"),
   ],
+  table_name_is_at_most_63_characters: [update("prune_walk", "table_name = repeat('x', 64)")],
+  next_block_is_not_negative: [update("prune_walk", "next_block = -1")],
   reason_is_at_most_100_characters: [
     `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, duration_ms, attempted_at, reason)
      values (1, 1, gen_random_uuid(), 1, 1, now(), repeat('x', 101))`,

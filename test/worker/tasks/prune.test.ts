@@ -192,6 +192,45 @@ t.test("a table that cannot be pruned fails the job but stops no other; the next
   t.ok((await count("request")) < before);
 });
 
+t.test(
+  "a walk that was interrupted goes on where it was, within a day, and the next one begins at the start",
+  async (t) => {
+    const { world, psql, count } = await open(t);
+    const fill = (rows: number) =>
+      psql.rows(
+        `insert into core.delivery_attempt (tenant_id, party_id, event_id, attempt, error, duration_ms, attempted_at)
+       select 1, 1, gen_random_uuid(), 1, ${bulky}, 1, now() - interval '31 days' from generate_series(1, ${rows})`,
+      );
+    await fill(6_000);
+    const stopping = new AbortController();
+    const starts: number[] = [];
+    const walk = (stopAfter: number) => {
+      const stop = stopAfter === Infinity ? new AbortController() : stopping;
+      const database = {
+        ...world.worker,
+        async rows<T>(text: string, params: readonly unknown[] = []) {
+          if (text.includes("prune_attempts")) starts.push(Number(params[2]));
+          if (starts.length === stopAfter) stop.abort(new Error("stopping"));
+          return world.worker.rows<T>(text, params);
+        },
+      };
+      return createOldRowPruner({ database, stopping: stop.signal, retention })();
+    };
+    await t.rejects(walk(1), { message: "stopping" });
+    t.ok((await count("delivery_attempt")) > 0, "the rest waits");
+    const [, next] = [await walk(Infinity), starts[1]!];
+    t.equal(next, 512, "the first step is not repeated");
+    t.equal(await count("delivery_attempt"), 0);
+    starts.length = 0;
+    await walk(Infinity);
+    t.equal(starts[0], 0, "a walk that has ended");
+    await psql.run("insert into core.prune_walk values ('delivery_attempt', 512, now() - interval '25 hours')");
+    starts.length = 0;
+    await walk(Infinity);
+    t.equal(starts[0], 0, "an old one");
+  },
+);
+
 t.test("a walk that a stop ends fails its job, and no second one starts beside it", async (t) => {
   const { worker, count, fillOldRows } = await open(t);
   await fillOldRows("91 days");
@@ -200,6 +239,7 @@ t.test("a walk that a stop ends fails its job, and no second one starts beside i
   const watched = {
     ...worker,
     async rows<T>(text: string, params?: readonly unknown[]) {
+      if (!text.includes("jobs.prune_")) return worker.rows<T>(text, params);
       steps.push(text);
       await pruneOldRows();
       stopping.abort(new Error("stopping"));
