@@ -299,7 +299,11 @@ t.test("a given list replaces the whole list; anything else the file omits stays
     const dates = { lock_ttl_seconds: 60, valid_to: "2090-01-01T00:00:00Z" };
     Object.assign(tenant.templates[0], { name: "new", merchants: ["mch_a2"], ...dates });
     tenant.merchants[0].delegates = ["pty_a"];
-    tenant.merchants[0].stores = [{ external_id: "S1", terminals: ["T1", "T2"] }, { external_id: "S2" }];
+    tenant.merchants[0].stores = [
+      { external_id: "S1", terminals: ["T1", "T2"] },
+      { external_id: "S2" },
+      { external_id: "S3", terminals: ["T1", "T2"] },
+    ];
   });
   // The party of mch_a, its stores with their terminals, and its delegates.
   const readMerchant = async () => {
@@ -325,7 +329,7 @@ t.test("a given list replaces the whole list; anything else the file omits stays
   fits(t, redeemed.json, { code: "MERCHANT_NOT_IN_SCOPE" }, "the new scope applies at once");
   const seen = await call("/v1/coupons/query", { coupon: code, merchant: "mch_a2" });
   fits(t, seen.json.coupon, { valid_to: "2099-01-01T00:00:00.000Z" }, "a coupon keeps its validity");
-  const declared = { party: "pty_a", places: ["S1 T1", "S1 T2", "S2"], delegates: ["pty_a"] };
+  const declared = { party: "pty_a", places: ["S1 T1", "S1 T2", "S2", "S3 T1", "S3 T2"], delegates: ["pty_a"] };
   t.strictSame(await readMerchant(), declared);
 
   const before = await readState(service.owner);
@@ -333,6 +337,9 @@ t.test("a given list replaces the whole list; anything else the file omits stays
   t.strictSame(await readState(service.owner), before, "not even the audit");
 
   const [merchant] = file.tenants[0].merchants;
+  merchant.stores[0].terminals = ["T2"];
+  fits(t, await service.apply(file), { changed: 1 }, "a terminal goes, although another store has one of that name");
+  t.strictSame(await readMerchant(), { ...declared, places: ["S1 T2", "S2", "S3 T1", "S3 T2"] });
   Object.assign(merchant, { party: "pty_new", stores: [{ external_id: "S1", terminals: ["T2"] }], delegates: [] });
   await service.apply(file);
   t.strictSame(await readMerchant(), { party: "pty_new", places: ["S1 T2"], delegates: [] });

@@ -301,6 +301,7 @@ async function startListening(t: Test, changes: Partial<Parameters<typeof startL
 
 t.test("listen prints what is genuine by either secret, a test or a repeat, and refuses the rest", async (t) => {
   const { deliver, printed, url } = await startListening(t);
+  fits(t, await deliver([secret.replace("MDEy", "AAAA")]), { httpStatus: 401 });
   fits(t, await deliver([secret]), { httpStatus: 204 });
   fits(t, await deliver([older], true), { httpStatus: 204 });
   fits(t, await deliver([secret.replace("MDEy", "AAAA")]), { httpStatus: 401 });
@@ -312,6 +313,8 @@ t.test("listen prints what is genuine by either secret, a test or a repeat, and 
   t.equal((await fetch(url, { method: "POST", body: "x" })).status, 401);
   const shown = body.replaceAll("\u009b", "?");
   const lines = [
+    ["evt_1: no signature of the webhook is right, answer 401", shown],
+    // A forged one does not count as seen.
     ["evt_1: genuine, answer 204", shown],
     ["evt_1: genuine, test, seen before, answer 204", shown],
     ["evt_1: no signature of the webhook is right, answer 401", shown],

@@ -21,11 +21,17 @@ t.teardown(async () => {
 // Records what a heartbeat reports, as words, and counts the sessions that it opens. Returns when it has begun.
 async function start() {
   const seen: string[] = [];
-  let count = 0;
+  let [count, ended] = [0, 0];
   const heartbeat = startHeartbeat({
     open() {
       count += 1;
-      return openSession({ ...address, host: "127.0.0.1", port: proxy.port }, { name: "coupon test heartbeat" });
+      const place = { ...address, host: "127.0.0.1", port: proxy.port };
+      const session = openSession(place, { name: "coupon test heartbeat" });
+      const end = () => {
+        ended += 1;
+        return session.end();
+      };
+      return { ...session, end };
     },
     begin: async (session) => (await session.rows<{ pid: number }>("select pg_backend_pid() as pid"))[0]!.pid,
     onBegin: () => seen.push("begin"),
@@ -33,7 +39,7 @@ async function start() {
     onSilent: () => seen.push("silent"),
   });
   await waitUntil("the first session", () => seen.length === 1);
-  return { seen, opened: () => count, stop: heartbeat.stop };
+  return { seen, opened: () => count, ended: () => ended, stop: heartbeat.stop };
 }
 
 // Counts of sessions would be wrong if a new one were given up because the machine is busy.
@@ -107,14 +113,16 @@ t.test("a closed session is replaced alone; with a silent one, all connections c
 
 t.test("late answers of a slow network replace nothing", async (t) => {
   openSlowly(t);
-  const { seen, opened, stop } = await start();
+  const { seen, opened, ended, stop } = await start();
   // Later than the limit, and earlier than a newer session, which needs several round trips.
   proxy.set({ delay: () => lateAfterMs / 2 + 50 });
   await waitUntil("two doubts", () => opened() === 3);
   await sleep(lateAfterMs);
   proxy.set({});
   t.strictSame(seen, ["begin"]);
-  await stop();
+  const isEnded = () => ended() === opened() - 1;
+  await waitUntil("the end of the sessions that were not needed", isEnded, { withinMs: 10_000 }).finally(stop);
+  t.equal(ended(), opened());
 });
 
 t.test("while nothing answers the session is lost; the connections are replaced when a new one answers", async (t) => {

@@ -41,6 +41,18 @@ t.test("Days are listed in order, page by page; the files of a day without entri
   t.strictSame(await listed("?cursor=2000-02-29&limit=1"), [dates.slice(0, 1), dates[0]]);
   t.strictSame(await listed(`?cursor=${nothing.json.next_cursor}`), [dates, dates[4]]);
 
+  // 101 days, all before the others.
+  const psql = await world.openPsql({ triggers: false });
+  await psql.run(
+    `insert into core.statement
+     select (jsonb_populate_record(s, jsonb_build_object('business_date', date '2001-01-01' + n))).*
+     from core.statement s, generate_series(0, 100) n
+     where s.business_date = (select min(business_date) from core.statement)`,
+  );
+  t.equal((await listed(""))[0].length, 100, "the usual page");
+  t.equal((await listed("?limit=101"))[0].length, 101);
+  await psql.run("delete from core.statement where business_date < '2002-01-01'");
+
   const [{ files }] = (await a.get("/v1/reconciliations?limit=1")).json.reconciliations;
   for (const { kind, href, rows } of files) {
     const file = await a.get(href);

@@ -342,6 +342,13 @@ t.test("A range has at most 10,000 events, and get_webhook counts to 10,000", as
     await sequence();
   };
   await addEvents(10_000);
+  const moment = "2020-01-02T00:00:00Z";
+  const [until, since] = [
+    { ...range, to: moment },
+    { from: moment, to: "2020-01-02T00:00:00.001Z" },
+  ];
+  fits(t, (await post("ak_b_s1", replayPath, until)).json, { replayed: 0 }, "just before to");
+  fits(t, (await sendPatiently(() => post("ak_b_s1", replayPath, since))).json, { replayed: 10_000 }, "from on");
   const whole = await sendPatiently(() => post("ak_b_s1", replayPath, range));
   t.strictSame([whole.status, whole.json], [200, { ok: true, replayed: 10_000 }], whole.text);
   await addEvents(1);

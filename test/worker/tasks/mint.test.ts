@@ -213,6 +213,16 @@ t.test("small batches come first, and a tenant with many leaves a place to anoth
   t.strictSame(await listDueBatches(), list);
   await claimBatch(first);
   t.strictSame(await listDueBatches(), list.slice(1), "the second is its next");
+
+  // What is left decides, not the size: only 5 of this batch.
+  const begun = await submit(world, 100);
+  const { holder } = (await claimBatch(begun))!;
+  await mintChunk(world.worker, begun, holder, 1, drawHashes(95));
+  await world.worker.rows("select jobs.end_batch_lease($1, $2, $3)", [begun.tenant_id, begun.batch_id, holder]);
+  t.strictSame(
+    (await listDueBatches()).filter((id) => id !== other.batch_id && id !== otherSecond.batch_id),
+    [begun.batch_id, second.batch_id],
+  );
 });
 
 t.test("a worker mints two batches at once, and asks for as many as it has free places", async (t) => {
