@@ -27,6 +27,7 @@ grant execute on function
   rules.format_amount(bigint, int, text),
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
   rules.is_key_in_use(text),
+  rules.list_open_entries(int),
   rules.find_unknown_zones(text[])
 to coupon_report, coupon_admin;
 
