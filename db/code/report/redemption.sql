@@ -31,9 +31,9 @@ join core.merchant m on m.merchant_id = r.merchant_id
 left join core.tenant t on t.tenant_id = r.tenant_id
 left join core.currency c on c.currency = r.currency
 left join core.party p on p.tenant_id = r.tenant_id and p.party_id = r.caller_id;
-comment on view report.redemption is '@primaryKey tenant,redemption
+comment on view report.redemption is '@primaryKey tenant_id,redemption_key
 @foreignKey (tenant) references report.tenant (tenant)
-@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant_id,coupon_key) references report.coupon (tenant_id,coupon_key)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,caller) references report.party (tenant,party)
 Locks and redemptions with their current status; amounts in major units. Fast: order by
