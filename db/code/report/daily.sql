@@ -1,5 +1,6 @@
 -- Closed days are lines that were written with their summaries, open days are summed up from their
 -- entries. tenant and distributor are in both branches, so a filter on them reaches the tables.
+-- Open entries are summed up by batch before its template is looked up: not for each entry.
 create or replace view report.daily as
 select y.tenant, y.distributor, y.business_date, m.external_id as merchant,
        x.external_id as template, k.external_id as maker, y.currency, y.redemption_count,
@@ -14,7 +15,7 @@ from (
          l.merchant_id, l.template_id, l.currency, l.redemption_count, l.redemption_minor,
          l.reversal_count, l.reversal_minor, true as is_closed
   from core.statement_line l
-  join core.tenant t on t.tenant_id = l.tenant_id
+  left join core.tenant t on t.tenant_id = l.tenant_id
   left join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
   union all
   select t.external_id, d.external_id, t.tenant_id, e.business_date, e.merchant_id, e.template_id,
@@ -22,24 +23,30 @@ from (
          coalesce(e.business_date < b.open_on, false)
   from core.tenant t
   cross join lateral (
-    select o.distributor_id, o.business_date, r.merchant_id, b.template_id, o.currency,
-           sum(o.redemption_count)::int as redemption_count,
-           sum(o.redemption_minor)::bigint as redemption_minor,
-           sum(o.reversal_count)::int as reversal_count,
-           sum(o.reversal_minor)::bigint as reversal_minor
-    from rules.list_open_entries(t.tenant_id) o
-    left join lateral (
-      select r.merchant_id
-      from core.redemption r
-      where r.redemption_id = o.redemption_id and r.tenant_id = t.tenant_id
-      limit 1) r on true
-    left join lateral (
-      select c.batch_id
-      from core.coupon c
-      where c.coupon_id = o.coupon_id and c.tenant_id = t.tenant_id
-      limit 1) c on true
-    left join core.batch b on b.tenant_id = t.tenant_id and b.batch_id = c.batch_id
-    group by o.distributor_id, o.business_date, r.merchant_id, b.template_id, o.currency) e
+    select g.distributor_id, g.business_date, g.merchant_id, b.template_id, g.currency,
+           sum(g.redemption_count)::int as redemption_count,
+           sum(g.redemption_minor)::bigint as redemption_minor,
+           sum(g.reversal_count)::int as reversal_count,
+           sum(g.reversal_minor)::bigint as reversal_minor
+    from (
+      select o.distributor_id, o.business_date, r.merchant_id, c.batch_id, o.currency,
+             sum(o.redemption_count) as redemption_count,
+             sum(o.redemption_minor) as redemption_minor,
+             sum(o.reversal_count) as reversal_count, sum(o.reversal_minor) as reversal_minor
+      from rules.list_open_entries(t.tenant_id) o
+      left join lateral (
+        select r.merchant_id
+        from core.redemption r
+        where r.redemption_id = o.redemption_id and r.tenant_id = t.tenant_id
+        limit 1) r on true
+      left join lateral (
+        select c.batch_id
+        from core.coupon c
+        where c.coupon_id = o.coupon_id and c.tenant_id = t.tenant_id
+        limit 1) c on true
+      group by o.distributor_id, o.business_date, r.merchant_id, c.batch_id, o.currency) g
+    left join core.batch b on b.tenant_id = t.tenant_id and b.batch_id = g.batch_id
+    group by g.distributor_id, g.business_date, g.merchant_id, b.template_id, g.currency) e
   left join core.ledger_book b on b.tenant_id = t.tenant_id and b.party_id = e.distributor_id
   left join core.party d on d.tenant_id = t.tenant_id and d.party_id = e.distributor_id) y
 left join core.currency c on c.currency = y.currency

@@ -6,7 +6,7 @@ select t.external_id as tenant, l.tenant_id, l.distributor_id, l.business_date, 
        l.store, l.currency, l.redemption_count, l.redemption_minor, l.reversal_count,
        l.reversal_minor
 from core.store_line l
-join core.tenant t on t.tenant_id = l.tenant_id
+left join core.tenant t on t.tenant_id = l.tenant_id
 union all
 select t.external_id, t.tenant_id, e.distributor_id, e.business_date, r.merchant_id, r.store,
        e.currency, e.redemption_count, e.redemption_minor, e.reversal_count, e.reversal_minor
