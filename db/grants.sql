@@ -28,6 +28,7 @@ grant execute on function
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
   rules.is_key_in_use(text),
   rules.compute_times_digest(timestamptz[]),
+  rules.list_open_entries(int),
   rules.find_unknown_zones(text[])
 to coupon_report, coupon_admin;
 

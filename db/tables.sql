@@ -147,6 +147,23 @@ comment on column core.batch.mint_worker is 'The number of the worker session be
 comment on column core.batch.mint_lease_until is 'Until then, and while its worker session lasts, only the holder mints. After that, any worker may continue.';
 comment on column core.batch.expired_through is 'The expiry job has handled the coupons up to this number.';
 
+create table core.batch_line (
+  tenant_id integer not null,
+  distributor_id integer not null,
+  business_date date not null,
+  batch_id integer not null,
+  redemption_count integer not null,
+  redemption_minor bigint not null,
+  reversal_count integer not null,
+  reversal_minor bigint not null,
+  constraint batch_line_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, batch_id),
+  constraint batch_line_tenant_id_batch_id_fkey FOREIGN KEY (tenant_id, batch_id) REFERENCES core.batch(tenant_id, batch_id),
+  constraint batch_line_tenant_id_distributor_id_business_date_fkey FOREIGN KEY (tenant_id, distributor_id, business_date) REFERENCES core.statement(tenant_id, distributor_id, business_date),
+  constraint batch_line_has_entries CHECK (((redemption_count + reversal_count) > 0))
+);
+CREATE TRIGGER batch_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.batch_line FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.batch_line is 'Sums of a closed day for reports, written with its summary: one line per batch, in the currency of its template.';
+
 create table core.code_version (
   is_current boolean not null default true,
   sha256 text not null,
@@ -197,7 +214,7 @@ create table core.coupon_extension (
 CREATE INDEX coupon_extension_by_end ON core.coupon_extension USING btree (valid_to);
 CREATE TRIGGER extended_coupon_expires AFTER INSERT OR DELETE OR UPDATE ON core.coupon_extension FOR EACH ROW EXECUTE FUNCTION core.check_extension();
 CREATE TRIGGER extension_is_kept BEFORE TRUNCATE ON core.coupon_extension FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.coupon_extension is 'Coupons whose valid_to was patched. The expiry job checks them one by one. A trigger maintains this table.';
+comment on table core.coupon_extension is 'Coupons whose valid_to was patched, until they and their batch have ended. The expiry job checks them one by one. A trigger maintains this table.';
 
 create table core.credential (
   tenant_id integer not null,
@@ -701,6 +718,28 @@ create table core.store (
 );
 comment on table core.store is 'Stores registered under a merchant. Only Variant B checks them.';
 
+create table core.store_line (
+  tenant_id integer not null,
+  distributor_id integer not null,
+  business_date date not null,
+  number integer not null,
+  merchant_id integer not null,
+  store text,
+  currency text not null,
+  redemption_count integer not null,
+  redemption_minor bigint not null,
+  reversal_count integer not null,
+  reversal_minor bigint not null,
+  constraint store_line_pkey PRIMARY KEY (tenant_id, distributor_id, business_date, number),
+  constraint store_line_currency_fkey FOREIGN KEY (currency) REFERENCES core.currency(currency),
+  constraint store_line_tenant_id_distributor_id_business_date_fkey FOREIGN KEY (tenant_id, distributor_id, business_date) REFERENCES core.statement(tenant_id, distributor_id, business_date),
+  constraint store_line_tenant_id_merchant_id_fkey FOREIGN KEY (tenant_id, merchant_id) REFERENCES core.merchant(tenant_id, merchant_id),
+  constraint store_line_has_entries CHECK (((redemption_count + reversal_count) > 0))
+);
+CREATE TRIGGER store_line_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.store_line FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+comment on table core.store_line is 'Sums of a closed day for reports, written with its summary: one line per merchant, store and currency.';
+comment on column core.store_line.store is 'As the till sent it; a reversal counts for the store of its redemption. Null: not sent.';
+
 create table core.stuck_work (
   tenant_id integer not null,
   party_id integer not null,
@@ -834,6 +873,7 @@ create table core.voiding (
   caller_id integer not null,
   reason text,
   voided_at core.finite_time not null,
+  batch_id integer not null,
   constraint voiding_pkey PRIMARY KEY (coupon_id, tenant_id),
   constraint voiding_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id),
   constraint voiding_reason_is_at_most_1000_characters CHECK ((length(reason) <= 1000))
@@ -842,6 +882,7 @@ CREATE INDEX voiding_by_time ON core.voiding USING btree (voided_at);
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.voiding is 'Who voided a coupon, and why. Without a merchant: an administrator.';
+comment on column core.voiding.batch_id is 'The batch of the coupon, so that report.batch counts without reading coupons.';
 
 create table core.webhook (
   tenant_id integer not null,

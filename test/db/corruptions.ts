@@ -83,7 +83,11 @@ const ofCoupons: Corruptions = {
     redemption(`coupon_id = ${ofOtherTenant("coupon")}`, "tenant_id = 1"),
     redemption("coupon_id = gen_random_uuid()", "status = 'LOCKED'"),
   ],
-  "voided coupon has voiding": [remove("voiding"), coupon("ISSUED", "status = 'VOIDED'")],
+  "voided coupon has voiding": [
+    remove("voiding"),
+    coupon("ISSUED", "status = 'VOIDED'"),
+    change("voiding", "batch_id = batch_id + 1"),
+  ],
   "expired or voided coupon has its event": [removeEvent("coupon.expired"), removeEvent("coupon.voided")],
   "issued coupon will expire": [
     together(
@@ -282,6 +286,20 @@ const ofStatements: Corruptions = {
       redemption_minor: "0",
       reversal_minor: "0",
     }),
+  ],
+  "day sums match the ledger": [
+    ...["store_line", "batch_line"].flatMap((table) => [
+      change(table, "redemption_minor = redemption_minor + 1"),
+      change(table, "redemption_count = redemption_count + 1"),
+      change(table, "reversal_count = reversal_count + 1"),
+      change(table, "reversal_minor = reversal_minor - 1"),
+      remove(table),
+    ]),
+    change("store_line", "merchant_id = merchant_id + 1"),
+    change("store_line", "store = 'other'"),
+    change("store_line", "currency = 'JPY'"),
+    change("batch_line", "batch_id = 0"),
+    insertCopy("store_line", "true", { number: "99", redemption_minor: "0", reversal_minor: "0" }),
   ],
   "days before the open day are closed": [
     remove("statement", "entry_count > 0"),

@@ -17,7 +17,7 @@ import { startOwners } from "../support/webhook-owners.ts";
 import { createWorkerSteps } from "../support/worker-steps.ts";
 import { fillRedemptions } from "../tools/bench/fill.ts";
 import { fillReports } from "../tools/bench/report-data.ts";
-import { questions, readExamples, readQuestion } from "../tools/bench/reports.ts";
+import { questions, readExamples, readQuestion, wideQuestions } from "../tools/bench/reports.ts";
 
 function openAs(t: Test, { address }: Pick<Scenario, "address">, role?: string): Session {
   const session = openSession(address, { name: "coupon test", ...(role !== undefined && { role }) });
@@ -335,6 +335,23 @@ t.test("Each question to the reports reads rows in proportion to what it is abou
       const { answer, about, read, scans } = await readQuestion(reader, question, examples);
       const most = 8 * about + (question.besides ?? 20);
       t.ok(answer > 0 && read <= most, `${question.sql}: ${answer} rows from ${read}, at most ${most}`, { scans });
+    }
+    // Of these tables, only the rows of open days may be read, and the live locks.
+    const large = ["coupon", "redemption", "reversal", "ledger_entry", "posting_page", "request", "event"];
+    const [open] = await reader.rows<{ entries: number; locks: number }>(
+      `select sum(redemption_count + reversal_count)::int as entries,
+              (select count(*) from report.redemption where stored_status = 'LOCKED')::int as locks
+       from report.daily where not is_closed`,
+    );
+    t.ok(open!.entries > 0);
+    for (const sql of wideQuestions) {
+      await reader.run("begin");
+      const before = await readCounts(reader, large);
+      t.not((await reader.rows(sql)).length, 0, sql);
+      const read = (await readCounts(reader, large)).rows - before.rows;
+      await reader.run("commit");
+      const most = 4 * open!.entries + 2 * open!.locks + 20;
+      t.ok(read <= most, `${sql}: ${read} rows, at most ${most}`);
     }
     // A plan does not show what a function reads.
     const reads = countReads(reader);

@@ -1,9 +1,9 @@
 // What holds for all views of report: who reads them, what their comments say, and how a balance adds up.
 // report.find_… finds everything under an external ID, and nothing else.
-import t from "tap";
+import t, { type Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import type { Session } from "../../src/database/types.ts";
-import { setZone } from "../support/business-days.ts";
+import { moveToNoon, setZone } from "../support/business-days.ts";
 import type { Coupon } from "../support/caller.ts";
 import { fillEveryTable } from "../support/every-table.ts";
 import { fits } from "../support/fits.ts";
@@ -37,37 +37,130 @@ t.test("Both reading roles can read every view of report while it has rows", asy
     }
 });
 
-t.test("A balance adds one entry of its currency after the other, even of the same moment", async (t) => {
-  const psql = await world.openPsql({ triggers: false });
-  await psql.run(
-    "update core.ledger_entry set recorded_at = '2026-01-01'; update core.posting_page set recorded_digest = null",
-  );
-  for (const owner of ["distributor", "maker", "merchant"]) {
-    const rows = await psql.rows<{ name: string; minor: number; balance: number }>(
-      `select concat_ws(' ', tenant, ${owner}, currency) as name, (100 * amount)::int as minor,
-              (100 * balance)::int as balance
-       from report.${owner}_balance order by entry`,
-    );
-    const sums = new Map<string, number>();
-    const expected = rows.map(({ name, minor }) => {
-      sums.set(name, (sums.get(name) ?? 0) + minor);
-      return sums.get(name);
-    });
-    t.ok(rows.length > 2 * sums.size && sums.size === 4, `${rows.length} entries, two currencies of each ${owner}`);
-    t.strictSame(
-      rows.map(({ balance }) => balance),
-      expected,
-      `report.${owner}_balance`,
-    );
+// The columns that a view sums up by. Each must have what report.ledger has in the same columns.
+const sums = {
+  daily: "tenant distributor merchant template maker currency",
+  daily_store: "tenant distributor merchant store currency",
+  daily_batch: "tenant distributor batch template maker currency",
+  merchant_balance: "tenant merchant currency",
+  maker_balance: "tenant maker currency",
+  distributor_balance: "tenant distributor currency",
+  batch: "tenant batch template maker distributor currency",
+};
+
+/** Compares the sums with the ledger and the counts with the coupons, whatever part of a day is closed. */
+async function compareSums(t: Test, session: Session, moment: string): Promise<void> {
+  for (const [view, names] of Object.entries(sums)) {
+    const columns = names.replaceAll(" ", ", ");
+    const net = view.endsWith("balance") ? "balance" : "net_amount";
+    const ofLedger = `select ${columns}, count(*) filter (where reversal is null) as redemptions,
+        count(reversal) as reversals, sum(discount_amount) as net from report.ledger group by ${columns}`;
+    const ofView = `select ${columns}, sum(redemption_count), sum(reversal_count), sum(${net}) from report.${view}
+        where redemption_count + reversal_count > 0 group by ${columns}`;
+    const wrong = await session.rows(`(${ofLedger} except ${ofView}) union all (${ofView} except ${ofLedger})`);
+    t.strictSame([...wrong], [], `report.${view}, ${moment}`);
   }
+  const days = "tenant, distributor, business_date, is_closed, currency";
+  const sum = (view: string) => `
+    select ${days}, sum(redemption_count), sum(reversal_count), sum(net_amount) from report.${view} group by ${days}`;
+  for (const other of ["daily_store", "daily_batch"])
+    t.strictSame([...(await session.rows(`${sum("daily")} except ${sum(other)}`))], [], `${other}, ${moment}`);
+  const statuses = { issued: "'ISSUED', 'CREATED'", locked: "'LOCKED'", redeemed: "'REDEEMED'", expired: "'EXPIRED'" };
+  const counts = Object.entries({ ...statuses, voided: "'VOIDED'" });
+  const wrong = await session.rows(
+    `select batch, ${counts.map(([name]) => `${name}_count`).join()} from report.batch where minted_count > 0
+     except
+     select batch, ${counts.map(([, some]) => `count(*) filter (where status in (${some}))`).join()}
+     from report.coupon group by batch`,
+  );
+  t.strictSame([...wrong], [], `coupons by status, ${moment}`);
+}
+
+t.test("Sums and counts are those of the ledger and the coupons at every moment of a business day", async (t) => {
+  const fresh = await scenario(t);
+  const { steps, a, b } = fresh;
+  const reader = openSession(fresh.address, { name: "coupon test reader", role: "coupon_report" });
+  t.teardown(reader.end);
+  const psql = await fresh.openPsql({ triggers: false });
+  const isRight = (moment: string) => compareSums(t, reader, moment);
+  const beginDay = async (day: number) => {
+    for (const party of ["pty_a", "pty_dist"]) await moveToNoon(fresh, party, day);
+  };
+  const dollars = { currency: "USD", after_reversal: "reissued" };
+  const sides = [
+    { ...a, templates: [undefined, await a.addTemplate(dollars)], store: { store: "S1" } },
+    { ...b, templates: [undefined, await b.addTemplate(dollars)], store: {} },
+  ];
+  async function redeem(): Promise<void> {
+    for (const { till, makeCoupons, templates, store } of sides)
+      for (const template of templates) {
+        const [one, two] = (await makeCoupons(2, "ISSUED", template)) as [Coupon, Coupon];
+        await till.ok.redeem(one, store);
+        await till.ok.redeem(two);
+        await till.ok.reverse(one);
+      }
+  }
+
+  await beginDay(0);
+  await redeem();
+  await extendCoupons(fresh, sides[0]!.templates[1]!);
+  await isRight("not sequenced");
+  await psql.run("update core.party set time_zone = 'Mars/Base' where external_id = 'pty_a'");
+  await steps.sequence();
+  t.not((await psql.rows("select from core.event_gap where party_id is not null")).length, 0);
+  await isRight("waiting for a party whose time zone is unknown");
+  await beginDay(0);
+  await psql.run("update core.stuck_work set tried_at = '2020-01-01'");
+  // Its entries, and then its day.
+  for (const limit of [100, 100]) await fresh.worker.rows("select jobs.try_stuck_work($1)", [limit]);
+  await redeem();
+  await steps.sequence();
+  t.equal((await psql.rows("select from core.event_gap where party_id is not null")).length, 0);
+  await isRight("posted to the open day");
+  await beginDay(1);
+  await redeem();
+  await isRight("the day is over, and later entries are not sequenced");
+  await steps.sequence();
+  await isRight("posted to the next day, before the day is closed");
+  await steps.closeDays();
+  await isRight("closed, and not summed up");
+  const day = "tenant_id, distributor_id, business_date";
+  await fresh.worker.rows(`select jobs.summarize_statement(${day}) from jobs.list_due_statements(1)`);
+  await isRight("one of two distributors is summed up");
+  await steps.finishStatements();
+  await redeem();
+  await isRight("the statements are ready, and the next day goes on");
 });
+
+/** Coupons that do not end with their batch, which is valid or over; expired by the job or not. */
+async function extendCoupons({ a: { till, makeCoupons }, admin, makeBatch, steps }: Scenario, template: string) {
+  const extend = (to: string, ...coupons: Coupon[]) =>
+    admin.rows("select admin.extend_coupon('ten_a', c, $2, 'a test') from unnest($1::text[]) c", [
+      coupons.map(({ id }) => id),
+      to,
+    ]);
+  const [shorter, later, locked, used, voided, longer] = (await makeCoupons(6, "ISSUED", template)) as Coupon[];
+  await till.ok.lock(locked!);
+  await till.ok.lock(used!);
+  const over = await makeBatch(till, template, 4, { isOver: true });
+  await extend("2098-01-01", longer!, ...over.coupons.slice(0, 3));
+  await till.ok.redeem(over.coupons[0]!);
+  await till.ok.void(over.coupons[1]!);
+  await till.ok.void(voided!);
+  await extend("2021-01-01", shorter!, locked!, used!);
+  await till.ok.confirm(used!);
+  await steps.expire();
+  await till.ok.reverse(used!);
+  await extend("2021-01-01", later!);
+}
 
 // The comments: a reader finds the meaning of each column, and a tool finds keys and joins, as PostGraphile's smart
 // comments: @primaryKey a,b and @foreignKey (a,b) references report.view (c,d).
 type Reference = { view: string; columns: string; target: string; targetColumns: string };
 
-// Rows without a key of their own: an attempt of a delivery, a request without a calling party, a violation.
-const withoutKey = ["delivery_attempt", "invariants", "request"];
+// Rows without a key of their own: a day without a store, an attempt of a delivery, a request without a calling
+// party, a violation.
+const withoutKey = ["daily_store", "delivery_attempt", "invariants", "request"];
 
 async function readKeys(session: Session): Promise<{ keys: Map<string, string>; references: Reference[] }> {
   const views = await session.rows<{ name: string; comment: string }>(

@@ -102,19 +102,23 @@ async function download({ teller, owner }: Side, statement: Row, kind: string): 
 
 /** The lines of a statement, by merchant, template and currency. */
 function summarize({ tenant, distributorParty: distributor }: Owner, entries: Row[]): Row[] {
-  const groups = Map.groupBy(entries, ({ merchant, template, currency }) => [merchant, template, currency].join(" "));
-  return [...groups.keys()].toSorted().map((key, index) => {
-    const [merchant, template, currency] = key.split(" ") as [string, string, string];
-    const of = (type: string) => groups.get(key)!.filter(({ entry_type }) => entry_type === type);
+  return sumUp(entries, "merchant template currency")
+    .toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))
+    .map((line, index) => ({ ...line, tenant, distributor, number: String(index + 1) }));
+}
+
+const nameOf = ({ merchant, template, currency }: Row) => [merchant, template, currency].join(" ");
+
+/** The entries summed up by these columns, of which currency is one. */
+export function sumUp(entries: Row[], columns: string): Row[] {
+  const groups = Map.groupBy(entries, (entry) => JSON.stringify(pick(entry, columns)));
+  return [...groups.values()].map((group) => {
+    const { currency } = group[0]!;
+    const of = (type: string) => group.filter(({ entry_type }) => entry_type === type);
     const sum = (some: Row[]) => some.reduce((total, { discount_amount }) => total + minorOf(discount_amount!), 0);
     const [redemptions, reversals] = [of("REDEMPTION"), of("REVERSAL")];
     return {
-      tenant,
-      distributor,
-      number: String(index + 1),
-      merchant,
-      template,
-      currency,
+      ...pick(group[0]!, columns),
       redemption_count: String(redemptions.length),
       redemption_amount: major(sum(redemptions), currency),
       reversal_count: String(reversals.length),

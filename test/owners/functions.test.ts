@@ -118,7 +118,7 @@ t.test("Locks lapse and coupons expire for each owner, and the events reach its 
   t.strictSame(await lapse(100), left);
 
   const expire = (limit: number) => changesOf(() => read("select jobs.expire_coupons($1)", [limit]));
-  const expired = (count: number) => `coupon -${count} +${count}, coupon_extension -${count} +0, event … -0 +${count}`;
+  const expired = (count: number) => `coupon -${count} +${count}, event … -0 +${count}`;
   t.strictSame(await expire(1), ownChanges(first, expired(1)), "one at a time");
   const rest = ofAll((owner) => expired(owner === first ? 1 : 2));
   t.strictSame(await expire(100), rest);

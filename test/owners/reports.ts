@@ -3,13 +3,17 @@
 import type { Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { compare, first, major, minorOf, pick, uuidOf, type Books, type Row, type Window } from "./books.ts";
+import { sumUp } from "./days.ts";
 import type { Teller } from "./teller.ts";
 import type { Owner } from "./tenants.ts";
 
 /** Views that follow from other rows of the books. */
 export function enterDerived({ books }: Teller): void {
-  for (const owner of ["maker", "merchant", "distributor"])
-    books.views[`${owner}_balance`] = showBalances(books.of("ledger"), owner);
+  enterSums(books);
+  for (const row of books.of("redemption")) {
+    const isOwn = ({ tenant, coupon }: Row) => tenant === row.tenant && coupon === row.coupon;
+    Object.assign(row, pick(books.of("coupon").find(isOwn)!, "batch template"));
+  }
   books.views.webhook_health = books.of("webhook").map((webhook) => showHealth(books, webhook));
   for (const { tenant, party, disabled_at = null, rotated_at = null } of books.of("webhook")) {
     const row = books.of("party").find((one) => one.tenant === tenant && one.party === party)!;
@@ -20,7 +24,11 @@ export function enterDerived({ books }: Teller): void {
 }
 
 // Views whose comments name no key.
-const keys: Record<string, string> = { delivery_attempt: "attempt_id", request: "tenant,caller,request_id" };
+const keys: Record<string, string> = {
+  daily_store: "tenant,distributor,business_date,merchant,store,currency",
+  delivery_attempt: "attempt_id",
+  request: "tenant,caller,request_id",
+};
 
 /** The views of the catalog, and a way to compare one of them with the books. A report reader reads them. */
 export async function openReader(t: Test, teller: Teller) {
@@ -70,19 +78,62 @@ function completeRow(row: Row, columns: string[], owners: Owner[]): Row {
   return Object.fromEntries(cells);
 }
 
-// The entries are in the order in which they were recorded.
-function showBalances(entries: Row[], owner: string): Row[] {
-  const sums = new Map<string, number>();
-  return entries.map((entry) => {
-    const key = Object.values(pick(entry, `tenant ${owner} currency`)).join(" ");
-    const sum = (sums.get(key) ?? 0) + minorOf(entry.discount_amount);
-    sums.set(key, sum);
+// Each entry counts for the day to which it was posted.
+function enterSums(books: Books): void {
+  for (const owner of ["maker", "merchant", "distributor"])
+    books.views[`${owner}_balance`] = sumUp(books.of("ledger"), `tenant ${owner} currency`).map(
+      ({ net_amount: balance, ...row }) => ({ ...row, balance }),
+    );
+  const nameOf = (row: Row) => Object.values(pick(row, "tenant distributor business_date")).join(" ");
+  const closed = new Set(books.of("statement").map(nameOf));
+  const makerOf = (row: Row) => books.of("template").find(({ template }) => template === row.template)!.maker;
+  const posted = books.of("posting").map((row) => ({ ...row, maker: makerOf(row) }));
+  const sumDays = (columns: string) =>
+    sumUp(posted, `tenant distributor business_date ${columns} currency`).map((row) => ({
+      ...row,
+      is_closed: String(closed.has(nameOf(row))),
+    }));
+  books.views["daily"] = sumDays("merchant template maker");
+  books.views["daily_store"] = sumDays("merchant store");
+  books.views["daily_batch"] = sumDays("batch template maker");
+  for (const batch of books.of("batch")) Object.assign(batch, countCoupons(books, batch));
+  books.views["liability"] = [...Map.groupBy(books.of("batch"), nameOfLiability).values()].map((batches) => {
+    const of = (column: string, some = batches) => some.reduce((sum, row) => sum + Number(row[column]), 0);
+    const unlimited = batches.filter(({ liability_amount }) => liability_amount === null);
+    const minor = batches.reduce((sum, row) => sum + minorOf(row.liability_amount ?? "0"), 0);
     return {
-      ...pick(entry, `tenant ${owner} currency recorded_at entry entry_type`),
-      amount: entry.discount_amount,
-      balance: major(sum, entry.currency),
+      ...pick(batches[0]!, "tenant currency"),
+      coupon_count: String(of("usable")),
+      liability_amount: major(minor, batches[0]!.currency),
+      unlimited_count: String(of("usable", unlimited)),
     };
   });
+}
+
+const nameOfLiability = ({ tenant, currency }: Row) => `${tenant} ${currency}`;
+
+// `usable` is no column: it is for the liability.
+function countCoupons(books: Books, { tenant, batch, template, status }: Row): Row {
+  const isOwn = (row: Row) => row.tenant === tenant && row.batch === batch;
+  const coupons = books.of("coupon").filter(isOwn);
+  const count = (...some: string[]) => coupons.filter((row) => some.includes(row.status)).length;
+  const terms = books.of("template").find((row) => row.tenant === tenant && row.template === template)!;
+  const { currency, discount_amount, max_discount_amount } = terms;
+  const most = discount_amount ?? max_discount_amount ?? null;
+  const usable = status === "ALLOCATED" ? count("ISSUED", "LOCKED") : 0;
+  const none = { redemption_count: "0", reversal_count: "0", net_amount: major(0, currency) };
+  const [sums = none] = sumUp(books.of("ledger").filter(isOwn), "currency");
+  return {
+    ...pick(sums, "redemption_count reversal_count net_amount"),
+    currency,
+    issued_count: String(count("ISSUED", "CREATED")),
+    locked_count: String(count("LOCKED")),
+    redeemed_count: String(count("REDEEMED")),
+    expired_count: String(count("EXPIRED")),
+    voided_count: String(count("VOIDED")),
+    liability_amount: most === null ? null : major(usable * minorOf(most), currency),
+    usable: String(usable),
+  };
 }
 
 function showHealth(books: Books, webhook: Row): Row {

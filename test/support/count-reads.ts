@@ -4,11 +4,15 @@ import type { Database, Session } from "../../src/database/types.ts";
 
 export type Reads = { tables: number; rows: number };
 
-/** What the session has read since it last sent its statistics. It never sends them inside a transaction. */
-export async function readCounts(session: Session): Promise<Reads> {
+/**
+ * What the session has read since it last sent its statistics. It never sends them inside a transaction. `of`: from
+ * these tables only.
+ */
+export async function readCounts(session: Session, of: string[] | null = null): Promise<Reads> {
   const [reads] = await session.rows<Reads>(
     `select sum(s.seq_scan)::int as tables, sum(s.seq_tup_read + s.idx_tup_fetch)::int as rows
-     from pg_stat_xact_user_tables s where s.schemaname = 'core'`,
+     from pg_stat_xact_user_tables s where s.schemaname = 'core' and ($1::text[] is null or s.relname = any ($1))`,
+    [of],
   );
   return reads!;
 }

@@ -21,17 +21,22 @@ select t.external_id as tenant, rules.format_id('cpn', c.coupon_id) as coupon,
         where r.coupon_id = c.coupon_id and r.tenant_id = c.tenant_id and r.ended_at is null)
          as lock_expires_at,
        c.valid_from::timestamptz, c.valid_to::timestamptz, c.created_at,
-       c.tenant_id, c.coupon_id as coupon_key
+       c.tenant_id, c.coupon_id as coupon_key,
+       (select r.redemption_id
+        from core.redemption r
+        where r.coupon_id = c.coupon_id and r.tenant_id = c.tenant_id and r.ended_at is null)
+         as live_redemption_key
 from core.coupon c
 left join core.batch b
   on b.batch_id = any (array[c.batch_id]) and c.batch_id = any (array[b.batch_id])
 left join core.tenant t on t.tenant_id = c.tenant_id
 left join core.template x on x.tenant_id = b.tenant_id and x.template_id = b.template_id;
-comment on view report.coupon is '@primaryKey tenant,coupon
+comment on view report.coupon is '@primaryKey tenant_id,coupon_key
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,batch) references report.batch (tenant,batch)
 @foreignKey (tenant,template) references report.template (tenant,template)
-@foreignKey (tenant,live_redemption) references report.redemption (tenant,redemption)
+@foreignKey (tenant_id,live_redemption_key) '
+'references report.redemption (tenant_id,redemption_key)
 Coupons with their current status. The database does not have their codes. Fast:
 report.find_coupon(''cpn_…''); a batch, also with a number; order by coupon_key, which is the
 order of creation. Counting a batch by status reads each of its coupons once.';
@@ -56,3 +61,5 @@ comment on column report.coupon.created_at is 'When it was minted.';
 comment on column report.coupon.tenant_id is 'Internal key of the tenant.';
 comment on column report.coupon.coupon_key is
   'UUID of coupon, for searches: coupon_key = report.parse_id(''cpn_…'').';
+comment on column report.coupon.live_redemption_key is
+  'UUID of live_redemption. Null where that is null.';

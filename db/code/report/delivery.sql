@@ -2,7 +2,7 @@ create or replace view report.delivery as
 select t.external_id as tenant, p.external_id as party, rules.format_id('evt', d.event_id) as event,
        e.event_type, case when d.parked_at is null then 'WAITING' else 'PARKED' end as status,
        d.attempt_count, d.next_attempt_at::timestamptz, d.parked_at::timestamptz, d.last_error,
-       e.recorded_at::timestamptz
+       e.recorded_at::timestamptz, d.tenant_id, d.event_id as event_key
 from core.delivery d
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
@@ -10,7 +10,7 @@ join rules.event e using (tenant_id, event_id);
 comment on view report.delivery is '@primaryKey tenant,party,event
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,party) references report.party (tenant,party)
-@foreignKey (tenant,event) references report.event (tenant,event)
+@foreignKey (tenant_id,event_key) references report.event (tenant_id,event_key)
 Webhook deliveries that the subscriber has not accepted yet.';
 comment on column report.delivery.tenant is 'External ID, ten_….';
 comment on column report.delivery.party is 'External ID of the subscriber, pty_….';
@@ -27,3 +27,5 @@ comment on column report.delivery.parked_at is 'When it was given up. Null: WAIT
 comment on column report.delivery.last_error is
   'Reason or HTTP status of the last failure. Null: never tried.';
 comment on column report.delivery.recorded_at is 'When the event was recorded.';
+comment on column report.delivery.tenant_id is 'Internal key of the tenant.';
+comment on column report.delivery.event_key is 'UUID of event, for joins.';

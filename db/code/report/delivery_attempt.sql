@@ -4,13 +4,14 @@ select t.external_id as tenant, p.external_id as party,
        a.attempt, a.http_status, a.error, a.duration_ms, a.attempted_at, a.attempt_id,
        case when a.test_event_type is not null then rules.format_id('evt', a.event_id) end
          as test_event,
-       a.test_event_type
+       a.test_event_type, a.tenant_id,
+       case when a.test_event_type is null then a.event_id end as event_key
 from core.delivery_attempt a
 left join core.tenant t using (tenant_id)
 left join core.party p using (tenant_id, party_id);
 comment on view report.delivery_attempt is '@foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,party) references report.party (tenant,party)
-@foreignKey (tenant,event) references report.event (tenant,event)
+@foreignKey (tenant_id,event_key) references report.event (tenant_id,event_key)
 Attempts of webhook deliveries in the last 30 days. Fast: order by attempt_id, which is nearly the
 order of attempted_at; a party with a range of attempted_at.';
 comment on column report.delivery_attempt.tenant is 'External ID, ten_….';
@@ -32,3 +33,5 @@ comment on column report.delivery_attempt.test_event is
   'The webhook-id of a test event, evt_…, which is in no other view. Null: a real event.';
 comment on column report.delivery_attempt.test_event_type is
   'The type of the test event, for example coupon.redeemed. Null: a real event.';
+comment on column report.delivery_attempt.tenant_id is 'Internal key of the tenant.';
+comment on column report.delivery_attempt.event_key is 'UUID of event. Null where that is null.';

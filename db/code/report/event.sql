@@ -10,17 +10,24 @@ select t.external_id as tenant, e.event_seq, rules.format_id('evt', e.event_id) 
            where v.reversal_id = e.event_id and v.tenant_id = e.tenant_id)
        end) as redemption,
        e.business_date, e.occurred_at::timestamptz, e.recorded_at::timestamptz,
-       e.tenant_id, e.event_id as event_key, e.coupon_id as coupon_key
+       e.tenant_id, e.event_id as event_key, e.coupon_id as coupon_key,
+       case e.event_type
+         when 'coupon.redeemed' then e.event_id
+         when 'coupon.reversed' then (
+           select v.redemption_id
+           from core.reversal v
+           where v.reversal_id = e.event_id and v.tenant_id = e.tenant_id)
+       end as redemption_key
 from rules.event e
 left join core.tenant t on t.tenant_id = e.tenant_id
 left join core.party p on p.tenant_id = e.tenant_id and p.party_id = e.party_id
 left join core.batch b on b.batch_id = e.batch_id;
-comment on view report.event is '@primaryKey tenant,event
+comment on view report.event is '@primaryKey tenant_id,event_key
 @foreignKey (tenant) references report.tenant (tenant)
 @foreignKey (tenant,party) references report.party (tenant,party)
 @foreignKey (tenant,batch) references report.batch (tenant,batch)
-@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
-@foreignKey (tenant,redemption) references report.redemption (tenant,redemption)
+@foreignKey (tenant_id,coupon_key) references report.coupon (tenant_id,coupon_key)
+@foreignKey (tenant_id,redemption_key) references report.redemption (tenant_id,redemption_key)
 Events and the party that each is for. Fast: order by event_seq, which is nearly the order of
 recorded_at; report.find_event(ID), also with the ID of a coupon.';
 comment on column report.event.tenant is 'External ID, ten_….';
@@ -47,3 +54,4 @@ comment on column report.event.event_key is
   'UUID of event, for searches: event_key = report.parse_id(''evt_…'').';
 comment on column report.event.coupon_key is
   'UUID of coupon, for searches. Null where coupon is null.';
+comment on column report.event.redemption_key is 'UUID of redemption. Null where that is null.';

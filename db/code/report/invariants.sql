@@ -34,6 +34,7 @@ from (
   union all table rules.posting_keeps_the_times_of_its_entries
   union all table rules.statement_counts_its_postings
   union all table rules.summary_matches_the_ledger
+  union all table rules.day_sums_match_the_ledger
   union all table rules.days_before_the_open_day_are_closed
   union all table rules.closed_days_follow_each_other
   union all table rules.open_day_and_later_days_are_not_closed

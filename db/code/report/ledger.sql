@@ -39,10 +39,10 @@ left join core.party k on k.tenant_id = b.tenant_id and k.party_id = b.maker_id
 left join core.party d on d.tenant_id = l.tenant_id and d.party_id = l.distributor_id
 left join core.tenant t on t.tenant_id = l.tenant_id
 left join core.currency c on c.currency = l.currency;
-comment on view report.ledger is '@primaryKey tenant,entry
+comment on view report.ledger is '@primaryKey tenant_id,entry_key
 @foreignKey (tenant) references report.tenant (tenant)
-@foreignKey (tenant,redemption) references report.redemption (tenant,redemption)
-@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant_id,redemption_key) references report.redemption (tenant_id,redemption_key)
+@foreignKey (tenant_id,coupon_key) references report.coupon (tenant_id,coupon_key)
 @foreignKey (tenant,batch) references report.batch (tenant,batch)
 @foreignKey (tenant,template) references report.template (tenant,template)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)

@@ -13,9 +13,9 @@ left join lateral (
   from report.ledger e
   where e.entry_key = p.entry_id and e.tenant_id = p.tenant_id
   limit 1) l on true;
-comment on view report.posting is '@primaryKey tenant,entry
+comment on view report.posting is '@primaryKey tenant_id,entry_key
 @foreignKey (tenant) references report.tenant (tenant)
-@foreignKey (tenant,entry) references report.ledger (tenant,entry)
+@foreignKey (tenant_id,entry_key) references report.ledger (tenant_id,entry_key)
 @foreignKey (tenant,distributor) references report.party (tenant,party)
 The ledger entries of each business day, numbered as in the detail file of the statement. Fast: a
 distributor with a range of business_date; report.find_posting(ID).';

@@ -16,15 +16,24 @@ select t.external_id as tenant, rules.format_id('red', r.redemption_id) as redem
        (select v.reason
         from core.reversal v
         where v.redemption_id = r.redemption_id and v.tenant_id = r.tenant_id) as reversal_reason,
-       r.tenant_id, r.redemption_id as redemption_key, r.coupon_id as coupon_key
+       r.tenant_id, r.redemption_id as redemption_key, r.coupon_id as coupon_key,
+       (select b.external_id
+        from core.coupon u
+        join core.batch b on b.tenant_id = u.tenant_id and b.batch_id = u.batch_id
+        where u.coupon_id = r.coupon_id and u.tenant_id = r.tenant_id) as batch,
+       (select x.external_id
+        from core.coupon u
+        join core.batch b on b.tenant_id = u.tenant_id and b.batch_id = u.batch_id
+        join core.template x on x.tenant_id = b.tenant_id and x.template_id = b.template_id
+        where u.coupon_id = r.coupon_id and u.tenant_id = r.tenant_id) as template
 from core.redemption r
 join core.merchant m on m.merchant_id = r.merchant_id
 left join core.tenant t on t.tenant_id = r.tenant_id
 left join core.currency c on c.currency = r.currency
 left join core.party p on p.tenant_id = r.tenant_id and p.party_id = r.caller_id;
-comment on view report.redemption is '@primaryKey tenant,redemption
+comment on view report.redemption is '@primaryKey tenant_id,redemption_key
 @foreignKey (tenant) references report.tenant (tenant)
-@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant_id,coupon_key) references report.coupon (tenant_id,coupon_key)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,caller) references report.party (tenant,party)
 Locks and redemptions with their current status; amounts in major units. Fast: order by
@@ -70,3 +79,5 @@ comment on column report.redemption.redemption_key is
   'UUID of redemption, for searches: redemption_key = report.parse_id(''red_…'').';
 comment on column report.redemption.coupon_key is
   'UUID of coupon, for searches: coupon_key = report.parse_id(''cpn_…'').';
+comment on column report.redemption.batch is 'External ID, bat_….';
+comment on column report.redemption.template is 'External ID, tpl_….';

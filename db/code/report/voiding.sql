@@ -6,9 +6,9 @@ from core.voiding v
 left join core.tenant t using (tenant_id)
 left join core.merchant m using (tenant_id, merchant_id)
 left join core.party p on p.tenant_id = v.tenant_id and p.party_id = v.caller_id;
-comment on view report.voiding is '@primaryKey tenant,coupon
+comment on view report.voiding is '@primaryKey tenant_id,coupon_key
 @foreignKey (tenant) references report.tenant (tenant)
-@foreignKey (tenant,coupon) references report.coupon (tenant,coupon)
+@foreignKey (tenant_id,coupon_key) references report.coupon (tenant_id,coupon_key)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,caller) references report.party (tenant,party)
 Voided coupons with merchant, caller and reason. No merchant: an administrator voided it. Fast:

@@ -63,7 +63,10 @@ const couponAttempts: Attempts = {
   voiding_is_at_a_merchant: [
     together(insertVoiding("issued", "2147483647"), updateCoupon("issued", "status = 'VOIDED'")),
   ],
-  voiding_agrees_with_its_coupon: [insertVoiding("issued", "null")],
+  voiding_agrees_with_its_coupon: [
+    insertVoiding("issued", "null"),
+    together(insertVoiding("issued", "null", "null", ":completed"), updateCoupon("issued", "status = 'VOIDED'")),
+  ],
   voiding_reason_is_at_most_1000_characters: [insertVoiding("issued", "null", "repeat('x', 1001)")],
 };
 

@@ -149,6 +149,12 @@ const statementAttempts: Attempts = {
   line_has_entries: [
     insertCopy("statement_line", "true", { number: "999", redemption_count: "0", reversal_count: "0" }),
   ],
+  store_line_has_entries: [
+    insertCopy("store_line", "true", { number: "999", redemption_count: "0", reversal_count: "0" }),
+  ],
+  batch_line_has_entries: [
+    insertCopy("batch_line", "true", { batch_id: "0", redemption_count: "0", reversal_count: "0" }),
+  ],
   day_is_closed_before_the_next_opens: [
     update("ledger_book", "open_on = open_on + 1", "party_id = :distributor"),
     together(

@@ -96,10 +96,10 @@ export function insertReversal(coupon: string, id = reversalId, reason = "null")
     from core.redemption where redemption_id = :${coupon}_redemption`;
 }
 
-export function insertVoiding(coupon: string, merchantId: string, reason = "null"): string {
+export function insertVoiding(coupon: string, merchantId: string, reason = "null", batchId = "batch_id"): string {
   return `
     insert into core.voiding
-    select tenant_id, coupon_id, ${merchantId}, 0, ${reason}, now()
+    select tenant_id, coupon_id, ${merchantId}, 0, ${reason}, now(), ${batchId}
     from core.coupon where coupon_id = :${coupon}`;
 }
 

@@ -1,6 +1,6 @@
 // Writes what reports read: a tenant of Variant B with 50 templates, 100 merchants and 60 days of redemptions. Rows are
 // written as the service writes them, with triggers and foreign keys off. Each time is spread evenly over the days. A
-// posting page has 30 entries.
+// posting page has 30 entries. Yesterday is not closed, as shortly after midnight.
 import { apply } from "../../../src/commands/apply.ts";
 import { connect, openSession } from "../../../src/database/connect.ts";
 import type { Address } from "../../../src/config/database-address.ts";
@@ -110,8 +110,8 @@ const fillRedemptions = (redemptions: number): string => `
   from core.redemption r
   where r.status = 'REVERSED';
   update core.coupon c set status = 'VOIDED' where c.status = 'ISSUED' and c.number % 20 = 1;
-  insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
-  select c.tenant_id, c.coupon_id, null, 0, 'lost', now() - interval '30 days'
+  insert into core.voiding (tenant_id, coupon_id, batch_id, merchant_id, caller_id, reason, voided_at)
+  select c.tenant_id, c.coupon_id, c.batch_id, null, 0, 'lost', now() - interval '30 days'
   from core.coupon c
   where c.status = 'VOIDED';`;
 
@@ -139,7 +139,8 @@ const fillLedger = `
   select m.tenant_id, m.id, m.type, m.distributor_id, m.coupon_id, case m.type when 'REVERSAL' then -500 else 500 end,
          'EUR', m.at, m.at
   from moved m
-  order by m.at;`;
+  order by m.at;
+  update core.sequencer set high_seq = (select max(l.event_seq) from core.ledger_entry l);`;
 
 const fillDays = `
   insert into core.posting_page (tenant_id, distributor_id, business_date, first_number, event_seqs)
@@ -151,30 +152,50 @@ const fillDays = `
       select e.*, (e.occurred_at at time zone 'Europe/Berlin')::date as date from core.ledger_entry e) l) d
   group by d.tenant_id, d.distributor_id, d.date, (d.number - 1) / 30;
   insert into core.ledger_book (tenant_id, party_id, open_on)
-  select distinct p.tenant_id, p.distributor_id, (now() at time zone 'Europe/Berlin')::date from rules.posting p;
+  select distinct p.tenant_id, p.distributor_id, (now() at time zone 'Europe/Berlin')::date - 1 from rules.posting p;
   insert into core.statement
     (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at, ready_at, detail_bytes,
      detail_sha256, summary_rows, summary_bytes, summary_sha256)
   select p.tenant_id, p.distributor_id, p.business_date, count(*), true, p.business_date + 1, p.business_date + 1,
          1, '', 1, 1, ''
   from rules.posting p
-  where p.business_date < (now() at time zone 'Europe/Berlin')::date
+  where p.business_date < (now() at time zone 'Europe/Berlin')::date - 1
   group by p.tenant_id, p.distributor_id, p.business_date;
+  create temporary table line as
+    select s.tenant_id, s.distributor_id, s.business_date, r.merchant_id, b.template_id, r.store::text, b.batch_id,
+           count(*) filter (where l.entry_type = 'REDEMPTION') as redemption_count,
+           coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REDEMPTION'), 0) as redemption_minor,
+           count(*) filter (where l.entry_type = 'REVERSAL') as reversal_count,
+           coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REVERSAL'), 0) as reversal_minor
+    from core.statement s
+    join rules.posting p using (tenant_id, distributor_id, business_date)
+    join core.ledger_entry l using (tenant_id, entry_id)
+    join moved m on m.id = l.entry_id
+    join core.coupon c on c.tenant_id = m.tenant_id and c.coupon_id = m.coupon_id
+    join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
+    left join core.reversal v on v.reversal_id = l.entry_id
+    join core.redemption r on r.redemption_id = coalesce(v.redemption_id, l.entry_id)
+    group by s.tenant_id, s.distributor_id, s.business_date, r.merchant_id, b.template_id, r.store, b.batch_id;
   insert into core.statement_line
     (tenant_id, distributor_id, business_date, number, merchant_id, template_id, currency, redemption_count,
      redemption_minor, reversal_count, reversal_minor)
-  select s.tenant_id, s.distributor_id, s.business_date,
-         row_number() over (partition by s.tenant_id, s.distributor_id, s.business_date), r.merchant_id,
-         b.template_id, 'EUR', count(*) filter (where l.entry_type = 'REDEMPTION'),
-         coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REDEMPTION'), 0),
-         count(*) filter (where l.entry_type = 'REVERSAL'),
-         coalesce(sum(l.amount_minor) filter (where l.entry_type = 'REVERSAL'), 0)
-  from core.statement s
-  join rules.posting p using (tenant_id, distributor_id, business_date)
-  join core.ledger_entry l using (tenant_id, entry_id)
-  join moved m on m.id = l.entry_id
-  join core.coupon c on c.tenant_id = m.tenant_id and c.coupon_id = m.coupon_id
-  join core.batch b on b.tenant_id = c.tenant_id and b.batch_id = c.batch_id
-  left join core.reversal v on v.reversal_id = l.entry_id
-  join core.redemption r on r.redemption_id = coalesce(v.redemption_id, l.entry_id)
-  group by s.tenant_id, s.distributor_id, s.business_date, r.merchant_id, b.template_id;`;
+  select tenant_id, distributor_id, business_date,
+         row_number() over (partition by tenant_id, distributor_id, business_date), merchant_id, template_id, 'EUR',
+         sum(redemption_count), sum(redemption_minor), sum(reversal_count), sum(reversal_minor)
+  from line
+  group by tenant_id, distributor_id, business_date, merchant_id, template_id;
+  insert into core.store_line
+    (tenant_id, distributor_id, business_date, number, merchant_id, store, currency, redemption_count,
+     redemption_minor, reversal_count, reversal_minor)
+  select tenant_id, distributor_id, business_date,
+         row_number() over (partition by tenant_id, distributor_id, business_date), merchant_id, store, 'EUR',
+         sum(redemption_count), sum(redemption_minor), sum(reversal_count), sum(reversal_minor)
+  from line
+  group by tenant_id, distributor_id, business_date, merchant_id, store;
+  insert into core.batch_line
+    (tenant_id, distributor_id, business_date, batch_id, redemption_count, redemption_minor, reversal_count,
+     reversal_minor)
+  select tenant_id, distributor_id, business_date, batch_id,
+         sum(redemption_count), sum(redemption_minor), sum(reversal_count), sum(reversal_minor)
+  from line
+  group by tenant_id, distributor_id, business_date, batch_id;`;

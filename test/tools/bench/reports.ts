@@ -1,5 +1,7 @@
 // reports: the times of the questions that people ask the reports, about a full database, before its large tables are
 // analyzed and after. test/db/plans.test.ts counts the rows that each question reads.
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
 import { createDatabase, settle, type Run } from "./environment.ts";
@@ -87,14 +89,23 @@ export const questions: Question[] = [
     sql: `select merchant, currency, sum(net_amount) from report.statement_line where ${ofMonth} group by 1, 2`,
     about: `select count(*) from report.statement_line where ${ofMonth}`,
   },
-  {
-    sql: "select * from report.merchant_balance where merchant = 'mch_7' order by recorded_at desc, entry desc limit 1",
-    about: ofMerchant,
-  },
-  {
-    sql: "select merchant, currency, sum(net_amount) from report.statement_line group by 1, 2",
-    about: "select count(*) from report.statement_line",
-  },
+];
+
+const document = readFileSync(path.join(import.meta.dirname, "../../../docs/database.md"), "utf8");
+const [, tenQuestions] = /^### Ten questions[^]*?```sql\n([^]*?)```/m.exec(document)!;
+
+/** The ten questions of docs/database.md, and others about everything. They read no entry of a closed day. */
+export const wideQuestions = [
+  ...tenQuestions!
+    .replaceAll(/^--.*$/gm, "")
+    .trim()
+    .replace(/;$/, "")
+    .split(";\n"),
+  "select * from report.maker_balance",
+  "select * from report.distributor_balance",
+  "select * from report.merchant_balance where merchant = 'mch_7'",
+  "select * from report.batch where batch = 'bat_0'",
+  "select template, sum(liability_amount) from report.batch group by 1",
 ];
 
 /** The size is the number of coupons; a fifth of them are redeemed. */
@@ -104,10 +115,11 @@ export async function benchReports({ server, size, rounds }: Run): Promise<Row[]
   try {
     await fillReports(address, size);
     const examples = await readExamples(reader);
-    const rows = questions.map(({ sql }): Row => ({ name: sql.replaceAll(/\s+/g, " ") }));
+    const all: Question[] = [...questions, ...wideQuestions.map((sql) => ({ sql }))];
+    const rows = all.map(({ sql }): Row => ({ name: sql.replaceAll(/\s+/g, " ") }));
     for (const column of ["never analyzed, ms", "analyzed, ms"]) {
       if (column === "analyzed, ms") await settle({ address });
-      for (const [index, question] of questions.entries()) {
+      for (const [index, question] of all.entries()) {
         const times: number[] = [];
         for (let round = 0; round < rounds; round += 1) times.push((await readQuestion(reader, question, examples)).ms);
         rows[index]![column] = median(times);

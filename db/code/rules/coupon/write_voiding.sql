@@ -5,9 +5,11 @@ create or replace function rules.write_voiding(
 returns void
 language plpgsql volatile as $$
 begin
-  insert into core.voiding (tenant_id, coupon_id, merchant_id, caller_id, reason, voided_at)
+  insert into core.voiding
+    (tenant_id, coupon_id, batch_id, merchant_id, caller_id, reason, voided_at)
   values
-    (p_coupon.tenant_id, p_coupon.coupon_id, p_merchant_id, p_caller_id, p_reason, p_voided_at);
+    (p_coupon.tenant_id, p_coupon.coupon_id, p_coupon.batch_id, p_merchant_id, p_caller_id,
+     p_reason, p_voided_at);
   update core.coupon c
   set status = 'VOIDED'
   where c.tenant_id = p_coupon.tenant_id and c.coupon_id = p_coupon.coupon_id;

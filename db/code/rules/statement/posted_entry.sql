@@ -9,7 +9,7 @@ select p.tenant_id, p.distributor_id, p.business_date, p.number, p.first_number,
        l.entry_type, l.amount_minor, l.currency, l.recorded_at, l.occurred_at, v.reversal_id,
        r.redemption_id, l.coupon_id, r.merchant_id, b.template_id,
        b.external_id as batch, r.order_minor, r.store::text, r.terminal::text,
-       r.order_id::text
+       r.order_id::text, c.batch_id
 from rules.posting p
 left join core.ledger_entry l on l.tenant_id = p.tenant_id and l.event_seq = p.event_seq
 left join core.reversal v on v.tenant_id = p.tenant_id and v.reversal_id = l.entry_id
