@@ -7,6 +7,7 @@ revoke all on all functions in schema core, rules, api, gate, jobs, admin, repor
 grant usage on schema rules to coupon_api, coupon_worker, coupon_admin;
 grant execute on function
   rules.register_keys(jsonb),
+  rules.read_version(),
   rules.read_statement_page(int, int, date, text, int, int)
 to coupon_api, coupon_worker, coupon_admin;
 

@@ -21,6 +21,7 @@ import { readTls } from "./database/tls.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
+import { readVersion, refuseOtherVersion } from "./migration/version.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
@@ -65,13 +66,15 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   const databases = openDatabases(address, metrics !== null);
   const checkDatabase = createDatabaseCheck(databases, keys);
   try {
+    await refuseSettings(databases.jobs.rows);
+    await refuseOtherVersion(() => readVersion(databases.jobs.rows));
     await checkDatabase();
   } catch (error) {
     if (error instanceof ConfigError) {
       await endAll(databases);
       throw error;
     }
-    log.warn({ err: error }, "the master keys cannot be compared with the database yet");
+    log.warn({ err: error }, "the database cannot be checked yet");
   }
   const session = keepWorkerSession({
     // The database notifies this session of new batches.

@@ -23,7 +23,7 @@ const rights: Record<string, string[]> = {
 };
 const roles = Object.keys(rights);
 const ourRoles = [...roles, "coupon_owner"].map((role) => `'${role}'`).join(", ");
-const shared = ["rules.register_keys", "rules.read_statement_page"];
+const shared = ["rules.register_keys", "rules.read_version", "rules.read_statement_page"];
 const sharing = ["coupon_api", "coupon_worker", "coupon_admin"];
 
 // The functions of rules that views call. A view calls functions as its reader, so its readers may execute them. They
