@@ -28,6 +28,7 @@ grant execute on function
   rules.format_amount(bigint, int, text),
   rules.derive_status(text, timestamptz, timestamptz, boolean, text, timestamptz),
   rules.is_key_in_use(text),
+  rules.format_url_host(text),
   rules.find_unknown_zones(text[])
 to coupon_report, coupon_admin;
 

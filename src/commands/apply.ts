@@ -30,6 +30,8 @@ import { provisioning, type Provisioning } from "./provisioning.ts";
 export type Applied = {
   changed: number;
   tenants: unknown[];
+  /** Access keys in the file that stay revoked. */
+  revoked_credentials: string[];
   generated_secrets: {
     credentials: { access_key: string; secret: string }[];
     webhooks: { tenant: string; party: string; secret: string }[];
@@ -60,6 +62,7 @@ export async function apply(
   return {
     changed: stored.changed,
     tenants: stored.tenants,
+    revoked_credentials: stored.revoked_credentials,
     generated_secrets: {
       credentials: stored.credentials_kept_generated.map((access_key) => ({
         access_key,
@@ -77,6 +80,7 @@ export async function apply(
 type Stored = {
   changed: number;
   tenants: unknown[];
+  revoked_credentials: string[];
   credentials_kept_generated: string[];
   webhooks_kept_generated: { tenant: string; party: string }[];
 };
@@ -178,6 +182,8 @@ export const command = defineCommand({
         return apply(database, keys, document, reason);
       });
     });
+    for (const accessKey of applied.revoked_credentials)
+      console.error(`${accessKey} is revoked, and stays so: create a new credential`);
     await writeOutput(`${JSON.stringify(applied, null, 2)}\n`);
   },
 });

@@ -1,7 +1,7 @@
 // Handles every request, in this order: route, size, content type, signature, operation. h3 carries requests and
 // answers; the raw target and the raw bytes come from node.
 import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
-import type { IncomingMessage } from "node:http";
+import { STATUS_CODES, type IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
@@ -64,6 +64,8 @@ export function createApp(parts: AppParts): Handler {
     const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
     return new HTTPResponse(answer.body, {
       status: answer.status,
+      // Otherwise the status line would have no reason phrase, which some proxies and scripts expect.
+      statusText: STATUS_CODES[answer.status]!,
       headers: {
         ...jsonHeaders,
         ...(request.method === "HEAD" && lengthOf(answer.body)),

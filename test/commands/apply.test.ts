@@ -150,6 +150,13 @@ t.test("the audit log has each changed object with its fields old and new, and n
   await t.rejects(service.apply(file({}, hook, five, "y"), "z".repeat(1_001)), { message: /1,000 characters/ });
 });
 
+t.test("a revoked credential that is applied again is named, and stays revoked", async (t) => {
+  const credentials = ["ak_gone", "ak_here"].map((access_key) => ({ access_key, party: "pty_maker" }));
+  fits(t, await service.apply(acme({ credentials })), { revoked_credentials: [] });
+  await service.admin.rows("select admin.revoke_credential('ak_gone', 'leaked')");
+  fits(t, await service.apply(acme({ credentials })), { changed: 0, revoked_credentials: ["ak_gone"] });
+});
+
 t.test("a time zone can change; an omitted one stays unchanged, and is UTC for a new party", async (t) => {
   const parties = (more: object) => acme({ parties: [party("pty_maker", more), party("pty_zone")] });
   await service.apply(parties({ time_zone: "Europe/Berlin" }));

@@ -66,7 +66,7 @@ t.test("A refusal is counted under the limit that caused it, whether open reques
     fits(t, await world.as("ak_a").get("/v1/webhook"), { status: 503, json: { code: "UNAVAILABLE" } });
   // The connection of these calls is still open. It is closed for this one.
   const answer = await sendBytes(world.url, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-  t.match(answer, /^HTTP\/1.1 200 /);
+  t.match(answer, /^HTTP\/1.1 200 OK\r\n/, "with its reason phrase");
   const seen = await scrape(metrics);
   const refused = ["requests", "unknown_codes", "connections", "open_requests"].map((limit) => [
     limit,

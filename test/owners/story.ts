@@ -165,9 +165,11 @@ async function subscribe(teller: Teller, { tenant, variant }: Owner, url: string
   const { world, books } = teller;
   const rows = books.of("party").filter((row) => row.tenant === tenant && row.party.startsWith("pty_d"));
   const parties = rows.map((row) => {
-    row.webhook_url = `${url}/${tenant}/${row.party}`;
-    books.note("webhook", { tenant, party: row.party, url: row.webhook_url });
-    return { id: row.party, name: row.name, webhook: { url: row.webhook_url, secret: newWebhookSecret() } };
+    const full = `${url}/${tenant}/${row.party}`;
+    // Reports show no path.
+    row.webhook_url = url;
+    books.note("webhook", { tenant, party: row.party, url, full });
+    return { id: row.party, name: row.name, webhook: { url: full, secret: newWebhookSecret() } };
   });
   const made = Object.fromEntries(parties.map(({ id, webhook }) => [id, { webhook_url: new URL(webhook.url).origin }]));
   await applied(teller, tenant, made, () => world.apply(declare({ tenant, variant }, { parties })));

@@ -39,7 +39,12 @@ begin
   return jsonb_build_object(
     'tenants', v_tenants, 'changed', v_changed,
     'credentials_kept_generated', v_kept -> 'credentials',
-    'webhooks_kept_generated', v_kept -> 'webhooks');
+    'webhooks_kept_generated', v_kept -> 'webhooks',
+    'revoked_credentials', (
+      select coalesce(jsonb_agg(c.access_key order by c.access_key collate "C"), '[]')
+      from jsonb_path_query(p_document, '$.tenants[*].credentials[*].access_key') k
+      join core.credential c on c.access_key = k #>> '{}'
+      where c.revoked_at is not null));
 end
 $$;
 comment on function admin.apply(jsonb, text) is
