@@ -61,6 +61,8 @@ export function createApp(parts: AppParts): Handler {
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
     log[isNews ? "info" : "debug"](describe(handled, durationMs));
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
+    const declined = findUnrecorded(handled);
+    if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
     const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
     return new HTTPResponse(answer.body, {
       status: answer.status,
@@ -128,6 +130,15 @@ function createHandle(parts: AppParts, limiter: Limiter) {
       if (isOpen) open.remove(caller?.credential.tenantId);
     }
   };
+}
+
+/** Why a 401, a 429 or the answer to an unknown code was given: neither leaves a trace in the database. */
+function findUnrecorded({ answer: { status, code, body }, reason }: Handled): string | null {
+  if (code === "RATE_LIMITED") return reason?.replace("too many ", "limit_of_") ?? "limit";
+  if (status === 401) return code!.toLowerCase();
+  if (code === "COUPON_CODE_INVALID") return "invalid_code";
+  // A write records this refusal, but a query does not.
+  return code === "NOT_FOUND" && String(body).includes('"resource":"coupon"') ? "unknown_code" : null;
 }
 
 // RFC 9112 requires a 400 here. Node would send it without a body.
