@@ -66,8 +66,6 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
   const databases = openDatabases(address, metrics !== null);
   const checkDatabase = createDatabaseCheck(databases, keys);
   try {
-    await refuseSettings(databases.jobs.rows);
-    await refuseOtherVersion(() => readVersion(databases.jobs.rows));
     await checkDatabase();
   } catch (error) {
     if (error instanceof ConfigError) {
@@ -129,12 +127,13 @@ function openDatabases(address: Address, hasMetrics: boolean) {
 
 const endAll = (databases: Databases) => Promise.all(Object.values(databases).map((database) => database?.end()));
 
-// Rejects with a ConfigError if the database was used with other keys, or has settings that break the service.
+// Rejects with a ConfigError if the database has another version, other keys, or settings that break the service.
 function createDatabaseCheck({ jobs }: Databases, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
   const review = createKeyReview(keys);
   return async (): Promise<void> => {
     await refuseSettings(jobs.rows);
+    await refuseOtherVersion(() => readVersion(jobs.rows));
     const text = "select version, problem from rules.register_keys($1::text::jsonb)";
     review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };
