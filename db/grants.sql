@@ -7,6 +7,7 @@ revoke all on all functions in schema core, rules, api, gate, jobs, admin, repor
 grant usage on schema rules to coupon_api, coupon_worker, coupon_admin;
 grant execute on function
   rules.register_keys(jsonb),
+  rules.read_version(),
   rules.read_statement_page(int, int, date, text, int, int)
 to coupon_api, coupon_worker, coupon_admin;
 
@@ -29,6 +30,7 @@ grant execute on function
   rules.is_key_in_use(text),
   rules.compute_times_digest(timestamptz[]),
   rules.list_open_entries(int),
+  rules.format_url_host(text),
   rules.find_unknown_zones(text[])
 to coupon_report, coupon_admin;
 

@@ -1,8 +1,8 @@
 # Bash functions for the examples in this folder. Load them in the root of the project: . docs/client.sh
-SERVICE=${SERVICE:-http://127.0.0.1:8080}
+SERVICE=${SERVICE:-http://127.0.0.1:${PORT:-8080}}
 
 # act_as ACCESS_KEY: chooses the demo credential that signs the next calls.
-act_as() { KEY=$1 SECRET=$(sed -n 's/.*"'"$1"'": "\([^"]*\)".*/\1/p' .data/demo.json); }
+act_as() { KEY=$1 SECRET=$(sed -n 's/.*"'"$1"'": "\([^"]*\)".*/\1/p' "${DATA_DIR:-.data}/demo.json"); }
 
 # call METHOD TARGET [BODY]: signs a request, sends it and prints the answer. CURL_OPTIONS can hold options for curl.
 call() {

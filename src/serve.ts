@@ -18,6 +18,7 @@ import { createLog, type Logger } from "./common/log.ts";
 import { startMetrics, type Metrics } from "./server/metrics-server.ts";
 import { observeServe } from "./http/metrics.ts";
 import { expectedVersion } from "./migration/db-files.ts";
+import { isCurrent, refuseOtherVersion } from "./migration/version.ts";
 import { stopOnSignal } from "./common/program.ts";
 import { programSettings, serveSettings } from "./config/settings.ts";
 import { Unavailable } from "./common/unavailable.ts";
@@ -67,13 +68,16 @@ export async function serve(parts: ServeParts): Promise<Service> {
   };
   const checkDatabase = createDatabaseCheck(gate, keys);
   try {
-    await checkDatabase(performance.now() + askWithinMs);
+    const deadline = performance.now() + askWithinMs;
+    await gate.checkSession(deadline);
+    await refuseOtherVersion(() => gate.readVersion(deadline));
+    await checkDatabase(deadline);
   } catch (error) {
     if (error instanceof ConfigError) {
       await endAll();
       throw error;
     }
-    log.warn({ err: error }, "the master keys cannot be compared with the database yet; /readyz tries again");
+    log.warn({ err: error }, "the database cannot be checked yet; /readyz tries again");
   }
   const load = { openRequests: 0 };
   const handler = createApp({
@@ -121,11 +125,10 @@ function createDatabaseCheck(gate: Gate, keys: MasterKeys) {
 function createReadiness(gate: Gate, checkDatabase: DatabaseCheck): Readiness {
   const expected = expectedVersion();
   return async (deadline) => {
-    const { migration, code } = await gate.readVersion(deadline);
-    const isCurrent = migration >= expected.migration && code.split(" ").includes(expected.code);
-    if (isCurrent) await checkDatabase(deadline);
+    const isReady = isCurrent(await gate.readVersion(deadline), expected);
+    if (isReady) await checkDatabase(deadline);
     if (gate.isDiskFull()) throw new Unavailable("the disk of the database is full");
-    return isCurrent;
+    return isReady;
   };
 }
 

@@ -39,7 +39,7 @@ async function startAll(): Promise<void> {
   running.push(await work({ address, keys, config, log, metrics }));
   running.push(await serve({ address, keys, limits: config.limits, hasDocs: config.docs, listening, log, metrics }));
   log.info({ url: listening.url, metrics_url: metrics?.url }, "serving and working");
-  console.log(await formatGreeting(listening.url, config.dataDir));
+  console.log(formatGreeting(listening.url, config.dataDir));
 }
 
 export const command = defineCommand({

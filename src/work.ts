@@ -21,6 +21,7 @@ import { readTls } from "./database/tls.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
+import { readVersion, refuseOtherVersion } from "./migration/version.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
@@ -71,7 +72,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
       await endAll(databases);
       throw error;
     }
-    log.warn({ err: error }, "the master keys cannot be compared with the database yet");
+    log.warn({ err: error }, "the database cannot be checked yet");
   }
   const session = keepWorkerSession({
     // The database notifies this session of new batches.
@@ -127,12 +128,13 @@ function openDatabases(address: Address, hasMetrics: boolean) {
 
 const endAll = (databases: Databases) => Promise.all(Object.values(databases).map((database) => database?.end()));
 
-// Rejects with a ConfigError if the database was used with other keys, or has settings that break the service.
+// Rejects with a ConfigError if the database has another version, other keys, or settings that break the service.
 function createDatabaseCheck({ jobs }: Databases, keys: MasterKeys) {
   const fingerprints = fingerprintKeys(keys);
   const review = createKeyReview(keys);
   return async (): Promise<void> => {
     await refuseSettings(jobs.rows);
+    await refuseOtherVersion(() => readVersion(jobs.rows));
     const text = "select version, problem from rules.register_keys($1::text::jsonb)";
     review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };

@@ -11,8 +11,8 @@ import time
 
 from coupon_client import ClientB, new_request_id
 
-url = os.environ.get("SERVICE", "http://127.0.0.1:8080")
-with open(".data/demo.json") as file:
+url = os.environ.get("SERVICE") or "http://127.0.0.1:" + os.environ.get("PORT", "8080")
+with open(os.environ.get("DATA_DIR", ".data") + "/demo.json") as file:
     secrets = json.load(file)
 maker, till, distributor = [ClientB(url, key, secrets[key]) for key in ("ak_demo_maker", "ak_demo_pos", "ak_demo_dist")]
 

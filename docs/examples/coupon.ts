@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 // In your project: from "coupon-client".
 import { createClient, newRequestId } from "../../clients/typescript/src/index.ts";
 
-const url = process.env["SERVICE"] ?? "http://127.0.0.1:8080";
-const secrets = JSON.parse(readFileSync(".data/demo.json", "utf8"));
+const url = process.env["SERVICE"] ?? `http://127.0.0.1:${process.env["PORT"] ?? 8080}`;
+const secrets = JSON.parse(readFileSync(`${process.env["DATA_DIR"] ?? ".data"}/demo.json`, "utf8"));
 const actAs = (accessKey: string) => createClient<"B">({ url, accessKey, secret: secrets[accessKey] });
 const maker = actAs("ak_demo_maker");
 const till = actAs("ak_demo_pos");

@@ -6,8 +6,8 @@ CODE=
 umask 077
 {
   echo '{ "demo": {'
-  sed '1d; $d; s/$/,/; s/,,$/,/' .data/demo.json
-  echo '  "service": "'"${SERVICE:-http://127.0.0.1:8080}"'",'
+  sed '1d; $d; s/$/,/; s/,,$/,/' "${DATA_DIR:-.data}/demo.json"
+  echo '  "service": "'"${SERVICE:-http://127.0.0.1:${PORT:-8080}}"'",'
   echo '  "run": "'"$(openssl rand -hex 4)"'",'
   echo '  "code": "'"$CODE"'"'
   echo '} }'

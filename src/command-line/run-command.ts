@@ -1,8 +1,10 @@
 // Runs the command that a command line names. Help goes to standard output with exit code 0. A command line that is not
 // understood gets a sentence and the usage on standard error, with exit code 2. Both happen before any setting is read.
+// A misspelt setting is named on standard error, and the command runs.
 import { asksForHelp, chooseCommand, UsageError, type Command } from "./command.ts";
 import { formatHelp, formatUsage, join } from "./help.ts";
 import { runProgram } from "../common/program.ts";
+import { listMisspelt } from "../config/config.ts";
 
 /** `call` is what the user types before the arguments, for example `npm run -s codes`. */
 export async function runCommand(call: string, root: Command, given = process.argv.slice(2)): Promise<void> {
@@ -18,5 +20,6 @@ export async function runCommand(call: string, root: Command, given = process.ar
     process.exitCode = 2;
     return;
   }
+  for (const sentence of listMisspelt()) console.error(sentence);
   await runProgram(async () => void (await run()));
 }

@@ -24,11 +24,14 @@ import { listIssues } from "../http/issues.ts";
 import type { Issue } from "../http/problem.ts";
 import { findAmbiguity } from "../http/strict-json.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
+import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
 
 export type Applied = {
   changed: number;
   tenants: unknown[];
+  /** Access keys in the file that stay revoked. */
+  revoked_credentials: string[];
   generated_secrets: {
     credentials: { access_key: string; secret: string }[];
     webhooks: { tenant: string; party: string; secret: string }[];
@@ -44,16 +47,22 @@ export class ApplyError extends Error {
   }
 }
 
-export async function apply(database: Database, keys: MasterKeys, file: unknown): Promise<Applied> {
+export async function apply(
+  database: Database,
+  keys: MasterKeys,
+  file: unknown,
+  reason: string | null = null,
+): Promise<Applied> {
   const parsed = provisioning.safeParse(file);
   if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
   refuseCodes(keys, file);
   const { document, generated } = sealSecrets(keys, parsed.data);
-  const stored = await store(database, document);
+  const stored = await store(database, document, reason);
   // If the credential already exists, its old secret stays and the generated one is dropped.
   return {
     changed: stored.changed,
     tenants: stored.tenants,
+    revoked_credentials: stored.revoked_credentials,
     generated_secrets: {
       credentials: stored.credentials_kept_generated.map((access_key) => ({
         access_key,
@@ -71,6 +80,7 @@ export async function apply(database: Database, keys: MasterKeys, file: unknown)
 type Stored = {
   changed: number;
   tenants: unknown[];
+  revoked_credentials: string[];
   credentials_kept_generated: string[];
   webhooks_kept_generated: { tenant: string; party: string }[];
 };
@@ -83,16 +93,19 @@ function refuseCodes(keys: MasterKeys, file: unknown): void {
   if (issues.length > 0) throw new ApplyError(issues);
 }
 
-async function store(database: Database, document: unknown): Promise<Stored> {
+async function store(database: Database, document: unknown, reason: string | null): Promise<Stored> {
   try {
-    const [row] = await database.rows<{ answer: string }>("select admin.apply($1::text::jsonb)::text as answer", [
+    const [row] = await database.rows<{ answer: string }>("select admin.apply($1::text::jsonb, $2)::text as answer", [
       JSON.stringify(document),
+      reason,
     ]);
     return JSON.parse(row!.answer) as Stored;
   } catch (error) {
     // The database refused the file. The detail lists its issues, with the same kind of paths.
     if (sqlState(error) !== "CP400") throw error;
-    throw new ApplyError(JSON.parse(sqlDetail(error)!) as Issue[]);
+    const detail = sqlDetail(error);
+    // Without a detail, the reason was refused.
+    throw detail === null ? error : new ApplyError(JSON.parse(detail) as Issue[]);
   }
 }
 
@@ -150,22 +163,27 @@ export const command = defineCommand({
   about:
     "Creates and updates the tenants, parties, merchants, templates and credentials that a JSON file declares, all " +
     "or nothing. Applying the same file again changes nothing. It prints JSON with the generated secrets: no later " +
-    "run can show them again. docs/operate.md, Provisioning, explains the file.",
+    "run can show them again. The audit log has each changed field, old and new. docs/operate.md, Provisioning, " +
+    "explains the file.",
   words: { file: { about: "the JSON file; - reads standard input" } },
+  flags: { reason: { type: "text", value: "WHY", about: "for the audit log" } },
   settings: keySettings,
-  examples: ["file.json", "- < file.json"],
-  async run({ words: { file } }) {
+  examples: ['file.json --reason "new store"', "- < file.json"],
+  async run({ words: { file }, flags: { reason = null } }) {
     const config = readConfig();
     const document = await readDocument(file);
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
+    refuseCodesInArguments(keys, [reason ?? ""]);
     const applied = await withProgress(async (progress) => {
       progress.show(`applying ${file === "-" ? "standard input" : file}`);
       return withAdminDatabase(address, "coupon apply", async (database) => {
         await checkKeys(database, keys);
-        return apply(database, keys, document);
+        return apply(database, keys, document, reason);
       });
     });
+    for (const accessKey of applied.revoked_credentials)
+      console.error(`${accessKey} is revoked, and stays so: create a new credential`);
     await writeOutput(`${JSON.stringify(applied, null, 2)}\n`);
   },
 });

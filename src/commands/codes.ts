@@ -78,7 +78,7 @@ export const command = defineCommand({
     "Writes the codes of a batch as CSV (coupon_id,code) to standard output. The batch must be released " +
     "or, with --unreleased, completely minted. The audit log records each export. --destroy deletes the batch's salt " +
     "instead: after that, its codes can never be derived again, but printed codes keep working.",
-  forms: ["BATCH [--unreleased]", "BATCH --destroy [--reason WHY]"],
+  forms: ["BATCH [--unreleased]", "BATCH --destroy --reason WHY"],
   words: { batch: { about: "the batch, bat_…" } },
   flags: {
     unreleased: { type: "switch", about: "exports a batch that is not released yet" },
@@ -89,6 +89,7 @@ export const command = defineCommand({
   examples: ["bat_… > codes.csv", 'bat_… --destroy --reason "printed"'],
   refuse({ flags }) {
     if (flags.destroy && flags.unreleased) return "--destroy and --unreleased exclude each other";
+    if (flags.destroy && flags.reason === undefined) return "--destroy needs --reason";
     return flags.reason !== undefined && !flags.destroy ? "--reason needs --destroy" : null;
   },
   async run({ words: { batch }, flags }) {
@@ -99,7 +100,7 @@ export const command = defineCommand({
     await withAdminDatabase(address, "coupon codes", async (database) => {
       await checkKeys(database, keys);
       if (flags.destroy) {
-        await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason ?? "no reason given"]);
+        await database.rows("select admin.destroy_codes($1, $2)", [batch, flags.reason]);
         console.error(`${batch}: salt deleted; its codes cannot be derived again`);
       } else {
         await withProgress((progress) =>

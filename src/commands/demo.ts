@@ -43,7 +43,7 @@ type Codes = [string, string, string];
 
 async function playAll(): Promise<void> {
   const config = readConfig();
-  const secrets = await readDemoSecrets(config.dataDir);
+  const secrets = readDemoSecrets(config.dataDir);
   if (secrets === null)
     throw new Error(`${demoFile(config.dataDir)} does not exist: run npm start with this DATA_DIR first`);
   // A service that listens on all addresses is also on loopback.

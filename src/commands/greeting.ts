@@ -2,8 +2,8 @@
 import { demoFile, readDemoSecrets } from "./demo-tenants.ts";
 
 /** The call makes its own timestamp, nonce and signature, so it works any number of times. */
-export async function formatGreeting(url: string, dataDir: string): Promise<string> {
-  const isDemo = (await readDemoSecrets(dataDir)) !== null;
+export function formatGreeting(url: string, dataDir: string): string {
+  const isDemo = readDemoSecrets(dataDir) !== null;
   const [accessKey, template] = isDemo ? ["ak_demo_a", "tpl_tenpercent"] : ["ak_YOURS", "tpl_YOURS"];
   const secret = isDemo
     ? `$(sed -n 's/.*"${accessKey}": "\\([^"]*\\)".*/\\1/p' '${demoFile(dataDir)}')`

@@ -29,19 +29,22 @@ const status = defineCommand({
   flags: { json },
   settings,
   examples: ["", "ten_acme pty_maker --json"],
-  run: async ({ words, flags }, { database }: Context) =>
-    formatRows(
+  async run({ words, flags }, { database }: Context) {
+    await refuseUnknown(database, words);
+    return formatRows(
       await database.rows(
         `select tenant, party, health, waiting::int, failing::int, parked::int, oldest_waiting_at,
                 attempts_24h::int, failures_24h::int, round(p95_ms_24h) as p95_ms_24h, last_attempt_at,
-                last_failure_at, last_error, url
+                last_failure_at, last_error, u.url
          from report.webhook_health
+         join admin.list_webhooks() u using (tenant, party)
          where tenant = coalesce($1, tenant) and party = coalesce($2, party)
          order by tenant, party`,
         [words.tenant ?? null, words.party ?? null],
       ),
       flags,
-    ),
+    );
+  },
 });
 
 const parked = defineCommand({
@@ -51,8 +54,9 @@ const parked = defineCommand({
   flags: { limit, json },
   settings,
   examples: ["ten_acme --limit 20"],
-  run: async ({ words, flags }, { database }: Context) =>
-    formatRows(
+  async run({ words, flags }, { database }: Context) {
+    await refuseUnknown(database, words);
+    return formatRows(
       await database.rows(
         `select tenant, party, event, event_type, recorded_at, attempt_count as attempts, parked_at, last_error
          from report.delivery
@@ -62,7 +66,8 @@ const parked = defineCommand({
         [words.tenant ?? null, words.party ?? null, flags.limit],
       ),
       flags,
-    ),
+    );
+  },
 });
 
 const log = defineCommand({
@@ -72,8 +77,9 @@ const log = defineCommand({
   flags: { limit, json },
   settings,
   examples: ["ten_acme pty_maker --limit 20"],
-  run: async ({ words, flags }, { database }: Context) =>
-    formatRows(
+  async run({ words, flags }, { database }: Context) {
+    await refuseUnknown(database, words);
+    return formatRows(
       await database.rows(
         `select attempted_at, coalesce(event, test_event) as event, attempt, http_status, duration_ms, error,
                 test_event_type as test
@@ -84,8 +90,24 @@ const log = defineCommand({
         [words.tenant, words.party, flags.limit],
       ),
       flags,
-    ),
+    );
+  },
 });
+
+/** An empty list would look as if there were no deliveries. */
+async function refuseUnknown(
+  database: Context["database"],
+  { tenant = null, party = null }: { tenant?: string | null | undefined; party?: string | null | undefined },
+): Promise<void> {
+  const rows = await database.rows(
+    "select from admin.list_webhooks() where tenant = coalesce($1, tenant) and party = coalesce($2, party) limit 1",
+    [tenant, party],
+  );
+  if (rows.length > 0 || tenant === null) return;
+  const [known] = await database.rows("select from report.tenant where tenant = $1", [tenant]);
+  if (known === undefined) throw new Error(`there is no tenant ${tenant}`);
+  if (party !== null) throw new Error(`tenant ${tenant} has no party ${party} with a webhook`);
+}
 
 const replay = defineCommand({
   name: "replay",

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { type Address, parseUrl } from "./database-address.ts";
+import { findMisspelt } from "./misspelt.ts";
 
 export interface Config {
   port: number;
@@ -87,6 +88,9 @@ export function readWebhookSecrets(env: Record<string, string | undefined> = pro
     );
   return secrets;
 }
+
+/** Sentences about variables that are probably misspelt settings. */
+export const listMisspelt = (env: Record<string, string | undefined> = process.env): string[] => findMisspelt(env);
 
 /** The npm script that runs this program; null if no script does. A program that npm started passes this on. */
 export const readNpmScript = (): string | null => process.env["npm_lifecycle_event"] ?? null;

@@ -45,15 +45,28 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   max_parallel_workers_per_gather: "0",
 };
 
+// Errors of a login that trying again does not cure. The server's message names the login, role or database.
+const hopeless: Readonly<Record<string, string>> = {
+  // invalid_password, invalid_authorization_specification, invalid_catalog_name
+  "28P01": "",
+  "28000": "",
+  "3D000": "",
+  // insufficient_privilege
+  "42501": ": grant that right to the login (docs/database.md, Roles)",
+  // invalid_parameter_value: there is no such role yet.
+  "22023": ": run `npm run migrate` first, which makes the roles",
+};
+
 /**
- * Throws a ConfigError if this login has a default that breaks the service and that no connection can set: only a
- * superuser may set `session_replication_role`, and not every PostgreSQL 15 has `restrict_nonsystem_relation_kind`.
+ * Every program runs this first. Throws a ConfigError if the login does not work at all, or if it has a default that
+ * breaks the service and that no connection can set: only a superuser may set `session_replication_role`, and not every
+ * PostgreSQL 15 has `restrict_nonsystem_relation_kind`.
  */
 export async function refuseSettings(rows: Database["rows"]): Promise<void> {
   const [session] = await rows<{ replication: string; restricted: string | null }>(
     `select current_setting('session_replication_role') as replication,
             current_setting('restrict_nonsystem_relation_kind', true) as restricted`,
-  );
+  ).catch(refuseHopeless);
   const { replication, restricted } = session!;
   if (replication === "replica") refuse("session_replication_role", "no trigger runs and no foreign key is checked");
   if (restricted) refuse("restrict_nonsystem_relation_kind", "no function can read what it needs");
@@ -61,4 +74,10 @@ export async function refuseSettings(rows: Database["rows"]): Promise<void> {
 
 function refuse(name: string, consequence: string): never {
   throw new ConfigError(`${name} is set for this login, so ${consequence}: reset it with alter role or alter database`);
+}
+
+function refuseHopeless(error: unknown): never {
+  const advice = hopeless[String((error as { code?: unknown }).code)];
+  if (advice === undefined) throw error;
+  throw new ConfigError(`DATABASE_URL: ${(error as Error).message}${advice}`);
 }

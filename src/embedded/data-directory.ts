@@ -22,6 +22,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkFolder, isRoot, refuse } from "./trust.ts";
 
 /** The embedded server cannot run. The message is for the operator. */
 export class EmbeddedError extends Error {
@@ -37,13 +38,31 @@ export interface Home {
 /** The whole environment of the server: it inherits no PG* variables and no locale. */
 export const serverEnv = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" };
 
-const isRoot = process.getuid?.() === 0;
-
 export const dataFolder = (home: Home): string => path.join(home.folder, "data");
 export const logFile = (home: Home): string => path.join(home.folder, "server.log");
 
+/**
+ * Calls `act` as the user of the server. That user can turn any name in its folder into a link to another file, so root
+ * does nothing there itself.
+ */
+export function asServer<T>({ user }: Home, act: () => T): T {
+  if (user === undefined) return act();
+  const groups = process.getgroups!();
+  process.setgroups!([user.gid]);
+  process.setegid!(user.gid);
+  process.seteuid!(user.uid);
+  try {
+    return act();
+  } finally {
+    process.seteuid!(0);
+    process.setegid!(0);
+    process.setgroups!(groups);
+  }
+}
+
 /** Returns null if no server ever ran in `dataDir`. */
 export function findHome(dataDir: string): Home | null {
+  checkFolder(dataDir);
   const link = path.join(dataDir, "postgres");
   if (lstatSync(link, { throwIfNoEntry: false }) === undefined) return null;
   if (!existsSync(link)) {
@@ -52,15 +71,17 @@ export function findHome(dataDir: string): Home | null {
     );
   }
   const folder = realpathSync(link);
-  const { uid, gid } = statSync(folder);
-  if (!isRoot && uid !== process.getuid?.()) {
-    throw new EmbeddedError(`${folder} belongs to another user: run this command as that user or as root`);
-  }
-  return { folder, user: isRoot ? { uid, gid } : undefined };
+  checkFolder(path.dirname(folder));
+  const found = statSync(folder);
+  const expected = isRoot ? findServerUser().uid : process.getuid?.();
+  if (found.uid !== expected || (found.mode & 0o077) !== 0)
+    refuse(folder, found, `the server runs as user ${expected}, so that user must own it, with mode 0700`);
+  return { folder, user: isRoot ? { uid: found.uid, gid: found.gid } : undefined };
 }
 
 /** Makes DATA_DIR, which will hold keys. An existing folder keeps its mode. */
 export function makeDataDir(dataDir: string): void {
+  checkFolder(dataDir);
   mkdirSync(path.dirname(dataDir), { recursive: true });
   const isNew = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
   // Under root, the server's user must be able to pass through. It cannot list the folder or read the key files.
@@ -72,13 +93,7 @@ export function makeHome(dataDir: string): Home {
   const found = findHome(dataDir);
   if (found !== null) return found;
 
-  // equivalent mutant (operand, literal "nobody"): every system of the tests has a user postgres
-  const user = isRoot ? (findUser("postgres") ?? findUser("nobody")) : undefined;
-  // equivalent mutant (condition false): every system of the tests has a user postgres
-  if (isRoot && user === undefined) {
-    // equivalent mutant (statement): every system of the tests has a user postgres
-    throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody to run it");
-  }
+  const user = isRoot ? findServerUser() : undefined;
   const folder = path.join(dataDir, "postgres");
   mkdirSync(folder, { mode: 0o700 });
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
@@ -126,8 +141,7 @@ export function socketFolder(home: Home): string {
 export function makeSocketFolder(home: Home): string {
   const folder = socketFolder(home);
   if (!existsSync(folder)) {
-    mkdirSync(folder, { mode: 0o700 });
-    if (home.user !== undefined) chownSync(folder, home.user.uid, home.user.gid);
+    asServer(home, () => mkdirSync(folder, { mode: 0o700 }));
   }
   const found = lstatSync(folder);
   const isPrivate =
@@ -150,17 +164,21 @@ export function findBinaries(home: Home): string {
   return placeBinaries(home, path.resolve(entry, "../.."));
 }
 
-/** Returns `native` of the package, or the copy of this version in the server's folder. Removes older copies. */
+/**
+ * Returns `native` of the package, or the copy of this version beside the server's folder, where only the user of this
+ * process can change it. Removes older copies.
+ */
 export function placeBinaries(home: Home, packageFolder: string): string {
   const original = path.join(packageFolder, "native");
   linkLibraries(original);
   if (canRun(home, original)) return original;
 
   const { version } = JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string };
-  const copy = path.join(home.folder, `binaries-${version}`);
+  const [parent, prefix] = [path.dirname(home.folder), `${path.basename(home.folder)}-binaries-`];
+  const copy = path.join(parent, `${prefix}${version}`);
   if (existsSync(copy) && canRun(home, copy)) return copy;
-  for (const old of readdirSync(home.folder).filter((entryName) => entryName.startsWith("binaries-"))) {
-    rmSync(path.join(home.folder, old), { recursive: true, force: true });
+  for (const old of readdirSync(parent).filter((entryName) => entryName.startsWith(prefix))) {
+    rmSync(path.join(parent, old), { recursive: true, force: true });
   }
   const unfinished = `${copy}.${process.pid}`;
   run("cp", ["-R", original, unfinished]);
@@ -199,6 +217,17 @@ const canWrite = (home: Home, folder: string): boolean =>
 /** Runs it as that user, so that modes, ACLs and mount options are all tested. */
 function tryRun(home: Home, program: string, args: string[]): boolean {
   return spawnSync(program, args, { ...home.user, cwd: "/", env: serverEnv, stdio: "ignore" }).status === 0;
+}
+
+function findServerUser(): NonNullable<Home["user"]> {
+  // equivalent mutant (operand, literal "nobody"): every system of the tests has a user postgres
+  const user = findUser("postgres") ?? findUser("nobody");
+  // equivalent mutant (condition false): every system of the tests has a user postgres
+  if (user === undefined) {
+    // equivalent mutant (statement): every system of the tests has a user postgres
+    throw new EmbeddedError("PostgreSQL does not run as root, and there is no user postgres or nobody to run it");
+  }
+  return user;
 }
 
 function findUser(name: string): Home["user"] {

@@ -1,7 +1,7 @@
 // Finds the database of a program: the one in the settings, or the embedded server that `npm start` runs.
 import { type Config, ConfigError } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
-import { dataFolder, findHome } from "./data-directory.ts";
+import { asServer, dataFolder, findHome } from "./data-directory.ts";
 import { findPostmaster } from "./postmaster.ts";
 
 /** Returns the address of DATABASE_URL, else of the embedded server that runs in DATA_DIR. */
@@ -18,7 +18,7 @@ export function findAddress({ address, dataDir }: Pick<Config, "address" | "data
 /** Returns null if no server in `dataDir` is ready. */
 export function findEmbedded(dataDir: string): Address | null {
   const home = findHome(dataDir);
-  const postmaster = home && findPostmaster(dataFolder(home));
+  const postmaster = home && asServer(home, () => findPostmaster(dataFolder(home)));
   return postmaster?.status === "ready" ? embeddedAddress(postmaster.socketFolder, postmaster.port) : null;
 }
 

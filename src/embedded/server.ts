@@ -6,7 +6,7 @@
 // server down in order.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, fchmodSync, lstatSync, openSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { closeSync, rmSync } from "node:fs";
 import { totalmem } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +18,7 @@ import { makeCluster } from "./initdb.ts";
 import {
   EmbeddedError,
   type Home,
+  asServer,
   dataFolder,
   findBinaries,
   logFile,
@@ -27,7 +28,8 @@ import {
   serverEnv,
   socketFolder,
 } from "./data-directory.ts";
-import { findPostmaster, inspectProcess, isStaleLock, supervisorName } from "./postmaster.ts";
+import { lastLines, openLog } from "./server-log.ts";
+import { findPostmaster, inspectProcess, isStaleLock, supervisorName, type Postmaster } from "./postmaster.ts";
 
 export interface Embedded {
   address: Address;
@@ -152,6 +154,16 @@ function describeEnd(home: Home): string {
     : `${describeFullDisk(home.folder)}: the database server stopped; it restarts as soon as there is space`;
 }
 
+function findServer(home: Home): Postmaster | null {
+  try {
+    return asServer(home, () => findPostmaster(dataFolder(home)));
+  } catch (error) {
+    // Before makeEnterable has moved the folder, its user cannot enter it. What root reads here is shown to nobody.
+    if (home.user === undefined || (error as NodeJS.ErrnoException).code !== "EACCES") throw error;
+    return findPostmaster(dataFolder(home));
+  }
+}
+
 /**
  * Waits for the server of an earlier program that ended by kill -9. If the shell was killed too, nothing stops that
  * server, so this function does. It throws if another program is using the server.
@@ -161,7 +173,7 @@ async function waitForOldServer(home: Home): Promise<void> {
   const startedAt = Date.now();
   let isAsked = false;
   for (;;) {
-    const old = findPostmaster(data);
+    const old = findServer(home);
     if (old === null) break;
     const waited = Date.now() - startedAt;
     if (old.status !== "stopping" && !isAsked && waited > 2_000) {
@@ -170,7 +182,7 @@ async function waitForOldServer(home: Home): Promise<void> {
           `the database in ${data} is in use: another program of this service runs with the same DATA_DIR`,
         );
       }
-      process.kill(old.pid, "SIGINT");
+      asServer(home, () => process.kill(old.pid, "SIGINT"));
       isAsked = true;
     }
     if (waited > 60_000) throw new EmbeddedError(`the old server in ${data} (process ${old.pid}) does not stop`);
@@ -179,12 +191,13 @@ async function waitForOldServer(home: Home): Promise<void> {
   for (const lock of [path.join(data, "postmaster.pid"), path.join(socketFolder(home), ".s.PGSQL.5432.lock")]) {
     // Looks twice, because a server that is just starting writes its file in two steps.
     // equivalent mutant (literal true): the file is there, unless another program removes it right now
-    if (isStaleLock(lock, data) && (await sleep(100), isStaleLock(lock, data))) rmSync(lock, { force: true });
+    const isStale = () => asServer(home, () => isStaleLock(lock, data));
+    if (isStale() && (await sleep(100), isStale())) asServer(home, () => rmSync(lock, { force: true }));
   }
 }
 
 async function launch(home: Home, postgres: string, args: string[]): Promise<ChildProcess> {
-  const log = openLog(home);
+  const log = asServer(home, () => openLog(home));
   const shell = spawn("/bin/sh", ["-c", supervisor, supervisorName, postgres, ...args], {
     ...home.user,
     cwd: home.folder,
@@ -203,7 +216,7 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
   for (;;) {
     await sleep(10);
     if (hasEnded(shell)) break;
-    const postmaster = findPostmaster(dataFolder(home));
+    const postmaster = findServer(home);
     if (postmaster?.status === "ready" && postmaster.pid === Number(pidText)) {
       // The shell and its output must not keep this process alive: the shell stops the server when this process ends.
       // A pipe without a reader keeps no process alive.
@@ -212,10 +225,11 @@ async function launch(home: Home, postgres: string, args: string[]): Promise<Chi
       return shell;
     }
   }
-  if (findPostmaster(dataFolder(home)) !== null) await waitForOldServer(home);
+  if (findServer(home) !== null) await waitForOldServer(home);
   const reason = hasSpace(home.folder) ? "" : `${describeFullDisk(home.folder)}: `;
   throw new EmbeddedError(
-    `${reason}the database server did not start. The last lines of ${logFile(home)}:\n${lastLines(home)}`,
+    `${reason}the database server did not start. The last lines of ${logFile(home)}:\n` +
+      asServer(home, () => lastLines(home)),
   );
 }
 
@@ -232,19 +246,3 @@ const hasEnded = ({ exitCode, signalCode, pid }: ChildProcess): boolean =>
 async function exitOf(child: ChildProcess): Promise<void> {
   if (!hasEnded(child)) await once(child, "exit");
 }
-
-/** Keeps one old log. The log is small, because the server logs no statements. */
-function openLog(home: Home): number {
-  const file = logFile(home);
-  const found = lstatSync(file, { throwIfNoEntry: false });
-  // The folder belongs to the user of the server, so root must not follow a link in it.
-  if (found?.isSymbolicLink()) throw new EmbeddedError(`${file} must not be a link`);
-  if ((found?.size ?? 0) > 10_000_000) renameSync(file, `${file}.1`);
-  const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
-  const log = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  fchmodSync(log, 0o600);
-  return log;
-}
-
-const lastLines = (home: Home): string =>
-  readFileSync(logFile(home), "utf8").trimEnd().split("\n").slice(-5).join("\n");

@@ -181,9 +181,9 @@ export function createGate(parts: GateParts): Gate & Upkeep {
 function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys" | "checkSession"> {
   return {
     async readVersion(deadline) {
-      const text = "select migration, code from gate.read_version()";
+      const text = "select migration, code from rules.read_version()";
       const [row] = await connections.rows<Version>(forNoTenant, deadline, text, []);
-      if (row === undefined) throw new Error("gate.read_version returned no row");
+      if (row === undefined) throw new Error("rules.read_version returned no row");
       return row;
     },
     registerKeys(fingerprints, deadline) {

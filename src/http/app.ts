@@ -1,7 +1,7 @@
 // Handles every request, in this order: route, size, content type, signature, operation. h3 carries requests and
 // answers; the raw target and the raw bytes come from node.
 import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
-import type { IncomingMessage } from "node:http";
+import { STATUS_CODES, type IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
@@ -61,9 +61,13 @@ export function createApp(parts: AppParts): Handler {
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
     log[isNews ? "info" : "debug"](describe(handled, durationMs));
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
+    const declined = findUnrecorded(handled);
+    if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
     const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
     return new HTTPResponse(answer.body, {
       status: answer.status,
+      // Otherwise the status line would have no reason phrase, which some proxies and scripts expect.
+      statusText: STATUS_CODES[answer.status]!,
       headers: {
         ...jsonHeaders,
         ...(request.method === "HEAD" && lengthOf(answer.body)),
@@ -126,6 +130,15 @@ function createHandle(parts: AppParts, limiter: Limiter) {
       if (isOpen) open.remove(caller?.credential.tenantId);
     }
   };
+}
+
+/** Why a 401, a 429 or the answer to an unknown code was given: neither leaves a trace in the database. */
+function findUnrecorded({ answer: { status, code, body }, reason }: Handled): string | null {
+  if (code === "RATE_LIMITED") return reason?.replace("too many ", "limit_of_") ?? "limit";
+  if (status === 401) return code!.toLowerCase();
+  if (code === "COUPON_CODE_INVALID") return "invalid_code";
+  // A write records this refusal, but a query does not.
+  return code === "NOT_FOUND" && String(body).includes('"resource":"coupon"') ? "unknown_code" : null;
 }
 
 // RFC 9112 requires a 400 here. Node would send it without a body.

@@ -8,6 +8,8 @@ import type { Metrics } from "../server/metrics-server.ts";
 export type Observer = {
   // operation null: the request matched no route.
   answered(operation: string | null, status: number, code: string | null, seconds: number): void;
+  /** A refusal that the database does not record. accessKey null: the caller is not known. */
+  declined(reason: string, accessKey: string | null): void;
   grouped(size: number): void;
   refused(limit: LimitName | "connections" | "open_requests"): void;
 };
@@ -15,6 +17,8 @@ export type Observer = {
 export type Load = { openRequests: () => number; connections: () => number; gate: () => GateLoad };
 type Registries = Metrics["registry"][];
 
+/** Credentials with a label of their own; further ones share "other". */
+const mostCredentials = 200;
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4];
 
 export function observeServe({ registry }: Pick<Metrics, "registry">): { observer: Observer; show(load: Load): void } {
@@ -47,6 +51,19 @@ function createObserver(registers: Registries): Observer {
     labelNames: ["limit"],
     registers,
   });
+  const declined = new Counter({
+    name: "coupon_unrecorded_refusals_total",
+    help: "Refusals that the database does not record, by reason and credential.",
+    labelNames: ["reason", "credential"],
+    registers,
+  });
+  const credentials = new Set<string>();
+  // A metric keeps each label for the life of the process, so their number is bounded.
+  const labelOf = (accessKey: string | null): string => {
+    if (accessKey === null) return "none";
+    if (credentials.size < mostCredentials) credentials.add(accessKey);
+    return credentials.has(accessKey) ? accessKey : "other";
+  };
   // Limits start at 0, so that alerts see the first refusal as an increase.
   for (const limit of ["requests", "unknown_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
 
@@ -65,6 +82,7 @@ function createObserver(registers: Registries): Observer {
       if (timer === undefined) timers.set(name, (timer = seconds.labels(name)));
       timer.observe(took);
     },
+    declined: (reason, accessKey) => declined.inc({ reason, credential: labelOf(accessKey) }),
     grouped: (size) => groups.observe(size),
     refused: (limit) => refused.inc({ limit }),
   };

@@ -87,6 +87,76 @@ t.test("a secret given later replaces the generated one, and the database holds 
   t.notMatch(row!.text, "thirty-two");
 });
 
+t.test("the audit log has each changed object with its fields old and new, and no secret or token", async (t) => {
+  const secret = (letter: string) => `whsec_${Buffer.alloc(32, letter).toString("base64")}`;
+  const file = (more: object, hook: object, discount: object, key: string) => ({
+    ...acme({
+      id: "ten_audit",
+      merchants: [{ id: "mch_1", name: "Shop", party: "pty_shop", delegates: ["pty_maker"], ...more }],
+      parties: [party("pty_maker", { webhook: { url: "https://u.example/a?token=t1", ...hook } }), party("pty_shop")],
+      templates: [template("tpl_1", "pty_maker", { discount })],
+      credentials: [{ access_key: "ak_audit", party: "pty_maker", secret: key.repeat(32) }],
+    }),
+  });
+  const readAudit = async () => {
+    const rows = await service.owner.rows<{ target: string; reason: string; details: object }>(
+      "select target, reason, details from report.audit where tenant = 'ten_audit' order by audit_id",
+    );
+    return rows.map(({ target, reason, details }) => [target, reason, details]);
+  };
+  const five = { type: "fixed", amount: 5 };
+  await service.apply(file({ stores: [{ external_id: "S1", terminals: ["T1"] }] }, { secret: secret("a") }, five, "x"));
+  const made = await readAudit();
+  t.strictSame(
+    made.map(([target]) => target),
+    ["ak_audit", "mch_1", "pty_maker", "pty_shop", "ten_audit", "tpl_1"],
+  );
+  fits(t, made[0], ["ak_audit", null, { party: { old: null, new: "pty_maker" } }]);
+  fits(t, (made[2] as unknown[])[2], { webhook_url: { old: null, new: "https://u.example" } });
+  const stores = [{ external_id: "S1", terminals: ["T2", "T1"] }, { external_id: "S2" }];
+  const percent = { type: "percent", percent: 12.5, max_amount: 3 };
+  const hook = { url: "https://u.example/a?token=t2", secret: secret("b") };
+  await service.apply(file({ stores, delegates: [] }, hook, percent, "y"), "new till");
+  t.strictSame((await readAudit()).slice(6), [
+    ["ak_audit", "new till", { secret: "replaced" }],
+    [
+      "mch_1",
+      "new till",
+      {
+        delegates: { old: ["pty_maker"], new: null },
+        "store S1": { old: ["T1"], new: ["T1", "T2"] },
+        "store S2": { old: null, new: [] },
+      },
+    ],
+    [
+      "pty_maker",
+      "new till",
+      { webhook_url: { old: "https://u.example", new: "https://u.example" }, webhook_secret: "replaced" },
+    ],
+    [
+      "tpl_1",
+      "new till",
+      {
+        discount_type: { old: "fixed", new: "percent" },
+        discount_amount: { old: 5, new: null },
+        discount_percent: { old: null, new: 12.5 },
+        max_discount_amount: { old: null, new: 3 },
+      },
+    ],
+  ]);
+  await service.apply(file({ stores, delegates: [] }, hook, percent, "y"), "nothing new");
+  t.equal((await readAudit()).length, 10, "nothing changed, so nothing is written");
+  await t.rejects(service.apply(file({}, hook, five, "y"), " "), { message: "a patch needs a reason" });
+  await t.rejects(service.apply(file({}, hook, five, "y"), "z".repeat(1_001)), { message: /1,000 characters/ });
+});
+
+t.test("a revoked credential that is applied again is named, and stays revoked", async (t) => {
+  const credentials = ["ak_gone", "ak_here"].map((access_key) => ({ access_key, party: "pty_maker" }));
+  fits(t, await service.apply(acme({ credentials })), { revoked_credentials: [] });
+  await service.admin.rows("select admin.revoke_credential('ak_gone', 'leaked')");
+  fits(t, await service.apply(acme({ credentials })), { changed: 0, revoked_credentials: ["ak_gone"] });
+});
+
 t.test("a time zone can change; an omitted one stays unchanged, and is UTC for a new party", async (t) => {
   const parties = (more: object) => acme({ parties: [party("pty_maker", more), party("pty_zone")] });
   await service.apply(parties({ time_zone: "Europe/Berlin" }));
@@ -324,7 +394,7 @@ t.test("a given list replaces the whole list; anything else the file omits stays
   const audits = await service.owner.rows(
     "select action, tenant_id is not null as has_tenant, details from core.audit order by audit_id desc limit 1",
   );
-  fits(t, audits, [{ action: "apply", has_tenant: true, details: { changed: /[1-9]/ } }]);
+  fits(t, audits, [{ action: "apply", has_tenant: true, details: { merchants: { old: "all", new: ["mch_a2"] } } }]);
   const redeemed = await call("/v1/coupons/redeem", { coupon: code });
   fits(t, redeemed.json, { code: "MERCHANT_NOT_IN_SCOPE" }, "the new scope applies at once");
   const seen = await call("/v1/coupons/query", { coupon: code, merchant: "mch_a2" });

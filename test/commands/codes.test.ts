@@ -61,6 +61,7 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   for (const [args, message] of [
     [["--reason", "printed"], "--reason needs --destroy"],
     [["--destroy", "--reason"], "--reason needs a value: --reason=WHY"],
+    [["--destroy"], "--destroy needs --reason"],
     [["--destroy", "--unreleased"], "--destroy and --unreleased exclude each other"],
   ] as const)
     t.throws(() => command.read([id, ...args]), { name: "UsageError", message });
@@ -79,8 +80,8 @@ t.test("after --destroy no one can export the codes, and the codes still redeem"
   t.match(await refusalOf(id), /destroyed/);
   await till.ok.redeem(coupons[0]!);
   const other = await service.makeBatch(maker, template, 1);
-  fits(t, await run(other.id, "--destroy"), { code: 0 });
-  fits(t, await readAudit(), [{ target: other.id, reason: "no reason given" }]);
+  fits(t, await run(other.id, "--destroy", "--reason", "printed"), { code: 0 });
+  fits(t, await readAudit(), [{ target: other.id, reason: "printed" }]);
 });
 
 t.test("a reader that stops early ends the export without a stack", async (t) => {

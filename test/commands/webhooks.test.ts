@@ -9,6 +9,7 @@ import { chooseCommand } from "../../src/command-line/command.ts";
 import { ConfigError, readWebhookSecrets } from "../../src/config/config.ts";
 import { formatHelp } from "../../src/command-line/help.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
+import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import { fits } from "../support/fits.ts";
@@ -41,6 +42,40 @@ async function deliverAll(): Promise<void> {
   await passTime(fixture);
   await deliverer.deliverDue();
 }
+
+t.test("the token in a URL is for administrators only; an unknown tenant or party is named", async (t) => {
+  fits(t, await readRows("status", tenant, "pty_s1"), [{ url: `${receiver.url}/1?token=hidden` }]);
+  const [shown] = await owner.rows<{ texts: string }>(
+    `select (select string_agg(w::text, '') from report.webhook_health w)
+            || (select string_agg(p::text, '') from report.party p)
+            || (select string_agg(a::text, '') from report.audit a) as texts`,
+  );
+  t.match(shown!.texts, `${receiver.url},`);
+  t.notMatch(shown!.texts, /hidden|token/);
+  for (const command of ["status", "parked", "log"]) {
+    const missing = { message: `tenant ${tenant} has no party pty_none with a webhook` };
+    await t.rejects(run(command, tenant, "pty_none"), missing);
+    await t.rejects(run(command, "ten_none", "pty_none"), { message: "there is no tenant ten_none" });
+  }
+  const rows: [url: string, host: string][] = [
+    ["HTTPS://user:pw@Host.example:8443/p?q#f", "HTTPS://Host.example:8443"],
+    ["http://[::1]:9?x=@y", "http://[::1]:9"],
+  ];
+  for (const [url, host] of rows)
+    fits(t, await owner.rows("select rules.format_url_host($1) as host", [url]), [{ host }]);
+});
+
+t.test("keys are compared, and status is shown, where nothing can be written, as on a standby", async (t) => {
+  const session = await service.openPsql();
+  await session.run("begin read only");
+  const compareKeys = "select version, problem from rules.register_keys($1::text::jsonb)";
+  t.strictSame([...(await session.rows(compareKeys, [fingerprintKeys(keys)]))], []);
+  const wrong = JSON.stringify({ 1: "00".repeat(16) });
+  t.equal((await session.rows(compareKeys, [wrong])).length, 1, "a wrong key is still refused");
+  const { command, args } = chooseCommand(webhooks, ["status", "--json"]);
+  t.match(await command.read(args)({ database: session, keys }), /pty_s1/);
+  await session.run("rollback");
+});
 
 t.test("status, log and parked show deliveries; replay sends them again", async (t) => {
   receiver.answer = status(500);

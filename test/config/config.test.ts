@@ -2,7 +2,7 @@
 // what we write.
 import path from "node:path";
 import t from "tap";
-import { ConfigError, readConfig } from "../../src/config/config.ts";
+import { ConfigError, listMisspelt, readConfig } from "../../src/config/config.ts";
 import { type Address, formatUrl, parseUrl } from "../../src/config/database-address.ts";
 
 const defaults = {
@@ -115,6 +115,38 @@ t.test("settings that make no sense are refused, each with its message", async (
     rows.push(["WEBHOOK_ALLOW", `10.0.0.0/8 ${cidr}`, `must list CIDRs such as 10.0.0.0/8, not "${cidr}"`]);
   for (const [name, text, message] of rows)
     t.throws(() => readConfig({ [name]: text }), new ConfigError(`${name} ${message}`), text);
+});
+
+t.test("a misspelt setting is named, and no variable of another program is", async (t) => {
+  const misspelt: Record<string, string> = {
+    RATELIMIT: "RATE_LIMIT",
+    rate_limit: "RATE_LIMIT",
+    RATE_LIMTI: "RATE_LIMIT",
+    COUPON_RATE_LIMIT: "RATE_LIMIT",
+    DATABASE_URI: "DATABASE_URL",
+    DATABSE_URL: "DATABASE_URL",
+    DATADIR: "DATA_DIR",
+    PG_PASSWORD: "PGPASSWORD",
+    MASTER_KEY: "COUPON_MASTER_KEY",
+    WEBHOOK_ALLOWED: "WEBHOOK_ALLOW",
+    WEBHOOK_SECRETS: "WEBHOOK_SECRET",
+    METRIC_PORT: "METRICS_PORT",
+    KEEPALIVE_TIMEOUT_SECOND: "KEEP_ALIVE_TIMEOUT_SECONDS",
+    LOGLEVEL: "LOG_LEVEL",
+    MAX_CONNECTION: "MAX_CONNECTIONS",
+    REQUEST_RETENTION_DAY: "REQUEST_RETENTION_DAYS",
+  };
+  const sentences = Object.entries(misspelt).map(([name, near]) => `${name} is not a setting; did you mean ${near}?`);
+  t.strictSame(listMisspelt(Object.fromEntries(Object.keys(misspelt).map((name) => [name, "1"]))), sentences);
+  const foreign = `HOSTNAME HOSTS PORTS SPORT POST DOC DOC_S PGHOST PGPORT PGDATA PGDATABASE PGPASSFILE PGSSLMODE PATH
+    TEST_DATABASE_URL BENCH_DATABASE_URL HEROKU_POSTGRESQL_URL DATABASE DATABASE_HOST XDG_DATA_DIRS XDG_DATA_HOME
+    COUPON_PORT COUPON_SERVICE_HOST COUPON_PORT_8080_TCP METRICS_PORT_9090_TCP METRICS_SERVICE_PORT RATE LIMIT
+    NODE_OPTIONS npm_config_loglevel LOG_FILE LOGNAME LOG_DIR DATA_FILE POSTGRES_PASSWORD PASSWORD WEBHOOK_URL
+    MAX_MEMORY CONNECTIONS REQUEST_LIMIT SECRET_KEY MASTER KEEP_ALIVE`.split(/\s+/);
+  t.strictSame(listMisspelt(Object.fromEntries(foreign.map((name) => [name, "1"]))), []);
+  const names = [...Object.keys(counts), ...Object.keys(texts), "DATABASE_URL", "PGPASSWORD", "WEBHOOK_SECRET"];
+  t.strictSame(listMisspelt(Object.fromEntries(names.map((name) => [name, "1"]))), []);
+  t.strictSame(listMisspelt({ RATELIMIT: " " }), [], "an empty value counts as absent");
 });
 
 const tcp = { host: "db.example.com", port: 6432, user: "coupon", password: "pw", database: "coupon" };

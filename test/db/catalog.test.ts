@@ -23,7 +23,7 @@ const rights: Record<string, string[]> = {
 };
 const roles = Object.keys(rights);
 const ourRoles = [...roles, "coupon_owner"].map((role) => `'${role}'`).join(", ");
-const shared = ["rules.register_keys", "rules.read_statement_page"];
+const shared = ["rules.register_keys", "rules.read_version", "rules.read_statement_page"];
 const sharing = ["coupon_api", "coupon_worker", "coupon_admin"];
 
 // The functions of rules that views call. A view calls functions as its reader, so its readers may execute them. They
@@ -158,7 +158,7 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
      where p.prosecdef and p.pronamespace::regnamespace::text = any ($1)
        and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report')
        and p.prorettype <> 'trigger'::regtype and p.oid not in (${calledByViews})`,
-    "rules.read_statement_page rules.register_keys",
+    "rules.read_statement_page rules.read_version rules.register_keys",
   ],
   [
     "Only the owner has rights on the tables, columns and sequences of core",

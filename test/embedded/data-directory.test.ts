@@ -1,12 +1,13 @@
 // What is in DATA_DIR: the folders of the embedded server and who may enter them, its programs, its data directory, and
 // the master key.
 import { spawnSync, type SpawnSyncOptionsWithStringEncoding } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { lchownSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t, { type Test } from "tap";
 import { fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import {
+  asServer,
   findBinaries,
   findHome,
   makeEnterable,
@@ -15,6 +16,7 @@ import {
   placeBinaries,
   socketFolder,
 } from "../../src/embedded/data-directory.ts";
+import { findEmbedded } from "../../src/embedded/find-address.ts";
 import { makeCluster } from "../../src/embedded/initdb.ts";
 import { loadMasterKeys, loadOrMakeMasterKeys } from "../../src/embedded/load-keys.ts";
 import { canMount } from "../support/small-disk.ts";
@@ -23,6 +25,8 @@ import { useTemporaryFolder } from "../support/temporary-folder.ts";
 const isRoot = process.getuid!() === 0;
 const needsRoot = isRoot ? false : "needs root";
 const otherId = 65_534;
+const idOf = (name: string, flag = "-u") => Number(spawnSync("id", [flag, name], { encoding: "utf8" }).stdout || NaN);
+const serverUser = idOf("postgres") || idOf("nobody");
 const root = path.resolve(import.meta.dirname, "../..");
 
 const makeFolder = (t: Test): string => useTemporaryFolder(t, "coupon-home-");
@@ -38,9 +42,7 @@ t.test("the first start makes a folder that only the server's user can enter, an
   const { uid, gid } = statSync(home.folder);
   t.strictSame(home.user, isRoot ? { uid, gid } : undefined);
   if (isRoot) {
-    const name = ["postgres", "nobody"].find((each) => spawnSync("id", [each]).status === 0);
-    const ids = ["-u", "-g"].map((flag) => Number(spawnSync("id", [flag, name!], { encoding: "utf8" }).stdout));
-    t.strictSame([uid, gid], ids, "PostgreSQL refuses to run as root");
+    t.strictSame([uid, idOf(String(uid), "-g")], [serverUser, gid], "PostgreSQL refuses to run as root");
   }
   chmodSync(dataDir, 0o755);
   t.strictSame([findHome(dataDir), makeHome(dataDir)], [home, home]);
@@ -51,11 +53,11 @@ t.test("the first start makes a folder that only the server's user can enter, an
 t.test("the folder may be elsewhere, behind a link; a link to nothing is an error", async (t) => {
   const folder = makeFolder(t);
   const [dataDir, elsewhere] = [path.join(folder, "data"), path.join(folder, "elsewhere")];
-  for (const name of [dataDir, elsewhere]) mkdirSync(name);
-  if (isRoot) chownSync(elsewhere, otherId, otherId - 1);
+  for (const name of [dataDir, elsewhere]) mkdirSync(name, { mode: 0o700 });
+  if (isRoot) chownSync(elsewhere, serverUser, otherId - 1);
   const link = path.join(dataDir, "postgres");
   symlinkSync(elsewhere, link);
-  const home = { folder: elsewhere, user: isRoot ? { uid: otherId, gid: otherId - 1 } : undefined };
+  const home = { folder: elsewhere, user: isRoot ? { uid: serverUser, gid: otherId - 1 } : undefined };
   t.strictSame([findHome(dataDir), makeHome(dataDir)], [home, home]);
   rmSync(elsewhere, { recursive: true });
   const advice = `Remove ${dataDir} to start with an empty one.`;
@@ -75,7 +77,7 @@ const runAlone = (
 // Another user's program has a copy of the file, because it may not read the checkout.
 const asNobody = `
   import { mkdirSync, statSync } from "node:fs";
-  import { findHome, makeHome, makeSocketFolder } from "./data-directory.ts";
+  import { findHome, makeHome, makeSocketFolder } from "./src/embedded/data-directory.ts";
   const home = makeHome("data");
   const socket = makeSocketFolder(home);
   const attempt = (act) => { try { return act(); } catch (error) { return error.message; } };
@@ -93,7 +95,7 @@ t.test("a user who is not root runs the server as itself", { skip: needsRoot }, 
   mkdirSync(path.join(place, "foreign/postgres/socket"), { recursive: true });
   chmodSync(path.join(place, "foreign/postgres/socket"), 0o700);
   chownSync(place, otherId, otherId);
-  copyFileSync(path.join(root, "src/embedded/data-directory.ts"), `${place}/data-directory.ts`);
+  cpSync(path.join(root, "src"), `${place}/src`, { recursive: true });
   const { stdout, stderr } = runAlone(asNobody, { uid: otherId, gid: otherId, cwd: place });
   t.equal(stderr, "");
   t.strictSame(JSON.parse(stdout), {
@@ -101,7 +103,9 @@ t.test("a user who is not root runs the server as itself", { skip: needsRoot }, 
     isFound: true,
     modes: ["700", "700", "700"],
     uids: [otherId, otherId, otherId],
-    foreign: `${place}/foreign/postgres belongs to another user: run this command as that user or as root`,
+    foreign:
+      `${place}/foreign/postgres belongs to user 0 and has mode 0755: ` +
+      `the server runs as user ${otherId}, so that user must own it, with mode 0700`,
     foreignSocket: "foreign/postgres/socket must be a folder that only the user of the server can enter",
   });
 });
@@ -153,6 +157,7 @@ t.test("the folder of the socket is private, or the server does not start", asyn
   const folder = makeFolder(t);
   const user = isRoot ? { uid: otherId, gid: otherId } : undefined;
   const home = { folder, user };
+  if (user !== undefined) chownSync(folder, user.uid, user.gid);
   const made = makeSocketFolder(home);
   t.equal(made, path.join(folder, "socket"));
   t.strictSame([modeOf(made), statSync(made).uid], [0o700, user?.uid ?? process.getuid!()]);
@@ -171,6 +176,81 @@ t.test("the folder of the socket is private, or the server does not start", asyn
   writeFileSync(made, "", { mode: 0o600 });
   if (user !== undefined) chownSync(made, user.uid, user.gid);
   t.throws(() => makeSocketFolder(home), refused, "a file");
+});
+
+// Each row plants something before the first start, or breaks what that start made.
+const planted: [what: string, plant: (dataDir: string) => string, refused: string][] = [
+  ["a folder of another user", (dir) => (chownSync(dir, otherId, otherId), dir), `${otherId} and has mode 0711`],
+  ["a folder in which all may write", (dir) => (chmodSync(dir, 0o777), dir), "0 and has mode 0777"],
+  ["a folder in which a group may write", (dir) => (chmodSync(dir, 0o731), dir), "0 and has mode 0731"],
+  ["a folder inside one of another user", (dir) => inForeign(dir), `${otherId} and has mode 0755`],
+  ["a link of another user", (dir) => linkOf(dir), `${otherId} and has mode 0777`],
+  ["a key of another user", (dir) => keyOf(dir, 0o600, otherId), `${otherId} and has mode 0600`],
+  ["a key that others can read", (dir) => keyOf(dir, 0o644, 0), "0 and has mode 0644"],
+  ["a database of another user", (dir) => homeOf(dir, otherId, 0o700), `${otherId} and has mode 0700`],
+  ["a database that others can read", (dir) => homeOf(dir, serverUser, 0o750), `${serverUser} and has mode 0750`],
+];
+function inForeign(dataDir: string): string {
+  chownSync(path.dirname(dataDir), otherId, otherId);
+  chmodSync(path.dirname(dataDir), 0o755);
+  rmSync(dataDir, { recursive: true });
+  return path.dirname(dataDir);
+}
+function linkOf(dataDir: string): string {
+  renameSync(dataDir, `${dataDir}-1`);
+  symlinkSync(`${dataDir}-1`, dataDir);
+  lchownSync(dataDir, otherId, otherId);
+  return dataDir;
+}
+function keyOf(dataDir: string, mode: number, uid: number): string {
+  const file = path.join(dataDir, "master.key");
+  writeFileSync(file, `${Buffer.alloc(32).toString("base64")}\n`);
+  chmodSync(file, mode);
+  chownSync(file, uid, 0);
+  return file;
+}
+function homeOf(dataDir: string, uid: number, mode: number): string {
+  const folder = path.join(dataDir, "postgres");
+  mkdirSync(folder);
+  chmodSync(folder, mode);
+  chownSync(folder, uid, uid);
+  return folder;
+}
+
+t.test("root refuses what another user could have planted, by owner and mode", { skip: needsRoot }, async (t) => {
+  for (const [what, plant, refused] of planted) {
+    const dataDir = path.join(makeFolder(t), "data");
+    mkdirSync(dataDir);
+    chmodSync(dataDir, 0o711);
+    const config = { masterKeyText: null, address: null, dataDir };
+    const message = `${plant(dataDir)} belongs to user ${refused}: `;
+    t.throws(() => [loadOrMakeMasterKeys(config), makeHome(dataDir)], { name: "ConfigError", message }, what);
+    t.throws(() => [findHome(dataDir), loadMasterKeys(config)], { name: "ConfigError", message }, what);
+  }
+  const dataDir = path.join(makeFolder(t), "data");
+  mkdirSync(dataDir);
+  symlinkSync("/etc/hostname", path.join(dataDir, "master.key"));
+  const config = { masterKeyText: null, address: null, dataDir };
+  const message = `${path.join(dataDir, "master.key")} must not be a link`;
+  t.throws(() => loadOrMakeMasterKeys(config), { name: "ConfigError", message });
+});
+
+t.test("in the server's folder, root has no more rights than the server", { skip: needsRoot }, async (t) => {
+  const dataDir = path.join(makeFolder(t), "data");
+  const home = makeHome(dataDir);
+  const secret = path.join(makeFolder(t), "secret");
+  writeFileSync(secret, "secret", { mode: 0o600 });
+  mkdirSync(path.join(home.folder, "data"));
+  symlinkSync(secret, path.join(home.folder, "data/PG_VERSION"));
+  symlinkSync(secret, path.join(home.folder, "data/postmaster.pid"));
+  await t.rejects(makeCluster(home, "none"), { code: "EACCES" });
+  t.throws(() => findEmbedded(dataDir), { code: "EACCES" });
+  const groups = process.getgroups!();
+  t.strictSame(
+    asServer(home, () => [process.geteuid!(), process.getgroups!()]),
+    [home.user!.uid, [home.user!.gid]],
+  );
+  t.strictSame([process.geteuid!(), process.getegid!(), process.getgroups!()], [0, 0, groups]);
 });
 
 // A package whose programs run only in a copy, as if the server's user could not reach node_modules. `runs`: where
@@ -198,13 +278,14 @@ t.test("the programs run from their package, or are copied once for each version
   t.equal(readlinkSync(path.join(reachable, "native/lib/libpq.so.5")), "libpq.so.5.18");
   t.strictSame(readdirSync(elsewhere.folder), []);
 
-  const from = makePackage(t, "*/binaries-18.7.0/*|*/binaries-18.7.0.*");
-  const home = { folder: makeFolder(t), user: isRoot ? { uid: otherId, gid: otherId } : undefined };
-  for (const name of ["binaries-18.6.0", "binaries-18.7.0.77", "old-binaries-", "data"])
-    mkdirSync(path.join(home.folder, name, "bin"), { recursive: true });
-  const copy = path.join(home.folder, "binaries-18.7.0");
+  const from = makePackage(t, "*/pg-binaries-18.7.0/*|*/pg-binaries-18.7.0.*");
+  const parent = makeFolder(t);
+  const home = { folder: path.join(parent, "pg"), user: isRoot ? { uid: otherId, gid: otherId } : undefined };
+  for (const name of ["pg-binaries-18.6.0", "pg-binaries-18.7.0.77", "other-pg-binaries-1", "pg"])
+    mkdirSync(path.join(parent, name, "bin"), { recursive: true });
+  const copy = path.join(parent, "pg-binaries-18.7.0");
   t.equal(placeBinaries(home, from), copy);
-  t.strictSame(readdirSync(home.folder).sort(), ["binaries-18.7.0", "data", "old-binaries-"]);
+  t.strictSame(readdirSync(parent).sort(), ["other-pg-binaries-1", "pg", "pg-binaries-18.7.0"]);
   t.equal(modeOf(path.join(copy, "bin/postgres")), 0o755, "everybody may run them");
   for (const program of ["initdb", "postgres"]) {
     writeFileSync(path.join(copy, "mark"), "");
@@ -289,11 +370,11 @@ t.test("a failed first start says which program failed and what it wrote, and le
 });
 
 t.test("of two first starts at once, the faster one makes the data directory and both use it", async (t) => {
-  const postgres = 'mkdir "$3/../data"; echo other > "$3/../data/PG_VERSION"';
+  const postgres = 'mkdir "$3/../data"; echo 18 > "$3/../data/PG_VERSION"; touch "$3/../data/other"';
   const { home, data, make } = makePlace(t, { postgres });
   await make();
   t.strictSame(readdirSync(home.folder), ["data"], "the own one is removed");
-  t.equal(readFileSync(path.join(data, "PG_VERSION"), "utf8"), "other\n");
+  t.ok(existsSync(path.join(data, "other")));
 });
 
 const newConfig = (t: Test) => ({ masterKeyText: null, address: null, dataDir: path.join(makeFolder(t), "new") });
@@ -329,8 +410,8 @@ t.test("no key is made by a command, beside a database, or where COUPON_MASTER_K
     t.throws(() => load(elsewhere), /COUPON_MASTER_KEY is required/);
   t.notOk(existsSync(config.dataDir));
 
-  const data = path.join(config.dataDir, "postgres/data");
-  mkdirSync(data, { recursive: true });
+  const data = path.join(makeHome(config.dataDir).folder, "data");
+  mkdirSync(data);
   writeFileSync(path.join(data, "PG_VERSION"), "18\n");
   t.throws(() => loadOrMakeMasterKeys(config), {
     name: "ConfigError",
@@ -339,7 +420,7 @@ t.test("no key is made by a command, beside a database, or where COUPON_MASTER_K
       "restore the file from your backup, or set COUPON_MASTER_KEY to that key",
   });
   t.notOk(existsSync(keyFile(config)));
-  writeFileSync(keyFile(config), "damaged");
+  writeFileSync(keyFile(config), "damaged", { mode: 0o600 });
   const damaged = new RegExp(`^${keyFile(config)}: each key is`);
   t.throws(() => loadMasterKeys(config), { name: "ConfigError", message: damaged });
 });

@@ -31,6 +31,7 @@ t.test(
     const mistyped = first.code.slice(0, 15) + (first.code[15] === "7" ? "8" : "7");
     for (let count = 0; count < 3; count += 1) await till.redeem(first, { coupon: mistyped });
     await sendPlain(world.url, "GET", "/readyz");
+    await sendPlain(world.url, "GET", "/v1/webhook");
     await sendBytes(world.url, "nonsense\r\n\r\n");
     const seen = await scrape(metrics);
     fits(t, Object.fromEntries(seen), {
@@ -42,6 +43,9 @@ t.test(
       'coupon_http_requests_total{operation="none",status="400",code="INVALID_REQUEST"}': 1,
       'coupon_http_request_duration_seconds_count{operation="redeem"}': 6,
       'coupon_limit_refused_total{limit="unknown_codes"}': 2,
+      'coupon_unrecorded_refusals_total{reason="invalid_code",credential="ak_a"}': 1,
+      'coupon_unrecorded_refusals_total{reason="limit_of_unknown_codes",credential="ak_a"}': 2,
+      'coupon_unrecorded_refusals_total{reason="unauthenticated",credential="none"}': 1,
       'coupon_limit_refused_total{limit="requests"}': 0,
       'coupon_database_up{program="serve"}': 1,
       'coupon_lane_connections{lane="quick"}': 10,
@@ -59,6 +63,22 @@ t.test(
   },
 );
 
+t.test("Refusals are counted for 200 credentials, and for all others together", async (t) => {
+  const metrics = await openMetrics(t);
+  const { observer } = observeServe(metrics);
+  for (let count = 0; count < 203; count += 1) observer.declined("nonce_reused", `ak_${count}`);
+  observer.declined("nonce_reused", "ak_0");
+  observer.declined("unknown_code", null);
+  const seen = await scrape(metrics);
+  const of = (reason: string, credential: string) =>
+    seen.get(`coupon_unrecorded_refusals_total{reason="${reason}",credential="${credential}"}`);
+  t.strictSame(
+    [of("nonce_reused", "ak_0"), of("nonce_reused", "ak_199"), of("nonce_reused", "ak_200")],
+    [2, 1, undefined],
+  );
+  t.strictSame([of("nonce_reused", "other"), of("unknown_code", "none")], [3, 1]);
+});
+
 t.test("A refusal is counted under the limit that caused it, whether open requests or connections", async (t) => {
   const metrics = await openMetrics(t);
   // No request may be in progress.
@@ -67,7 +87,7 @@ t.test("A refusal is counted under the limit that caused it, whether open reques
     fits(t, await world.as("ak_a").get("/v1/webhook"), { status: 503, json: { code: "UNAVAILABLE" } });
   // The connection of these calls is still open. It is closed for this one.
   const answer = await sendBytes(world.url, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-  t.match(answer, /^HTTP\/1.1 200 /);
+  t.match(answer, /^HTTP\/1.1 200 OK\r\n/, "with its reason phrase");
   const seen = await scrape(metrics);
   const refused = ["requests", "unknown_codes", "connections", "open_requests"].map((limit) => [
     limit,

@@ -181,7 +181,7 @@ t.test("A start waits 2 s for a silent database, then serves, and the log says s
   void starting.then(() => (isServing = true));
   for (const expected of [
     { isServing: false, said: [] },
-    { isServing: true, said: ["the master keys cannot be compared with the database yet; /readyz tries again"] },
+    { isServing: true, said: ["the database cannot be checked yet; /readyz tries again"] },
   ]) {
     // The call that asks begins, or gives up, in a few turns of the event loop.
     await severalTurns();

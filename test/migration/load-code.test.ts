@@ -33,9 +33,9 @@ t.test("a migrate drops what the repository no longer has, restores the rest, an
 
   await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
   await asOwner(address, "create view report.forgotten as select rules.forgotten() as one");
-  await asOwner(address, "drop function gate.read_version()");
+  await asOwner(address, "drop function rules.read_version()");
   // Its result type differs from the file's, so `or replace` fails.
-  await asOwner(address, "create function gate.read_version() returns int language sql immutable return 1");
+  await asOwner(address, "create function rules.read_version() returns int language sql immutable return 1");
   // Nor can it rename a column of a view, and report.invariants uses this one.
   await asOwner(address, "alter view rules.entry_is_posted_once rename column invariant to law");
   await markOld();
@@ -43,7 +43,7 @@ t.test("a migrate drops what the repository no longer has, restores the rest, an
   t.strictSame(await listNames(address), expected);
   const { migration, code } = expectedVersion();
   const found = { migration, code: new RegExp(`^${code} another`) };
-  fits(t, await asOwner(address, "select migration, code from gate.read_version()"), [found]);
+  fits(t, await asOwner(address, "select migration, code from rules.read_version()"), [found]);
 
   await asOwner(address, "create function rules.forgotten() returns int language sql immutable return 1");
   await asOwner(address, "create view core.theirs as select rules.forgotten() as one");

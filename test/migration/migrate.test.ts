@@ -73,7 +73,7 @@ t.test("a database newer than the checkout, or with another encoding, is refused
 t.test("the database knows the loaded code and the previous one; going back leaves only the older one", async (t) => {
   const address = await useDatabase(t);
   const { migration, code } = expectedVersion();
-  const read = async () => ({ ...(await asOwner(address, "select migration, code from gate.read_version()"))[0]! });
+  const read = async () => ({ ...(await asOwner(address, "select migration, code from rules.read_version()"))[0]! });
   t.strictSame(await read(), { migration, code });
   await asOwner(address, "update core.code_version set sha256 = 'older'");
   await migrate(address);

@@ -4,10 +4,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import t, { type Test } from "tap";
+import { formatUrl, type Address } from "../../src/config/database-address.ts";
+import { asOwner } from "../support/as-owner.ts";
 import { createCaller } from "../support/caller.ts";
 import { readCatalog } from "../support/catalog.ts";
 import { closeIdleConnections, createClient, sendPlain } from "../support/client.ts";
-import { createEmptyDatabase } from "../support/database.ts";
+import { asAdmin, createDatabase, createEmptyDatabase, readRun } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
 import { listenOnLoopback } from "../support/listen.ts";
 import { environmentOf, launch, runProgram, type Result } from "../support/program.ts";
@@ -89,6 +91,61 @@ t.test("a program whose port is taken says which setting to change, and changes 
   }
   t.notOk(existsSync(dataDir), "no embedded database was made");
   t.strictSame(await readCatalog(empty.address), before);
+});
+
+// Refuses every login, as a server does whose pg_hba.conf asks for a password.
+async function startStrictServer(t: Test): Promise<string> {
+  const fields = ["SFATAL", "VFATAL", "C28P01", 'Mpassword authentication failed for user "coupon"', ""];
+  const body = Buffer.from(fields.map((field) => `${field}\0`).join(""));
+  const head = Buffer.alloc(5);
+  head.write("E");
+  head.writeInt32BE(body.length + 4, 1);
+  const server = createServer((socket) =>
+    socket.on("error", () => {}).once("data", () => socket.end(Buffer.concat([head, body]))),
+  );
+  t.teardown(() => server.close());
+  return `postgres://coupon:wrong@127.0.0.1:${await listenOnLoopback(server)}/coupon`;
+}
+
+async function makeDatabase(t: Test): Promise<Address> {
+  const { address, drop } = await createDatabase();
+  t.teardown(drop);
+  return address;
+}
+
+t.test("a start that cannot work ends with one line that says what to change", async (t) => {
+  const env = environmentOf(service);
+  const urlOf = (address: object) => ({ ...env, DATABASE_URL: formatUrl({ ...service.address, ...address }) });
+  const other = `${service.address.database}_login`;
+  await asAdmin(readRun().server, (admin) => admin.rows(`create role "${other}" login`));
+  t.teardown(() => asAdmin(readRun().server, (admin) => admin.rows(`drop role "${other}"`)));
+  const older = await makeDatabase(t);
+  await asOwner(older, "update core.code_version set sha256 = 'another'");
+  const newer = await makeDatabase(t);
+  await asOwner(newer, "insert into core.migration (name, sha256) values ('999-future', '')");
+  await asOwner(newer, "update core.code_version set sha256 = 'another'");
+  const lacking = await makeDatabase(t);
+  await asOwner(lacking, "drop function rules.read_version()");
+
+  const rows: [env: Record<string, string>, message: RegExp][] = [
+    [{ ...env, DATABASE_URL: await startStrictServer(t) }, /^DATABASE_URL: password authentication failed for user/],
+    [urlOf({ user: "nobody_at_all" }), /^DATABASE_URL: role "nobody_at_all" does not exist$/],
+    [urlOf({ database: "none" }), /^DATABASE_URL: database "none" does not exist$/],
+    [urlOf({ user: other }), /^DATABASE_URL: permission denied .*: grant that right to the login/],
+    [urlOf(empty.address), /^the database is not migrated, or older than this checkout: run `npm run migrate`$/],
+    [urlOf(lacking), /^the database is not migrated, or older than this checkout: run `npm run migrate`$/],
+    [urlOf(older), /^the database is older than this checkout, or has other functions: .* Run `npm run migrate`$/],
+    [urlOf(newer), /^the database is newer than this checkout: it has migration 999-future/],
+  ];
+  for (const [given, message] of rows) {
+    const end = async (name: string, args: string[] = []) => {
+      const { code, stdout, stderr } = await runProgram(name, { env: given, args });
+      fits(t, { code, stdout, stderr: stderr.trimEnd() }, { code: 1, stdout: "", stderr: message }, name);
+    };
+    await Promise.all([end("serve"), end("work"), end("apply", ["src/commands/demo-tenants.json"])]);
+  }
+  const misspelt = await runProgram("migrate", { env: { ...env, RATELIMIT: "5" }, args: ["--status"] });
+  fits(t, misspelt, { code: 0, stderr: "RATELIMIT is not a setting; did you mean RATE_LIMIT?\n" });
 });
 
 t.test("npm start logs one line when it is ready and one when it stops, and the server logs no error", async (t) => {

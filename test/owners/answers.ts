@@ -104,7 +104,8 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
     const { attempts, ...rest } = (await world.as(distributor).get(`/v1/webhook${query}`)).json.webhook;
     const health = books.of("webhook_health").find(isOwn)!;
     const counts = { waiting: Number(health.waiting), parked: Number(health.parked) };
-    t.strictSame(rest, { ...pick(health, "party_id=party url status=health"), ...counts }, distributor);
+    const { full: url } = books.of("webhook").find(isOwn)!;
+    t.strictSame(rest, { ...pick(health, "party_id=party status=health"), url, ...counts }, distributor);
     const tried = books.of("delivery_attempt").filter(isOwn).toReversed();
     const expected = tried.map(({ event, attempted_at, http_status, error }, index) => {
       const isNewest = index === tried.findIndex((one) => one.event === event);

@@ -72,7 +72,7 @@ export const calls: Call[] = [
 ];
 
 /** Those that act for all owners at once, or whose tests are in days.test.ts and at the end of functions.test.ts. */
-export const testedElsewhere = `admin.apply admin.list_statements jobs.close_days
+export const testedElsewhere = `admin.apply admin.list_statements admin.list_webhooks jobs.close_days
   jobs.expire_coupons jobs.finish_statement jobs.lapse_locks jobs.list_due_batches jobs.list_due_statements
   jobs.list_due_webhooks jobs.list_stuck_work jobs.prune_attempts jobs.prune_cancellations jobs.prune_feed
   jobs.prune_requests jobs.read_metrics jobs.sequence_events jobs.summarize_statement

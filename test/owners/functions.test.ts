@@ -237,7 +237,9 @@ t.test("Provisioning changes rows of the declared tenant only", async (t) => {
     const ofMerchants = "merchant_delegate -2 +3, store -3 +3, terminal -3 +3";
     // A twin has the sealed secrets of its tenant.
     const resealed = variant === "A" ? "credential -3 +3, " : "credential -8 +8, ";
-    const expected = `${tenant.endsWith("2") ? resealed : ""}${named}, ${ofMerchants}, audit -0 +1`;
+    // The tenant, its parties, merchants and templates, and the credentials that are sealed again.
+    const audited = 1 + 8 + 3 + 5 + (tenant.endsWith("1") ? 0 : variant === "A" ? 3 : 8);
+    const expected = `${tenant.endsWith("2") ? resealed : ""}${named}, ${ofMerchants}, audit -0 +${audited}`;
     t.strictSame(await changesOf(() => teller.world.apply({ tenants: [own] })), ownChanges(owner, expected), tenant);
   }
 });

@@ -5,7 +5,7 @@ import { zoneOf } from "../support/business-days.ts";
 import { decimalsOf, major, moment, pick, type Row, type Window } from "./books.ts";
 import { closeDay, sequence } from "./days.ts";
 import { tellLife, tellNextDay } from "./lives.ts";
-import { openTeller, patch, type Teller } from "./teller.ts";
+import { enterAudit, openTeller, type Teller } from "./teller.ts";
 import { createOwner, declare, describeTenant, partyOf, sides, type Owner, type Variant } from "./tenants.ts";
 import { copyTenants, enterTwins } from "./twin.ts";
 
@@ -55,12 +55,8 @@ async function provision(teller: Teller, variant: Variant): Promise<void> {
     ["store", "store_id", 31],
   ])
     await world.owner.rows(`alter table core.${table} alter column ${column} restart with ${start}`);
-  // The tenant, parties, merchants, delegates, stores, terminals, templates, their merchants, credentials.
-  const changes = [1, 8, 3, 2, 4, 6, 5, 4, variant === "A" ? 3 : 8];
-  const details = `{"changed": ${changes.reduce((sum, count) => sum + count, 0)}}`;
   const { id: tenant } = declared;
-  const act = () => world.apply({ tenants: [declared] });
-  const at = await patch(teller, { tenant, action: "apply", target: tenant, details }, act);
+  const at = await applied(teller, tenant, describeChanges(declared), () => world.apply({ tenants: [declared] }));
   // A zone that no file may declare.
   const zone = zoneOf(calendar.noon);
   await world.owner.rows(
@@ -68,6 +64,55 @@ async function provision(teller: Teller, variant: Variant): Promise<void> {
     [tenant, zone],
   );
   enterDeclared(teller, declared, zone, at);
+}
+
+/** Provisions, and enters an audit row for each of these objects with its new fields. */
+async function applied(teller: Teller, tenant: string, made: Record<string, Row>, act: () => Promise<unknown>) {
+  const { at } = await teller.during(act);
+  for (const target of Object.keys(made).toSorted()) {
+    const details = Object.fromEntries(
+      Object.entries(made[target]!).map(([name, value]) => [name, { old: null, new: value }]),
+    );
+    enterAudit(teller, { tenant, action: "apply", target, details: jsonText(details) }, at);
+  }
+  return at;
+}
+
+/** As PostgreSQL writes jsonb: short keys first. */
+function jsonText(value: any): string {
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const keys = Object.keys(value).toSorted((a, b) => a.length - b.length || (a < b ? -1 : 1));
+  return `{${keys.map((key) => `${JSON.stringify(key)}: ${jsonText(value[key])}`).join(", ")}}`;
+}
+
+const present = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined));
+
+/** The fields of each object that a file declares for the first time. */
+function describeChanges(declared: Declared): Record<string, Row> {
+  const { id, name, variant, amount_unit, parties, merchants, templates, credentials } = declared as any;
+  const made: Record<string, Row> = { [id]: { name, variant, amount_unit } };
+  for (const { id: party, name } of parties) made[party] = { name, time_zone: "UTC" };
+  for (const { id: merchant, name, party, delegates, stores = [] } of merchants) {
+    const places = stores.map((store: any) => [`store ${store.external_id}`, store.terminals.toSorted()]);
+    made[merchant] = present({ name, party, delegates: delegates?.toSorted(), ...Object.fromEntries(places) });
+  }
+  for (const { id: template, discount, valid_from, valid_to, merchants = "all", ...more } of templates) {
+    made[template] = present({
+      lock_ttl_seconds: 900,
+      after_reversal: "consumed",
+      ...more,
+      merchants: merchants === "all" ? merchants : merchants.toSorted(),
+      discount_type: discount.type,
+      discount_amount: discount.amount,
+      discount_percent: discount.percent,
+      max_discount_amount: discount.max_amount,
+      valid_from: new Date(valid_from).toISOString(),
+      valid_to: new Date(valid_to).toISOString(),
+    });
+  }
+  for (const { access_key, party } of credentials) made[access_key] = present({ party });
+  return made;
 }
 
 type Declared = ReturnType<typeof describeTenant>;
@@ -120,10 +165,12 @@ async function subscribe(teller: Teller, { tenant, variant }: Owner, url: string
   const { world, books } = teller;
   const rows = books.of("party").filter((row) => row.tenant === tenant && row.party.startsWith("pty_d"));
   const parties = rows.map((row) => {
-    row.webhook_url = `${url}/${tenant}/${row.party}`;
-    books.note("webhook", { tenant, party: row.party, url: row.webhook_url });
-    return { id: row.party, name: row.name, webhook: { url: row.webhook_url, secret: newWebhookSecret() } };
+    const full = `${url}/${tenant}/${row.party}`;
+    // Reports show no path.
+    row.webhook_url = url;
+    books.note("webhook", { tenant, party: row.party, url, full });
+    return { id: row.party, name: row.name, webhook: { url: full, secret: newWebhookSecret() } };
   });
-  const act = () => world.apply(declare({ tenant, variant }, { parties }));
-  await patch(teller, { tenant, action: "apply", target: tenant, details: '{"changed": 2}' }, act);
+  const made = Object.fromEntries(parties.map(({ id, webhook }) => [id, { webhook_url: new URL(webhook.url).origin }]));
+  await applied(teller, tenant, made, () => world.apply(declare({ tenant, variant }, { parties })));
 }

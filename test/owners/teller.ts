@@ -107,16 +107,17 @@ export function happen({ teller, owner }: Side, event_type: string, at: Window, 
   teller.books.note("event", { tenant, event_type, party, occurred_at: at, recorded_at, ...of });
 }
 
+type Audited = { tenant: string; action: string; target: string; reason?: string; details?: string };
+
 /** Does something as an administrator, and enters it in the audit. `details` is JSON as PostgreSQL writes it. */
-export async function patch(
-  { world, books, during }: Teller,
-  { tenant, ...what }: { tenant: string; action: string; target: string; reason?: string; details?: string },
-  act: () => Promise<unknown>,
-): Promise<Window> {
-  const { at } = await during(act);
-  const by = { login: world.address.user!, client: "coupon test" };
-  books.note("audit", { ...by, tenant, details: "{}", ...what, recorded_at: at });
+export async function patch(teller: Teller, what: Audited, act: () => Promise<unknown>): Promise<Window> {
+  const { at } = await teller.during(act);
+  enterAudit(teller, what, at);
   return at;
+}
+
+export function enterAudit({ world, books }: Pick<Teller, "world" | "books">, what: Audited, at: Window): void {
+  books.note("audit", { login: world.address.user!, client: "coupon test", details: "{}", ...what, recorded_at: at });
 }
 
 /** A batch with a coupon for each name, minted, exported and, unless it is held back, released. */

@@ -110,7 +110,7 @@ t.test("npm run webhooks shows one party of one tenant", async (t) => {
     t.strictSame(await show("log", "event"), eventsOf(own("delivery_attempt")));
     t.strictSame(
       await show("status", "url"),
-      own("webhook").map(({ url }) => url),
+      own("webhook").map(({ full }) => full),
     );
   }
 });

@@ -58,7 +58,7 @@ export type Scenario = {
   log: Record<string, unknown>[];
   /** A caller with one of the provisioned credentials, at the merchant where it usually redeems. */
   as(accessKey: string, merchant?: string): Caller;
-  apply(file: unknown): Promise<unknown>;
+  apply(file: unknown, reason?: string): Promise<unknown>;
   /** Mints what is due, as the worker does. */
   mint(): Promise<void>;
   /** The other steps of the worker. */
@@ -122,9 +122,9 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     worker,
     log,
     as: (accessKey: string, merchant = merchantOf(accessKey)) => createCaller(connectAs(accessKey), merchant),
-    apply(other: unknown) {
+    apply(other: unknown, reason?: string) {
       noteCredentials(other);
-      return apply(admin, keys, other);
+      return apply(admin, keys, other, reason);
     },
     mint,
     steps: createWorkerSteps(t, { address, keys, owner, worker }),

@@ -65,7 +65,7 @@ t.test("a worker that may do nothing yet starts, names what fails, and works as 
   steps.push("retry stuck work", "sequence", "statements", "statements 2");
   await waitUntil("every ticker to fail", () => listFailing().length >= steps.length);
   t.strictSame(listFailing().sort(), steps, "each once");
-  fits(t, log[0], { msg: "the master keys cannot be compared with the database yet" });
+  fits(t, log[0], { msg: "the database cannot be checked yet" });
   for (const right of rights) await world.owner.rows(`grant execute ${right} to coupon_worker`);
   await untilComplete(world, batch);
   // These come each minute, so before or after the others.

@@ -27,4 +27,5 @@ comment on column report.audit.target is 'What was changed: an external ID or an
 comment on column report.audit.reason is
   'As the administrator gave it. Null: the action asks for none.';
 comment on column report.audit.details is
-  'Values before and after; keys depend on the action. Never a code or a secret.';
+  'Values before and after; keys depend on the action. Of apply: the changed fields, each old and '
+  'new; of a secret only "replaced", of a URL only its host. Never a code or a secret.';

@@ -1,6 +1,6 @@
 create or replace view report.party as
 select t.external_id as tenant, p.external_id as party, p.name, p.time_zone,
-       w.url as webhook_url, w.rotated_at as webhook_secret_rotated_at,
+       rules.format_url_host(w.url) as webhook_url, w.rotated_at as webhook_secret_rotated_at,
        w.disabled_at as webhook_disabled_at, p.created_at
 from core.party p
 join core.tenant t using (tenant_id)
@@ -13,7 +13,9 @@ comment on column report.party.party is 'External ID, pty_….';
 comment on column report.party.name is 'As provisioned; need not be unique.';
 comment on column report.party.time_zone is
   'IANA name. Its midnight ends the business days of a distributor.';
-comment on column report.party.webhook_url is 'Null: no webhook, the party can only pull.';
+comment on column report.party.webhook_url is
+  'Its scheme and host: the rest may hold a token, so only '
+  'admin.list_webhooks shows it. Null: no webhook, the party can only pull.';
 comment on column report.party.webhook_secret_rotated_at is
   'When the secret was last replaced. The old one also signs for 24 hours after that. Null: it was '
   'never replaced.';

@@ -1,5 +1,5 @@
 create or replace view report.webhook_health as
-select t.external_id as tenant, p.external_id as party, w.url,
+select t.external_id as tenant, p.external_id as party, rules.format_url_host(w.url) as url,
        case when w.disabled_at is not null then 'disabled'
             when w.paused_until > clock_timestamp() then 'paused'
             when d.failing > 0 then 'failing'
@@ -42,7 +42,9 @@ comment on view report.webhook_health is '@primaryKey tenant,party
 Webhook delivery health of each subscriber.';
 comment on column report.webhook_health.tenant is 'External ID, ten_….';
 comment on column report.webhook_health.party is 'External ID of the subscriber, pty_….';
-comment on column report.webhook_health.url is 'Where deliveries are sent.';
+comment on column report.webhook_health.url is
+  'Where deliveries are sent: scheme and host. The rest may hold a token, so only '
+  'admin.list_webhooks shows it.';
 comment on column report.webhook_health.health is
   'disabled; paused (the subscriber asked for it); failing (a delivery waits for its next '
   'attempt); healthy.';

@@ -6,6 +6,11 @@ create or replace function rules.register_keys(p_keys jsonb, out version text, o
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
+  -- A standby can only compare.
+  if current_setting('transaction_read_only')::boolean then
+    return query select f.version, f.problem from rules.find_key_problems(p_keys) f;
+    return;
+  end if;
   insert into core.master_key (version, fingerprint)
   select k.key, decode(k.value, 'hex')
   from jsonb_each_text(p_keys) k

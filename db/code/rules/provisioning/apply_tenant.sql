@@ -3,11 +3,18 @@
 -- UPDATE: an insert into a table that references core.tenant, such as core.feed or core.audit,
 -- locks this row FOR KEY SHARE, and the sequencer must not wait for a provisioning.
 create or replace function rules.apply_tenant(
-  p_tenant jsonb, p_path text, out problems jsonb, out changed int, out kept jsonb)
+  p_tenant jsonb, p_path text, p_reason text,
+  out problems jsonb, out changed int, out kept jsonb)
 language plpgsql volatile as $$
 declare
-  v_tenant  core.tenant;
-  v_step    record;
+  v_tenant   core.tenant;
+  v_step     record;
+  v_before   jsonb := '{}';
+  v_targets  text[] := array(
+    select o.value ->> case o.list when 'credentials' then 'access_key' else 'id' end
+    from unnest('{parties,merchants,templates,credentials}'::text[]) l (list)
+    cross join lateral (
+      select l.list, x.value from jsonb_array_elements(p_tenant -> l.list) x) o);
 begin
   problems := '[]';
   kept := '{"credentials": [], "webhooks": []}';
@@ -33,6 +40,9 @@ begin
   if problems <> '[]' then
     return;
   end if;
+  if changed = 0 then
+    v_before := rules.describe_provisioned(v_tenant, v_targets);
+  end if;
   if v_tenant.name <> p_tenant ->> 'name' then
     update core.tenant t set name = p_tenant ->> 'name' where t.tenant_id = v_tenant.tenant_id;
     changed := 1;
@@ -53,9 +63,9 @@ begin
   problems := problems || v_step.problems;
   changed := changed + v_step.changed;
   kept := jsonb_set(kept, '{credentials}', v_step.kept);
-  if changed > 0 then
-    perform rules.write_audit(v_tenant.tenant_id, 'apply', v_tenant.external_id, null,
-      jsonb_build_object('changed', changed));
+  if changed > 0 and problems = '[]' then
+    perform rules.write_changes(
+      v_tenant.tenant_id, v_before, rules.describe_provisioned(v_tenant, v_targets), p_reason);
   end if;
 end
 $$;

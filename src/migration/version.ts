@@ -1,0 +1,39 @@
+// Whether a database has the version that this checkout needs.
+import { ConfigError } from "../config/config.ts";
+import { sqlState } from "../database/connect.ts";
+import type { Database } from "../database/types.ts";
+import type { Version } from "../gate/gate.ts";
+import { expectedVersion } from "./db-files.ts";
+
+export async function readVersion(rows: Database["rows"]): Promise<Version> {
+  const [version] = await rows<Version>("select migration, code from rules.read_version()");
+  return version!;
+}
+
+/** A database one version ahead is current too: functions that programs call stay for one version. */
+export function isCurrent({ migration, code }: Version, expected: Version): boolean {
+  return migration >= expected.migration && code.split(" ").includes(expected.code);
+}
+
+/**
+ * For the start of a program: on a database of another version, it cannot work, and ends with one line. `read` calls
+ * rules.read_version.
+ */
+export async function refuseOtherVersion(read: () => Promise<Version>): Promise<void> {
+  const expected = expectedVersion();
+  const found = await read().catch(refuseWithoutVersion);
+  if (isCurrent(found, expected)) return;
+  throw new ConfigError(
+    found.migration > expected.migration
+      ? `the database is newer than this checkout: it has migration ${found.migration}, and keeps the functions of ` +
+          "one version back only. Use the checkout that migrated it"
+      : `the database is older than this checkout, or has other functions: it has migration ${found.migration}, ` +
+          `this checkout ${expected.migration}. Run \`npm run migrate\``,
+  );
+}
+
+// undefined_function, invalid_schema_name, insufficient_privilege: it has no such function, or grants no use of it yet.
+function refuseWithoutVersion(error: unknown): never {
+  if (!["42883", "3F000", "42501"].includes(sqlState(error) ?? "")) throw error;
+  throw new ConfigError("the database is not migrated, or older than this checkout: run `npm run migrate`");
+}
