@@ -1,4 +1,4 @@
-// Handles every request, in this order: route, size, content type, signature, operation. h3 carries requests and
+// Handles every request, in this order: head, route, size, content type, signature, operation. h3 carries requests and
 // answers; the raw target and the raw bytes come from node.
 import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
 import type { IncomingMessage } from "node:http";
@@ -15,9 +15,10 @@ import { createOpenRequests, type AppLoad } from "./open-requests.ts";
 import { createOperator } from "./operation.ts";
 import type { Page } from "./page.ts";
 import { createProbes, probeNames, type Readiness } from "./probes.ts";
-import { invalid, jsonHeaders, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
+import { jsonHeaders, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
 import { createLimiter, type Limiter } from "./rate-limiter.ts";
 import { parseInput } from "./read-call.ts";
+import { checkHead } from "./request-head.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, splitTarget } from "./router.ts";
 import { noteAuthenticated } from "../server/turns.ts";
@@ -96,7 +97,7 @@ function createHandle(parts: AppParts, limiter: Limiter) {
     let caller: Caller | null = null;
     let isOpen = false;
     try {
-      refuseWithoutHost(request);
+      checkHead(request);
       const { path, query } = splitTarget(request.url!);
       const { route, segments } = match(request.method!, path);
       operation = route.operation;
@@ -126,12 +127,6 @@ function createHandle(parts: AppParts, limiter: Limiter) {
       if (isOpen) open.remove(caller?.credential.tenantId);
     }
   };
-}
-
-// RFC 9112 requires a 400 here. Node would send it without a body.
-function refuseWithoutHost({ headers, httpVersion }: IncomingMessage): void {
-  if (headers.host === undefined && httpVersion === "1.1")
-    throw invalid([{ path: "host", message: "the header is required" }]);
 }
 
 // The answer to a HEAD states the length of the body that it leaves out.
