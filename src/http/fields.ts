@@ -2,7 +2,7 @@
 // cannot express refinements and transforms, so `meta` states their limits for the API description.
 import { z } from "zod";
 import { eventTypes } from "../formats/event-types.ts";
-import { printable, timestamp } from "../formats/field-types.ts";
+import { printable, replaceUnprintable, timestamp } from "../formats/field-types.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
 
 export { amount, currency, printable } from "../formats/field-types.ts";
@@ -11,23 +11,25 @@ export const requestId = printable(128);
 export const externalId = printable(64);
 
 // Free text of at most `max` characters.
-export const text = (max: number) =>
-  z
-    .string()
-    .refine((value) => [...value].length <= max, `must be at most ${max} characters`)
-    .meta({ maxLength: max });
+export const text = (max: number) => printable(max, 0).meta({ minLength: 0, maxLength: max });
 
-// Store and terminal in Variant A: trimmed, in NFC, and limited in length. Blank counts as absent. NFC turns at most
-// four characters, which have at most 8 units, into one. Longer texts are refused before that, because NFC takes a
-// second for thousands of accents.
+const gaps = /[\t-\r\u0085\u2028\u2029]+/g;
+
+// Store and terminal in Variant A. Nobody looks them up, so no character is refused: tabs and line breaks become a
+// space, other unprintable characters are left out. Then the text is trimmed, turned into NFC and limited in length.
+// Blank counts as absent. NFC turns at most four characters, which have at most 8 units, into one. Longer texts are
+// refused before that, because NFC takes a second for thousands of accents.
 export const label = z
   .string()
-  .transform((value) => value.trim())
+  .transform((value) => replaceUnprintable(value.replace(gaps, " ")).trim())
   .refine((value) => value.length <= 8 * 64, "must be at most 64 characters")
   .transform((value) => value.normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
   .transform((value) => (value === "" ? undefined : value))
-  .meta({ maxLength: 64, description: "Free text. Trimmed, and empty text counts as absent." });
+  .meta({
+    maxLength: 64,
+    description: "Free text. Trimmed and without unprintable characters; empty text counts as absent.",
+  });
 
 // A query parameter, which arrives as text.
 export const limit = z

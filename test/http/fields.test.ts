@@ -13,13 +13,20 @@ const noText = [1, null, true, {}, [], "a\u0000", "a\ud800"];
 
 type Values = { bad: unknown[]; good: unknown[] };
 
+// Joiners are parts of words and of emoji.
+const joined = ["\u0dc1\u0dca\u200d\u0dbb\u0dd3", "\u0645\u06cc\u200c\u062e", "co\u00adop", "👨‍👩‍👧"];
+const unprintable = ["line\nbreak", "a\u2028b", "\u202etxt", "a\u200b", "\ufeffa"];
+
 // Printable texts of 1 to that many characters.
 const upTo = (longest: number): Values => ({
-  bad: ["", "line\nbreak", long(longest + 1), ...noText],
-  good: ["x", long(longest)],
+  bad: ["", ...unprintable, long(longest + 1), ...noText],
+  good: ["x", ...joined, long(longest)],
 });
 // Text with a default.
-const freeText = (longest: number): Values => ({ bad: [...noText, long(longest + 1)], good: ["", long(longest)] });
+const freeText = (longest: number): Values => ({
+  ...upTo(longest),
+  bad: [...unprintable, ...noText, long(longest + 1)],
+});
 
 const values: Record<string, Values> = {
   request_id: upTo(128),
@@ -146,8 +153,10 @@ t.test("Variant A: store and terminal are free texts of at most 64 characters af
   }
   // One character that Unicode also writes as four.
   t.equal((await lock({ store: "\u1f82".normalize("NFD").repeat(64) })).status, 200, "64 characters after composing");
+  t.equal((await lock({ store: `\ufeff${joined[0]}\u202e`, terminal: "Till\r\n\t2\u0007\ue000" })).status, 200);
+  fits(t, calls.pop()!.args, { store: joined[0], terminal: "Till 2" }, "what is not printable is left out");
   calls.length = 0;
-  t.equal((await lock({ store: "   " })).status, 200, "only spaces count as not given");
+  t.equal((await lock({ store: " \u200b\t" })).status, 200, "only spaces count as not given");
   t.notOk("store" in JSON.parse(JSON.stringify(calls.pop()!.args)));
 
   const normalize = t.capture(String.prototype, "normalize", String.prototype.normalize);

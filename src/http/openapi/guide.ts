@@ -39,8 +39,8 @@ New fields may be added to answers and events. Ignore fields that you do not kno
 const exceptions: Record<Variant, string[]> = {
   A: [
     "`party` is missing although the tenant has several webhooks.",
-    "The length of `store` and `terminal` counts after trimming and Unicode normalization (NFC). So longer text may " +
-      "be accepted, and text that grows by normalization may be refused.",
+    "The length of `store` and `terminal` counts without unprintable characters, after trimming and Unicode " +
+      "normalization (NFC). So longer text may be accepted, and text that grows by normalization may be refused.",
   ],
   B: [],
 };
@@ -50,8 +50,9 @@ const listExceptions = (variant: Variant) => `## What the schemas cannot say
 A request that fits its schema is still a 400 \`INVALID_REQUEST\` in these cases:
 
 ${[
-  "Text that must be printable (text with a `minLength` of 1) has control, format, private-use or unassigned " +
-    "characters (Unicode category C).",
+  "Text has a character that is not printable: a control, a line break, a mark that turns the direction of writing " +
+    "(such as U+202E), an invisible character that joins nothing (such as U+200B), or private use. Joiners and soft " +
+    "hyphens (U+200C, U+200D, U+00AD) are printable. `store` and `terminal` of Variant A drop such characters.",
   "Other text, or a field name, contains `\\u0000` or half of a surrogate pair.",
   "Text other than `coupon` contains a coupon code of this service, alone or among other words. So do field names, " +
     "the path, the query, `idempotency-key` and `x-svc-nonce`.",

@@ -202,9 +202,9 @@ export interface LockInput {
   currency?: string;
   /** Your number for the order. */
   order_id?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
+  /** Free text. Trimmed and without unprintable characters; empty text counts as absent. */
   store?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
+  /** Free text. Trimmed and without unprintable characters; empty text counts as absent. */
   terminal?: string;
   /** Further fields beside items have no effect, but a repeat must have the same ones. */
   redemption_context?: {
@@ -236,9 +236,9 @@ export interface RedeemInput {
   currency?: string;
   /** Your number for the order. */
   order_id?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
+  /** Free text. Trimmed and without unprintable characters; empty text counts as absent. */
   store?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
+  /** Free text. Trimmed and without unprintable characters; empty text counts as absent. */
   terminal?: string;
   /** Further fields beside items have no effect, but a repeat must have the same ones. */
   redemption_context?: {
