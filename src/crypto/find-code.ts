@@ -2,7 +2,7 @@
 // logged. The tag shows whether 16 characters are a code of this service, so this needs no database.
 //
 // Chance alone gives 16 other characters the right tag once in 2^20, if they begin with a known key version.
-import { checkCode } from "./coupon-code.ts";
+import { checkCode, fillers } from "./coupon-code.ts";
 import type { MasterKeys } from "./keys.ts";
 
 export type FindsCode = (text: string) => boolean;
@@ -59,7 +59,7 @@ function readAll(text: string): string {
 // separate characters are removed first, because sorting thousands of them would take a second.
 function toAscii(text: string): string {
   const read = text.replace(tags, (tag) => String.fromCodePoint(tag.codePointAt(0)! - 0xe0000));
-  return read.replace(marks, "").normalize("NFKD").replace(separators, "");
+  return read.replace(fillers, "").replace(marks, "").normalize("NFKD").replace(separators, "");
 }
 
 // Index: ASCII code.

@@ -28,9 +28,12 @@ export function replaceUnprintable(text: string, replace: (character: string) =>
 }
 
 const tooLarge = "must be below 10^12";
+const tooSmall = "must be above -10^12";
 
 /** A non-negative amount in the tenant's unit. The database checks its decimals against the currency. */
 export const amount = z.number().min(0, "must not be negative").lt(1e12, tooLarge);
+/** Of a line of a basket: a returned one is negative. */
+export const signedAmount = z.number().gt(-1e12, tooSmall).lt(1e12, tooLarge);
 export const positiveAmount = z.number().gt(0, "must be greater than 0").lt(1e12, tooLarge);
 
 export const currency = z.string().regex(/^[A-Z]{3}$/, "must be an ISO 4217 code such as EUR");

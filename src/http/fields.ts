@@ -10,8 +10,21 @@ export { amount, currency, printable } from "../formats/field-types.ts";
 export const requestId = printable(128);
 export const externalId = printable(64);
 
-// Free text of at most `max` characters.
-export const text = (max: number) => printable(max, 0).meta({ minLength: 0, maxLength: max });
+// An optional field of a body. Null counts as absent, also when a retry is compared.
+export const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
+
+// An optional text, for which blank counts as absent too.
+export const optionalText = (schema: z.ZodType<string>) =>
+  z
+    .preprocess((value) => (value === null || isBlank(value) ? undefined : value), schema.optional())
+    .meta({ type: ["string", "null"], minLength: 0 });
+
+const isBlank = (value: unknown): boolean =>
+  typeof value === "string" && /^[\s\p{Default_Ignorable_Code_Point}]*$/u.test(value);
+
+// The cursor of a list. Empty counts as absent: clients send what they have stored, and at first that is nothing.
+export const cursor = (schema: z.ZodType<string>) =>
+  z.preprocess((value) => (value === "" ? undefined : value), schema.optional()).meta({ minLength: 0 });
 
 const gaps = /[\t-\r\u0085\u2028\u2029]+/g;
 
@@ -25,7 +38,7 @@ export const label = z
   .refine((value) => value.length <= 8 * 64, "must be at most 64 characters")
   .transform((value) => value.normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
-  .transform((value) => (value === "" ? undefined : value))
+  .transform((value) => (isBlank(value) ? undefined : value))
   .meta({
     maxLength: 64,
     description: "Free text. Trimmed and without unprintable characters; empty text counts as absent.",
@@ -64,7 +77,7 @@ export const coupon = z
   .meta({
     minLength: 16,
     maxLength: 64,
-    pattern: "^[ -]*([0-9A-TV-Za-tv-z][ -]*){16}$",
     description:
-      "The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1.",
+      "The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters " +
+      "are dropped; full-width letters are read as plain ones, O as 0, I and L as 1.",
   });

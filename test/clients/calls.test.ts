@@ -311,6 +311,7 @@ t.test("path, query and headers carry what the caller gave, and onReply sees eac
     { ...usual, attempt: 2, status: 200, isReplay: true },
   ]);
   await client.pullEvents({ cursor: "cur_+&=", limit: 7 });
+  await client.pullEvents({ cursor: "" });
   await client.pullEvents();
   const targets = [...new Set(received.map(({ target }) => target))];
   const [request, redeem] = ["/v1/requests/a%2Fb%20%C3%BC%3F", "/v1/coupons/redeem"];

@@ -22,12 +22,6 @@ const upTo = (longest: number): Values => ({
   bad: ["", ...unprintable, long(longest + 1), ...noText],
   good: ["x", ...joined, long(longest)],
 });
-// Text with a default.
-const freeText = (longest: number): Values => ({
-  ...upTo(longest),
-  bad: [...unprintable, ...noText, long(longest + 1)],
-});
-
 const values: Record<string, Values> = {
   request_id: upTo(128),
   lock_request_id: upTo(128),
@@ -42,10 +36,13 @@ const values: Record<string, Values> = {
   order_amount: { bad: [-0.01, 1e12, "1", null, true, [1]], good: [0, 19.9, 999_999_999_999.99, 1e-7] },
   currency: { bad: ["", "eur", "EURO", "EU", 978, null], good: ["EUR"] },
   order_id: upTo(128),
-  reason: freeText(500),
+  reason: upTo(500),
   event_id: upTo(64),
   event_type: { bad: ["", ...noText, "coupon", "coupon.redeemed "], good: ["coupon.redeemed"] },
 };
+// Blank counts as absent in these, if they are optional, and null in every optional field.
+const blankable = ["currency", "order_id", "reason"];
+const absent = (field: string): unknown[] => [null, ...(blankable.includes(field) ? ["", " \t", "\u3164"] : [])];
 // These have tests of their own, below or in test/http/service.test.ts.
 const elsewhere = ["store", "terminal", "redemption_context", "from", "to"];
 const whenMissing: Record<string, string> = { event_id: "is required, unless from and to are sent" };
@@ -68,7 +65,8 @@ t.test("Every bad field of every route is 400 and named, and every good one pass
       for (const field of [...Object.keys(body), ...optional]) {
         if (!values[field]) throw new Error(`add the values of ${field} to this file`);
         const { bad, good } = values[field];
-        for (const value of bad) {
+        const isAbsent = (value: unknown) => optional.includes(field) && absent(field).includes(value);
+        for (const value of bad.filter((each) => !isAbsent(each))) {
           const answer = await client.post(path, { ...body, [field]: value });
           const isNamed = issuesOf(answer).some((issue) => [field, "(body)"].includes(issue.path));
           if (answer.status !== 400 || answer.json.code !== "INVALID_REQUEST" || !isNamed)
@@ -82,6 +80,12 @@ t.test("Every bad field of every route is 400 and named, and every good one pass
         }
         const { [field]: _, ...rest } = body;
         const without = await client.post(path, rest);
+        const hash = calls.at(-1)?.body_hash;
+        for (const value of optional.includes(field) ? absent(field) : []) {
+          t.equal((await client.post(path, { ...body, [field]: value })).status, 200, `${path} ${field}: ${value}`);
+          const call = calls.at(-1)!;
+          t.strictSame([call.args[field], call.body_hash], [undefined, hash], "as if it were not sent");
+        }
         if (optional.includes(field)) t.equal(without.status, 200, `${path} without ${field}`);
         else t.strictSame(listed(without), [[field, whenMissing[field] ?? "is required"]], `${path} without ${field}`);
       }
@@ -176,8 +180,15 @@ t.test("Variant A: redemption_context has items with known fields, and further f
   t.equal((await lock({ redemption_context: { items, ...further } })).status, 200, "further fields");
   t.strictSame(JSON.parse(JSON.stringify(calls[0]!.args)).items, items);
   t.notMatch(JSON.stringify(calls[0]!.args), "basket", "they have no effect");
-  const wrongItems = [{ sku: 1 }, { sku: "" }, { sku: long(129) }, { amount: -1 }, { name: "x" }];
-  for (const redemption_context of [null, [], { items: {} }, ...wrongItems.map((item) => ({ items: [item] }))])
+  calls.length = 0;
+  const nothing = [null, { items: null }, { items: [{ sku: null, quantity: null, amount: null }] }];
+  for (const redemption_context of [undefined, {}, { items: [{}] }, ...nothing])
+    t.equal((await lock({ redemption_context })).status, 200, JSON.stringify(redemption_context));
+  const [none, empty, blank, ...same] = calls.map(({ args, body_hash }) => JSON.stringify([args["items"], body_hash]));
+  t.strictSame(same, [none, empty, blank], "null counts as absent, at every depth");
+  t.equal((await lock({ redemption_context: { items: [{ amount: -1, quantity: -1 }] } })).status, 200, "returned");
+  const wrongItems = [{ sku: 1 }, { sku: "" }, { sku: long(129) }, { amount: -1e12 }, { name: "x" }];
+  for (const redemption_context of [[], { items: {} }, ...wrongItems.map((item) => ({ items: [item] }))])
     t.equal((await lock({ redemption_context })).status, 400, JSON.stringify(redemption_context));
   t.strictSame(listed(await lock({ redemption_context: { items: [{}, { amount: "1" }] } })), [
     ["redemption_context.items.1.amount", "must be a number"],
@@ -189,7 +200,12 @@ t.test("Variant B: a terminal needs a store, and redemption_context is an unknow
   const lock = async (more: object) => asB.post(lockPath, { ...bodies[lockPath], ...more });
   t.equal((await lock({ store: " S1", terminal: "T1" })).status, 200);
   fits(t, calls.pop()!.args, { store: " S1", terminal: "T1" }, "unchanged, because it is looked up");
-  t.strictSame(listed(await lock({ terminal: "T1" })), [["terminal", "needs a store"]]);
+  for (const store of [undefined, null, "", " "])
+    t.strictSame(listed(await lock({ store, terminal: "T1" })), [["terminal", "needs a store"]]);
+  for (const nothing of [null, "", " \t"]) {
+    t.equal((await lock({ store: "S", terminal: nothing })).status, 200);
+    t.equal(calls.pop()!.args["terminal"], undefined, "blank counts as absent");
+  }
   t.strictSame(listed(await lock({ redemption_context: {} })), [["redemption_context", "unknown field"]]);
   for (const field of ["store", "terminal"])
     for (const [length, status] of [

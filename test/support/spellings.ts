@@ -31,7 +31,8 @@ export function spellings(code: string): string[] {
     accented(code),
     accented(code).normalize("NFC"),
     accented(fullWidth(code)),
-    `${a}\u200b${b}`,
+    // What the field coupon skips too.
+    ...[..."\u200b\u30fc\u3164\u2800\u2212\u00ad"].map((filler) => a + filler + b),
     `${a}/${b}`,
     `lock-${grouped.toLowerCase()}`,
     `x${code.toLowerCase()}y`,

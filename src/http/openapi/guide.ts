@@ -53,7 +53,8 @@ ${[
   "Text has a character that is not printable: a control, a line break, a mark that turns the direction of writing " +
     "(such as U+202E), an invisible character that joins nothing (such as U+200B), or private use. Joiners and soft " +
     "hyphens (U+200C, U+200D, U+00AD) are printable. `store` and `terminal` of Variant A drop such characters.",
-  "Other text, or a field name, contains `\\u0000` or half of a surrogate pair.",
+  "`coupon` is not 16 characters of Crockford Base32 without blanks, dashes, control and invisible characters.",
+  "A field name, or text other than `coupon`, contains `\\u0000` or half of a surrogate pair.",
   "Text other than `coupon` contains a coupon code of this service, alone or among other words. So do field names, " +
     "the path, the query, `idempotency-key` and `x-svc-nonce`.",
   "A body has a duplicate key, more than 32 levels, or is not UTF-8.",
@@ -68,6 +69,8 @@ ${[
 ]
   .map((line) => `- ${line}`)
   .join("\n")}
+
+Blank text counts as absent in \`store\`, \`terminal\`, \`order_id\`, \`currency\` and \`reason\`, however long.
 
 Other answers than 400:
 

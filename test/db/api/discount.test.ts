@@ -85,6 +85,11 @@ const rules = [
     [{ items: [item("A1", 2), item("A1", 2), item("B2", 2)] }, "5.00", 500],
     [{ items: [item("A1", 2, 10)] }, "2.00", 200], // the line's total, whatever the quantity
     [{ items: [item("A1", 0)] }, "0.00", 0],
+    [{ items: [item("A1", 9), item("A1", -6, -2)] }, "3.00", 300], // a returned line
+    [{ items: [item("A1", 4), item("B2", -9)], order: 20 }, "0.00", 0], // the sum is at least 0
+    [{ items: [item("A1", 4), item("C3", -9)] }, "4.00", 400],
+    [{ items: [item("A1", 4), item("B2", -1.001)] }, "400 redemption_context.items.1.amount"],
+    [{ items: [item("A1", -1e12)] }, "400 redemption_context.items.0.amount"],
     [{ items: [item("A1", 10)], order: 4 }, "4.00", 400], // never more than the order
     [{ order: 1.001, items: [item("A1", 1.001)] }, "400 order_amount"],
     [{ items: [item("A1", 1), item("C3", 1.001), item("A1", 3.001)] }, "400 redemption_context.items.1.amount"],
