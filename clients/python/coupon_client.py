@@ -116,7 +116,15 @@ class ServiceError(CouponError):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        return f"{self.status} {self.code}: {self.message} (request_id {self.request_id})"
+        return f"{self.status} {self.code}: {self.message}{self._issues()} (request_id {self.request_id})"
+
+    def _issues(self) -> str:
+        """The fields of a 400. The service never repeats their values."""
+        issues = self.details.get("issues") if isinstance(self.details, dict) else None
+        if not isinstance(issues, list):
+            return ""
+        named = [f"{one.get('path')}: {one.get('message')}" for one in issues if isinstance(one, dict)]
+        return f" ({'; '.join(named)})"
 
 
 class RouteNotFound(ServiceError):

@@ -508,6 +508,10 @@ class Errors(TestCase):
         self.assertEqual((error.status, error.code, error.request_id), (409, "COUPON_LOCKED", "mine"))
         self.assertEqual((error.message, error.details), ("a message", details))
         self.assertEqual(str(error), "409 COUPON_LOCKED: a message (request_id mine)")
+        issues = [{"path": "merchant", "message": "is required"}, {"path": "store", "message": "must be a string"}]
+        wrong = InvalidRequest(400, "INVALID_REQUEST", "Not valid.", "r", {"issues": issues})
+        where = "merchant: is required; store: must be a string"
+        self.assertEqual(str(wrong), f"400 INVALID_REQUEST: Not valid. ({where}) (request_id r)")
         self.assertEqual(vars(pickle.loads(pickle.dumps(error))), vars(error))
 
     def test_request_id(self) -> None:

@@ -1,7 +1,7 @@
 // Finds where a text stops being JSON. JSON.parse says it only for some errors, and its messages quote the text.
 const blanks = /[ \t\r\n]*/y;
 // A string without its closing quote.
-const stringStart = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
+const stringStart = /"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
 const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 // What may come next. "first": of an array, which may be empty.

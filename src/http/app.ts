@@ -7,6 +7,7 @@ import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
 import { newId } from "../formats/id.ts";
 import type { Logger } from "../common/log.ts";
+import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { Handler } from "./listener.ts";
@@ -60,7 +61,7 @@ export function createApp(parts: AppParts): Handler {
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
-    log[isNews ? "info" : "debug"](describe(handled, durationMs));
+    log[isNews ? "info" : "debug"]({ ...describe(handled, durationMs), ...readTrace(request.headers, parts.keys) });
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
     const limitFields = caller === null ? null : limiter.fields(caller.credential.accessKey);
     return new HTTPResponse(answer.body, {
@@ -152,5 +153,23 @@ function describe({ requestId, operation, caller, answer, reason }: Handled, dur
     tenant_id: caller?.credential.tenantId,
     is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
     reason,
+    paths: answer.code === "INVALID_REQUEST" ? listPaths(String(answer.body)) : undefined,
+  };
+}
+
+// Which fields of a 400 are wrong. Their values and their unusual names are in no answer.
+function listPaths(body: string): string[] {
+  const { details } = JSON.parse(body) as { details: { issues: { path: string }[] } };
+  return details.issues.map(({ path }) => path);
+}
+
+// What a proxy or the caller calls this request in its own log. No code may be logged, not even by chance.
+function readTrace(headers: IncomingMessage["headers"], keys: MasterKeys) {
+  const [theirs, parent] = [headers["x-request-id"], headers["traceparent"]];
+  const isUsable = (text: unknown, pattern: RegExp): text is string =>
+    typeof text === "string" && pattern.test(text) && !containsCode(keys, text);
+  return {
+    ...(isUsable(theirs, /^[!-~]{1,128}$/) && { x_request_id: theirs }),
+    ...(isUsable(parent, /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/) && { traceparent: parent }),
   };
 }

@@ -108,7 +108,7 @@ t.test("a time zone can change; an omitted one stays unchanged, and is UTC for a
 
 t.test("each problem of a file is reported with its path, and nothing is stored", async (t) => {
   const usual = template("tpl_2", "pty_maker");
-  const tooFine = "has more decimals than the currency or the unit, or is too large";
+  const tooFine = "must have at most 2 decimals, as EUR has";
   const withTemplate = (more: object) => ({ templates: [{ ...usual, ...more }] });
   const unknown = {
     merchants: [
@@ -144,7 +144,7 @@ t.test("each problem of a file is reported with its path, and nothing is stored"
         credentials: [],
         ...withTemplate({ discount: { type: "fixed", amount: 5.5 } }),
       },
-      [`templates.0.discount.amount: ${tooFine}`],
+      ["templates.0.discount.amount: must be an integer: amounts are in minor units of EUR"],
     ],
     [
       { credentials: [{ access_key: "ak_maker", party: "pty_maker" }] },

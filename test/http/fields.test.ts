@@ -278,6 +278,36 @@ t.test("Every problem of a request is listed: the query in its order, the idempo
   ]);
 });
 
+t.test("The log line of a 400 has the paths, and no value", async (t) => {
+  const { lock, asA, log } = await startStub(t);
+  await lock({ merchant: "private\n", redemption_context: { items: [{ sku: "private\n" }] }, "private 1": 1 });
+  fits(t, log.at(-1), { status: 400, paths: ["merchant", "redemption_context.items.0.sku", "(unknown)"] });
+  await asA.get("/v1/events?limit=private");
+  fits(t, log.at(-1), { status: 400, paths: ["limit"] });
+  t.notMatch(JSON.stringify(log), "private");
+  await lock({ request_id: "r-3" });
+  t.notOk("paths" in log.at(-1)!);
+});
+
+t.test("x-request-id and traceparent of a request are in its log line, unless they hold a code", async (t) => {
+  const { lock, url, log } = await startStub(t);
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const theirs = { "x-request-id": "proxy-7f3a", traceparent };
+  t.equal((await lock({}, { headers: theirs })).headers["x-request-id"], "r-1", "the answer keeps the request_id");
+  fits(t, log.at(-1), { x_request_id: "proxy-7f3a", traceparent });
+  await sendPlain(url, "GET", "/v1/batches/bat_1", theirs);
+  fits(t, log.at(-1), { status: 401, x_request_id: "proxy-7f3a", traceparent });
+  for (const [id, parent] of [
+    [code, "x"],
+    [`a-${code.toLowerCase()}`, `${traceparent}-x`],
+    [long(129), traceparent.toUpperCase()],
+    ["a b", `00-${"1".repeat(32)}`],
+  ] as const) {
+    await sendPlain(url, "GET", "/v1/batches/bat_1", { "x-request-id": id, traceparent: parent });
+    t.notOk("x_request_id" in log.at(-1)! || "traceparent" in log.at(-1)!);
+  }
+});
+
 t.test("A 400 lists up to 20 issues", async (t) => {
   const { asA, lock } = await startStub(t);
   const names = (count: number) => Array.from({ length: count }, (_, index) => `extra_${index}`);

@@ -56,7 +56,7 @@ const inVariantB = z
     path: ["terminal"],
     error: "needs a store",
   })
-  .meta({ if: isGiven("terminal"), then: isGiven("store") });
+  .meta({ not: { allOf: [isGiven("terminal"), { not: isGiven("store") }] } });
 
 export const redemptionSchema = (variant: Variant): z.ZodType<Values> => (variant === "A" ? inVariantA : inVariantB);
 

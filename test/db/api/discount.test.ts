@@ -186,6 +186,21 @@ function outcomeOf({ status, text, json }: Reply): string {
   return json.details === null ? json.code : `${json.code} ${json.details.missing}`;
 }
 
+t.test("An amount with too many decimals is refused with the currency and its number of decimals", async (t) => {
+  const messages: [key: string, name: string, order: number, message: string][] = [
+    ["ak_major", "15 %", 0.001, "must have at most 2 decimals, as EUR has"],
+    ["ak_b", "10 % of dinars", 0.0001, "must have at most 3 decimals, as BHD has"],
+    ["ak_major", "10 % of yen", 0.5, "must be an integer: JPY has no decimals"],
+    ["ak_minor", "500 cents", 0.5, "must be an integer: amounts are in minor units of EUR"],
+  ];
+  for (const [key, name, order, message] of messages) {
+    const by = world.as(key, "mch_1");
+    const { coupons } = await world.makeBatch(by, templateOf(rules.find((one) => one.name === name)!), 1);
+    const { json } = await send(by, "lock", coupons[0]!, { order });
+    t.strictSame(json.details.issues, [{ path: "order_amount", message }]);
+  }
+});
+
 const entriesOf =
   "select amount_minor::text as minor, currency from core.ledger_entry where entry_id = rules.parse_id('red', $1)";
 
