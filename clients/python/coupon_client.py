@@ -116,7 +116,15 @@ class ServiceError(CouponError):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        return f"{self.status} {self.code}: {self.message} (request_id {self.request_id})"
+        return f"{self.status} {self.code}: {self.message}{self._issues()} (request_id {self.request_id})"
+
+    def _issues(self) -> str:
+        """The fields of a 400. The service never repeats their values."""
+        issues = self.details.get("issues") if isinstance(self.details, dict) else None
+        if not isinstance(issues, list):
+            return ""
+        named = [f"{one.get('path')}: {one.get('message')}" for one in issues if isinstance(one, dict)]
+        return f" ({'; '.join(named)})"
 
 
 class RouteNotFound(ServiceError):
@@ -287,11 +295,11 @@ class _Write(TypedDict, total=False):
 
 
 class _Place(_Write, total=False):
-    store: str
-    terminal: str
-    order_amount: AnyAmount
-    currency: str
-    order_id: str
+    store: Optional[str]
+    terminal: Optional[str]
+    order_amount: Optional[AnyAmount]
+    currency: Optional[str]
+    order_id: Optional[str]
 
 
 class RedemptionRequestB(_Place):
@@ -302,19 +310,19 @@ class RedemptionRequestB(_Place):
 
 
 class Item(TypedDict, total=False):
-    sku: str
-    quantity: AnyAmount
-    amount: AnyAmount
+    sku: Optional[str]
+    quantity: Optional[AnyAmount]
+    amount: Optional[AnyAmount]
 
 
 class RedemptionContext(TypedDict, total=False):
-    items: list[Item]
+    items: Optional[list[Item]]
 
 
 class RedemptionRequestA(RedemptionRequestB, total=False):
     """The body of lock and redeem in Variant A."""
 
-    redemption_context: RedemptionContext
+    redemption_context: Optional[RedemptionContext]
 
 
 class ConfirmRequest(_Write):
@@ -329,7 +337,7 @@ class CancelRequest(_Write):
 
 
 class _Reason(_Write, total=False):
-    reason: str
+    reason: Optional[str]
 
 
 class VoidRequest(_Reason):
@@ -341,13 +349,17 @@ class ReverseRequest(_Reason):
     redemption: str
 
 
-class QueryRequest(_Write):
+class _Named(TypedDict, total=False):
+    request_id: Optional[str]
+
+
+class QueryRequest(_Named):
     coupon: str
     merchant: str
 
 
 class _Distributor(_Write, total=False):
-    distributor: str
+    distributor: Optional[str]
 
 
 class CreateBatchRequest(_Distributor):
@@ -360,13 +372,17 @@ class AllocateBatchRequest(_Write):
 
 
 # `from` is a keyword of Python, so this has no class body.
-ReplayRequestB = TypedDict("ReplayRequestB", {"request_id": str, "event_id": str, "from": str, "to": str}, total=False)
+ReplayRequestB = TypedDict(
+    "ReplayRequestB",
+    {"request_id": str, "event_id": Optional[str], "from": Optional[str], "to": Optional[str]},
+    total=False,
+)
 
 
 class ReplayRequestA(ReplayRequestB, total=False):
     """Name `event_id`, or `from` and `to`; and the party, if the tenant has several webhooks."""
 
-    party: str
+    party: Optional[str]
 
 
 class TestWebhookRequestB(_Write):
@@ -374,7 +390,7 @@ class TestWebhookRequestB(_Write):
 
 
 class TestWebhookRequestA(TestWebhookRequestB, total=False):
-    party: str
+    party: Optional[str]
 
 
 class Locked(TypedDict):
@@ -1077,7 +1093,8 @@ def _escape(text: str) -> str:
 
 
 def _to_target(path: str, parameters: Mapping[str, Union[str, int, None]]) -> str:
-    given = {name: value for name, value in parameters.items() if value is not None}
+    # What a client has stored as its cursor is empty at first.
+    given = {name: value for name, value in parameters.items() if value is not None and (name, value) != ("cursor", "")}
     return f"{path}?{urlencode(given, quote_via=quote)}" if given else path
 
 

@@ -143,16 +143,18 @@ class SignaturesOfRequests(TestCase):
     def test_raw_target(self) -> None:
         """The signature covers the target and the body as they are sent"""
         file = answer(200, b"", f'etag: "{hashlib.sha256(b"").hexdigest()}"\r\n')
-        with Script(file, *[answer(200, {})] * 4) as script:
+        with Script(file, *[answer(200, {})] * 5) as script:
             client = self.client(script)
             client.get_reconciliation("2026-11-22", "detail", io.BytesIO(), "pty_ü")
             client.pull_events("a+b/ü=", 7)
+            client.pull_events("")
             client.get_request("r 1/../x?")
             client.get_webhook("pty_1&")
             client.query({"coupon": code, "merchant": "mch_ü"})
         targets = [
             "/v1/reconciliations/2026-11-22/detail?distributor=pty_%C3%BC",
             "/v1/events?cursor=a%2Bb%2F%C3%BC%3D&limit=7",
+            "/v1/events",
             "/v1/requests/r%201%2F..%2Fx%3F",
             "/v1/webhook?party=pty_1%26",
             "/v1/coupons/query",
@@ -506,6 +508,10 @@ class Errors(TestCase):
         self.assertEqual((error.status, error.code, error.request_id), (409, "COUPON_LOCKED", "mine"))
         self.assertEqual((error.message, error.details), ("a message", details))
         self.assertEqual(str(error), "409 COUPON_LOCKED: a message (request_id mine)")
+        issues = [{"path": "merchant", "message": "is required"}, {"path": "store", "message": "must be a string"}]
+        wrong = InvalidRequest(400, "INVALID_REQUEST", "Not valid.", "r", {"issues": issues})
+        where = "merchant: is required; store: must be a string"
+        self.assertEqual(str(wrong), f"400 INVALID_REQUEST: Not valid. ({where}) (request_id r)")
         self.assertEqual(vars(pickle.loads(pickle.dumps(error))), vars(error))
 
     def test_request_id(self) -> None:

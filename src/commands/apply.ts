@@ -1,14 +1,12 @@
 // npm run apply is provisioning: it creates or updates everything that FILE declares, all or nothing. Applying a file
 // twice changes nothing. It prints JSON, with the secrets that this run generated; no later run can show them again.
 // Secrets are sealed here, so the database never sees one.
-import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { defineCommand } from "../command-line/command.ts";
 import { readConfig } from "../config/config.ts";
 import { writeOutput } from "../command-line/output.ts";
-import { messageOf } from "../common/program.ts";
 import { withProgress } from "../command-line/progress.ts";
 import { keySettings } from "../config/settings.ts";
 import { createCodeFinder } from "../crypto/find-code.ts";
@@ -22,7 +20,7 @@ import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { listCodes } from "../http/code-places.ts";
 import { listIssues } from "../http/issues.ts";
 import type { Issue } from "../http/problem.ts";
-import { findAmbiguity } from "../http/strict-json.ts";
+import { JsonError, parseJson } from "../http/strict-json.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
 import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
@@ -141,21 +139,12 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
 
 async function readDocument(file: string): Promise<unknown> {
   const bytes = file === "-" ? await buffer(process.stdin) : await readFile(file);
-  if (!isUtf8(bytes)) throw new Error(`${file}: not UTF-8`);
-  const content = bytes.toString("utf8");
-  let document: unknown;
   try {
-    document = JSON.parse(content);
+    return parseJson(bytes);
   } catch (error) {
-    // JSON.parse quotes a part of the text, which may be a secret. So this repeats only the position.
-    const message = messageOf(error);
-    const end = message.endsWith("end of JSON input") ? "at its end" : "";
-    const place = /at position \d+( \(line \d+ column \d+\))?/.exec(message)?.[0] ?? end;
-    throw new Error(`${file}: not JSON ${place}`.trimEnd());
+    if (!(error instanceof JsonError)) throw error;
+    throw new Error(`${file}: ${error.message}`);
   }
-  const wrong = findAmbiguity(content);
-  if (wrong !== null) throw new Error(`${file}: ${wrong}`);
-  return document;
 }
 
 export const command = defineCommand({

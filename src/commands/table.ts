@@ -1,5 +1,7 @@
 // Rows as a plain table or as JSON. They may quote a receiver, and a terminal might execute control characters: the
 // table replaces them, and JSON escapes them.
+import { replaceUnprintable } from "../formats/field-types.ts";
+
 type Row = Record<string, unknown>;
 
 export const json = { type: "switch", about: "prints one JSON document" } as const;
@@ -29,5 +31,5 @@ function formatTable(rows: Row[]): string {
 
 function show(value: unknown): string {
   if (value === null) return "-";
-  return (value instanceof Date ? value.toISOString() : String(value)).replace(/\p{C}/gu, "?");
+  return replaceUnprintable(value instanceof Date ? value.toISOString() : String(value), () => "?");
 }

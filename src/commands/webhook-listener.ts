@@ -5,6 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import { verifyWebhook, WebhookError } from "../../clients/typescript/src/index.ts";
 import { defineCommand } from "../command-line/command.ts";
+import { replaceUnprintable } from "../formats/field-types.ts";
 import { readWebhookSecrets } from "../config/config.ts";
 import { openPort } from "../server/open-port.ts";
 import { onStop } from "../common/program.ts";
@@ -78,7 +79,7 @@ function refuse(secret: readonly string[], { headers }: IncomingMessage, body: B
 }
 
 // A terminal might execute control characters.
-const show = (text: string): string => text.replace(/\p{C}/gu, "?");
+const show = (text: string): string => replaceUnprintable(text, () => "?");
 
 export const listen = defineCommand({
   name: "listen",

@@ -13,17 +13,31 @@ import { crockfordAlphabet, crockfordPairs } from "../formats/crockford.ts";
 
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;
+const isAscii = /^[\0-\x7f]*$/;
 
 /**
- * Returns the code in upper case, without hyphens and spaces, with 0 for O and 1 for I and L. Returns null if `text` is
- * not a code.
+ * What a code may contain without a meaning: blanks, control and invisible characters, and dashes of every kind, which
+ * scanners and keyboards add. Japanese keyboards write the long vowel sign for a hyphen; the blank of Braille is no
+ * blank of Unicode.
+ */
+export const fillers = /[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Dash}\u30fc\uff70\u2800]/gu;
+const fullWidth = /[\uff01-\uff5e]/g;
+
+/**
+ * Returns the code in upper case, without fillers, with 0 for O and 1 for I and L, and with plain letters for
+ * full-width ones. Returns null if `text` is not a code.
  */
 export function normalizeCode(text: string): string | null {
   if (codePattern.test(text)) return text;
   // Accepts up to 64 characters, so even a separator after each character is fine.
   if (text.length < 16 || text.length > 64) return null;
-  const code = likeCode(text);
+  const code = likeCode(isAscii.test(text) ? text : toPlain(text));
   return codePattern.test(code) ? code : null;
+}
+
+function toPlain(text: string): string {
+  const plain = text.replace(fullWidth, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0));
+  return plain.replace(fillers, "");
 }
 
 // Normalizes any text. Uses a table, because it runs for every request.
@@ -37,7 +51,8 @@ function likeCode(text: string): string {
 // equivalent mutant (literal 128): character 128 stays as it is, as if it were not in the table
 const readAs = Array.from({ length: 128 }, (_, code) => {
   const letter = String.fromCharCode(code).toUpperCase();
-  return letter === "-" || letter === " " ? "" : letter === "O" ? "0" : letter === "I" || letter === "L" ? "1" : letter;
+  if (letter.replace(fillers, "") === "") return "";
+  return letter === "O" ? "0" : letter === "I" || letter === "L" ? "1" : letter;
 });
 
 /** Whether we made this code: its key version is known and its tag is right. Takes a normalized code. */

@@ -2,7 +2,7 @@
 // logged. The tag shows whether 16 characters are a code of this service, so this needs no database.
 //
 // Chance alone gives 16 other characters the right tag once in 2^20, if they begin with a known key version.
-import { checkCode } from "./coupon-code.ts";
+import { checkCode, fillers } from "./coupon-code.ts";
 import type { MasterKeys } from "./keys.ts";
 
 export type FindsCode = (text: string) => boolean;
@@ -13,6 +13,7 @@ const codeLength = 16;
 const defaultMostCandidates = 8_000;
 
 const isAscii = /^[\0-\x7f]*$/;
+const tags = /[\u{e0020}-\u{e007e}]/gu;
 const marks = /\p{M}/gu;
 const separators = /[^\p{L}\p{N}]/gu;
 const runEnd = "\n";
@@ -48,12 +49,17 @@ export function containsCode(keys: MasterKeys, text: string): boolean {
 // Reads a text more generously than the field `coupon` is read. All characters other than letters and digits are left
 // out, because any of them may separate the groups of a code. A letter that no code has ends the run.
 function readAll(text: string): string {
-  // Full-width and accented letters become ASCII. Accents that are separate characters are removed first, because
-  // sorting thousands of them would take a second.
-  const plain = isAscii.test(text) ? text : text.replace(marks, "").normalize("NFKD").replace(separators, "");
+  const plain = isAscii.test(text) ? text : toAscii(text);
   let read = "";
   for (let index = 0; index < plain.length; index += 1) read += readAs[plain.charCodeAt(index)] ?? runEnd;
   return read;
+}
+
+// Full-width and accented letters become ASCII, and so do tags, the invisible letters of flags. Accents that are
+// separate characters are removed first, because sorting thousands of them would take a second.
+function toAscii(text: string): string {
+  const read = text.replace(tags, (tag) => String.fromCodePoint(tag.codePointAt(0)! - 0xe0000));
+  return read.replace(fillers, "").replace(marks, "").normalize("NFKD").replace(separators, "");
 }
 
 // Index: ASCII code.

@@ -1,4 +1,4 @@
-// Handles every request, in this order: route, size, content type, signature, operation. h3 carries requests and
+// Handles every request, in this order: head, route, size, content type, signature, operation. h3 carries requests and
 // answers; the raw target and the raw bytes come from node.
 import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
 import { STATUS_CODES, type IncomingMessage } from "node:http";
@@ -7,6 +7,7 @@ import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
 import { newId } from "../formats/id.ts";
 import type { Logger } from "../common/log.ts";
+import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { Handler } from "./listener.ts";
@@ -15,9 +16,10 @@ import { createOpenRequests, type AppLoad } from "./open-requests.ts";
 import { createOperator } from "./operation.ts";
 import type { Page } from "./page.ts";
 import { createProbes, probeNames, type Readiness } from "./probes.ts";
-import { invalid, jsonHeaders, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
+import { jsonHeaders, Problem, toAnswer, toProblem, type Answer } from "./problem.ts";
 import { createLimiter, type Limiter } from "./rate-limiter.ts";
 import { parseInput } from "./read-call.ts";
+import { checkHead } from "./request-head.ts";
 import type { Route } from "./route.ts";
 import { createMatcher, splitTarget } from "./router.ts";
 import { noteAuthenticated } from "../server/turns.ts";
@@ -59,7 +61,7 @@ export function createApp(parts: AppParts): Handler {
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
-    log[isNews ? "info" : "debug"](describe(handled, durationMs));
+    log[isNews ? "info" : "debug"]({ ...describe(handled, durationMs), ...readTrace(request.headers, parts.keys) });
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
     const declined = findUnrecorded(handled);
     if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
@@ -100,7 +102,7 @@ function createHandle(parts: AppParts, limiter: Limiter) {
     let caller: Caller | null = null;
     let isOpen = false;
     try {
-      refuseWithoutHost(request);
+      checkHead(request);
       const { path, query } = splitTarget(request.url!);
       const { route, segments } = match(request.method!, path);
       operation = route.operation;
@@ -141,12 +143,6 @@ function findUnrecorded({ answer: { status, code, body }, reason }: Handled): st
   return code === "NOT_FOUND" && String(body).includes('"resource":"coupon"') ? "unknown_code" : null;
 }
 
-// RFC 9112 requires a 400 here. Node would send it without a body.
-function refuseWithoutHost({ headers, httpVersion }: IncomingMessage): void {
-  if (headers.host === undefined && httpVersion === "1.1")
-    throw invalid([{ path: "host", message: "the header is required" }]);
-}
-
 // The answer to a HEAD states the length of the body that it leaves out.
 function lengthOf(body: Answer["body"]): Record<string, string> {
   return body instanceof ReadableStream || body.length === 0
@@ -170,5 +166,23 @@ function describe({ requestId, operation, caller, answer, reason }: Handled, dur
     tenant_id: caller?.credential.tenantId,
     is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
     reason,
+    paths: answer.code === "INVALID_REQUEST" ? listPaths(String(answer.body)) : undefined,
+  };
+}
+
+// Which fields of a 400 are wrong. Their values and their unusual names are in no answer.
+function listPaths(body: string): string[] {
+  const { details } = JSON.parse(body) as { details: { issues: { path: string }[] } };
+  return details.issues.map(({ path }) => path);
+}
+
+// What a proxy or the caller calls this request in its own log. No code may be logged, not even by chance.
+function readTrace(headers: IncomingMessage["headers"], keys: MasterKeys) {
+  const [theirs, parent] = [headers["x-request-id"], headers["traceparent"]];
+  const isUsable = (text: unknown, pattern: RegExp): text is string =>
+    typeof text === "string" && pattern.test(text) && !containsCode(keys, text);
+  return {
+    ...(isUsable(theirs, /^[!-~]{1,128}$/) && { x_request_id: theirs }),
+    ...(isUsable(parent, /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/) && { traceparent: parent }),
   };
 }

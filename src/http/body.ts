@@ -52,9 +52,9 @@ function append(bytes: Buffer, size: number, chunk: Buffer, declared: number): B
 }
 
 // No two runs of blanks are adjacent in this pattern: it would try every way to divide a long run between them.
-const jsonType = /^application\/json\s*(;\s*(charset\s*=\s*("utf-8"|utf-8)\s*(;\s*)?)?)?$/i;
+const jsonType = /^application\/json\s*(;\s*(charset\s*=\s*("utf-?8"|utf-?8)\s*(;\s*)?)?)?$/i;
 
-// Whether the body is application/json, uncompressed, and in UTF-8 if a charset is named.
+// Whether the body is application/json, uncompressed, and in UTF-8 if a charset is named. Many programs write utf8.
 export function isJson(request: IncomingMessage): boolean {
   const type = request.headers["content-type"] ?? "";
   const encoding = request.headers["content-encoding"] ?? "identity";

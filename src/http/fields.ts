@@ -2,7 +2,7 @@
 // cannot express refinements and transforms, so `meta` states their limits for the API description.
 import { z } from "zod";
 import { eventTypes } from "../formats/event-types.ts";
-import { printable, timestamp } from "../formats/field-types.ts";
+import { printable, replaceUnprintable, timestamp } from "../formats/field-types.ts";
 import { normalizeCode } from "../crypto/coupon-code.ts";
 
 export { amount, currency, printable } from "../formats/field-types.ts";
@@ -10,24 +10,39 @@ export { amount, currency, printable } from "../formats/field-types.ts";
 export const requestId = printable(128);
 export const externalId = printable(64);
 
-// Free text of at most `max` characters.
-export const text = (max: number) =>
-  z
-    .string()
-    .refine((value) => [...value].length <= max, `must be at most ${max} characters`)
-    .meta({ maxLength: max });
+// An optional field of a body. Null counts as absent, also when a retry is compared.
+export const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 
-// Store and terminal in Variant A: trimmed, in NFC, and limited in length. Blank counts as absent. NFC turns at most
-// four characters, which have at most 8 units, into one. Longer texts are refused before that, because NFC takes a
-// second for thousands of accents.
+// An optional text, for which blank counts as absent too.
+export const optionalText = (schema: z.ZodType<string>) =>
+  z
+    .preprocess((value) => (value === null || isBlank(value) ? undefined : value), schema.optional())
+    .meta({ type: ["string", "null"], minLength: 0 });
+
+const isBlank = (value: unknown): boolean =>
+  typeof value === "string" && /^[\s\p{Default_Ignorable_Code_Point}]*$/u.test(value);
+
+// The cursor of a list. Empty counts as absent: clients send what they have stored, and at first that is nothing.
+export const cursor = (schema: z.ZodType<string>) =>
+  z.preprocess((value) => (value === "" ? undefined : value), schema.optional()).meta({ minLength: 0 });
+
+const gaps = /[\t-\r\u0085\u2028\u2029]+/g;
+
+// Store and terminal in Variant A. Nobody looks them up, so no character is refused: tabs and line breaks become a
+// space, other unprintable characters are left out. Then the text is trimmed, turned into NFC and limited in length.
+// Blank counts as absent. NFC turns at most four characters, which have at most 8 units, into one. Longer texts are
+// refused before that, because NFC takes a second for thousands of accents.
 export const label = z
   .string()
-  .transform((value) => value.trim())
+  .transform((value) => replaceUnprintable(value.replace(gaps, " ")).trim())
   .refine((value) => value.length <= 8 * 64, "must be at most 64 characters")
   .transform((value) => value.normalize("NFC"))
   .refine((value) => [...value].length <= 64, "must be at most 64 characters")
-  .transform((value) => (value === "" ? undefined : value))
-  .meta({ maxLength: 64, description: "Free text. Trimmed, and empty text counts as absent." });
+  .transform((value) => (isBlank(value) ? undefined : value))
+  .meta({
+    maxLength: 64,
+    description: "Free text. Trimmed and without unprintable characters; empty text counts as absent.",
+  });
 
 // A query parameter, which arrives as text.
 export const limit = z
@@ -62,7 +77,7 @@ export const coupon = z
   .meta({
     minLength: 16,
     maxLength: 64,
-    pattern: "^[ -]*([0-9A-TV-Za-tv-z][ -]*){16}$",
     description:
-      "The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1.",
+      "The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters " +
+      "are dropped; full-width letters are read as plain ones, O as 0, I and L as 1.",
   });

@@ -30,19 +30,21 @@ export type Answer = {
   headers?: Record<string, string>;
 };
 
-// message: instead of the usual one. reason: for the log only.
-type More = { headers?: Record<string, string>; message?: string; reason?: string };
+// status, message: instead of the usual one. reason: for the log only.
+type More = { status?: number; headers?: Record<string, string>; message?: string; reason?: string };
 
 export class Problem extends Error {
   override name = "Problem";
   readonly code: ProblemCode;
+  readonly status: number;
   readonly details: Record<string, unknown> | null;
   readonly headers: Record<string, string>;
   readonly reason: string | undefined;
   constructor(code: ProblemCode, details: Record<string, unknown> | null = null, more: More = {}) {
-    const { headers = {}, message = messages[code], reason } = more;
+    const { status = errors[code].status, headers = {}, message = messages[code], reason } = more;
     super(message);
     this.code = code;
+    this.status = status;
     this.details = details;
     this.headers = headers;
     this.reason = reason;
@@ -65,9 +67,10 @@ export const jsonHeaders = { "content-type": "application/json; charset=utf-8", 
 
 const retryLater: ReadonlySet<ProblemCode> = new Set(["RATE_LIMITED", "UNAVAILABLE"]);
 
-export function toAnswer({ code, message, details, headers }: Problem, requestId: string): Answer & { body: string } {
+export function toAnswer(problem: Problem, requestId: string): Answer & { body: string } {
+  const { status, code, message, details, headers } = problem;
   return {
-    status: errors[code].status,
+    status,
     code,
     body: JSON.stringify({ code, message, request_id: requestId, details }),
     headers: retryLater.has(code) ? { "retry-after": "1", ...headers } : headers,

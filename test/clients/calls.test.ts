@@ -126,6 +126,13 @@ t.test("a lost connection, 5xx, 429 and 408 are repeated: the same bytes, a new 
   await Promise.all(Object.entries(failures).map(tryOne));
 });
 
+t.test("the message of a refusal names path and message of each wrong field", async (t) => {
+  const issues = ["merchant", "store"].map((path) => ({ path, message: "must be a string" }));
+  const { client } = await start(t, [refusal(400, "INVALID_REQUEST", { issues })]);
+  const where = "merchant: must be a string; store: must be a string";
+  fits(t, await fail(client.redeem(body)), { message: `redeem: INVALID_REQUEST (400): No. (${where})` });
+});
+
 t.test("a refusal is thrown at once, with the code and the details of its code", async (t) => {
   const details = { lock_expires_at: "2026-11-22T07:39:40.425Z" };
   const { client, received } = await start(t, [refusal(409, "COUPON_LOCKED", details)]);
@@ -311,6 +318,7 @@ t.test("path, query and headers carry what the caller gave, and onReply sees eac
     { ...usual, attempt: 2, status: 200, isReplay: true },
   ]);
   await client.pullEvents({ cursor: "cur_+&=", limit: 7 });
+  await client.pullEvents({ cursor: "" });
   await client.pullEvents();
   const targets = [...new Set(received.map(({ target }) => target))];
   const [request, redeem] = ["/v1/requests/a%2Fb%20%C3%BC%3F", "/v1/coupons/redeem"];

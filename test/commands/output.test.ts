@@ -19,7 +19,7 @@ const at = new Date("2026-01-31T12:00:00.500Z");
 // Rows may quote a receiver, and a terminal might execute what it says.
 const rows = [
   { name: "one", at, count: 1, error: null },
-  { name: "two\n\u001b[31m\u009b2J\u{e0001}", at: null, count: -12, error: "é ✓" },
+  { name: "two\n\u001b[31m\u009b2J\u{e0001}", at: null, count: -12, error: "é ✓ 👨\u200d👧" },
 ];
 
 t.test("a table replaces control characters", async (t) => {
@@ -27,7 +27,7 @@ t.test("a table replaces control characters", async (t) => {
     formatRows(rows, { json: false }),
     `name           at                        count  error
 one            2026-01-31T12:00:00.500Z  1      -
-two??[31m?2J?  -                         -12    é ✓`,
+two??[31m?2J?  -                         -12    é ✓ 👨\u200d👧`,
   );
   t.equal(formatRows([], { json: false }), "none");
 });

@@ -105,6 +105,11 @@ t.test("IDs, texts and secrets of a file have their limits", async (t) => {
     const isAccepted = (length: number) => problemsOf({ ...fileWith(length) }).length === 0;
     t.strictSame([shortest - 1, shortest, longest, longest + 1].map(isAccepted), [false, true, true, false], name);
   }
+  const named = (name: string) =>
+    problemsOf({ name, ...stores({ external_id: name }), ...templates({ skus: [name] }) });
+  t.strictSame(named("\u0dc1\u0dca\u200d\u0dbb\u0dd3").length, 0, "a joiner is a part of a word");
+  for (const name of ["a\nb", "a\u202eb", "a\u2029"])
+    t.equal(named(name).length, 3, `U+${name.charCodeAt(1).toString(16)}`);
   const withUrl = (length: number) => withWebhook({ url: "https://a.example/".padEnd(length, "x") });
   t.strictSame([problemsOf(withUrl(2_048)), problemsOf(withUrl(2_049)).length], [[], 1], "URL of a webhook");
   t.equal(problemsOf(withWebhook({ url: `https://a.example/${"ü".repeat(400)}` })).length, 1, "as it is stored");

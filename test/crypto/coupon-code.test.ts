@@ -48,33 +48,45 @@ t.test("100,000 codes are all different and pass the check; their lookup hashes 
   t.equal(codeOf(1), code, "without an effect on later calls");
 });
 
-t.test("input is normalized: case, hyphens, spaces, the letters O, I and L; anything else is refused", async (t) => {
-  const code = "10ABCDEFGHJKMNPQ";
-  for (const typed of [
-    "10abcdefghjkmnpq",
-    "10AB-CDEF-GHJK-MNPQ",
-    " 10AB CDEF GHJK MNPQ ",
-    "IOABCDEFGHJKMNPQ",
-    "loabcdefghjkmnpq",
-    "iO-ab cdefghjkmnpq",
-  ])
-    t.equal(normalizeCode(typed), code, typed);
-  for (const text of [
-    "",
-    "1",
-    "10ABCDEFGHJKMNP",
-    "10ABCDEFGHJKMNPQR",
-    "10ABCDEFGHJKMNPU",
-    "10ABCDEFGHJKMNP!",
-    "10ABCDEFGHJKMNPé",
-    "10AB_CDEF_GHJK_MNPQ",
-    "10ABCDEFGHJKMNPQ\n",
-    "1\u00000ABCDEFGHJKMNPQ",
-    "１0ABCDEFGHJKMNPQ",
-    "-".repeat(70),
-  ])
-    t.equal(normalizeCode(text), null, JSON.stringify(text));
-});
+t.test(
+  "input is normalized: case, fillers, full-width letters, and O, I and L; anything else is refused",
+  async (t) => {
+    const code = "10ABCDEFGHJKMNPQ";
+    for (const typed of [
+      "10abcdefghjkmnpq",
+      "10AB-CDEF-GHJK-MNPQ",
+      " 10AB CDEF GHJK MNPQ ",
+      "IOABCDEFGHJKMNPQ",
+      "loabcdefghjkmnpq",
+      "iO-ab cdefghjkmnpq",
+      "10ABCDEFGHJKMNPQ\r\n",
+      "1\u00000ABCDEFGHJKMNPQ\u001d",
+      "１０ＡＢＣＤ－ｅｆｇｈ　ＪＫＭＮＰＱ",
+      "\ufeff10AB\u201010\u2013CDEF\u2014GHJK\u2212MNPQ".replace("\u201010", "\u2010"),
+      ...[..."\t\u00a0\u00ad\u200b\u200d\u202e\u2060\u2011\u2015\u2e3a\ufe63\u30fc\u3164\u2800\ufe0f\u034f"].map(
+        (filler) => `${filler}10AB${filler}CDEFGHJKMNPQ`,
+      ),
+      [..."10ABCDEFGHJKMNPQ"].join("\u200b-\u00a0"),
+    ])
+      t.equal(normalizeCode(typed), code, typed);
+    for (const text of [
+      "",
+      "1",
+      "10ABCDEFGHJKMNP",
+      "10ABCDEFGHJKMNPQR",
+      "10ABCDEFGHJKMNPU",
+      "10ABCDEFGHJKMNP!",
+      "10ABCDEFGHJKMNPé",
+      "10AB_CDEF_GHJK_MNPQ",
+      "10ABCDEFGHJKMNP\u0440",
+      "10ABCDEFGHJKMNP\u24c6",
+      "10ABCDEFGHJKMNPQ\u0301",
+      "10AB\u00b7CDEFGHJKMNPQ",
+      "-".repeat(70),
+    ])
+      t.equal(normalizeCode(text), null, JSON.stringify(text));
+  },
+);
 
 t.test("a code with any one character changed, or of an unknown key version, is refused", async (t) => {
   const code = codeOf(77);

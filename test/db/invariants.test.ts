@@ -84,7 +84,10 @@ const subjects: [RegExp, RegExp][] = [
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],
   [/^((sequenced |voided )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
   [/^feed (counts|positions) /, /^\d+$/],
-  [/^(days|day sums|closed days|open day|posting (numbers|keeps)|(ready )?statement|summary) /, /^\d+ \d{4}-\d\d-\d\d$/],
+  [
+    /^(days|day sums|closed days|open day|posting (numbers|keeps)|(ready )?statement|summary) /,
+    /^\d+ \d{4}-\d\d-\d\d$/,
+  ],
   [/^recorded redemption /, /^test-/],
 ];
 

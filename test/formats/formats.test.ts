@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import t from "tap";
 import { externalId } from "../../src/formats/id.ts";
+import { printable, replaceUnprintable } from "../../src/formats/field-types.ts";
 import { type Kind, type Line, linesPerPage, measureFile, renderFile } from "../../src/formats/statement-csv.ts";
 import { openScratchDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
@@ -26,6 +27,31 @@ t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) 
   for (const [index, id] of [...known.values()].entries()) t.equal(expected[index]!.id, `red_${id}`);
   await session.run("set standard_conforming_strings = off");
   t.strictSame(await read(), expected, "also with standard_conforming_strings off");
+});
+
+t.test("SQL and TypeScript refuse the same characters: of all code points, those that nobody can see", async (t) => {
+  const session = await openScratchDatabase(t);
+  const one = printable(1);
+  const inTypeScript: number[] = [];
+  // PostgreSQL stores neither NUL nor surrogates.
+  for (let code = 1; code < 0x11_0000; code += code === 0xd7ff ? 0x801 : 1)
+    if (replaceUnprintable(String.fromCodePoint(code)) === "") inTypeScript.push(code);
+  const [inSql] = await session.rows<{ codes: string }>(
+    `select string_agg(c::text, ',' order by c) as codes
+     from generate_series(1, 1114111) c
+     where c not between 55296 and 57343 and not core.is_printable('x' || chr(c))`,
+  );
+  t.ok(inSql!.codes === inTypeScript.join());
+  for (const text of ["\0", "\ud800", "\n", "\u2028", "\u202e", "\u2066", "\u200b", "\ufeff", "\ue000"])
+    t.notOk(one.safeParse(text).success, `U+${text.charCodeAt(0).toString(16)}`);
+  const shown = [
+    "\u0dc1\u0dca\u200d\u0dbb\u0dd3",
+    "\u0645\u06cc\u200c\u062e",
+    "co\u00adop",
+    "👨‍👩‍👧",
+    "🏴\u{e0067}\u{e0062}\u{e007f}",
+  ];
+  for (const text of [...shown, "\u{323b0}"]) t.ok(printable(9).safeParse(text).success, text);
 });
 
 t.test("the time of an ID is when it was made, also in an old transaction", async (t) => {

@@ -13,14 +13,15 @@ const noText = [1, null, true, {}, [], "a\u0000", "a\ud800"];
 
 type Values = { bad: unknown[]; good: unknown[] };
 
+// Joiners are parts of words and of emoji.
+const joined = ["\u0dc1\u0dca\u200d\u0dbb\u0dd3", "\u0645\u06cc\u200c\u062e", "co\u00adop", "👨‍👩‍👧"];
+const unprintable = ["line\nbreak", "a\u2028b", "\u202etxt", "a\u200b", "\ufeffa"];
+
 // Printable texts of 1 to that many characters.
 const upTo = (longest: number): Values => ({
-  bad: ["", "line\nbreak", long(longest + 1), ...noText],
-  good: ["x", long(longest)],
+  bad: ["", ...unprintable, long(longest + 1), ...noText],
+  good: ["x", ...joined, long(longest)],
 });
-// Text with a default.
-const freeText = (longest: number): Values => ({ bad: [...noText, long(longest + 1)], good: ["", long(longest)] });
-
 const values: Record<string, Values> = {
   request_id: upTo(128),
   lock_request_id: upTo(128),
@@ -35,10 +36,13 @@ const values: Record<string, Values> = {
   order_amount: { bad: [-0.01, 1e12, "1", null, true, [1]], good: [0, 19.9, 999_999_999_999.99, 1e-7] },
   currency: { bad: ["", "eur", "EURO", "EU", 978, null], good: ["EUR"] },
   order_id: upTo(128),
-  reason: freeText(500),
+  reason: upTo(500),
   event_id: upTo(64),
   event_type: { bad: ["", ...noText, "coupon", "coupon.redeemed "], good: ["coupon.redeemed"] },
 };
+// Blank counts as absent in these, if they are optional, and null in every optional field.
+const blankable = ["currency", "order_id", "reason"];
+const absent = (field: string): unknown[] => [null, ...(blankable.includes(field) ? ["", " \t", "\u3164"] : [])];
 // These have tests of their own, below or in test/http/service.test.ts.
 const elsewhere = ["store", "terminal", "redemption_context", "from", "to"];
 const whenMissing: Record<string, string> = { event_id: "is required, unless from and to are sent" };
@@ -61,7 +65,8 @@ t.test("Every bad field of every route is 400 and named, and every good one pass
       for (const field of [...Object.keys(body), ...optional]) {
         if (!values[field]) throw new Error(`add the values of ${field} to this file`);
         const { bad, good } = values[field];
-        for (const value of bad) {
+        const isAbsent = (value: unknown) => optional.includes(field) && absent(field).includes(value);
+        for (const value of bad.filter((each) => !isAbsent(each))) {
           const answer = await client.post(path, { ...body, [field]: value });
           const isNamed = issuesOf(answer).some((issue) => [field, "(body)"].includes(issue.path));
           if (answer.status !== 400 || answer.json.code !== "INVALID_REQUEST" || !isNamed)
@@ -75,6 +80,12 @@ t.test("Every bad field of every route is 400 and named, and every good one pass
         }
         const { [field]: _, ...rest } = body;
         const without = await client.post(path, rest);
+        const hash = calls.at(-1)?.body_hash;
+        for (const value of optional.includes(field) ? absent(field) : []) {
+          t.equal((await client.post(path, { ...body, [field]: value })).status, 200, `${path} ${field}: ${value}`);
+          const call = calls.at(-1)!;
+          t.strictSame([call.args[field], call.body_hash], [undefined, hash], "as if it were not sent");
+        }
         if (optional.includes(field)) t.equal(without.status, 200, `${path} without ${field}`);
         else t.strictSame(listed(without), [[field, whenMissing[field] ?? "is required"]], `${path} without ${field}`);
       }
@@ -146,8 +157,10 @@ t.test("Variant A: store and terminal are free texts of at most 64 characters af
   }
   // One character that Unicode also writes as four.
   t.equal((await lock({ store: "\u1f82".normalize("NFD").repeat(64) })).status, 200, "64 characters after composing");
+  t.equal((await lock({ store: `\ufeff${joined[0]}\u202e`, terminal: "Till\r\n\t2\u0007\ue000" })).status, 200);
+  fits(t, calls.pop()!.args, { store: joined[0], terminal: "Till 2" }, "what is not printable is left out");
   calls.length = 0;
-  t.equal((await lock({ store: "   " })).status, 200, "only spaces count as not given");
+  t.equal((await lock({ store: " \u200b\t" })).status, 200, "only spaces count as not given");
   t.notOk("store" in JSON.parse(JSON.stringify(calls.pop()!.args)));
 
   const normalize = t.capture(String.prototype, "normalize", String.prototype.normalize);
@@ -167,8 +180,15 @@ t.test("Variant A: redemption_context has items with known fields, and further f
   t.equal((await lock({ redemption_context: { items, ...further } })).status, 200, "further fields");
   t.strictSame(JSON.parse(JSON.stringify(calls[0]!.args)).items, items);
   t.notMatch(JSON.stringify(calls[0]!.args), "basket", "they have no effect");
-  const wrongItems = [{ sku: 1 }, { sku: "" }, { sku: long(129) }, { amount: -1 }, { name: "x" }];
-  for (const redemption_context of [null, [], { items: {} }, ...wrongItems.map((item) => ({ items: [item] }))])
+  calls.length = 0;
+  const nothing = [null, { items: null }, { items: [{ sku: null, quantity: null, amount: null }] }];
+  for (const redemption_context of [undefined, {}, { items: [{}] }, ...nothing])
+    t.equal((await lock({ redemption_context })).status, 200, JSON.stringify(redemption_context));
+  const [none, empty, blank, ...same] = calls.map(({ args, body_hash }) => JSON.stringify([args["items"], body_hash]));
+  t.strictSame(same, [none, empty, blank], "null counts as absent, at every depth");
+  t.equal((await lock({ redemption_context: { items: [{ amount: -1, quantity: -1 }] } })).status, 200, "returned");
+  const wrongItems = [{ sku: 1 }, { sku: "" }, { sku: long(129) }, { amount: -1e12 }, { name: "x" }];
+  for (const redemption_context of [[], { items: {} }, ...wrongItems.map((item) => ({ items: [item] }))])
     t.equal((await lock({ redemption_context })).status, 400, JSON.stringify(redemption_context));
   t.strictSame(listed(await lock({ redemption_context: { items: [{}, { amount: "1" }] } })), [
     ["redemption_context.items.1.amount", "must be a number"],
@@ -180,7 +200,12 @@ t.test("Variant B: a terminal needs a store, and redemption_context is an unknow
   const lock = async (more: object) => asB.post(lockPath, { ...bodies[lockPath], ...more });
   t.equal((await lock({ store: " S1", terminal: "T1" })).status, 200);
   fits(t, calls.pop()!.args, { store: " S1", terminal: "T1" }, "unchanged, because it is looked up");
-  t.strictSame(listed(await lock({ terminal: "T1" })), [["terminal", "needs a store"]]);
+  for (const store of [undefined, null, "", " "])
+    t.strictSame(listed(await lock({ store, terminal: "T1" })), [["terminal", "needs a store"]]);
+  for (const nothing of [null, "", " \t"]) {
+    t.equal((await lock({ store: "S", terminal: nothing })).status, 200);
+    t.equal(calls.pop()!.args["terminal"], undefined, "blank counts as absent");
+  }
   t.strictSame(listed(await lock({ redemption_context: {} })), [["redemption_context", "unknown field"]]);
   for (const field of ["store", "terminal"])
     for (const [length, status] of [
@@ -251,6 +276,36 @@ t.test("Every problem of a request is listed: the query in its order, the idempo
     ["idempotency-key", "the header must be 1 to 128 printable characters"],
     ["merchant", "must be a string"],
   ]);
+});
+
+t.test("The log line of a 400 has the paths, and no value", async (t) => {
+  const { lock, asA, log } = await startStub(t);
+  await lock({ merchant: "private\n", redemption_context: { items: [{ sku: "private\n" }] }, "private 1": 1 });
+  fits(t, log.at(-1), { status: 400, paths: ["merchant", "redemption_context.items.0.sku", "(unknown)"] });
+  await asA.get("/v1/events?limit=private");
+  fits(t, log.at(-1), { status: 400, paths: ["limit"] });
+  t.notMatch(JSON.stringify(log), "private");
+  await lock({ request_id: "r-3" });
+  t.notOk("paths" in log.at(-1)!);
+});
+
+t.test("x-request-id and traceparent of a request are in its log line, unless they hold a code", async (t) => {
+  const { lock, url, log } = await startStub(t);
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const theirs = { "x-request-id": "proxy-7f3a", traceparent };
+  t.equal((await lock({}, { headers: theirs })).headers["x-request-id"], "r-1", "the answer keeps the request_id");
+  fits(t, log.at(-1), { x_request_id: "proxy-7f3a", traceparent });
+  await sendPlain(url, "GET", "/v1/batches/bat_1", theirs);
+  fits(t, log.at(-1), { status: 401, x_request_id: "proxy-7f3a", traceparent });
+  for (const [id, parent] of [
+    [code, "x"],
+    [`a-${code.toLowerCase()}`, `${traceparent}-x`],
+    [long(129), traceparent.toUpperCase()],
+    ["a b", `00-${"1".repeat(32)}`],
+  ] as const) {
+    await sendPlain(url, "GET", "/v1/batches/bat_1", { "x-request-id": id, traceparent: parent });
+    t.notOk("x_request_id" in log.at(-1)! || "traceparent" in log.at(-1)!);
+  }
 });
 
 t.test("A 400 lists up to 20 issues", async (t) => {

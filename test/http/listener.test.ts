@@ -198,6 +198,49 @@ t.test("Unusual requests get the usual answer, with a request_id that is in the 
   }
 });
 
+t.test("A head that two programs could understand differently is refused, as RFC 9112 says", async (t) => {
+  const { url, log, lookups } = await startStub(t);
+  const chunked = "transfer-encoding: chunked\r\n";
+  // The lines of a POST after the first one, without the type of its body.
+  const refused: [head: string, status: number, path: string, version?: string][] = [
+    ["host: x\r\nhost: x\r\n", 400, "host"],
+    ["host: x\r\nHost: y\r\n", 400, "host"],
+    ["host: x\r\nhost: y\r\n", 400, "host", "1.0"],
+    ...["a b", "user@x", "http://x", "x/y", "[::1", "::1", "x:y", "x\u00e4"].map((host): [string, number, string] => [
+      `host: ${host}\r\n`,
+      400,
+      "host",
+    ]),
+    ["host: x\r\ncontent-type: application/json\r\n", 400, "content-type"],
+    ["host: x\r\nCONTENT-TYPE: text/plain\r\n", 400, "content-type"],
+    ["host: x\r\ntransfer-encoding: gzip, chunked\r\n", 501, "transfer-encoding"],
+    ["host: x\r\ntransfer-encoding: identity, chunked\r\n", 501, "transfer-encoding"],
+    [`host: x\r\ntransfer-encoding: gzip\r\n${chunked}`, 501, "transfer-encoding"],
+    // Node itself refuses these.
+    [`host: x\r\n${chunked}transfer-encoding: gzip\r\n`, 400, "(request)"],
+    [`host: x\r\n${chunked}${chunked}`, 400, "(request)"],
+    [`host: x\r\n${chunked}content-length: 3\r\n`, 400, "(request)"],
+    ["host: x\r\ncontent-length: 1\r\ncontent-length: 1\r\n", 400, "(request)"],
+    [chunked, 400, "transfer-encoding", "1.0"],
+    ["host: x\r\n", 505, "(request)", "2.0"],
+    ["host: x\r\n", 505, "(request)", "0.9"],
+  ];
+  const post = (head: string, version = "1.1") =>
+    sendBytes(
+      url,
+      `POST ${lockPath} HTTP/${version}\r\ncontent-type: application/json\r\nconnection: close\r\n${head}\r\n`,
+    );
+  for (const [head, status, path, version] of refused) {
+    const answer = await post(head, version);
+    t.ok(answer.startsWith(`HTTP/1.1 ${status} `), `${head}: ${answer}`);
+    fits(t, JSON.parse(answer.split("\r\n\r\n")[1]!), { code: "INVALID_REQUEST", details: { issues: [{ path }] } });
+  }
+  fits(t, log.at(-1), { status: 505, code: "INVALID_REQUEST" });
+  for (const coding of ["chunked", "Chunked", ", chunked"])
+    t.match(await post(`host: x\r\ntransfer-encoding: ${coding}\r\n\r\n0\r\n`), /^HTTP\/1.1 401 /, coding);
+  t.strictSame(lookups, [], "before anything is asked");
+});
+
 t.test("Unreadable bytes after a waiting request are not answered in place of that request", async (t) => {
   const { finish, hold } = holdCalls();
   const { url } = await startStub(t, { perform: hold });

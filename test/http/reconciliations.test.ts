@@ -36,6 +36,7 @@ t.test("Days are listed in order, page by page; the files of a day without entri
   };
   t.strictSame(await listed(""), [dates, dates[4]]);
   t.strictSame(await listed("?limit=2"), [dates.slice(0, 2), dates[1]]);
+  t.strictSame(await listed("?cursor=&limit=2"), [dates.slice(0, 2), dates[1]], "an empty cursor counts as absent");
   t.strictSame(await listed(`?limit=2&cursor=${dates[1]}`), [dates.slice(2, 4), dates[3]]);
   t.strictSame(await listed(`?cursor=${dates[4]}`), [[], dates[4]], "at the end next_cursor is the given cursor");
   t.strictSame(await listed("?cursor=2000-02-29&limit=1"), [dates.slice(0, 1), dates[0]]);
@@ -58,7 +59,7 @@ t.test("Days are listed in order, page by page; the files of a day without entri
     const file = await a.get(href);
     t.strictSame([file.text, rows], [`${columns[kind as Kind].join()}\r\n`, 0]);
   }
-  const noDates = ["", "2026-02-30", "2025-02-29", "2026-13-01", "2026-1-1", "20260101", "0000-01-01", "tomorrow"];
+  const noDates = ["2026-02-30", "2025-02-29", "2026-13-01", "2026-1-1", "20260101", "0000-01-01", "tomorrow"];
   for (const cursor of [...noDates, "2026-01-01T00:00:00Z", "cur_AAAAAAAAAAA"])
     fits(t, await a.get(`/v1/reconciliations?cursor=${cursor}`), invalid("cursor"), cursor);
   for (const limit of ["0", "1001", "x", ""])
@@ -154,8 +155,8 @@ t.test("A closed day is listed, and each file has the listed size, hash and cont
   const [{ files }] = (await a.get("/v1/reconciliations")).json.reconciliations as [{ files: File[] }];
   const [detail, summary] = [await checkFile(t, a, files[0]!), await checkFile(t, a, files[1]!)];
   t.equal(files[0]!.rows, 3);
-  // test/fuzz/texts.test.ts tries any text.
-  const store = 'say "hi",\r\ntwice';
+  // The line break of the store became a space. test/fuzz/texts.test.ts tries any text.
+  const store = 'say "hi", twice';
   fits(t, readCsv(detail), [
     { entry_type: "REDEMPTION", redemption_id: first.redemption, store, terminal: "", order_id: "" },
     { entry_type: "REDEMPTION", redemption_id: second.redemption, store: "'=1+1", terminal: "'＝1+1", order_id: "'-5" },

@@ -95,7 +95,7 @@ t.test("A target in absolute form is served as its path and query, and signed as
     fits(t, calls.pop(), { operation: "pull_events", args: { limit: 7 } });
     t.equal((await asA.post(`${host}${lockPath}`, bodies[lockPath])).status, 200);
     t.equal(calls.pop()!.operation, "lock");
-    is(t, await asA.get(`${host}/v1/events?cursor=`), 400, "INVALID_REQUEST", "the query counts");
+    is(t, await asA.get(`${host}/v1/events?limit=`), 400, "INVALID_REQUEST", "the query counts");
     t.equal((await sendPlain(url, "GET", `${host}/healthz`)).status, 200);
   }
   const pathAlone = { method: "GET", target: "/v1/batches/bat_1", body: Buffer.alloc(0), nonce: newNonce() };
@@ -159,6 +159,8 @@ t.test("A content type other than JSON in UTF-8 is 415, before the signature is 
     "application/problem+json",
     "application/jsonp",
     "application/json; charset=latin1",
+    "application/json; charset=utf--8",
+    "application/json; charset=utf-16",
     "application/json, text/plain",
     "application/json; charset=utf-8; x=y",
     "application/json;;",
@@ -178,6 +180,8 @@ t.test("A content type other than JSON in UTF-8 is 415, before the signature is 
     "Application/JSON",
     "application/json;charset=UTF-8",
     'application/json; charset="utf-8"',
+    "application/json; charset=utf8",
+    'application/json; charset="UTF8"',
     "application/json ; charset = utf-8 ; ",
     "application/json;",
   ])

@@ -33,7 +33,8 @@ t.test("Everything else is refused, and the refusal repeats nothing of it", asyn
     '{"a":1,}',
     '{"a":NaN}',
     '{"a":01}',
-    "\ufeff{}",
+    "\ufeff\ufeff{}",
+    " \ufeff{}",
     '{"a":"\t"}',
     new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
     new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]),
@@ -62,6 +63,45 @@ t.test("Everything else is refused, and the refusal repeats nothing of it", asyn
       t.notMatch(JSON.stringify((error as Problem).details), "10ABCDEFGHJKMNPQ");
     }
   }
+});
+
+t.test("A byte order mark is skipped", async (t) => {
+  t.strictSame(read('\ufeff{"a":1}'), { a: 1 });
+});
+
+t.test("A refusal names line and column", async (t) => {
+  const places: [text: string | Uint8Array, message: string][] = [
+    ['{\n  "a": 1,\n  "b": x\n}', "is not JSON at line 3, column 8"],
+    ['\ufeff{"a": 1,}', "is not JSON at line 1, column 9"],
+    ['{"ä😀": 1\r\n "b": 2}', "is not JSON at line 2, column 2"],
+    ['{"a": 01}', "is not JSON at line 1, column 8"],
+    ['{"a": "x\ty"}', "is not JSON at line 1, column 9"],
+    ['{"a": "\\x"}', "is not JSON at line 1, column 8"],
+    ['{"a": [1 2]}', "is not JSON at line 1, column 10"],
+    ['{"a": [1}', "is not JSON at line 1, column 9"],
+    ['{"a": [,]}', "is not JSON at line 1, column 8"],
+    ["{'a': 1}", "is not JSON at line 1, column 2"],
+    ['{"a" 1}', "is not JSON at line 1, column 6"],
+    ["{} {}", "is not JSON at line 1, column 4"],
+    ['{"a": {\n', "is not JSON at line 2, column 1"],
+    ["", "is not JSON at line 1, column 1"],
+    ['{"a":1,\n"a":2}', "has a duplicate key at line 2, column 1"],
+    ['{\n"__proto__":2}', "has a key __proto__ at line 2, column 1"],
+    ['{"a":"\\u0000"}', "contains \\u0000 or half of a surrogate pair at line 1, column 6"],
+    [Buffer.from('{"a":\n"Müller"}', "latin1"), "is not UTF-8 at line 2, column 3"],
+    [Buffer.from('{"a":1}', "utf16le"), "is not JSON at line 1, column 2"],
+    [Buffer.from('\ufeff{"a":1}', "utf16le"), "is UTF-16, not UTF-8"],
+  ];
+  for (const [text, message] of places) {
+    const details = { issues: [{ path: "(body)", message: `the body ${message}` }] };
+    t.throws(() => read(text), { details } as never, message);
+  }
+});
+
+t.test("Only the coupon may contain NUL, which some scanners add, and only at the top", async (t) => {
+  t.strictSame(read('{"coupon":"10AB\\u0000"}'), { coupon: "10AB\u0000" });
+  for (const text of ['{"a":{"coupon":"\\u0000"}}', '{"coupon":1,"a":"\\u0000"}', '{"coupon":"x","\\u0000":1}'])
+    t.throws(() => read(text), { code: "INVALID_REQUEST" }, text);
 });
 
 t.test("A body has at most 32 levels, because later steps visit it by recursion", async (t) => {

@@ -110,7 +110,9 @@ const components: Record<number, string> = {
   405: "MethodNotAllowed",
   408: "TooSlow",
   431: "HeadersTooLarge",
+  501: "UnknownTransferCoding",
   503: "Starting",
+  505: "UnknownVersion",
 };
 
 function findResponse(document: Json, asked: Asked | null, target: string, status: number) {

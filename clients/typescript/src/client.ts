@@ -104,7 +104,9 @@ function callOperation(send: Sender, name: string, input: object, more: CallOpti
   const filled = path.replace(/\{(\w+)\}/g, (_, field: string) => encodeURIComponent(String(fields[field])));
   const pairs = query.flatMap((field) => {
     const value = fields[field];
-    return value === undefined || value === null ? [] : [`${field}=${encodeURIComponent(String(value))}`];
+    // What a client has stored as its cursor is empty at first.
+    const isAbsent = value === undefined || value === null || (field === "cursor" && value === "");
+    return isAbsent ? [] : [`${field}=${encodeURIComponent(String(value))}`];
   });
   const target = pairs.length === 0 ? filled : `${filled}?${pairs.join("&")}`;
   return send({ operation: name, method, target, ...(method === "POST" && { body: input }), ...more });

@@ -27,7 +27,7 @@ export class RefusedError<C extends ErrorCode = ErrorCode> extends CouponError {
   mayHaveTakenEffect = false;
 
   constructor(operation: string, refusal: Refusal, retryAfterMs: number | null) {
-    super(`${operation}: ${refusal.code} (${refusal.status}): ${refusal.message}`);
+    super(`${operation}: ${refusal.code} (${refusal.status}): ${refusal.message}${showIssues(refusal.details)}`);
     this.operation = operation;
     this.status = refusal.status;
     this.code = refusal.code as C;
@@ -74,6 +74,16 @@ export function isRefused<C extends ErrorCode = ErrorCode>(
   ...codes: C[]
 ): error is { [One in C]: RefusedError<One> }[C] {
   return error instanceof RefusedError && (codes.length === 0 || codes.includes(error.code as C));
+}
+
+// The fields of a 400. The service never repeats their values.
+function showIssues(details: unknown): string {
+  const issues = (details as { issues?: unknown } | null)?.issues;
+  if (!Array.isArray(issues)) return "";
+  const named = (issues as ({ path?: unknown; message?: unknown } | null)[]).map(
+    (issue) => `${issue?.path}: ${issue?.message}`,
+  );
+  return ` (${named.join("; ")})`;
 }
 
 export type Refusal = { status: number; code: string; message: string; request_id: string; details: unknown };

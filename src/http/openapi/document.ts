@@ -67,6 +67,8 @@ function describeResponses(write: SchemaWriter["write"], examples: Examples): Js
     NotHttp: one("INVALID_REQUEST"),
     TooSlow: one("INVALID_REQUEST"),
     HeadersTooLarge: one("PAYLOAD_TOO_LARGE"),
+    UnknownTransferCoding: one("INVALID_REQUEST"),
+    UnknownVersion: one("INVALID_REQUEST"),
     Starting: one("UNAVAILABLE"),
   };
 }

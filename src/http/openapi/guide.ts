@@ -30,7 +30,8 @@ const errors = `## Errors
 
 Decide by \`code\`. \`message\` is for people and can change. If several errors apply, the first in the order of the
 documentation is returned. A path that does not exist returns 404 \`ROUTE_NOT_FOUND\`; a method that the path does not
-have returns 405 \`METHOD_NOT_ALLOWED\`. Input that is not HTTP returns 400 or 408 \`INVALID_REQUEST\`, and headers
+have returns 405 \`METHOD_NOT_ALLOWED\`. Input that is not HTTP returns 400 or 408 \`INVALID_REQUEST\`, a transfer
+coding other than \`chunked\` 501 \`INVALID_REQUEST\`, a version other than HTTP/1 505 \`INVALID_REQUEST\`, and headers
 above 16 KiB return 431 \`PAYLOAD_TOO_LARGE\`; these answers are in \`components.responses\`.
 
 New fields may be added to answers and events. Ignore fields that you do not know.`;
@@ -38,8 +39,8 @@ New fields may be added to answers and events. Ignore fields that you do not kno
 const exceptions: Record<Variant, string[]> = {
   A: [
     "`party` is missing although the tenant has several webhooks.",
-    "The length of `store` and `terminal` counts after trimming and Unicode normalization (NFC). So longer text may " +
-      "be accepted, and text that grows by normalization may be refused.",
+    "The length of `store` and `terminal` counts without unprintable characters, after trimming and Unicode " +
+      "normalization (NFC). So longer text may be accepted, and text that grows by normalization may be refused.",
   ],
   B: [],
 };
@@ -49,9 +50,11 @@ const listExceptions = (variant: Variant) => `## What the schemas cannot say
 A request that fits its schema is still a 400 \`INVALID_REQUEST\` in these cases:
 
 ${[
-  "Text that must be printable (text with a `minLength` of 1) has control, format, private-use or unassigned " +
-    "characters (Unicode category C).",
-  "Other text, or a field name, contains `\\u0000` or half of a surrogate pair.",
+  "Text has a character that is not printable: a control, a line break, a mark that turns the direction of writing " +
+    "(such as U+202E), an invisible character that joins nothing (such as U+200B), or private use. Joiners and soft " +
+    "hyphens (U+200C, U+200D, U+00AD) are printable. `store` and `terminal` of Variant A drop such characters.",
+  "`coupon` is not 16 characters of Crockford Base32 without blanks, dashes, control and invisible characters.",
+  "A field name, or text other than `coupon`, contains `\\u0000` or half of a surrogate pair.",
   "Text other than `coupon` contains a coupon code of this service, alone or among other words. So do field names, " +
     "the path, the query, `idempotency-key` and `x-svc-nonce`.",
   "A body has a duplicate key, more than 32 levels, or is not UTF-8.",
@@ -66,6 +69,8 @@ ${[
 ]
   .map((line) => `- ${line}`)
   .join("\n")}
+
+Blank text counts as absent in \`store\`, \`terminal\`, \`order_id\`, \`currency\` and \`reason\`, however long.
 
 Other answers than 400:
 

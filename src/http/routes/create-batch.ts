@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { externalId, requestId } from "../fields.ts";
+import { externalId, optional, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 import { batchAnswer } from "./batch-answer.ts";
 
@@ -9,7 +9,7 @@ const input = z.strictObject({
   request_id: requestId,
   template: externalId,
   total_count: z.number().int(total).min(1, total).max(10_000_000, total),
-  distributor: externalId.optional().describe("A party. Without it: the distributor of the template, else the maker."),
+  distributor: optional(externalId).describe("A party. Without it: the distributor of the template, else the maker."),
 });
 
 export const createBatch: Route = {

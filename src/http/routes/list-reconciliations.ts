@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { chosenId, date, timeOfAnswer } from "../answer-fields.ts";
-import { dateParameter, limit } from "../fields.ts";
+import { cursor, dateParameter, limit } from "../fields.ts";
 import type { Route } from "../route.ts";
 
 const input = z.strictObject({
-  cursor: dateParameter.optional().describe("The next_cursor of the page before."),
+  cursor: cursor(dateParameter).describe("The next_cursor of the page before."),
   limit: limit.optional(),
 });
 

@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { renderEvent, type EventFields } from "../../formats/event-json.ts";
-import { limit, printable } from "../fields.ts";
+import { cursor, limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
 import { couponEvents } from "./event.ts";
 
 // The database checks the cursor's form and refuses one beyond the end of the caller's feed. It cannot recognise a
 // cursor of another feed.
 const input = z.strictObject({
-  cursor: printable(64).optional().describe("The next_cursor of the page before. Without it: the oldest event."),
+  cursor: cursor(printable(64)).describe("The next_cursor of the page before. Without it: the oldest event."),
   limit: limit.optional(),
 });
 

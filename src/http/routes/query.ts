@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { amountOfAnswer, chosenId, currencyOfAnswer, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
-import { coupon, externalId, requestId } from "../fields.ts";
+import { coupon, externalId, optional, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
 // A read that uses POST. request_id is optional; error answers repeat it.
-const input = z.strictObject({ request_id: requestId.optional(), coupon, merchant: externalId });
+const input = z.strictObject({ request_id: optional(requestId), coupon, merchant: externalId });
 
 const common = {
   coupon_id: madeId("cpn"),

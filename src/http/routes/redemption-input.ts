@@ -1,6 +1,17 @@
 // The input of lock and redeem, and their refusals. Both differ between the variants.
 import { z } from "zod";
-import { amount, coupon, currency, externalId, label, printable, requestId } from "../fields.ts";
+import { signedAmount } from "../../formats/field-types.ts";
+import {
+  amount,
+  coupon,
+  currency,
+  externalId,
+  label,
+  optional,
+  optionalText,
+  printable,
+  requestId,
+} from "../fields.ts";
 import type { ErrorCode, Resource } from "../errors.ts";
 import type { Variant } from "../../gate/gate.ts";
 import type { Values } from "../route.ts";
@@ -9,37 +20,43 @@ const common = {
   request_id: requestId,
   coupon,
   merchant: externalId,
-  order_amount: amount
-    .optional()
-    .describe("The total of the order. Required if the discount is a percentage or has a minimum."),
-  currency: currency.optional().describe("Without it: the currency of the template."),
-  order_id: printable(128).optional().describe("Your number for the order."),
+  order_amount: optional(amount).describe(
+    "The total of the order. Required if the discount is a percentage or has a minimum.",
+  ),
+  currency: optionalText(currency)
+    .meta({ pattern: "^(?:[A-Z]{3}|\\s*)$" })
+    .describe("Without it: the currency of the template."),
+  order_id: optionalText(printable(128)).describe("Your number for the order."),
 };
 
+// In JSON Schema: a text that is neither absent nor null nor blank.
+function isGiven(name: string): object {
+  return { required: [name], properties: { [name]: { type: "string", pattern: "\\S" } } };
+}
+
 const item = z.strictObject({
-  sku: printable(128).optional(),
-  quantity: amount.optional(),
-  amount: amount.optional().describe("The total of the line."),
+  sku: optional(printable(128)),
+  quantity: optional(signedAmount),
+  amount: optional(signedAmount).describe("The total of the line; negative for a returned one."),
 });
 
 // Further fields of redemption_context have no effect, but a retry must repeat them.
 const inVariantA = z.strictObject({
   ...common,
-  store: label.optional(),
-  terminal: label.optional(),
-  redemption_context: z
-    .looseObject({ items: z.array(item).optional() })
-    .optional()
-    .describe("Further fields beside items have no effect, but a repeat must have the same ones."),
+  store: optional(label),
+  terminal: optional(label),
+  redemption_context: optional(z.looseObject({ items: optional(z.array(item)) })).describe(
+    "Further fields beside items have no effect, but a repeat must have the same ones.",
+  ),
 });
 
 const inVariantB = z
-  .strictObject({ ...common, store: externalId.optional(), terminal: externalId.optional() })
+  .strictObject({ ...common, store: optionalText(externalId), terminal: optionalText(externalId) })
   .refine((value) => value.terminal === undefined || value.store !== undefined, {
     path: ["terminal"],
     error: "needs a store",
   })
-  .meta({ dependentRequired: { terminal: ["store"] } });
+  .meta({ not: { allOf: [isGiven("terminal"), { not: isGiven("store") }] } });
 
 export const redemptionSchema = (variant: Variant): z.ZodType<Values> => (variant === "A" ? inVariantA : inVariantB);
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ok } from "../answer-fields.ts";
-import { externalId, moment, requestId } from "../fields.ts";
+import { externalId, moment, optional, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 import { whose } from "./webhook-input.ts";
 
@@ -9,15 +9,16 @@ type Choice = { event_id?: string | undefined; from?: string | undefined; to?: s
 
 const common = {
   request_id: requestId,
-  event_id: externalId.optional().describe("One event."),
-  from: moment.optional().describe("Events that were recorded from this moment."),
-  to: moment.optional().describe("Events that were recorded before this moment, which is later than from."),
+  event_id: optional(externalId).describe("One event."),
+  from: optional(moment).describe("Events that were recorded from this moment."),
+  to: optional(moment).describe("Events that were recorded before this moment, which is later than from."),
 };
 // The same as checkChoice, in JSON Schema. A `not` leaves the type of the object plain for generators of clients.
-const neither = { not: { anyOf: [{ required: ["event_id"] }, { required: ["from"] }] } };
+const isGiven = (name: string) => ({ required: [name], properties: { [name]: { type: "string" } } });
+const [one, from, to] = ["event_id", "from", "to"].map(isGiven);
+const isPeriod = { allOf: [from, to] };
 const choice = {
-  dependentRequired: { from: ["to"], to: ["from"] },
-  not: { anyOf: [{ required: ["event_id", "from"] }, { required: ["event_id", "to"] }, neither] },
+  not: { anyOf: [{ allOf: [one, { anyOf: [from, to] }] }, { not: { anyOf: [one, isPeriod] } }] },
 };
 const inVariantA = z
   .strictObject({ ...common, ...whose })

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { madeId, ok } from "../answer-fields.ts";
-import { externalId, requestId, text } from "../fields.ts";
+import { externalId, optionalText, printable, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-const input = z.strictObject({ request_id: requestId, redemption: externalId, reason: text(500).optional() });
+const input = z.strictObject({ request_id: requestId, redemption: externalId, reason: optionalText(printable(500)) });
 
 const answer = z.object({ ok, redemption: madeId("red"), reversal: madeId("rvs"), status: z.literal("REVERSED") });
 

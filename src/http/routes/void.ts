@@ -1,9 +1,14 @@
 import { z } from "zod";
 import { madeId, ok } from "../answer-fields.ts";
-import { coupon, externalId, requestId, text } from "../fields.ts";
+import { coupon, externalId, optionalText, printable, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
 
-const input = z.strictObject({ request_id: requestId, coupon, merchant: externalId, reason: text(500).optional() });
+const input = z.strictObject({
+  request_id: requestId,
+  coupon,
+  merchant: externalId,
+  reason: optionalText(printable(500)),
+});
 
 const answer = z.object({ ok, coupon_id: madeId("cpn"), status: z.literal("VOIDED") });
 

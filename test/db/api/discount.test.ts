@@ -85,6 +85,11 @@ const rules = [
     [{ items: [item("A1", 2), item("A1", 2), item("B2", 2)] }, "5.00", 500],
     [{ items: [item("A1", 2, 10)] }, "2.00", 200], // the line's total, whatever the quantity
     [{ items: [item("A1", 0)] }, "0.00", 0],
+    [{ items: [item("A1", 9), item("A1", -6, -2)] }, "3.00", 300], // a returned line
+    [{ items: [item("A1", 4), item("B2", -9)], order: 20 }, "0.00", 0], // the sum is at least 0
+    [{ items: [item("A1", 4), item("C3", -9)] }, "4.00", 400],
+    [{ items: [item("A1", 4), item("B2", -1.001)] }, "400 redemption_context.items.1.amount"],
+    [{ items: [item("A1", -1e12)] }, "400 redemption_context.items.0.amount"],
     [{ items: [item("A1", 10)], order: 4 }, "4.00", 400], // never more than the order
     [{ order: 1.001, items: [item("A1", 1.001)] }, "400 order_amount"],
     [{ items: [item("A1", 1), item("C3", 1.001), item("A1", 3.001)] }, "400 redemption_context.items.1.amount"],
@@ -180,6 +185,21 @@ function outcomeOf({ status, text, json }: Reply): string {
   if (status === 400) return `400 ${json.details.issues.map((issue: { path: string }) => issue.path)}`;
   return json.details === null ? json.code : `${json.code} ${json.details.missing}`;
 }
+
+t.test("An amount with too many decimals is refused with the currency and its number of decimals", async (t) => {
+  const messages: [key: string, name: string, order: number, message: string][] = [
+    ["ak_major", "15 %", 0.001, "must have at most 2 decimals, as EUR has"],
+    ["ak_b", "10 % of dinars", 0.0001, "must have at most 3 decimals, as BHD has"],
+    ["ak_major", "10 % of yen", 0.5, "must be an integer: JPY has no decimals"],
+    ["ak_minor", "500 cents", 0.5, "must be an integer: amounts are in minor units of EUR"],
+  ];
+  for (const [key, name, order, message] of messages) {
+    const by = world.as(key, "mch_1");
+    const { coupons } = await world.makeBatch(by, templateOf(rules.find((one) => one.name === name)!), 1);
+    const { json } = await send(by, "lock", coupons[0]!, { order });
+    t.strictSame(json.details.issues, [{ path: "order_amount", message }]);
+  }
+});
 
 const entriesOf =
   "select amount_minor::text as minor, currency from core.ledger_entry where entry_id = rules.parse_id('red', $1)";

@@ -83,6 +83,7 @@ const templateAttempts: Attempts = {
     updateUnused("discount_type = 'percent', discount_minor = null, discount_percent = 1, max_discount_minor = 0"),
   ],
   amount_is_not_negative: [updateUnused("min_order_minor = -1")],
+  skus_are_printable: [updateUnused("skus = array['x', e'\\u2028']")],
   skus_are_not_empty: [updateUnused("skus = '{}'")],
   template_validity_is_forward: [updateUnused("valid_to = valid_from")],
   lock_ttl_is_1_second_to_7_days: [updateUnused("lock_ttl_seconds = 604801"), updateUnused("lock_ttl_seconds = 0")],

@@ -67,6 +67,7 @@ const couponAttempts: Attempts = {
     insertVoiding("issued", "null"),
     together(insertVoiding("issued", "null", "null", ":completed"), updateCoupon("issued", "status = 'VOIDED'")),
   ],
+  voiding_reason_is_printable: [insertVoiding("issued", "null", "e'line\\nbreak'")],
   voiding_reason_is_at_most_1000_characters: [insertVoiding("issued", "null", "repeat('x', 1001)")],
 };
 
@@ -108,6 +109,12 @@ const redemptionAttempts: Attempts = {
     insertRedemption("cancelled", { store: "repeat('x', 65)" }),
     insertRedemption("cancelled", { terminal: "repeat('x', 65)" }),
   ],
+  store_or_terminal_is_printable: [
+    insertRedemption("cancelled", { store: "e'\\u202e'" }),
+    insertRedemption("cancelled", { terminal: "e'\\u200b'" }),
+  ],
+  order_id_is_printable: [insertRedemption("cancelled", { order_id: "e'\\r'" })],
+  reversal_reason_is_printable: [insertReversal("redeemed", undefined, "e'line\\nbreak'")],
   order_id_is_at_most_128_characters: [insertRedemption("cancelled", { order_id: "repeat('x', 129)" })],
   reversal_reason_is_at_most_500_characters: [insertReversal("redeemed", undefined, "repeat('x', 501)")],
   redemption_is_reversed_once: [insertReversal("reversed")],

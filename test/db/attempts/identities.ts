@@ -33,6 +33,7 @@ const namedAttempts: Attempts[] = named.map(([table, prefix]) => ({
     insertOther(table, { external_id: `'${prefix.toUpperCase()}_1'` }),
   ],
   [table === "tenant" ? "tenant_external_id_key" : `${table}_external_id_tenant_id_key`]: [insertOther(table)],
+  [`${table}_name_is_printable`]: [update(table, "name = e'line\\nbreak'", unused(table))],
   [`${table}_name_is_1_to_200_characters`]: [
     update(table, "name = ''", unused(table)),
     update(table, "name = repeat('x', 201)", unused(table)),
@@ -50,6 +51,8 @@ const identityAttempts: Attempts = {
   time_zone_is_no_abbreviation: [update("party", "time_zone = 'CET'"), update("party", "time_zone = 'utc'")],
   merchant_id_is_unique: [insertCopy("merchant", "true", { tenant_id: "999", external_id: "'mch_n'" })],
   store_external_id_is_1_to_64_characters: [update("store", "external_id = ''")],
+  store_external_id_is_printable: [update("store", "external_id = e'\\u202e'")],
+  terminal_external_id_is_printable: [update("terminal", "external_id = e'\\ufeff'")],
   store_tenant_id_merchant_id_external_id_key: [update("store", "external_id = 'S1'")],
   terminal_external_id_is_1_to_64_characters: [update("terminal", "external_id = repeat('x', 65)")],
 };
@@ -87,6 +90,10 @@ const recordAttempts: Attempts = {
   client_key_is_1_to_128_characters: [
     insertRequest({ request_id: "''" }),
     insertRequest({ request_id: "'new'", idempotency_key: "repeat('x', 129)" }),
+  ],
+  client_key_is_printable: [
+    insertRequest({ request_id: "e'\\t'" }),
+    insertRequest({ request_id: "'new'", idempotency_key: "e'\\u200e'" }),
   ],
   idempotency_key_is_used_once: [insertCopy("request", "idempotency_key is not null", { request_id: "'new'" })],
   audit_reason_is_at_most_1000_characters: [

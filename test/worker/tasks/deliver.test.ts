@@ -1,5 +1,6 @@
 // Deliveries to webhooks: what is sent, when it is sent again, what parks it, and which secrets sign. Below: who serves
 // a subscriber and for how long, which are leases, slices, the limit of concurrent requests, and the stop of a worker.
+import { newRequestId } from "../../../clients/typescript/src/signature.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +20,6 @@ import { fits } from "../../support/fits.ts";
 import { passWhileWaiting } from "../../support/race.ts";
 import { hang, startReceiver, status, take, verify, type Received, type Receiver } from "../../support/receiver.ts";
 import { recordDelays } from "../../support/record-delays.ts";
-import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
 import { stopClock } from "../../support/stop-clock.ts";
 import {

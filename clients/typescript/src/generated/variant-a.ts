@@ -193,29 +193,29 @@ export interface Operations {
 }
 export interface LockInput {
   request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
   /** The total of the order. Required if the discount is a percentage or has a minimum. */
-  order_amount?: number;
+  order_amount?: number | null;
   /** Without it: the currency of the template. */
-  currency?: string;
+  currency?: string | null;
   /** Your number for the order. */
-  order_id?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
-  store?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
-  terminal?: string;
+  order_id?: string | null;
+  store?: string | null;
+  terminal?: string | null;
   /** Further fields beside items have no effect, but a repeat must have the same ones. */
   redemption_context?: {
-    items?: {
-      sku?: string;
-      quantity?: number;
-      /** The total of the line. */
-      amount?: number;
-    }[];
+    items?:
+      | {
+          sku?: string | null;
+          quantity?: number | null;
+          /** The total of the line; negative for a returned one. */
+          amount?: number | null;
+        }[]
+      | null;
     [k: string]: unknown;
-  };
+  } | null;
 }
 export interface LockAnswer {
   ok: true;
@@ -227,29 +227,29 @@ export interface LockAnswer {
 }
 export interface RedeemInput {
   request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
   /** The total of the order. Required if the discount is a percentage or has a minimum. */
-  order_amount?: number;
+  order_amount?: number | null;
   /** Without it: the currency of the template. */
-  currency?: string;
+  currency?: string | null;
   /** Your number for the order. */
-  order_id?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
-  store?: string;
-  /** Free text. Trimmed, and empty text counts as absent. */
-  terminal?: string;
+  order_id?: string | null;
+  store?: string | null;
+  terminal?: string | null;
   /** Further fields beside items have no effect, but a repeat must have the same ones. */
   redemption_context?: {
-    items?: {
-      sku?: string;
-      quantity?: number;
-      /** The total of the line. */
-      amount?: number;
-    }[];
+    items?:
+      | {
+          sku?: string | null;
+          quantity?: number | null;
+          /** The total of the line; negative for a returned one. */
+          amount?: number | null;
+        }[]
+      | null;
     [k: string]: unknown;
-  };
+  } | null;
 }
 export interface RedeemAnswer {
   ok: true;
@@ -260,7 +260,7 @@ export interface RedeemAnswer {
 export interface ConfirmInput {
   request_id: string;
   lock_request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
 }
@@ -272,7 +272,7 @@ export interface ConfirmAnswer {
 export interface CancelInput {
   request_id: string;
   lock_request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
 }
 export interface CancelAnswer {
@@ -283,7 +283,7 @@ export interface CancelAnswer {
 export interface ReverseInput {
   request_id: string;
   redemption: string;
-  reason?: string;
+  reason?: string | null;
 }
 export interface ReverseAnswer {
   ok: true;
@@ -293,10 +293,10 @@ export interface ReverseAnswer {
 }
 export interface VoidInput {
   request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
-  reason?: string;
+  reason?: string | null;
 }
 export interface VoidAnswer {
   ok: true;
@@ -304,8 +304,8 @@ export interface VoidAnswer {
   status: "VOIDED";
 }
 export interface QueryInput {
-  request_id?: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  request_id?: string | null;
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
 }
@@ -318,7 +318,7 @@ export interface CreateBatchInput {
   template: string;
   total_count: number;
   /** A party. Without it: the distributor of the template, else the maker. */
-  distributor?: string;
+  distributor?: string | null;
 }
 export interface CreateBatchAnswer {
   ok: true;
@@ -402,13 +402,13 @@ export interface GetWebhookAnswer {
 export interface ReplayEventsInput {
   request_id: string;
   /** One event. */
-  event_id?: string;
+  event_id?: string | null;
   /** Events that were recorded from this moment. */
-  from?: string;
+  from?: string | null;
   /** Events that were recorded before this moment, which is later than from. */
-  to?: string;
+  to?: string | null;
   /** Whose webhook. Needed if the tenant has several. */
-  party?: string;
+  party?: string | null;
 }
 export interface ReplayEventsAnswer {
   ok: true;
@@ -426,7 +426,7 @@ export interface TestWebhookInput {
     | "allocation.completed"
     | "reconciliation.ready";
   /** Whose webhook. Needed if the tenant has several. */
-  party?: string;
+  party?: string | null;
 }
 export interface TestWebhookAnswer {
   ok: true;

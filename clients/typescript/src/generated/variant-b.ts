@@ -180,17 +180,17 @@ export interface Operations {
 }
 export interface LockInput {
   request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
   /** The total of the order. Required if the discount is a percentage or has a minimum. */
-  order_amount?: number;
+  order_amount?: number | null;
   /** Without it: the currency of the template. */
-  currency?: string;
+  currency?: string | null;
   /** Your number for the order. */
-  order_id?: string;
-  store?: string;
-  terminal?: string;
+  order_id?: string | null;
+  store?: string | null;
+  terminal?: string | null;
 }
 export interface LockAnswer {
   ok: true;
@@ -202,17 +202,17 @@ export interface LockAnswer {
 }
 export interface RedeemInput {
   request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
   /** The total of the order. Required if the discount is a percentage or has a minimum. */
-  order_amount?: number;
+  order_amount?: number | null;
   /** Without it: the currency of the template. */
-  currency?: string;
+  currency?: string | null;
   /** Your number for the order. */
-  order_id?: string;
-  store?: string;
-  terminal?: string;
+  order_id?: string | null;
+  store?: string | null;
+  terminal?: string | null;
 }
 export interface RedeemAnswer {
   ok: true;
@@ -223,7 +223,7 @@ export interface RedeemAnswer {
 export interface ConfirmInput {
   request_id: string;
   lock_request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
 }
@@ -235,7 +235,7 @@ export interface ConfirmAnswer {
 export interface CancelInput {
   request_id: string;
   lock_request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
 }
 export interface CancelAnswer {
@@ -246,7 +246,7 @@ export interface CancelAnswer {
 export interface ReverseInput {
   request_id: string;
   redemption: string;
-  reason?: string;
+  reason?: string | null;
 }
 export interface ReverseAnswer {
   ok: true;
@@ -256,10 +256,10 @@ export interface ReverseAnswer {
 }
 export interface VoidInput {
   request_id: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
-  reason?: string;
+  reason?: string | null;
 }
 export interface VoidAnswer {
   ok: true;
@@ -267,8 +267,8 @@ export interface VoidAnswer {
   status: "VOIDED";
 }
 export interface QueryInput {
-  request_id?: string;
-  /** The code: 16 characters of Crockford Base32. Hyphens and spaces are dropped; O is read as 0, I and L as 1. */
+  request_id?: string | null;
+  /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
 }
@@ -281,7 +281,7 @@ export interface CreateBatchInput {
   template: string;
   total_count: number;
   /** A party. Without it: the distributor of the template, else the maker. */
-  distributor?: string;
+  distributor?: string | null;
 }
 export interface CreateBatchAnswer {
   ok: true;
@@ -362,11 +362,11 @@ export interface GetWebhookAnswer {
 export interface ReplayEventsInput {
   request_id: string;
   /** One event. */
-  event_id?: string;
+  event_id?: string | null;
   /** Events that were recorded from this moment. */
-  from?: string;
+  from?: string | null;
   /** Events that were recorded before this moment, which is later than from. */
-  to?: string;
+  to?: string | null;
 }
 export interface ReplayEventsAnswer {
   ok: true;

@@ -20,7 +20,7 @@ return (
     select 'currency', 'is not an ISO 4217 currency'
     where not exists (select from core.currency c where c.currency = p_wanted.currency)
     union all
-    select a.field, 'has more decimals than the currency or the unit, or is too large'
+    select a.field, rules.describe_decimals(p_wanted.currency, p_tenant.amount_unit)
     from (values
       ('discount.amount', p_template #>> '{discount,amount}', p_wanted.discount_minor),
       ('discount.max_amount', p_template #>> '{discount,max_amount}', p_wanted.max_discount_minor),

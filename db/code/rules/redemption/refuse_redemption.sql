@@ -33,7 +33,7 @@ begin
           then 'order_amount'
         else v_ordered.wrong_item
       end,
-      'must be at least 0, below 10^12, and have no more decimals than the currency');
+      rules.describe_decimals(p_template.currency, p_call.amount_unit));
   end if;
   return rules.refuse(p_call, p_code, format('{"missing":"%s"}', rules.find_missing(
     p_template, p_order_minor, v_items, v_ordered.unpriced))::json);
