@@ -1,6 +1,6 @@
 // Deliveries to webhooks: what is sent, when it is sent again, what parks it, and which secrets sign. Below: who serves
 // a subscriber and for how long, which are leases, slices, the limit of concurrent requests, and the stop of a worker.
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
