@@ -731,7 +731,7 @@ create table core.store_line (
   business_date date not null,
   number integer not null,
   merchant_id integer not null,
-  store text,
+  store core.place,
   currency text not null,
   redemption_count integer not null,
   redemption_minor bigint not null,

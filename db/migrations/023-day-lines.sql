@@ -7,7 +7,7 @@ create table core.store_line (
   business_date     date    not null,
   number            int     not null,
   merchant_id       int     not null,
-  store             text,
+  store             core.place,
   currency          text    not null references core.currency,
   redemption_count  int     not null,
   redemption_minor  bigint  not null,

@@ -3,7 +3,7 @@
 -- about one tenant reads the open days of that tenant only.
 create or replace view rules.line_by_store as
 select t.external_id as tenant, l.tenant_id, l.distributor_id, l.business_date, l.merchant_id,
-       l.store, l.currency, l.redemption_count, l.redemption_minor, l.reversal_count,
+       l.store::text, l.currency, l.redemption_count, l.redemption_minor, l.reversal_count,
        l.reversal_minor
 from core.store_line l
 left join core.tenant t on t.tenant_id = l.tenant_id
