@@ -1,9 +1,8 @@
 // npm run work: the background tasks. Any number of these processes may run.
 //
-// Our tables say what is due; a job of graphile-worker only wakes a task up. A ticker reads the tables and adds a job
-// whose key names the batch or subscriber. So killed workers need no cleanup. Their jobs stay locked, but the leases in
-// our tables end with the session of the worker (src/worker/worker-session.ts). Then the ticker of another worker adds
-// the job again, and graphile-worker takes the key from the locked job.
+// Our tables say what is due. A ticker reads them and adds a job of graphile-worker whose key names the batch or
+// subscriber. Killed workers need no cleanup: their leases end with their sessions (src/worker/worker-session.ts), and
+// then another ticker adds the job again, although the old one stays locked.
 import type { Runner, TaskList } from "graphile-worker";
 import { defineCommand } from "./command-line/command.ts";
 import { ConfigError, readConfig, type Config } from "./config/config.ts";
