@@ -7,7 +7,7 @@ import { open, webhookPurpose } from "../../src/crypto/seal.ts";
 import { acme, issuesOf } from "../support/applying.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario } from "../support/scenario.ts";
 import { createClient } from "../support/client.ts";
 import { inGroups } from "../support/spellings.ts";

@@ -7,7 +7,7 @@ import { codeSchemas } from "../../src/migration/db-files.ts";
 import { migrate } from "../../src/migration/migrate.ts";
 import { read, readBlocks } from "../docs/markdown.ts";
 import { createEmptyDatabase } from "../support/database.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario } from "../support/scenario.ts";
 import type { Coupon } from "../support/caller.ts";
 

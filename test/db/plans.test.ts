@@ -9,7 +9,7 @@ import { listStatements, moveToNoon } from "../support/business-days.ts";
 import { countReads, readCounts, stopAutovacuum, type Reads } from "../support/count-reads.ts";
 import { createDatabase, openScratchDatabase } from "../support/database.ts";
 import { fits } from "../support/fits.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { openGateSession, type GateCall, type GateRow } from "../support/sessions.ts";
 import { dropDeliveries } from "../support/subscribers.ts";

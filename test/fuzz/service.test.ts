@@ -4,7 +4,7 @@ import fc from "fast-check";
 import t from "tap";
 import type { Reply } from "../support/client.ts";
 import { changedTables } from "../support/inspect.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario } from "../support/scenario.ts";
 import type { Scene } from "../support/scene.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";

@@ -2,7 +2,8 @@
 // about codes.
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
-import { newNonce, newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newNonce } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { defaultLimits } from "../../src/config/config.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";

@@ -9,7 +9,7 @@ import { createClient, sendPlain } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
 import { untilBlocked } from "../support/race.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { holdCoupon } from "../support/sessions.ts";
 import { stopClock } from "../support/stop-clock.ts";

@@ -12,7 +12,7 @@ import { createClient, sendPlain, type Client, type Reply } from "../support/cli
 import { root } from "../support/copy.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, launch, runProgram } from "../support/program.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario } from "../support/scenario.ts";
 import { searchFor } from "../support/search.ts";
 import { holdCoupon } from "../support/sessions.ts";

@@ -13,7 +13,7 @@ import { findBrokenInvariants } from "../support/inspect.ts";
 import { findFreePort } from "../support/listen.ts";
 import { hasEnded, launch, runProgram, type Launched } from "../support/program.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { canMount, fillDisk, useSmallDisk } from "../support/small-disk.ts";
 import { party, secretOf, tenants } from "../support/tenants.ts";

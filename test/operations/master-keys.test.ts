@@ -14,7 +14,7 @@ import { postOk, sendPlain, type Client } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
 import { startProxy } from "../support/proxy.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
 import { waitUntil } from "../support/wait-until.ts";

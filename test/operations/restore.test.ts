@@ -19,7 +19,7 @@ import { findBrokenInvariants } from "../support/inspect.ts";
 import { findToolFolders } from "../support/postgres-tools.ts";
 import { environmentOf, launch } from "../support/program.ts";
 import { pullEvents } from "../support/pull-events.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
 import { sequenceEvents } from "../support/sequence-events.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";

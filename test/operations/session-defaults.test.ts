@@ -18,7 +18,7 @@ import { fits } from "../support/fits.ts";
 import { hostileDefaults, openPlace, setInPsql } from "../support/hostile-defaults.ts";
 import { environmentOf, runProgram } from "../support/program.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../support/request-id.ts";
 import { scenario } from "../support/scenario.ts";
 import { createStubLog } from "../support/stub.ts";
 import { snapshotTables } from "../support/table-snapshot.ts";

@@ -1,7 +1,7 @@
 // A caller of the service: each operation by its name, with the usual fields filled in, and the plain requests below
 // them.
 import { postOk, type Client, type Reply } from "./client.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "./request-id.ts";
 
 /** A coupon, with the lock and the redemption that operations on it have made. */
 export type Coupon = { code: string; id: string; lockRequestId: string; redemption: string };

@@ -3,7 +3,7 @@ import type { Test } from "tap";
 import type { Session } from "../../src/database/types.ts";
 import { moveToNoon } from "./business-days.ts";
 import type { Coupon } from "./caller.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "./request-id.ts";
 import { scenario, type Scenario } from "./scenario.ts";
 import { tenants } from "./tenants.ts";
 

@@ -3,7 +3,7 @@
 import type { Test } from "tap";
 import { openSession } from "../../src/database/connect.ts";
 import { createEmptyDatabase } from "./database.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "./request-id.ts";
 
 /** By the name of a setting. */
 export type Defaults = Record<string, string>;

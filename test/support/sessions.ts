@@ -2,7 +2,7 @@
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { openSession } from "../../src/database/connect.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "./request-id.ts";
 import type { Scenario } from "./scenario.ts";
 
 /** A call as the HTTP layer hands it to the database. What it leaves out has a usual value. */

@@ -1,7 +1,7 @@
 // Tills that keep working whatever happens to the service, and record every answer.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, type Reply } from "./client.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "./request-id.ts";
 import { secretOf } from "./tenants.ts";
 import { waitUntil } from "./wait-until.ts";
 

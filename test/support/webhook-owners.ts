@@ -3,7 +3,7 @@ import type { Test } from "tap";
 import { newWebhookSecret } from "../../src/crypto/webhook-signature.ts";
 import { postOk } from "./client.ts";
 import { startReceiver } from "./receiver.ts";
-import { newRequestId } from "../../clients/typescript/src/signature.ts";
+import { newRequestId } from "./request-id.ts";
 import { scenario } from "./scenario.ts";
 import { voidCoupons } from "./subscribers.ts";
 import { credential, party, template } from "./tenants.ts";

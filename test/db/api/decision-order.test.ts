@@ -3,7 +3,7 @@
 import t from "tap";
 import { batchKey, makeCode } from "../../../src/crypto/coupon-code.ts";
 import type { Coupon } from "../../support/caller.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { readState } from "../../support/state.ts";
 

@@ -2,7 +2,7 @@
 import t from "tap";
 import type { Caller, Coupon } from "../../support/caller.ts";
 import type { Reply } from "../../support/client.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { readState } from "../../support/state.ts";
 import { credential, merchant, party, template } from "../../support/tenants.ts";

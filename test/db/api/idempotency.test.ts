@@ -4,7 +4,7 @@ import t, { type Test } from "tap";
 import type { Caller, Coupon } from "../../support/caller.ts";
 import { isReplay, type Reply } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { readState } from "../../support/state.ts";
 import { credential, template, tenants } from "../../support/tenants.ts";

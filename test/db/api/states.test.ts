@@ -6,7 +6,7 @@ import type { Coupon } from "../../support/caller.ts";
 import { isReplay } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
 import { changedTables, readCouponHistory } from "../../support/inspect.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import type { Scene } from "../../support/scene.ts";
 import { readState } from "../../support/state.ts";

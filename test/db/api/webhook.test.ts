@@ -5,7 +5,7 @@ import { isReplay, sendPatiently } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
 import { untilBlocked } from "../../support/race.ts";
 import { status, take, verify } from "../../support/receiver.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { readState } from "../../support/state.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { readWebhook, sendTest, startOwners } from "../../support/webhook-owners.ts";

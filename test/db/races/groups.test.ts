@@ -4,7 +4,7 @@ import t from "tap";
 import { lookupHash } from "../../../src/crypto/coupon-code.ts";
 import type { Session } from "../../../src/database/types.ts";
 import { untilBlocked } from "../../support/race.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { openGateSession, type GateCall } from "../../support/sessions.ts";
 import { party } from "../../support/tenants.ts";

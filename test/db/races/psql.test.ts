@@ -6,7 +6,7 @@ import type { Coupon } from "../../support/caller.ts";
 import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { passWhileWaiting, untilBlocked } from "../../support/race.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 import { waitUntil } from "../../support/wait-until.ts";

@@ -5,7 +5,7 @@ import { isReplay, sendPatiently, type Reply } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
 import { readCouponHistory } from "../../support/inspect.ts";
 import { countOutcomes, sendInTurn, sendTogether, untilBlocked } from "../../support/race.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";
 

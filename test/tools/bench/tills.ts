@@ -1,7 +1,7 @@
 // tills: what tills at a fixed rate notice of other work. Rounds without and with that work alternate, and the p99 is
 // over all rounds.
 import { openSession } from "../../../src/database/connect.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { createClient } from "../../support/client.ts";
 import { openPool, type Pool } from "./coupons.ts";
 import { settle, type Environment, type Run } from "./environment.ts";

@@ -1,6 +1,6 @@
 // Turns a step into an action: a call, a patch of a coupon, or the worker's turn. The numbers of the step become
 // callers, coupons, merchants and names that exist when its turn comes.
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import type { Coupon, Patch } from "./coupon.ts";
 import type { Call, Model, Recorded } from "./judge.ts";
 import type { Step } from "./life.ts";

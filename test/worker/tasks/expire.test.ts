@@ -6,7 +6,7 @@ import type { Database, Session } from "../../../src/database/types.ts";
 import type { Coupon } from "../../support/caller.ts";
 import { fits } from "../../support/fits.ts";
 import { arrangeBefore, untilPast } from "../../support/race.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
 import type { Batch, BatchOptions, Scene } from "../../support/scene.ts";
 import { beginRequest, holdCoupon } from "../../support/sessions.ts";

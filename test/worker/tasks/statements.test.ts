@@ -19,7 +19,7 @@ import {
 } from "../../support/business-days.ts";
 import type { Caller, Coupon } from "../../support/caller.ts";
 import { arrangeBefore, untilPast } from "../../support/race.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
 import { beginRequest } from "../../support/sessions.ts";
 import { waitUntil } from "../../support/wait-until.ts";

@@ -13,7 +13,7 @@ import type { Caller, Coupon } from "../../support/caller.ts";
 import { readCounts } from "../../support/count-reads.ts";
 import { fits } from "../../support/fits.ts";
 import { startReceiver } from "../../support/receiver.ts";
-import { newRequestId } from "../../../clients/typescript/src/signature.ts";
+import { newRequestId } from "../../support/request-id.ts";
 import { scenario, type Scenario } from "../../support/scenario.ts";
 import { takeStep } from "../../support/sequence-events.ts";
 import { beginRequest } from "../../support/sessions.ts";
