@@ -16,7 +16,7 @@ set enable_seqscan = off set enable_hashjoin = off
 set enable_mergejoin = off set enable_material = off as $$
 declare
   v_last   bigint := coalesce(pg_sequence_last_value('core.event_seq'), 0);
-  v_high   bigint := (select s.high_seq from core.sequencer s);
+  v_high   bigint := (select s.high_seq from core.sequencer s where s.is_only);
   v_wrong  uuid;
 begin
   select n.event_id into v_wrong from new_event n where n.event_seq > v_last;
@@ -80,7 +80,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   v_last   bigint := coalesce(pg_sequence_last_value('core.event_seq'), 0);
-  v_high   bigint := (select s.high_seq from core.sequencer s);
+  v_high   bigint := (select s.high_seq from core.sequencer s where s.is_only);
   v_wrong  record;
 begin
   select n.tenant_id, n.entry_id, n.event_seq into v_wrong
