@@ -190,8 +190,8 @@ async function waitForOldServer(home: Home): Promise<void> {
   }
   for (const lock of [path.join(data, "postmaster.pid"), path.join(socketFolder(home), ".s.PGSQL.5432.lock")]) {
     // Looks twice, because a server that is just starting writes its file in two steps.
-    // equivalent mutant (literal true): the file is there, unless another program removes it right now
     const isStale = () => asServer(home, () => isStaleLock(lock, data));
+    // equivalent mutant (literal true): the file is there, unless another program removes it right now
     if (isStale() && (await sleep(100), isStale())) asServer(home, () => rmSync(lock, { force: true }));
   }
 }

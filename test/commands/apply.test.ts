@@ -475,7 +475,8 @@ t.test("the URL of a webhook is stored as its parser writes it, which the table 
   const withUrl = (url: string) => changedA(({ parties }) => (parties[0].webhook = { url }));
   const read = () =>
     service.owner.rows<{ webhook_url: string }>(
-      "select webhook_url from report.party where tenant = 'ten_a' and party = $1",
+      `select w.url as webhook_url from core.webhook w join core.party p using (tenant_id, party_id)
+       where p.external_id = $1`,
       [tenantA.parties[0].id],
     );
   for (const url of rightUrls) {

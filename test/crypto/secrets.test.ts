@@ -2,8 +2,7 @@
 import { createHash, createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import t from "tap";
-import { newNonce, sign } from "../../clients/typescript/src/signature.ts";
-import { newRequestId } from "../support/request-id.ts";
+import { newNonce, newRequestId, sign } from "../../clients/typescript/src/signature.ts";
 import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { createKeyReview, fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";

@@ -1,7 +1,7 @@
 // Session defaults of the database and of the login change nothing that the programs do, and those of a psql session
 // change nothing that functions and views return or write.
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import t from "tap";
 import { exportCodes } from "../../src/commands/codes.ts";
@@ -80,7 +80,8 @@ t.test("the service works whatever the defaults of the database and the login, a
 
   // The demo checks the answers to every operation.
   const secrets = Object.fromEntries(accessKeys.map((accessKey) => [accessKey, secretOf(accessKey)]));
-  const dataDir = t.testdir({ "demo.json": JSON.stringify(secrets) });
+  const dataDir = t.testdir({});
+  writeFileSync(path.join(dataDir, "demo.json"), JSON.stringify(secrets), { mode: 0o600 });
   Object.assign(process.env, env, { PORT: new URL(service.url).port, DATA_DIR: dataDir });
   const printed = t.capture(console, "log", () => {});
   await demo.read([])();
