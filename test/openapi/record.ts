@@ -282,6 +282,8 @@ async function recordWebhooks({ service, watch }: Run): Promise<void> {
     const replay = { request_id: "replay-1", event_id: newest!.event };
     await by.post("/v1/webhook/replay", replay);
     await service.owner.rows("update core.webhook set holder = gen_random_uuid(), worker = 1, lease_until = now()");
+    // As if this lease had begun after the replay.
+    await service.owner.rows("update core.delivery set counts_for = null");
     await service.owner.rows(
       `select jobs.record_deliveries(d.tenant_id, d.party_id, w.holder, jsonb_build_array(jsonb_build_object(
          'event_id', d.event_id, 'attempt', 1, 'http_status', 500, 'duration_ms', 12, 'is_taken', false)))
