@@ -24,11 +24,11 @@ export const command = defineCommand({
     const broken: Broken[] = [];
     const checked = await withAdminDatabase(findAddress(readConfig()), "coupon check", (database) =>
       withProgress(async (progress) => {
-        const invariants = await database.rows<{ invariant: string }>("select invariant from admin.list_invariants()");
+        const invariants = await database.rows<{ invariant: string }>("select invariant from rules.list_invariants()");
         for (const [index, { invariant }] of invariants.entries()) {
           progress.show(`${index + 1} of ${invariants.length}: ${invariant}`);
           const [result] = await database.rows<{ rows: number; example: string | null }>(
-            "select broken_rows::float8 as rows, example from admin.check_invariant($1)",
+            "select broken_rows::float8 as rows, example from rules.check_invariant($1)",
             [invariant],
           );
           const { rows, example } = result!;

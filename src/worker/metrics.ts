@@ -1,4 +1,4 @@
-// The metrics of the background work. jobs.read_metrics reads the state of the database; jobs.list_invariants
+// The metrics of the background work. jobs.read_metrics reads the state of the database; rules.list_invariants
 // the last self-check. This process counts its webhook attempts.
 import { Counter, Gauge } from "prom-client";
 import type { Metrics } from "../server/metrics-server.ts";
@@ -81,8 +81,8 @@ export function observeWork(metrics: Metrics, database: ReconnectingDatabase): W
   return { attempted: (outcome) => attempts.inc({ outcome }) };
 }
 
-// The last check of each invariant, which the database keeps. There is no time before all were checked, because then
-// nobody knows whether all hold.
+// The last check of each invariant, which the database keeps. The time is absent until each was checked once: before
+// that, it is not known whether all hold.
 function observeInvariants(registers: Metrics["registry"][], database: ReconnectingDatabase) {
   const rows = new Gauge({
     name: "coupon_invariant_broken_rows",
@@ -104,7 +104,7 @@ function observeInvariants(registers: Metrics["registry"][], database: Reconnect
     async ask() {
       const found = await database.rows<{ invariant: string; rows: number | null; at: number | null }>(
         `select invariant, broken_rows::float8 as rows, extract(epoch from checked_at)::float8 as at
-         from jobs.list_invariants()`,
+         from rules.list_invariants()`,
       );
       this.hide();
       const violated = found.filter((one) => one.rows !== null && one.rows > 0);

@@ -17,7 +17,7 @@ t.test("each invariant is checked now, and its result is stored", async (t) => {
       }),
     );
   const stored = async () => [
-    ...(await world.admin.rows("select invariant, broken_rows::int as rows from admin.list_invariants()")),
+    ...(await world.admin.rows("select invariant, broken_rows::int as rows from rules.list_invariants()")),
   ];
   const names = (await stored()).map(({ invariant }) => invariant);
   const all = `${names.length} invariants checked, all hold\n`;

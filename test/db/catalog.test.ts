@@ -23,8 +23,13 @@ const rights: Record<string, string[]> = {
 };
 const roles = Object.keys(rights);
 const ourRoles = [...roles, "coupon_owner"].map((role) => `'${role}'`).join(", ");
-const shared = ["rules.register_keys", "rules.read_version", "rules.read_statement_page"];
-const sharing = ["coupon_api", "coupon_worker", "coupon_admin"];
+const ofAll = ["rules.register_keys", "rules.read_version", "rules.read_statement_page"];
+const ofCheckers = ["rules.check_invariant", "rules.list_invariants"];
+const shared: Record<string, string[]> = {
+  coupon_api: ofAll,
+  coupon_worker: [...ofAll, ...ofCheckers],
+  coupon_admin: [...ofAll, ...ofCheckers],
+};
 
 // The functions of rules that views call. A view calls functions as its reader, so its readers may execute them. They
 // cannot call them directly, because they lack usage on the schema.
@@ -158,7 +163,7 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
      where p.prosecdef and p.pronamespace::regnamespace::text = any ($1)
        and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report')
        and p.prorettype <> 'trigger'::regtype and p.oid not in (${calledByViews})`,
-    "rules.read_statement_page rules.read_version rules.register_keys",
+    "rules.check_invariant rules.list_invariants rules.read_statement_page rules.read_version rules.register_keys",
   ],
   [
     "Only the owner has rights on the tables, columns and sequences of core",
@@ -242,7 +247,7 @@ t.test("A role may execute the functions of its schemas, those it shares, and th
     `select distinct p.oid::regproc::text as name from pg_proc p where p.oid in (${calledByViews})`,
   );
   for (const [role, schemas] of Object.entries(rights)) {
-    const others = [...(sharing.includes(role) ? shared : []), ...(schemas.includes("report") ? needed : [])];
+    const others = [...(shared[role] ?? []), ...(schemas.includes("report") ? needed : [])];
     const wrong = await names(
       `select p.oid::regproc::text as name from pg_proc p
        where p.pronamespace::regnamespace::text = any ($2)
@@ -262,7 +267,7 @@ t.test("A role may use its own schemas and create nothing", async (t) => {
        order by 1`,
       [role],
     );
-    t.strictSame(usable, [...schemas, ...(sharing.includes(role) ? ["rules"] : [])].toSorted(), role);
+    t.strictSame(usable, [...schemas, ...(shared[role] ? ["rules"] : [])].toSorted(), role);
     const creatable = await names(
       `select nspname as name from pg_namespace
        where nspname !~ '^pg_' and has_schema_privilege($1, oid, 'create')`,

@@ -79,8 +79,7 @@ export const testedElsewhere = `admin.apply admin.list_statements admin.list_web
   jobs.try_stuck_work`;
 
 /** Those that know no owner. */
-export const global = `admin.check_invariant admin.forget_key admin.has_tenants admin.list_invariants
-  admin.note_restore jobs.analyze_grown_tables jobs.check_invariant jobs.join_workers jobs.list_invariants
+export const global = `admin.forget_key admin.has_tenants admin.note_restore jobs.analyze_grown_tables jobs.join_workers
   jobs.find_prune_start jobs.note_prune_step jobs.prune_nonces`;
 
 const uuid = (text: string) => createHash("md5").update(text).digest("hex");

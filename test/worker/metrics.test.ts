@@ -86,7 +86,7 @@ t.test("each invariant is a statement of its own, which reads only the tables th
   const session = openSession(world.address, { name: "coupon test", role: "coupon_worker" });
   t.teardown(() => session.end());
   await session.run("begin");
-  const check = (invariant: string) => session.rows("select from jobs.check_invariant($1)", [invariant]);
+  const check = (invariant: string) => session.rows("select from rules.check_invariant($1)", [invariant]);
   const reads = async (invariant: string) => {
     const before = await readCounts(session);
     await check(invariant);

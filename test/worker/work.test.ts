@@ -54,7 +54,8 @@ t.test("a healthy worker mints a batch, logs no warning, and leaves no job behin
 
 t.test("a worker that may do nothing yet starts, names what fails, and works as soon as it may", async (t) => {
   const world = await scenario(t);
-  const rights = ["on all functions in schema jobs", "on function rules.register_keys(jsonb)"];
+  const shared = "rules.register_keys(jsonb), rules.list_invariants()";
+  const rights = ["on all functions in schema jobs", `on function ${shared}`];
   for (const right of rights) await world.owner.rows(`revoke execute ${right} from coupon_worker`);
   await world.owner.rows("grant execute on function jobs.join_workers() to coupon_worker");
   const batch = await submit(world, 1);
@@ -202,9 +203,9 @@ const sayLimits = `raise 'runs %, waits %, checks its client every %',
 /** The functions do nothing but this. */
 async function replaceFunctions({ owner }: Scenario, names: string[], body: string): Promise<void> {
   const heads = await owner.rows<{ head: string }>(
-    `select format('jobs.%I(%s) returns %s', proname, pg_get_function_arguments(oid), pg_get_function_result(oid))
-       as head
-     from pg_proc where pronamespace = 'jobs'::regnamespace and proname = any ($1)`,
+    `select format('%s.%I(%s) returns %s', pronamespace::regnamespace, proname, pg_get_function_arguments(oid),
+       pg_get_function_result(oid)) as head
+     from pg_proc where format('%s.%s', pronamespace::regnamespace, proname) = any ($1)`,
     [names],
   );
   for (const { head } of heads)
@@ -218,7 +219,8 @@ function createCheck({ address }: Scenario, stopping = new AbortController()) {
 
 t.test("summing up a statement may take 10 minutes, and the self-check 3 hours", async (t) => {
   const world = await scenario(t);
-  const functions = ["list_due_statements", "list_due_webhooks", "expire_coupons", "close_days", "check_invariant"];
+  const ofJobs = ["list_due_statements", "list_due_webhooks", "expire_coupons", "close_days"];
+  const functions = [...ofJobs.map((name) => `jobs.${name}`), "rules.check_invariant"];
   await replaceFunctions(world, functions, sayLimits);
   await world.owner.rows(
     "insert into core.invariant_check select invariant, 0, null, clock_timestamp() from rules.known_invariant",
@@ -244,7 +246,7 @@ t.test("summing up a statement may take 10 minutes, and the self-check 3 hours",
 
 t.test("a stop ends a self-check that is under way", async (t) => {
   const world = await scenario(t);
-  await replaceFunctions(world, ["check_invariant"], "perform pg_sleep(100)");
+  await replaceFunctions(world, ["rules.check_invariant"], "perform pg_sleep(100)");
   const stopping = new AbortController();
   const checking = createCheck(world, stopping)().catch((error: unknown) => error);
   const psql = await world.openPsql();

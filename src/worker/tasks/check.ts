@@ -30,20 +30,20 @@ export function createChecker({ address, role, log, stopping }: CheckerParts) {
     try {
       // Lets the server cancel the query when the connection is gone.
       await database.rows("select set_config('client_connection_check_interval', '10s', false)");
-      const all = await database.rows<Invariant>("select invariant, checked_at from jobs.list_invariants()");
+      const all = await database.rows<Invariant>("select invariant, checked_at from rules.list_invariants()");
       const due = all.filter(({ checked_at }) => !onlyNew || checked_at === null);
       let broken = 0;
       const errors: unknown[] = [];
       for (const { invariant } of due) {
         try {
-          const text = "select broken_rows, example from jobs.check_invariant($1)";
+          const text = "select broken_rows, example from rules.check_invariant($1)";
           const [result] = await database.rows<Result>(text, [invariant]);
           const { broken_rows, example } = result!;
           if (example === null) continue;
           broken += 1;
           log.error({ invariant, count: Number(broken_rows), example }, "an invariant is violated");
         } catch (error) {
-          // One that fails keeps none of the others from being checked.
+          // The others are checked even if one fails.
           if (stopping.aborted) throw error;
           errors.push(error);
         }
@@ -64,7 +64,7 @@ type Starter = { database: Pick<Database, "rows">; runner: JobRunner; log: Logge
 
 /** A new database or version has invariants that were never checked. So their metrics exist from the first minute. */
 export function startFirstCheck({ database, runner, log }: Starter): Ticker {
-  const text = "select from jobs.list_invariants() where checked_at is null limit 1";
+  const text = "select from rules.list_invariants() where checked_at is null limit 1";
   const tick = async (): Promise<void> => {
     if ((await database.rows(text)).length === 0) return;
     await runner.addJob("check", { onlyNew: true }, { jobKey: "first_check", maxAttempts: 1 });

@@ -1,8 +1,9 @@
--- Checks one invariant and records the result. The caller sets plan_cache_mode to
--- force_custom_plan: then the planner knows the invariant and drops all others from the view.
+-- Checks one invariant, and records and returns how many rows break it, and one of them. With a
+-- custom plan, the planner knows the invariant and drops all others from the view.
 create or replace function rules.check_invariant(
   p_invariant text, out broken_rows bigint, out example text)
-language plpgsql volatile as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan as $$
 begin
   if not exists (select from rules.known_invariant k where k.invariant = p_invariant) then
     raise exception 'there is no invariant "%"', p_invariant using errcode = 'CP404';
