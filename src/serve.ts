@@ -70,7 +70,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
   try {
     const deadline = performance.now() + askWithinMs;
     await gate.checkSession(deadline);
-    await refuseOtherVersion(() => gate.readVersion(deadline));
+    await refuseOtherVersion(gate.readVersion(deadline));
     await checkDatabase(deadline);
   } catch (error) {
     if (error instanceof ConfigError) {

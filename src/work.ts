@@ -20,7 +20,8 @@ import { readTls } from "./database/tls.ts";
 import type { Options } from "./database/types.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
-import { readVersion, refuseOtherVersion } from "./migration/version.ts";
+import { readVersion } from "./database/read-version.ts";
+import { refuseOtherVersion } from "./migration/version.ts";
 import { createAddressRule } from "./worker/address-rule.ts";
 import { startGraphileRunner } from "./worker/graphile-runner.ts";
 import { createJobRunner, type JobRunner } from "./worker/job-runner.ts";
@@ -133,7 +134,7 @@ function createDatabaseCheck({ jobs }: Databases, keys: MasterKeys) {
   const review = createKeyReview(keys);
   return async (): Promise<void> => {
     await refuseSettings(jobs.rows);
-    await refuseOtherVersion(() => readVersion(jobs.rows));
+    await refuseOtherVersion(readVersion(jobs.rows));
     const text = "select version, problem from rules.register_keys($1::text::jsonb)";
     review(await jobs.rows<KeyProblem>(text, [fingerprints]));
   };
@@ -202,11 +203,7 @@ async function addDueJobs(runner: JobRunner, { minter, deliverer }: Tasks): Prom
 }
 
 // Tasks that run in short steps need no jobs.
-function startStepTickers(
-  { sequencer, expire, analyze, closer, unsticker }: Tasks,
-  dueWork: Ticker,
-  log: Logger,
-): Ticker[] {
+function startStepTickers({ sequencer, expire, analyze, closer, unsticker }: Tasks, dueWork: Ticker, log: Logger) {
   const everySecond = (name: string, tick: () => Promise<unknown>) => startTicker({ name, everyMs: 1_000, log, tick });
   const sequence = async () => {
     // New events may be due to subscribers.

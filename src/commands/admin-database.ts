@@ -3,7 +3,8 @@ import type { Address } from "../config/database-address.ts";
 import { connect } from "../database/connect.ts";
 import { refuseSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
-import { readVersion, refuseOtherVersion } from "../migration/version.ts";
+import { readVersion } from "../database/read-version.ts";
+import { refuseOtherVersion } from "../migration/version.ts";
 import { fingerprintKeys, refuseWrongKeys, type KeyProblem } from "../crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 
@@ -16,7 +17,7 @@ export async function withAdminDatabase<T>(
   const database = connect(address, { name, role: "coupon_admin", max: 1 });
   try {
     await refuseSettings(database.rows);
-    await refuseOtherVersion(() => readVersion(database.rows));
+    await refuseOtherVersion(readVersion(database.rows));
     return await run(database);
   } finally {
     await database.end();

@@ -4,6 +4,7 @@
 // waits for a lock there: a call that would have to wait is handed back. It then runs again, alone, in the patient
 // lane, where it may wait.
 import { refuseSettings } from "../database/session-settings.ts";
+import { readVersion, type Version } from "../database/read-version.ts";
 import type { Database } from "../database/types.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type Connections, type LaneName } from "./connections.ts";
 import { createDiskWatch } from "./disk-watch.ts";
@@ -41,7 +42,6 @@ export type Outcome = {
   body: string;
   isReplay: boolean;
 };
-export type Version = { migration: string; code: string };
 // The answer of get_reconciliation: the file to send, with the size and hash recorded when it became ready.
 export type StatementFile = {
   tenant_id: number;
@@ -79,8 +79,7 @@ export type Gate = {
   end(): Promise<void>;
 };
 
-// For metrics.
-/** isDiskFull: a call failed because of that, and none has succeeded a while later. */
+/** For metrics. isDiskFull: a call has failed because of that, and no later one has shown that there is space. */
 export type GateLoad = { waiting: number; lanes: Record<string, LaneLoad>; isDiskFull: boolean };
 export type Upkeep = {
   load(): GateLoad;
@@ -180,12 +179,7 @@ export function createGate(parts: GateParts): Gate & Upkeep {
 // Facts about the whole database, for /readyz.
 function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys" | "checkSession"> {
   return {
-    async readVersion(deadline) {
-      const text = "select migration, code from rules.read_version()";
-      const [row] = await connections.rows<Version>(forNoTenant, deadline, text, []);
-      if (row === undefined) throw new Error("rules.read_version returned no row");
-      return row;
-    },
+    readVersion: (deadline) => readVersion((text) => connections.rows(forNoTenant, deadline, text, [])),
     registerKeys(fingerprints, deadline) {
       const text = "select version, problem from rules.register_keys($1::text::jsonb)";
       return connections.rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);

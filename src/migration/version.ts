@@ -1,27 +1,18 @@
 // Whether a database has the version that this checkout needs.
 import { ConfigError } from "../config/config.ts";
 import { sqlState } from "../database/connect.ts";
-import type { Database } from "../database/types.ts";
-import type { Version } from "../gate/gate.ts";
+import type { Version } from "../database/read-version.ts";
 import { expectedVersion } from "./db-files.ts";
-
-export async function readVersion(rows: Database["rows"]): Promise<Version> {
-  const [version] = await rows<Version>("select migration, code from rules.read_version()");
-  return version!;
-}
 
 /** A database one version ahead is current too: functions that programs call stay for one version. */
 export function isCurrent({ migration, code }: Version, expected: Version): boolean {
   return migration >= expected.migration && code.split(" ").includes(expected.code);
 }
 
-/**
- * For the start of a program: on a database of another version, it cannot work, and ends with one line. `read` calls
- * rules.read_version.
- */
-export async function refuseOtherVersion(read: () => Promise<Version>): Promise<void> {
+/** For the start of a program: on a database of another version, it cannot work, and ends with one line. */
+export async function refuseOtherVersion(asked: Promise<Version>): Promise<void> {
+  const found = await asked.catch(refuseWithoutVersion);
   const expected = expectedVersion();
-  const found = await read().catch(refuseWithoutVersion);
   if (isCurrent(found, expected)) return;
   throw new ConfigError(
     found.migration > expected.migration
