@@ -135,12 +135,12 @@ function createHandle(parts: AppParts, limiter: Limiter) {
 }
 
 /** Why a 401, a 429 or the answer to an unknown code was given: neither leaves a trace in the database. */
-function findUnrecorded({ answer: { status, code, body }, reason }: Handled): string | null {
+function findUnrecorded({ answer: { status, code, resource }, reason }: Handled): string | null {
   if (code === "RATE_LIMITED") return reason?.replace("too many ", "limit_of_") ?? "limit";
   if (status === 401) return code!.toLowerCase();
   if (code === "COUPON_CODE_INVALID") return "invalid_code";
   // A write records this refusal, but a query does not.
-  return code === "NOT_FOUND" && String(body).includes('"resource":"coupon"') ? "unknown_code" : null;
+  return code === "NOT_FOUND" && resource === "coupon" ? "unknown_code" : null;
 }
 
 // The answer to a HEAD states the length of the body that it leaves out.

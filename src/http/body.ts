@@ -1,12 +1,11 @@
 // Reads the raw bytes of a request body. The signature covers bytes, and h3's own readers either replace invalid UTF-8
 // or check the size only after reading.
 import type { IncomingMessage } from "node:http";
-import { invalid, Problem } from "./problem.ts";
+import { invalid, lastAnswer, Problem } from "./problem.ts";
 
 // Each piece of a chunked body costs time and memory, however small it is. A client that sends more of them loses its
 // connection, so that node reads no further.
 const mostPieces = 1_000;
-const lastAnswer = { connection: "close" };
 
 // Refuses a body over the limit, declared or chunked, as soon as its size is known. Node discards what still arrives,
 // so that the caller can read the answer instead of seeing a reset connection.

@@ -81,6 +81,6 @@ export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
   };
 }
 
-function toAnswer({ status, code, body, isReplay }: Outcome): Answer {
-  return { status, code, body, ...(isReplay && { headers: { "idempotent-replayed": "true" } }) };
+function toAnswer({ status, code, resource, body, isReplay }: Outcome): Answer {
+  return { status, code, resource, body, ...(isReplay && { headers: { "idempotent-replayed": "true" } }) };
 }

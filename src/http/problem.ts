@@ -22,13 +22,17 @@ const messages = {
 
 export type ProblemCode = keyof typeof messages;
 export type Issue = { path: string; message: string };
-// code: the error code in the body, null for a success.
+// code: the error code in the body, null for a success. resource: what a NOT_FOUND of the database is about.
 export type Answer = {
   status: number;
   code: string | null;
+  resource?: string | null;
   body: string | Buffer | ReadableStream<Uint8Array>;
   headers?: Record<string, string>;
 };
+
+/** Headers of an answer after which the rest of the connection cannot be used. */
+export const lastAnswer = { connection: "close" };
 
 // status, message: instead of the usual one. reason: for the log only.
 type More = { status?: number; headers?: Record<string, string>; message?: string; reason?: string };

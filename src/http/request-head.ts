@@ -1,14 +1,12 @@
 // Refuses a request whose head a proxy and this service could understand differently, as RFC 9112 requires. Node's
 // parser refuses the rest: two lengths, a length beside a transfer coding, line folding, bare line ends.
 import type { IncomingMessage } from "node:http";
-import { invalid, Problem } from "./problem.ts";
+import { invalid, lastAnswer, Problem } from "./problem.ts";
 
 // A registered name, or an address in brackets; then perhaps a port (RFC 3986). RFC 9112 allows an empty one.
 const hostPattern = /^(\[[^\][\s]*\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/;
 // A list may have empty elements.
 const chunkedAlone = /^[\s,]*chunked[\s,]*$/i;
-// The rest of the connection cannot be trusted.
-const lastAnswer = { connection: "close" };
 
 export function checkHead({ headers, rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
   if (httpVersionMajor !== 1) throw refuse("(request)", "must be HTTP/1.1 or HTTP/1.0", 505);
