@@ -1,5 +1,5 @@
--- The block with which a walk through a table begins: where one of the last day was interrupted,
--- else the first.
+-- The block with which a walk through a table begins: where a walk of the last day was interrupted,
+-- otherwise the first.
 create or replace function jobs.find_prune_start(p_table text) returns bigint
 language sql stable security definer set search_path = pg_catalog, pg_temp
 begin atomic

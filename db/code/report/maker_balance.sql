@@ -7,7 +7,7 @@ select y.tenant, o.external_id as maker, y.currency, y.redemption_count,
        rules.format_amount(
          y.redemption_minor + y.reversal_minor, c.decimals, 'major') as balance
 from (
-  select l.tenant, l.tenant_id, b.maker_id as maker_id, l.currency,
+  select l.tenant, l.tenant_id, b.maker_id, l.currency,
          sum(l.redemption_count)::bigint as redemption_count,
          sum(l.redemption_minor)::bigint as redemption_minor,
          sum(l.reversal_count)::bigint as reversal_count,

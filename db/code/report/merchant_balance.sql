@@ -7,7 +7,7 @@ select y.tenant, o.external_id as merchant, y.currency, y.redemption_count,
        rules.format_amount(
          y.redemption_minor + y.reversal_minor, c.decimals, 'major') as balance
 from (
-  select l.tenant, l.tenant_id, l.merchant_id as merchant_id, l.currency,
+  select l.tenant, l.tenant_id, l.merchant_id, l.currency,
          sum(l.redemption_count)::bigint as redemption_count,
          sum(l.redemption_minor)::bigint as redemption_minor,
          sum(l.reversal_count)::bigint as reversal_count,
@@ -23,8 +23,7 @@ The balance of each merchant and currency now, open days included; amounts in ma
 Fast: everything, in proportion to days × stores. Reads the entries of open days only. For the
 balance at the end of a day, sum report.daily.';
 comment on column report.merchant_balance.tenant is 'External ID, ten_….';
-comment on column report.merchant_balance.merchant is
-  'External ID, mch_….';
+comment on column report.merchant_balance.merchant is 'External ID, mch_….';
 comment on column report.merchant_balance.currency is
   'ISO 4217 code. It sets the decimals of the amounts in this row.';
 comment on column report.merchant_balance.redemption_count is 'Redemptions so far.';

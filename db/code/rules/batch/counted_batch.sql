@@ -7,8 +7,8 @@ select n.*, n.unused_count - n.expired_count as issued_count,
        case n.status when 'ALLOCATED' then n.unused_count - n.expired_count + n.locked_count else 0
        end as usable_count
 from (
-  select u.*,
-         case when u.valid_to <= statement_timestamp() then u.unused_count else 0 end
+  select u.*, f.unused_count,
+         case when u.valid_to <= statement_timestamp() then f.unused_count else 0 end
            + u.expired_more as expired_count
   from (
     select b.*, t.external_id as tenant, x.external_id as template, x.currency,
@@ -19,10 +19,6 @@ from (
            coalesce(case x.after_reversal when 'reissued' then l.redemption_count - l.reversal_count
                     else l.redemption_count end, 0) as redeemed_count,
            coalesce(k.locked_count, 0) as locked_count, coalesce(v.voided_count, 0) as voided_count,
-           b.minted_count
-             - coalesce(case x.after_reversal when 'reissued' then l.redemption_count
-                        - l.reversal_count else l.redemption_count end, 0)
-             - coalesce(k.locked_count, 0) - coalesce(v.voided_count, 0) as unused_count,
            coalesce(p.expired_more, 0) as expired_more
     from core.batch b
     join core.tenant t on t.tenant_id = b.tenant_id
@@ -51,4 +47,6 @@ from (
       select s.tenant_id, s.batch_id, sum(s.is_expired - s.is_of_ended_batch) as expired_more
       from rules.extended_coupon s
       group by s.tenant_id, s.batch_id) p
-      on p.tenant_id = b.tenant_id and p.batch_id = b.batch_id) u) n;
+      on p.tenant_id = b.tenant_id and p.batch_id = b.batch_id) u
+  cross join lateral (
+    select u.minted_count - u.redeemed_count - u.locked_count - u.voided_count) f (unused_count)) n;

@@ -6,8 +6,7 @@ create or replace function rules.write_changes(
 returns void
 language sql volatile
 begin atomic
-  insert into core.audit (tenant_id, action, target, reason, details)
-  select p_tenant_id, 'apply', c.target, p_reason, coalesce(c.details, '{}')
+  select rules.write_audit(p_tenant_id, 'apply', c.target, p_reason, coalesce(c.details, '{}'))
   from (
     select o.key as target, (
              select jsonb_object_agg(coalesce(n.key, b.key), case

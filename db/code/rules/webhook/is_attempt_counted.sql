@@ -1,4 +1,5 @@
--- Whether what an attempt of this lease brings counts for a delivery (core.delivery.counts_for).
+-- Whether the outcome of an attempt under this lease counts for a delivery
+-- (core.delivery.counts_for).
 create or replace function rules.is_attempt_counted(p_counts_for uuid, p_holder uuid)
 returns boolean
 language sql immutable
