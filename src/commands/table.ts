@@ -31,5 +31,5 @@ function formatTable(rows: Row[]): string {
 
 function show(value: unknown): string {
   if (value === null) return "-";
-  return replaceUnprintable(value instanceof Date ? value.toISOString() : String(value), () => "?");
+  return replaceUnprintable(value instanceof Date ? value.toISOString() : String(value), "?");
 }

@@ -79,7 +79,7 @@ function refuse(secret: readonly string[], { headers }: IncomingMessage, body: B
 }
 
 // A terminal might execute control characters.
-const show = (text: string): string => replaceUnprintable(text, () => "?");
+const show = (text: string): string => replaceUnprintable(text, "?");
 
 export const listen = defineCommand({
   name: "listen",

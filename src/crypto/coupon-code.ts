@@ -13,12 +13,12 @@ import { crockfordAlphabet, crockfordPairs } from "../formats/crockford.ts";
 
 const codePattern = /^[0-9A-HJKMNP-TV-Z]{16}$/;
 const bodyEnd = 12;
-const isAscii = /^[\0-\x7f]*$/;
+export const isAscii = /^[\0-\x7f]*$/;
 
 /**
  * What a code may contain without a meaning: blanks, control and invisible characters, and dashes of every kind, which
- * scanners and keyboards add. Japanese keyboards write the long vowel sign for a hyphen; the blank of Braille is no
- * blank of Unicode.
+ * scanners and keyboards add. Japanese keyboards write the long vowel sign for a hyphen. Unicode does not count the
+ * Braille blank as a blank.
  */
 export const fillers = /[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Dash}\u30fc\uff70\u2800]/gu;
 const fullWidth = /[\uff01-\uff5e]/g;

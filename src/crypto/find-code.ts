@@ -2,7 +2,7 @@
 // logged. The tag shows whether 16 characters are a code of this service, so this needs no database.
 //
 // Chance alone gives 16 other characters the right tag once in 2^20, if they begin with a known key version.
-import { checkCode, fillers } from "./coupon-code.ts";
+import { checkCode, fillers, isAscii } from "./coupon-code.ts";
 import type { MasterKeys } from "./keys.ts";
 
 export type FindsCode = (text: string) => boolean;
@@ -12,7 +12,6 @@ const codeLength = 16;
 // about 4,500.
 const defaultMostCandidates = 8_000;
 
-const isAscii = /^[\0-\x7f]*$/;
 const tags = /[\u{e0020}-\u{e007e}]/gu;
 const marks = /\p{M}/gu;
 const separators = /[^\p{L}\p{N}]/gu;

@@ -45,7 +45,7 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   max_parallel_workers_per_gather: "0",
 };
 
-// Errors of a login that trying again does not cure. The server's message names the login, role or database.
+// Login errors that a retry does not cure. The server's message names the login, role or database.
 const hopeless: Readonly<Record<string, string>> = {
   // invalid_password, invalid_authorization_specification, invalid_catalog_name
   "28P01": "",

@@ -158,7 +158,7 @@ function findServer(home: Home): Postmaster | null {
   try {
     return asServer(home, () => findPostmaster(dataFolder(home)));
   } catch (error) {
-    // Before makeEnterable has moved the folder, its user cannot enter it. What root reads here is shown to nobody.
+    // Before makeEnterable has moved the folder, its user cannot enter it. What root reads here is never shown.
     if (home.user === undefined || (error as NodeJS.ErrnoException).code !== "EACCES") throw error;
     return findPostmaster(dataFolder(home));
   }

@@ -1,8 +1,21 @@
 // What lies in DATA_DIR decides who can make codes and who owns the database. So a program trusts only what no other
 // user could have put there. As ssh does, it refuses by owner and mode, and names both.
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, existsSync, fstatSync, fsyncSync, linkSync, lstatSync, openSync } from "node:fs";
-import { readFileSync, realpathSync, rmSync, writeFileSync, type Stats } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+  type Stats,
+} from "node:fs";
 import path from "node:path";
 import { ConfigError } from "../config/config.ts";
 

@@ -22,9 +22,9 @@ export function printable(max: number, min = 1) {
     .meta({ minLength: min, maxLength: max });
 }
 
-/** Returns a text without its unprintable characters, or with others in their place. */
-export function replaceUnprintable(text: string, replace: (character: string) => string = () => ""): string {
-  return text.replace(unprintables, replace);
+/** Returns a text without its unprintable characters, or with another one in place of each. */
+export function replaceUnprintable(text: string, replacement = ""): string {
+  return text.replace(unprintables, replacement);
 }
 
 const tooLarge = "must be below 10^12";

@@ -28,7 +28,7 @@ export const cursor = (schema: z.ZodType<string>) =>
 
 const gaps = /[\t-\r\u0085\u2028\u2029]+/g;
 
-// Store and terminal in Variant A. Nobody looks them up, so no character is refused: tabs and line breaks become a
+// Store and terminal in Variant A. They are never looked up, so no character is refused: tabs and line breaks become a
 // space, other unprintable characters are left out. Then the text is trimmed, turned into NFC and limited in length.
 // Blank counts as absent. NFC turns at most four characters, which have at most 8 units, into one. Longer texts are
 // refused before that, because NFC takes a second for thousands of accents.

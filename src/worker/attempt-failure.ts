@@ -1,5 +1,5 @@
 // Why an attempt to send a webhook failed, in two texts. The operator sees what happened, with names and addresses. The
-// subscriber, who chooses the URL, sees only its kind: what a name means inside our network is none of its business.
+// subscriber, who chooses the URL, sees only its kind, and must not learn what a name means inside our network.
 import { messageOf } from "../common/program.ts";
 
 /** A failure that this service finds itself. `reason` is the text for the subscriber, by default the message. */

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { eventTypes } from "../../formats/event-types.ts";
 import { chosenId, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
 import type { Route } from "../route.ts";
-import { whoseIsAsked } from "./webhook-input.ts";
+import { partyInQuery } from "./webhook-input.ts";
 
-const inVariantA = z.strictObject(whoseIsAsked);
+const inVariantA = z.strictObject(partyInQuery);
 const inVariantB = z.strictObject({});
 
 const attempt = z

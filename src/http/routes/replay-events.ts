@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ok } from "../answer-fields.ts";
 import { externalId, moment, optional, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
-import { whose } from "./webhook-input.ts";
+import { partyInBody } from "./webhook-input.ts";
 
 // One event, or those that were recorded from `from` until just before `to`.
 type Choice = { event_id?: string | undefined; from?: string | undefined; to?: string | undefined };
@@ -21,7 +21,7 @@ const choice = {
   not: { anyOf: [{ allOf: [one, { anyOf: [from, to] }] }, { not: { anyOf: [one, isPeriod] } }] },
 };
 const inVariantA = z
-  .strictObject({ ...common, ...whose })
+  .strictObject({ ...common, ...partyInBody })
   .superRefine(checkChoice)
   .meta(choice);
 const inVariantB = z.strictObject(common).superRefine(checkChoice).meta(choice);

@@ -3,10 +3,10 @@ import { eventTypes } from "../../formats/event-types.ts";
 import { madeId, ok } from "../answer-fields.ts";
 import { eventType, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
-import { whose } from "./webhook-input.ts";
+import { partyInBody } from "./webhook-input.ts";
 
 const common = { request_id: requestId, event_type: eventType };
-const inVariantA = z.strictObject({ ...common, ...whose });
+const inVariantA = z.strictObject({ ...common, ...partyInBody });
 const inVariantB = z.strictObject(common);
 
 const answer = z.object({ ok, event_id: madeId("evt"), event_type: z.enum(eventTypes) });

@@ -4,6 +4,5 @@ import { externalId, optional } from "../fields.ts";
 
 const about = "Whose webhook. Needed if the tenant has several.";
 
-// In a query and in a body.
-export const whoseIsAsked = { party: externalId.optional().describe(about) };
-export const whose = { party: optional(externalId).describe(about) };
+export const partyInQuery = { party: externalId.optional().describe(about) };
+export const partyInBody = { party: optional(externalId).describe(about) };
