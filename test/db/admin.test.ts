@@ -15,7 +15,7 @@ import { dropDeliveries } from "../support/subscribers.ts";
 import { tenants } from "../support/tenants.ts";
 
 /** What differs from the usual audit entry. */
-type Audit = { target: string; action?: string; reason?: null; tenant?: string | null; details?: object };
+type Audit = { target: string; action?: string; reason?: null; tenant?: string | null; details: object };
 
 const client = "psql of Ada";
 let world: Scenario;
@@ -39,6 +39,9 @@ async function patch<T = unknown>(name: string, ...args: unknown[]): Promise<T> 
   return row!.answer;
 }
 
+const changed = (name: string, was: unknown, is: unknown) => ({ [name]: { old: was, new: is } });
+const time = /^20\d\d-.*\+00:00$/;
+
 /** Calls a patch whose last argument is the reason. The last audit entry says who did what and why. */
 async function audited<T = unknown>(t: Test, audit: Audit, name: string, ...args: unknown[]): Promise<T> {
   const answer = await patch<T>(name, ...args);
@@ -46,7 +49,7 @@ async function audited<T = unknown>(t: Test, audit: Audit, name: string, ...args
     `select a.*, t.external_id as tenant, session_user as me
      from core.audit a left join core.tenant t using (tenant_id) order by a.audit_id desc limit 1`,
   );
-  const usual = { action: name, reason: String(args.at(-1)).trim(), tenant: "ten_a", details: {} };
+  const usual = { action: name, reason: String(args.at(-1)).trim(), tenant: "ten_a" };
   fits(t, last, { ...usual, client, login: last!["me"] as string, ...audit }, `the audit entry of ${name}`);
   return answer;
 }
@@ -93,7 +96,14 @@ t.test("void_coupon voids an unused coupon, released or not", async (t) => {
     const coupon = await makeCoupon(state);
     const { id } = coupon;
     await refusesBadArguments(t, "void_coupon", ["ten_a", id], unknown);
-    await audited(t, { target: id }, "void_coupon", "ten_a", id, " misprinted ");
+    await audited(
+      t,
+      { target: id, details: changed("status", "ISSUED", "VOIDED") },
+      "void_coupon",
+      "ten_a",
+      id,
+      " misprinted ",
+    );
     await isVoided(t, coupon, "misprinted");
     t.equal((await query(coupon)).status, "VOIDED");
     await isRefused(t, "CP409", "void_coupon", "ten_a", id, "again");
@@ -211,10 +221,12 @@ t.test("revoke_credential takes effect with the next call and cannot be undone",
   const refused = { status: 401, json: { code: "UNAUTHENTICATED" } };
   t.equal((await ask()).status, 404);
   await refusesBadArguments(t, "revoke_credential", ["ak_a_second"], { 0: ["ak_none", ""] });
-  const at = await audited(t, { target: "ak_a_second" }, "revoke_credential", "ak_a_second", "leaked");
+  const recorded = { target: "ak_a_second", details: changed("status", "in use", "revoked") };
+  const at = await audited(t, recorded, "revoke_credential", "ak_a_second", "leaked");
   fits(t, await ask(), refused);
   t.equal((await first.get("/v1/batches/bat_none")).status, 404);
-  t.strictSame(await patch("revoke_credential", "ak_a_second", "again"), at, "the first time stays");
+  const again = { ...recorded, details: changed("status", "revoked", "revoked") };
+  t.strictSame(await audited(t, again, "revoke_credential", "ak_a_second", "again"), at, "the first time stays");
   await world.apply({ tenants: [tenants[0]] });
   fits(t, await ask(), refused, "provisioning does not bring it back");
 });
@@ -235,7 +247,13 @@ t.test("The codes of a batch are handed out until destroy_codes destroys them", 
   await audited(t, exported, "open_export", target, true);
 
   await refusesBadArguments(t, "destroy_codes", [target], { 0: ["bat_none", ""] });
-  const at = await audited(t, { target }, "destroy_codes", target, "printed");
+  const at = await audited(
+    t,
+    { target, details: changed("codes", "kept", "destroyed") },
+    "destroy_codes",
+    target,
+    "printed",
+  );
   t.strictSame(await patch("destroy_codes", target, "again"), at, "a second call changes nothing");
   t.equal((await world.owner.rows("select from core.audit where action = 'destroy_codes'")).length, 1);
   await isRefused(t, "CP409", "open_export", target, true);
@@ -332,7 +350,8 @@ t.test("A version that nothing needs may be missing; a version is in use through
 t.test("forget_key removes a key that nothing was made with, and no other", async (t) => {
   await register({ ...ownKeys(), 5: newFingerprint() });
   await refusesBadArguments(t, "forget_key", ["5"], { 0: ["6", "", "55"] });
-  await audited(t, { target: "5", tenant: null }, "forget_key", "5", "mistyped");
+  const details = changed("registered_at", time, null);
+  await audited(t, { target: "5", tenant: null, details }, "forget_key", "5", "mistyped");
   t.strictSame(await listVersions(), ["1"]);
   await isRefused(t, "CP409", "forget_key", "1", "it made batches");
   await pretend("delete from core.coupon; delete from core.batch", async (session) => {
@@ -364,10 +383,11 @@ t.test("A rotation keeps the old secret, disable_webhook parks deliveries, repla
   t.ok(deliveries >= 3);
   const [sealed_secret, secret_hash] = [Buffer.from("one"), Buffer.from("two")];
   const rotated = { sealed_secret, replaced, secret_hash, is_rotated: true };
+  const enabled = { ...changed("disabled_at", time, null), ...changed("paused_until", null, null) };
   const steps: [name: string, args: unknown[], details: object, then: object, answer?: unknown][] = [
-    ["set_webhook_secret", [sealed_secret, secret_hash], {}, rotated],
-    ["disable_webhook", [], {}, { is_disabled: true, parked: deliveries }, ""],
-    ["enable_webhook", [], {}, { is_disabled: false, parked: deliveries }, ""],
+    ["set_webhook_secret", [sealed_secret, secret_hash], { webhook_secret: "replaced" }, rotated],
+    ["disable_webhook", [], changed("disabled_at", null, time), { is_disabled: true, parked: deliveries }, ""],
+    ["enable_webhook", [], enabled, { is_disabled: false, parked: deliveries }, ""],
     ["replay_parked", [], { events: deliveries }, { parked: 0, deliveries }, deliveries],
   ];
   for (const [name, more, details, then, answer] of steps) {
@@ -389,7 +409,7 @@ t.test("replay_event and replay_range deliver again what was sequenced", async (
   const { id } = event!;
   const others = { 0: ["ten_none", "ten_b"], 1: ["evt_none", `evt_${"0".repeat(26)}`] };
   await refusesBadArguments(t, "replay_event", ["ten_a", id], others);
-  await audited(t, { target: id }, "replay_event", "ten_a", id, "one is missing");
+  await audited(t, { target: id, details: { party: "pty_a" } }, "replay_event", "ten_a", id, "one is missing");
   fits(t, await readWebhook(), { deliveries: 1 });
 
   await refusesBadArguments(t, "replay_range", ["ten_a", "pty_a", "2020-01-01", "2098-01-01"], parties);

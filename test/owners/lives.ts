@@ -1,7 +1,19 @@
 // What happens to the coupons of one side of a tenant: every state, with what the callers and the administrator do to
 // them. What the merchant's delegate may do, it does here once.
 import { moment, shift, type Row, type Window } from "./books.ts";
-import { enter, grant, happen, makeBatch, patch, send, sendOk, type By, type Order, type Side } from "./teller.ts";
+import {
+  changed,
+  enter,
+  grant,
+  happen,
+  makeBatch,
+  patch,
+  send,
+  sendOk,
+  type By,
+  type Order,
+  type Side,
+} from "./teller.ts";
 import { partyOf, type Coupon } from "./tenants.ts";
 
 // By what becomes of them. The last ones are for the tests.
@@ -104,7 +116,13 @@ export async function voidCoupon(by: By, coupon: Coupon, reason: string | null):
 
 async function strike(side: Side, coupon: Coupon): Promise<void> {
   const { tenant } = side.owner;
-  const what = { tenant, action: "void_coupon", target: coupon.id, reason: "stolen" };
+  const what = {
+    tenant,
+    action: "void_coupon",
+    target: coupon.id,
+    reason: "stolen",
+    details: changed("status", "ISSUED", "VOIDED"),
+  };
   const call = "select admin.void_coupon($1, $2, 'stolen')";
   const at = await patch(side.teller, what, () => side.teller.world.admin.rows(call, [tenant, coupon.id]));
   noteVoid(side, coupon, { reason: "stolen" }, at);

@@ -107,7 +107,11 @@ export function happen({ teller, owner }: Side, event_type: string, at: Window, 
   teller.books.note("event", { tenant, event_type, party, occurred_at: at, recorded_at, ...of });
 }
 
-type Audited = { tenant: string; action: string; target: string; reason?: string; details?: string };
+type Audited = { tenant: string; action: string; target: string; reason?: string; details: string };
+
+/** A changed field in the details, as PostgreSQL writes it. */
+export const changed = (name: string, was: string, is: string): string =>
+  `{"${name}": {"new": "${is}", "old": "${was}"}}`;
 
 /** Does something as an administrator, and enters it in the audit. `details` is JSON as PostgreSQL writes it. */
 export async function patch(teller: Teller, what: Audited, act: () => Promise<unknown>): Promise<Window> {
@@ -117,7 +121,7 @@ export async function patch(teller: Teller, what: Audited, act: () => Promise<un
 }
 
 export function enterAudit({ world, books }: Pick<Teller, "world" | "books">, what: Audited, at: Window): void {
-  books.note("audit", { login: world.address.user!, client: "coupon test", details: "{}", ...what, recorded_at: at });
+  books.note("audit", { login: world.address.user!, client: "coupon test", ...what, recorded_at: at });
 }
 
 /** A batch with a coupon for each name, minted, exported and, unless it is held back, released. */

@@ -8,7 +8,7 @@ import { createWorkerSteps } from "../support/worker-steps.ts";
 import { openWorkerSession } from "../support/worker-session.ts";
 import { pick, shift, uuidOf, type Row, type Window } from "./books.ts";
 import { closeDay, passMidnight } from "./days.ts";
-import { orderBatch, patch, send, type Teller } from "./teller.ts";
+import { changed, orderBatch, patch, send, type Teller } from "./teller.ts";
 import type { Owner } from "./tenants.ts";
 
 const timeoutMs = 150;
@@ -104,7 +104,12 @@ export async function tellDeliveries(
   await setResults(teller);
   const rotate = "select admin.set_webhook_secret('ten_b1', 'pty_d1', '\\x01', '\\x02', 'leaked')";
   const act = () => teller.world.admin.rows(rotate);
-  const what = { tenant: "ten_b1", action: "set_webhook_secret", target: "pty_d1" };
+  const what = {
+    tenant: "ten_b1",
+    action: "set_webhook_secret",
+    target: "pty_d1",
+    details: '{"webhook_secret": "replaced"}',
+  };
   const rotated_at = await patch(teller, { ...what, reason: "leaked" }, act);
   Object.assign(webhook("ten_b1", "pty_d1"), { rotated_at });
 }
@@ -143,13 +148,25 @@ export async function leaveWork(t: Test, teller: Teller): Promise<void> {
   await passMidnight(teller, a2);
   await mintOne(t, teller, b1);
   const revoke = () => world.admin.rows("select admin.revoke_credential('ak_b1_q', 'lost')");
-  const ofKey = { tenant: "ten_b1", action: "revoke_credential", target: "ak_b1_q", reason: "lost" };
+  const ofKey = {
+    tenant: "ten_b1",
+    action: "revoke_credential",
+    target: "ak_b1_q",
+    reason: "lost",
+    details: changed("status", "in use", "revoked"),
+  };
   const revoked = books.of("credential").find(({ access_key }) => access_key === "ak_b1_q")!;
   revoked.revoked_at = await patch(teller, ofKey, revoke);
   const target = a1.batches.scoped!;
   const destroy = () => world.admin.rows("select admin.destroy_codes($1, 'printed')", [target]);
   const destroyed = books.of("batch").find(({ batch }) => batch === target)!;
-  const ofCodes = { tenant: "ten_a1", action: "destroy_codes", target, reason: "printed" };
+  const ofCodes = {
+    tenant: "ten_a1",
+    action: "destroy_codes",
+    target,
+    reason: "printed",
+    details: changed("codes", "kept", "destroyed"),
+  };
   destroyed.codes_destroyed_at = await patch(teller, ofCodes, destroy);
 }
 

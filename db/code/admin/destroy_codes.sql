@@ -11,7 +11,8 @@ begin
     set salt = null, codes_destroyed_at = clock_timestamp()
     where b.tenant_id = v_batch.tenant_id and b.batch_id = v_batch.batch_id
     returning * into v_batch;
-    perform rules.write_audit(v_batch.tenant_id, 'destroy_codes', p_batch, v_reason);
+    perform rules.write_audit(v_batch.tenant_id, 'destroy_codes', p_batch, v_reason,
+      '{"codes":{"old":"kept","new":"destroyed"}}');
   end if;
   return v_batch.codes_destroyed_at;
 end

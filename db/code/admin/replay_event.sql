@@ -16,7 +16,11 @@ begin
       using errcode = 'CP404';
   end if;
   perform rules.replay_deliveries(v_event.tenant_id, v_event.party_id, array[v_event.event_id]);
-  perform rules.write_audit(v_event.tenant_id, 'replay_event', p_event, v_reason);
+  perform rules.write_audit(v_event.tenant_id, 'replay_event', p_event, v_reason,
+    jsonb_build_object('party', (
+      select p.external_id
+      from core.party p
+      where p.tenant_id = v_event.tenant_id and p.party_id = v_event.party_id)));
 end
 $$;
 comment on function admin.replay_event(text, text, text) is

@@ -5,14 +5,19 @@ declare
   v_reason      text := rules.check_reason(p_reason);
   v_credential  core.credential;
 begin
-  update core.credential c
-  set revoked_at = coalesce(c.revoked_at, clock_timestamp())
-  where c.access_key = p_access_key
-  returning * into v_credential;
+  select c.* into v_credential
+  from core.credential c where c.access_key = p_access_key for no key update;
   if not found then
     raise exception 'no credential %', p_access_key using errcode = 'CP404';
   end if;
-  perform rules.write_audit(v_credential.tenant_id, 'revoke_credential', p_access_key, v_reason);
+  perform rules.write_audit(v_credential.tenant_id, 'revoke_credential', p_access_key, v_reason,
+    jsonb_build_object('status', jsonb_build_object(
+      'old', case when v_credential.revoked_at is null then 'in use' else 'revoked' end,
+      'new', 'revoked')));
+  update core.credential c
+  set revoked_at = coalesce(c.revoked_at, clock_timestamp())
+  where c.tenant_id = v_credential.tenant_id and c.access_key = p_access_key
+  returning * into v_credential;
   return v_credential.revoked_at;
 end
 $$;

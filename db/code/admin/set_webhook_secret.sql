@@ -9,7 +9,8 @@ begin
   update core.webhook w
   set sealed_secret = p_sealed_secret, secret_hash = p_secret_hash
   where w.tenant_id = v_webhook.tenant_id and w.party_id = v_webhook.party_id;
-  perform rules.write_audit(v_webhook.tenant_id, 'set_webhook_secret', p_party, v_reason);
+  perform rules.write_audit(v_webhook.tenant_id, 'set_webhook_secret', p_party, v_reason,
+    '{"webhook_secret":"replaced"}');
 end
 $$;
 comment on function admin.set_webhook_secret(text, text, bytea, bytea, text) is

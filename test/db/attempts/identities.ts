@@ -99,6 +99,8 @@ const recordAttempts: Attempts = {
   audit_reason_is_at_most_1000_characters: [
     insertCopy("audit", "true", { audit_id: "0", reason: "repeat('x', 1001)" }),
   ],
+  audit_reason_is_printable: [insertCopy("audit", "true", { audit_id: "0", reason: "e'a\\nb'" })],
+  audit_says_what_changed: [insertCopy("audit", "true", { audit_id: "0", action: "'patch'", details: "'{}'::jsonb" })],
   code_version_is_current_or_before: [
     "insert into core.code_version (is_current, sha256) select false, sha256 from core.code_version",
   ],

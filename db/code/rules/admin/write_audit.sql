@@ -1,6 +1,7 @@
--- Records an administrative action in the audit table: who, what, on what and why.
+-- Records an administrative action in the audit table: who, what, on what and why. p_details says
+-- what changed, old and new; of a secret only 'replaced'.
 create or replace function rules.write_audit(
-  p_tenant_id int, p_action text, p_target text, p_reason text, p_details jsonb default '{}')
+  p_tenant_id int, p_action text, p_target text, p_reason text, p_details jsonb)
 returns void
 language sql volatile
 begin atomic
