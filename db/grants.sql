@@ -33,7 +33,8 @@ grant execute on function
   rules.compute_times_digest(timestamptz[]),
   rules.list_open_entries(int),
   rules.format_url_host(text),
-  rules.find_unknown_zones(text[])
+  rules.find_unknown_zones(text[]),
+  core.name_party(int, int)
 to coupon_report, coupon_admin;
 
 grant usage on schema admin to coupon_admin;

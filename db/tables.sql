@@ -78,7 +78,9 @@ create table core.audit (
   details jsonb not null default '{}'::jsonb,
   constraint audit_pkey PRIMARY KEY (audit_id),
   constraint audit_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
-  constraint audit_reason_is_at_most_1000_characters CHECK ((length(reason) <= 1000))
+  constraint audit_reason_is_at_most_1000_characters CHECK ((length(reason) <= 1000)),
+  constraint audit_reason_is_printable CHECK (core.is_printable(reason)) NOT VALID,
+  constraint audit_says_what_changed CHECK (((details <> '{}'::jsonb) OR (action = 'apply'::text))) NOT VALID
 );
 CREATE TRIGGER audit_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.audit FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.audit is 'Every patch, provisioning and export of codes: who, when, what and why.';

@@ -83,10 +83,10 @@ const subjects: [RegExp, RegExp][] = [
   [/^reversal /, /^rvs_\w{26}$/],
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],
   [/^((sequenced |voided )?event|delivery|feed keeps) /, /^evt_\w{26}$/],
-  [/^feed (counts|positions) /, /^\d+$/],
+  [/^feed (counts|positions) /, /^((pty|ten)_\w+|a missing party \(key \d+\))$/],
   [
     /^(days|day sums|closed days|open day|posting (numbers|keeps)|(ready )?statement|summary) /,
-    /^\d+ \d{4}-\d\d-\d\d$/,
+    /^(pty_\w+|a missing party \(key \d+\)) \d{4}-\d\d-\d\d$/,
   ],
   [/^recorded redemption /, /^test-/],
 ];

@@ -17,12 +17,16 @@ const known = new Map([
 t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) => {
   const session = await openScratchDatabase(t);
   const uuids = [...known.keys(), ...Array.from({ length: 500 }, () => randomUUID())];
-  const text = `select x.id, rules.parse_id('red', x.id)::text as back
+  const text = `select x.id, rules.parse_id('red', x.id)::text as back, core.format_id('red', u.uuid) as in_messages
      from unnest($1::uuid[]) with ordinality u (uuid, place),
        lateral (select rules.format_id('red', u.uuid) as id offset 0) x
      order by u.place`;
-  const expected = uuids.map((uuid) => ({ id: externalId("red", uuid), back: uuid }));
-  const read = async () => (await session.rows<{ id: string; back: string }>(text, [uuids])).map((row) => ({ ...row }));
+  const expected = uuids.map((uuid) => ({
+    id: externalId("red", uuid),
+    back: uuid,
+    in_messages: externalId("red", uuid),
+  }));
+  const read = async () => (await session.rows(text, [uuids])).map((row) => ({ ...row }));
   t.strictSame(await read(), expected);
   for (const [index, id] of [...known.values()].entries()) t.equal(expected[index]!.id, `red_${id}`);
   await session.run("set standard_conforming_strings = off");

@@ -48,6 +48,6 @@ comment on view report.invariants is
 comment on column report.invariants.invariant is
   'The violated invariant. The view of this name in schema rules checks it.';
 comment on column report.invariants.subject is
-  'Where: an ID, or a distributor''s key and a business date.';
+  'Where: an ID, or a distributor''s ID and a business date. External IDs.';
 comment on column report.invariants.tenant is
   'External ID, ten_…. Null: the violation belongs to no tenant.';

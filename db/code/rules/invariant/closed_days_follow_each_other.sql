@@ -3,7 +3,8 @@
 -- not know.
 create or replace view rules.closed_days_follow_each_other as
 select 'closed days follow each other' as invariant, d.tenant_id,
-       d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(d.tenant_id, d.distributor_id) || ' '
+         || to_char(d.business_date, 'YYYY-MM-DD') as subject
 from (
   select s.tenant_id, s.distributor_id, s.business_date, p.time_zone,
          lead(s.business_date, 1, b.open_on) over (

@@ -2,7 +2,8 @@
 -- entries. Written from the definition, like rules.summary_matches_the_ledger.
 create or replace view rules.day_sums_match_the_ledger as
 select 'day sums match the ledger' as invariant, d.tenant_id,
-       d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(d.tenant_id, d.distributor_id) || ' '
+         || to_char(d.business_date, 'YYYY-MM-DD') as subject
 from (
   select p.tenant_id, p.distributor_id, p.business_date, k.merchant_id, k.store, k.currency,
          k.batch_id, 0 as lines, (l.entry_type = 'REDEMPTION')::int as redemptions,

@@ -1,7 +1,8 @@
 -- Business days with postings, before the open day, without a statement.
 create or replace view rules.days_before_the_open_day_are_closed as
 select 'days before the open day are closed' as invariant, b.tenant_id,
-       b.party_id || ' ' || to_char(p.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(b.tenant_id, b.party_id) || ' '
+         || to_char(p.business_date, 'YYYY-MM-DD') as subject
 from core.ledger_book b
 join rules.posting p on p.tenant_id = b.tenant_id and p.distributor_id = b.party_id
 where p.business_date < b.open_on

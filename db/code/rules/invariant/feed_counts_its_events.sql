@@ -1,6 +1,7 @@
 -- Feeds that have not assigned one position to each of their events.
 create or replace view rules.feed_counts_its_events as
-select 'feed counts its events' as invariant, f.tenant_id, f.party_id::text as subject
+select 'feed counts its events' as invariant, f.tenant_id,
+       core.name_party(f.tenant_id, f.party_id) as subject
 from core.feed f
 left join (
   select e.tenant_id, e.feed_party_id, count(*) as events

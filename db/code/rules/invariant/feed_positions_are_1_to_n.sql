@@ -2,7 +2,8 @@
 -- positions. admin.note_restore skips positions and counts them in skipped_count, so a feed may end
 -- with skipped positions.
 create or replace view rules.feed_positions_are_1_to_n as
-select 'feed positions are 1 to n' as invariant, f.tenant_id, f.party_id::text as subject
+select 'feed positions are 1 to n' as invariant, f.tenant_id,
+       core.name_party(f.tenant_id, f.party_id) as subject
 from core.feed f
 left join lateral (
   select sum(cardinality(p.event_seqs)) as events, min(p.first_position) as first_position,

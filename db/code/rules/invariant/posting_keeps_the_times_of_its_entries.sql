@@ -1,7 +1,8 @@
 -- Pages of postings with an entry that now has another recorded_at, or is missing.
 create or replace view rules.posting_keeps_the_times_of_its_entries as
 select 'posting keeps the times of its entries' as invariant, p.tenant_id,
-       p.distributor_id || ' ' || to_char(p.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(p.tenant_id, p.distributor_id) || ' '
+         || to_char(p.business_date, 'YYYY-MM-DD') as subject
 from core.posting_page p
 cross join lateral unnest(p.event_seqs) with ordinality x (event_seq, place)
 left join core.ledger_entry l on l.event_seq = x.event_seq

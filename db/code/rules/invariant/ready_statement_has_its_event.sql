@@ -1,7 +1,8 @@
 -- Statements that are ready without one event, or have an event without being ready.
 create or replace view rules.ready_statement_has_its_event as
 select 'ready statement has its event' as invariant, s.tenant_id,
-       s.distributor_id || ' ' || to_char(s.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(s.tenant_id, s.distributor_id) || ' '
+         || to_char(s.business_date, 'YYYY-MM-DD') as subject
 from core.statement s
 left join (
   select e.tenant_id, e.party_id, e.business_date, count(*) as events

@@ -1,7 +1,8 @@
 -- Statements whose entry_count is not the number of their postings.
 create or replace view rules.statement_counts_its_postings as
 select 'statement counts its postings' as invariant, s.tenant_id,
-       s.distributor_id || ' ' || to_char(s.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(s.tenant_id, s.distributor_id) || ' '
+         || to_char(s.business_date, 'YYYY-MM-DD') as subject
 from core.statement s
 where s.entry_count <> (
   select count(*)

@@ -5,7 +5,8 @@
 -- finds mistakes in that function.
 create or replace view rules.summary_matches_the_ledger as
 select 'summary matches the ledger' as invariant, d.tenant_id,
-       d.distributor_id || ' ' || to_char(d.business_date, 'YYYY-MM-DD') as subject
+       core.name_party(d.tenant_id, d.distributor_id) || ' '
+         || to_char(d.business_date, 'YYYY-MM-DD') as subject
 from (
   select p.tenant_id, p.distributor_id, p.business_date, r.merchant_id, b.template_id, l.currency,
          0 as lines,
