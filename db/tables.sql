@@ -63,6 +63,13 @@ create type core.outcome as (
   is_replay boolean
 );
 
+create type core.subject as (
+  coupon_id uuid,
+  merchant_id integer,
+  store text,
+  template_id integer
+);
+
 create sequence core.event_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1;
 create sequence core.worker_number as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1;
 
@@ -618,7 +625,12 @@ create table core.request (
   first_request_id core.client_key,
   operation text not null,
   response core.recorded_answer not null,
-  constraint request_pkey PRIMARY KEY (request_id, caller_id, tenant_id)
+  coupon_id uuid,
+  merchant_id integer,
+  store text,
+  template_id integer,
+  constraint request_pkey PRIMARY KEY (request_id, caller_id, tenant_id),
+  constraint refused_store_is_at_most_64_characters CHECK ((length(store) <= 64)) NOT VALID
 );
 CREATE UNIQUE INDEX idempotency_key_is_used_once ON core.request USING btree (idempotency_key, caller_id, tenant_id) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX request_by_age ON core.request USING brin (recorded_at) WITH (pages_per_range='32', autosummarize='on');
@@ -627,6 +639,10 @@ comment on table core.request is 'The final answer to each write, replayed byte 
 comment on column core.request.caller_id is 'The party in Variant B, 0 in A.';
 comment on column core.request.body_hash is '64 bits of a keyed hash of the body''s values without request_id. Distinguishes an equal retry from another request with the same id.';
 comment on column core.request.first_request_id is 'Of a retry that was found by its idempotency-key: the request_id of the first call.';
+comment on column core.request.coupon_id is 'Of a refusal: the coupon that the call named.';
+comment on column core.request.merchant_id is 'Of a refusal: the merchant that the call named, or that of the redemption it named.';
+comment on column core.request.store is 'Of a refusal: the store, as the till named it.';
+comment on column core.request.template_id is 'Of a refusal to create or allocate a batch: its template.';
 
 create table core.reversal (
   tenant_id integer not null,

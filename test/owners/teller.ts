@@ -4,7 +4,7 @@ import { exportCodes } from "../../src/commands/codes.ts";
 import { dateOf, daySeconds, noonOffset } from "../support/business-days.ts";
 import { pathOf } from "../support/path-of.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
-import { major, moment, openBooks, pick, sameKey, shift, type Row, type Window } from "./books.ts";
+import { major, moment, openBooks, pick, sameKey, shift, type Books, type Row, type Window } from "./books.ts";
 import { amount, discountOf, partyOf, type Coupon, type Owner } from "./tenants.ts";
 
 export type Teller = Awaited<ReturnType<typeof openTeller>>;
@@ -75,6 +75,7 @@ export async function send({ teller, owner, key }: By, operation: string, fields
   const isRead = operation === "query";
   const body = isRead ? fields : { request_id: requestId, ...fields };
   const options = idempotencyKey === undefined ? {} : { idempotencyKey };
+  const subject = findSubject(books, owner, fields);
   const { answer, at } = await teller.during(() => world.as(key).post(pathOf(operation), body, options));
   const { status, text, json } = answer;
   if (!isRead && [200, 404, 409, 422].includes(status) && json.code !== "COUPON_CODE_INVALID") {
@@ -89,9 +90,28 @@ export async function send({ teller, owner, key }: By, operation: string, fields
       http_status: String(status),
       response: text,
       recorded_at: first?.recorded_at ?? at,
+      code: json.code ?? null,
+      ...subject,
     });
   }
   return { status, text, json, at, requestId };
+}
+
+// What a call is about. A coupon is known by its code, and a redemption by its ID or its lock.
+function findSubject(books: Books, { coupons }: Owner, fields: Row): Row {
+  const { redemption, lock_request_id } = fields;
+  const named = Object.values(coupons).find(({ code }) => code === fields.coupon)?.id;
+  const live = books
+    .of("redemption")
+    .find((row) => row.redemption === redemption || (row.coupon === named && row.lock_request_id === lock_request_id));
+  const coupon = named ?? live?.coupon;
+  const batch = books.of("coupon").find((row) => row.coupon === coupon)?.batch ?? fields.batch;
+  return {
+    coupon,
+    merchant: fields.merchant ?? live?.merchant,
+    store: fields.store ?? live?.store,
+    template: fields.template ?? books.of("batch").find((row) => row.batch === batch)?.template,
+  };
 }
 
 export async function sendOk(by: By, operation: string, fields: object) {

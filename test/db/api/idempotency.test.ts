@@ -261,3 +261,61 @@ t.test("A request_id that named other locks, whose records are pruned, names the
     fits(t, confirmed, { status: 200, json: { redemption: json.redemption } }, `${former}, ${named}`);
   }
 });
+
+t.test("report.request says what a recorded answer is about, of a refusal what the call named", async (t) => {
+  const { maker, till: pos, otherTill, makeCoupons: make } = world.b;
+  const [used, locked, held, foreign] = (await make(4)) as [Coupon, Coupon, Coupon, Coupon];
+  const { coupons: unreleased, id: batch } = await world.makeBatch(maker, "tpl_b", 1, { isReleased: false });
+  const place = { store: "S1" };
+  const about = async (reply: Promise<Reply>) => {
+    await reply;
+    const [row] = await world.owner.rows(
+      `select code, merchant, coupon, store, template, coupon_key = report.parse_id(coupon) as is_its_key
+       from report.request order by recorded_at desc limit 1`,
+    );
+    const { is_its_key, ...rest } = row!;
+    t.equal(is_its_key, rest.coupon === null ? null : true);
+    return rest;
+  };
+  const atShop = (code: string | null, { id: coupon }: Coupon, store: string | null = null, merchant = "mch_b") => ({
+    code,
+    merchant,
+    coupon,
+    store,
+    template: "tpl_b",
+  });
+  const nothing = { merchant: null, coupon: null, store: null };
+  const calls: [() => Promise<Reply>, object][] = [
+    [() => pos.redeem(used, place), atShop(null, used, "S1")],
+    [() => pos.redeem(used, { store: "S2" }), atShop("COUPON_REDEEMED", used, "S2")],
+    [() => pos.redeem(used, { store: "no store" }), atShop("NOT_FOUND", used, "no store")],
+    [() => pos.lock(held, { merchant: "mch_b2" }), atShop("NOT_FOUND", held, null, "mch_b2")],
+    [() => pos.lock(held, { merchant: "mch_none" }), { ...atShop("NOT_FOUND", held), merchant: null }],
+    [
+      () => pos.lock({ ...held, code: foreignCode }),
+      { ...nothing, code: "NOT_FOUND", merchant: "mch_b", template: null },
+    ],
+    [() => pos.lock(unreleased[0]!), atShop("COUPON_NOT_RELEASED", unreleased[0]!)],
+    [() => pos.lock(locked, place), atShop(null, locked, "S1")],
+    [() => pos.confirm(locked), atShop(null, locked, "S1")],
+    [() => pos.confirm(locked), atShop("LOCK_CONFIRMED", locked, "S1")],
+    [() => pos.cancel(locked), atShop("LOCK_CONFIRMED", locked, "S1")],
+    [() => pos.cancel(held), { ...atShop("LOCK_NOT_FOUND", held), merchant: null }],
+    [() => pos.reverse(locked), atShop(null, locked, "S1")],
+    [() => pos.reverse(locked), atShop("REDEMPTION_REVERSED", locked, "S1")],
+    [() => otherTill.reverse(used), atShop(null, used, "S1")],
+    [() => pos.void(foreign), atShop(null, foreign)],
+    [() => pos.void(foreign), atShop("COUPON_NOT_VOIDABLE", foreign)],
+    [() => maker.createBatch("tpl_none", 1), { ...nothing, code: "NOT_FOUND", template: null }],
+    [
+      () => maker.createBatch("tpl_b", 1, { distributor: "pty_none" }),
+      { ...nothing, code: "NOT_FOUND", template: "tpl_b" },
+    ],
+    [() => pos.createBatch("tpl_b", 1), { ...nothing, code: "NOT_FOUND", template: "tpl_b" }],
+    [() => maker.createBatch("tpl_b", 1), { ...nothing, code: null, template: "tpl_b" }],
+    [() => maker.allocateBatch(batch), { ...nothing, code: null, template: "tpl_b" }],
+    [() => maker.allocateBatch(batch), { ...nothing, code: "BATCH_ALREADY_ALLOCATED", template: "tpl_b" }],
+  ];
+  const foreignCode = (await makeCoupons(1))[0].code;
+  for (const [call, expected] of calls) t.strictSame(await about(call()), expected);
+});

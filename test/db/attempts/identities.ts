@@ -91,6 +91,7 @@ const recordAttempts: Attempts = {
     insertRequest({ request_id: "''" }),
     insertRequest({ request_id: "'new'", idempotency_key: "repeat('x', 129)" }),
   ],
+  refused_store_is_at_most_64_characters: [insertRequest({ request_id: "'new'", store: "repeat('x', 65)" })],
   client_key_is_printable: [
     insertRequest({ request_id: "e'\\t'" }),
     insertRequest({ request_id: "'new'", idempotency_key: "e'\\u200e'" }),

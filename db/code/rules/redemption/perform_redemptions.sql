@@ -56,14 +56,16 @@ begin
                then rules.render_grant(
                  d.call, d.redemption_id, d.discount_minor, d.decimals, d.lock_expires_at)
              else d.refusal
-           end as answer
+           end as answer,
+           case when (d.refusal).code is not null then rules.find_subject(d.call) end as subject
     from decided d),
   recorded as (
     insert into core.request
       (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status,
-       response, recorded_at)
+       response, recorded_at, coupon_id, merchant_id, store)
     select a.tenant_id, a.caller_id, a.request_id, (a.call).idempotency_key, (a.call).operation,
-           (a.call).body_hash, (a.answer).http_status, (a.answer).body, v_now
+           (a.call).body_hash, (a.answer).http_status, (a.answer).body, v_now,
+           (a.subject).coupon_id, (a.subject).merchant_id, (a.subject).store
     from answered a
     where rules.is_final(a.answer))
   select array_agg((a.ordinal, a.answer, false)::core.outcome) into v_outcomes from answered a;
