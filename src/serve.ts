@@ -120,8 +120,9 @@ function createDatabaseCheck(gate: Gate, keys: MasterKeys) {
 }
 
 // A database one version ahead is still ready: functions that programs call stay for one version (docs/database.md,
-// "Change the schema"). Four kinds of database are not ready: an older one; one with other keys that replaced ours
-// while we run; one on a full disk, which refuses nearly every call; and one with settings that break the service.
+// "Change the schema"). Five kinds of database are not ready: an older one; one with other keys that replaced ours
+// while we run; one on a full disk, which refuses nearly every call; one with settings that break the service; and a
+// standby, until it is promoted.
 function createReadiness(gate: Gate, checkDatabase: DatabaseCheck): Readiness {
   const expected = expectedVersion();
   return async (deadline) => {

@@ -1,6 +1,7 @@
 // The single connection of a command: acts as coupon_admin and closes when the command ends.
+import { ConfigError } from "../config/config.ts";
 import type { Address } from "../config/database-address.ts";
-import { connect } from "../database/connect.ts";
+import { connect, sqlState } from "../database/connect.ts";
 import { refuseSettings } from "../database/session-settings.ts";
 import type { Database } from "../database/types.ts";
 import { readVersion } from "../database/read-version.ts";
@@ -18,10 +19,16 @@ export async function withAdminDatabase<T>(
   try {
     await refuseSettings(database.rows);
     await refuseOtherVersion(readVersion(database.rows));
-    return await run(database);
+    return await run(database).catch(explainStandby);
   } finally {
     await database.end();
   }
+}
+
+// read_only_sql_transaction. What only reads works on a standby.
+function explainStandby(error: unknown): never {
+  if (sqlState(error) !== "25006") throw error;
+  throw new ConfigError("DATABASE_URL is a standby, which takes no writes: run this command on the primary");
 }
 
 /** Refuses keys that the database was not used with. A command calls this before it uses keys. */

@@ -72,6 +72,14 @@ export async function refuseSettings(rows: Database["rows"]): Promise<void> {
   if (restricted) refuse("restrict_nonsystem_relation_kind", "no function can read what it needs");
 }
 
+/** For what writes. Not a ConfigError: a standby takes writes as soon as it is promoted. */
+export async function refuseStandby(rows: Database["rows"]): Promise<void> {
+  const [session] = await rows<{ is_read_only: boolean }>(
+    "select current_setting('transaction_read_only')::boolean as is_read_only",
+  );
+  if (session!.is_read_only) throw new Error("the database takes no writes: it is a standby");
+}
+
 function refuse(name: string, consequence: string): never {
   throw new ConfigError(`${name} is set for this login, so ${consequence}: reset it with alter role or alter database`);
 }

@@ -3,7 +3,7 @@
 // A call first runs in the quick lane, in a group with other calls of its tenant, or alone in the long lane. SQL never
 // waits for a lock there: a call that would have to wait is handed back. It then runs again, alone, in the patient
 // lane, where it may wait.
-import { refuseSettings } from "../database/session-settings.ts";
+import { refuseSettings, refuseStandby } from "../database/session-settings.ts";
 import { readVersion, type Version } from "../database/read-version.ts";
 import type { Database } from "../database/types.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type Connections, type LaneName } from "./connections.ts";
@@ -184,7 +184,11 @@ function createStateReader(connections: Connections): Pick<Gate, "readVersion" |
       const text = "select version, problem from rules.register_keys($1::text::jsonb)";
       return connections.rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);
     },
-    checkSession: (deadline) => refuseSettings((text) => connections.rows(forNoTenant, deadline, text, [])),
+    async checkSession(deadline) {
+      const rows: Database["rows"] = (text) => connections.rows(forNoTenant, deadline, text, []);
+      await refuseSettings(rows);
+      await refuseStandby(rows);
+    },
   };
 }
 
