@@ -493,7 +493,8 @@ t.test("the URL of a webhook is stored as its parser writes it, which the table 
 
 t.test("the program reads standard input and prints JSON; it never quotes a wrong file", async (t) => {
   const other = await scenario(t, { file: null });
-  const run = (input: string | Buffer) => runProgram("apply", { args: ["-"], env: environmentOf(other), input });
+  const run = (input: string | Buffer) =>
+    runProgram("apply", { args: ["-", "--reason", "new shop"], env: environmentOf(other), input });
   const tenant = {
     id: "ten_new",
     name: "New",
@@ -502,6 +503,8 @@ t.test("the program reads standard input and prints JSON; it never quotes a wron
     credentials: [{ access_key: "ak_new" }],
   };
   const applied = await run(JSON.stringify({ tenants: [tenant] }));
+  const reasons = await other.owner.rows("select distinct reason from report.audit where tenant = 'ten_new'");
+  t.strictSame([...reasons], [{ reason: "new shop" }]);
   t.equal(applied.code, 0, applied.stderr);
   const credentials = [{ access_key: "ak_new", secret: /.{32}/ }];
   fits(t, JSON.parse(applied.stdout), { changed: 3, generated_secrets: { credentials } });
