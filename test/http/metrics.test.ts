@@ -30,6 +30,8 @@ t.test(
     await till.redeem(first);
     const mistyped = first.code.slice(0, 15) + (first.code[15] === "7" ? "8" : "7");
     for (let count = 0; count < 3; count += 1) await till.redeem(first, { coupon: mistyped });
+    const [foreign] = (await world.b.makeCoupons(1)) as [Coupon];
+    await world.a.otherTill.query(foreign);
     await sendPlain(world.url, "GET", "/readyz");
     await sendPlain(world.url, "GET", "/v1/webhook");
     await sendBytes(world.url, "nonsense\r\n\r\n");
@@ -45,6 +47,7 @@ t.test(
       'coupon_limit_refused_total{limit="unknown_codes"}': 2,
       'coupon_unrecorded_refusals_total{reason="invalid_code",credential="ak_a"}': 1,
       'coupon_unrecorded_refusals_total{reason="limit_of_unknown_codes",credential="ak_a"}': 2,
+      'coupon_unrecorded_refusals_total{reason="unknown_code",credential="ak_a_second"}': 1,
       'coupon_unrecorded_refusals_total{reason="unauthenticated",credential="none"}': 1,
       'coupon_limit_refused_total{limit="requests"}': 0,
       'coupon_database_up{program="serve"}': 1,
