@@ -508,6 +508,9 @@ t.test("the program reads standard input and prints JSON; it never quotes a wron
   t.equal(applied.code, 0, applied.stderr);
   const credentials = [{ access_key: "ak_new", secret: /.{32}/ }];
   fits(t, JSON.parse(applied.stdout), { changed: 3, generated_secrets: { credentials } });
+  await other.admin.rows("select admin.revoke_credential('ak_new', 'lost')");
+  const reapplied = await run(JSON.stringify({ tenants: [tenant] }));
+  t.equal(reapplied.stderr, "ak_new is revoked, and stays so: create a new credential\n");
   const secret = "a secret of more than thirty-two characters";
   const wrong: [string | Buffer, RegExp][] = [
     [
