@@ -44,8 +44,8 @@ export interface Limits {
   requestsPerSecond: number | null;
   /** What a credential may send at once: one second's worth. */
   requestBurst: number;
-  /** Unknown codes per credential; null: no limit. */
-  unknownCodesPerMinute: number | null;
+  /** Per credential: codes with a wrong tag, and as many codes of no coupon; null: no limit. */
+  wrongCodesPerMinute: number | null;
 }
 
 /** A setting is wrong. The message is one line for the operator and never contains a secret. */
@@ -110,7 +110,7 @@ function readLimits(read: (name: string) => string | null): Limits {
     openRequests: 2_000,
     requestsPerSecond: requestsPerSecond || null,
     requestBurst: requestsPerSecond || 1,
-    unknownCodesPerMinute: count("UNKNOWN_CODE_LIMIT", 60, 0, 1_000_000) || null,
+    wrongCodesPerMinute: count("WRONG_CODE_LIMIT", 60, 0, 10_000) || null,
   };
 }
 

@@ -135,8 +135,8 @@ function createHandle(parts: AppParts, limiter: Limiter) {
 }
 
 /** Why a 401, a 429 or the answer to an unknown code was given: neither leaves a trace in the database. */
-function findUnrecorded({ answer: { status, code, resource }, reason }: Handled): string | null {
-  if (code === "RATE_LIMITED") return reason?.replace("too many ", "limit_of_") ?? "limit";
+function findUnrecorded({ answer: { status, code, resource, body } }: Handled): string | null {
+  if (code === "RATE_LIMITED") return `limit_of_${readDetails<{ limit: string }>(body).limit}`;
   if (status === 401) return code!.toLowerCase();
   if (code === "COUPON_CODE_INVALID") return "invalid_code";
   // A write records this refusal, but a query does not.
@@ -166,15 +166,16 @@ function describe({ requestId, operation, caller, answer, reason }: Handled, dur
     tenant_id: caller?.credential.tenantId,
     is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
     reason,
-    paths: answer.code === "INVALID_REQUEST" ? listPaths(String(answer.body)) : undefined,
+    paths: answer.code === "INVALID_REQUEST" ? listPaths(answer.body) : undefined,
   };
 }
 
 // Which fields of a 400 are wrong. Their values and their unusual names are in no answer.
-function listPaths(body: string): string[] {
-  const { details } = JSON.parse(body) as { details: { issues: { path: string }[] } };
-  return details.issues.map(({ path }) => path);
+function listPaths(body: Answer["body"]): string[] {
+  return readDetails<{ issues: { path: string }[] }>(body).issues.map(({ path }) => path);
 }
+
+const readDetails = <Details>(body: Answer["body"]) => (JSON.parse(String(body)) as { details: Details }).details;
 
 // What a proxy or the caller calls this request in its own log. No code may be logged, not even by chance.
 function readTrace(headers: IncomingMessage["headers"], keys: MasterKeys) {

@@ -47,8 +47,10 @@ export const errors = {
   NONCE_REUSED: { status: 401, meaning: "The nonce was used before. Sign anew and repeat." },
   RATE_LIMITED: {
     status: 429,
-    meaning: "A limit is used up; `details.limit` names it. Wait as long as `Retry-After` says, then repeat.",
-    details: z.object({ limit: z.enum(["requests", "unknown_codes"]) }),
+    meaning:
+      "A limit is used up; `details.limit` names it. requests: wait as long as `Retry-After` says, then repeat. " +
+      "wrong_codes: the code is wrong, type or scan it again.",
+    details: z.object({ limit: z.enum(["requests", "wrong_codes"]) }),
   },
   INVALID_REQUEST: {
     status: 400,

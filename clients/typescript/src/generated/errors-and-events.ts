@@ -156,9 +156,9 @@ export interface Errors {
   ORDER_BELOW_MINIMUM: null;
   /** The body is larger than 64 KiB. Fix the request. */
   PAYLOAD_TOO_LARGE: null;
-  /** A limit is used up; `details.limit` names it. Wait as long as `Retry-After` says, then repeat. */
+  /** A limit is used up; `details.limit` names it. requests: wait as long as `Retry-After` says, then repeat. wrong_codes: the code is wrong, type or scan it again. */
   RATE_LIMITED: {
-    limit: "requests" | "unknown_codes";
+    limit: "requests" | "wrong_codes";
   };
   /** The redemption was not completed, so there is nothing to reverse. */
   REDEMPTION_NOT_REVERSIBLE: null;

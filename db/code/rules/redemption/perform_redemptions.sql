@@ -65,7 +65,7 @@ begin
     select a.tenant_id, a.caller_id, a.request_id, (a.call).idempotency_key, (a.call).operation,
            (a.call).body_hash, (a.answer).http_status, (a.answer).body, v_now
     from answered a
-    where rules.is_final(a.answer))
+    where rules.is_final(a.call, a.answer))
   select array_agg((a.ordinal, a.answer, false)::core.outcome) into v_outcomes from answered a;
   return v_outcomes;
 end

@@ -11,7 +11,7 @@ begin
          (c.call).operation, (c.call).body_hash, (o.answer).http_status, (o.answer).body,
          clock_timestamp()
   from unnest(p_outcomes) o, lateral (select p_calls[o.ordinal] as call offset 0) c
-  where rules.is_final(o.answer);
+  where rules.is_final(c.call, o.answer);
   return p_outcomes;
 end
 $$;
