@@ -159,7 +159,12 @@ class UnsupportedMediaType(ServiceError):
 
 
 class Unauthenticated(ServiceError):
-    """The access key or the secret is wrong, or the credential is revoked."""
+    """The access key or the secret is wrong, or the credential is revoked.
+
+    `details["issues"]` names headers that something between you and the service has changed.
+    """
+
+    details: Optional[Issues]
 
 
 class TimestampOutOfWindow(ServiceError):

@@ -89,6 +89,14 @@ export function readWebhookSecrets(env: Record<string, string | undefined> = pro
   return secrets;
 }
 
+/** The secret of a credential, for `sign`. It is not trimmed, because each of its bytes counts. */
+export function readCredentialSecret(env: Record<string, string | undefined> = process.env): string {
+  const secret = env["CREDENTIAL_SECRET"] ?? "";
+  if (/\p{Cc}/u.test(secret) || secret.length < 32 || secret.length > 256)
+    throw new ConfigError("CREDENTIAL_SECRET must hold the secret of the credential: 32 to 256 printable characters");
+  return secret;
+}
+
 /** Sentences about variables that are probably misspelt settings. */
 export const listMisspelt = (env: Record<string, string | undefined> = process.env): string[] => findMisspelt(env);
 

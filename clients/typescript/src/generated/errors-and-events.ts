@@ -175,8 +175,13 @@ export interface Errors {
     /** UTC, with milliseconds. */
     server_time: string;
   };
-  /** The signature is missing, malformed or wrong, or the key is unknown or revoked. Check key, secret and signing. */
-  UNAUTHENTICATED: null;
+  /** `details.issues` names each header (`path`) that is missing or malformed. Without it, the signature is wrong, or the key is unknown or revoked: compare key, secret and signing step by step. */
+  UNAUTHENTICATED: {
+    issues: {
+      path: string;
+      message: string;
+    }[];
+  } | null;
   /** The request may or may not have taken effect. Wait as long as `Retry-After` says, then repeat it. */
   UNAVAILABLE: null;
   /** The body is not `application/json` in UTF-8, or it is compressed. Fix the request. */
