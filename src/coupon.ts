@@ -20,6 +20,7 @@ const programs: Record<string, Program> = {
   codes: { npmCall: "npm run -s codes", load: () => import("./commands/codes.ts") },
   webhooks: { npmCall: "npm run -s webhooks", load: () => import("./commands/webhooks.ts") },
   statements: { npmCall: "npm run -s statements", load: () => import("./commands/statements.ts") },
+  sign: { npmCall: "npm run -s sign", load: () => import("./commands/sign.ts") },
   check: { npmCall: "bin/coupon check", load: () => import("./commands/check.ts") },
   demo: { npmCall: "npm run demo", load: () => import("./commands/demo.ts") },
 };

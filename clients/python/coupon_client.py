@@ -127,6 +127,21 @@ class ServiceError(CouponError):
         return f" ({'; '.join(named)})"
 
 
+class Issue(TypedDict):
+    """A wrong field or header, and what is wrong with it."""
+
+    path: str
+    message: str
+
+
+class Issues(TypedDict):
+    issues: list[Issue]
+
+
+class UsedUpLimit(TypedDict):
+    limit: Literal["requests", "wrong_codes"]
+
+
 class RouteNotFound(ServiceError):
     """No such path."""
 
@@ -144,7 +159,12 @@ class UnsupportedMediaType(ServiceError):
 
 
 class Unauthenticated(ServiceError):
-    """The access key or the secret is wrong, or the credential is revoked."""
+    """The access key or the secret is wrong, or the credential is revoked.
+
+    `details["issues"]` names headers that something between you and the service has changed.
+    """
+
+    details: Optional[Issues]
 
 
 class TimestampOutOfWindow(ServiceError):
@@ -156,11 +176,18 @@ class NonceReused(ServiceError):
 
 
 class RateLimited(ServiceError):
-    """A limit is used up. `details["limit"]` names it, `retry_after` says how long to wait."""
+    """A limit is used up. `details["limit"]` names it, `retry_after` says how long to wait.
+
+    requests: the client waits and repeats the request. wrong_codes: the code is wrong, and was not the first one.
+    """
+
+    details: UsedUpLimit
 
 
 class InvalidRequest(ServiceError):
     """`details["issues"]` lists each wrong field (`path`) with a `message`."""
+
+    details: Issues
 
 
 class CouponCodeInvalid(ServiceError):
@@ -1185,6 +1212,10 @@ def _pause_after(error: Union[NoAnswer, ServiceError], attempt: int) -> Optional
     if isinstance(error.__cause__, ssl.SSLCertVerificationError):
         return None
     # A status of 200 in an error: the answer is damaged. Below 200: the answer was still to come.
+    # A wrong code stays wrong. The cashier, who can type it again, must not wait.
+    details: object = error.details if isinstance(error, RateLimited) else None
+    if isinstance(details, dict) and details.get("limit") == "wrong_codes":
+        return None
     is_temporary = error.status in (None, 200, 408, 429) or error.status >= 500 or error.status < 200
     if not is_temporary and not isinstance(error, _undecided):
         return None

@@ -215,8 +215,14 @@ class Repeats(TestCase):
 
     def test_refusals_are_final(self) -> None:
         """Other refusals are not repeated"""
-        for status, name in [(400, "INVALID_REQUEST"), (401, "UNAUTHENTICATED"), (409, "COUPON_LOCKED")]:
-            with Script(refusal(status, name)) as script, self.assertRaises(ServiceError) as caught:
+        wrong = {"limit": "wrong_codes"}
+        for status, name, details in [
+            (400, "INVALID_REQUEST", None),
+            (401, "UNAUTHENTICATED", None),
+            (409, "COUPON_LOCKED", None),
+            (429, "RATE_LIMITED", wrong),
+        ]:
+            with Script(refusal(status, name, details=details)) as script, self.assertRaises(ServiceError) as caught:
                 self.client(script).redeem({"coupon": code, "merchant": "mch_1"})
             self.assertEqual((len(script.requests), caught.exception.code), (1, name))
 

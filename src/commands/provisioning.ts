@@ -2,7 +2,7 @@
 // formats and duplicates. admin.apply checks what needs the stored state (references, forbidden changes, the decimals
 // of a currency) and reports issues with the same kind of paths.
 import { z } from "zod";
-import { amount, currency, positiveAmount, printable, timestamp } from "../formats/field-types.ts";
+import { accessKey, amount, currency, positiveAmount, printable, timestamp } from "../formats/field-types.ts";
 
 const id = (prefix: string) =>
   z.string().regex(new RegExp(`^${prefix}_[a-z0-9]{1,40}$`), `must be ${prefix}_ and 1 to 40 of a-z 0-9`);
@@ -89,7 +89,7 @@ const tenant = z
     credentials: z
       .array(
         z.strictObject({
-          access_key: z.string().regex(/^ak_[A-Za-z0-9_-]{1,64}$/, "must be ak_ and 1 to 64 of A-Z a-z 0-9 _ -"),
+          access_key: accessKey,
           secret: printable(256, 32).optional(),
           party: party.optional(),
         }),

@@ -44,8 +44,8 @@ export interface Limits {
   requestsPerSecond: number | null;
   /** What a credential may send at once: one second's worth. */
   requestBurst: number;
-  /** Unknown codes per credential; null: no limit. */
-  unknownCodesPerMinute: number | null;
+  /** Per credential: codes with a wrong tag, and as many codes of no coupon; null: no limit. */
+  wrongCodesPerMinute: number | null;
 }
 
 /** A setting is wrong. The message is one line for the operator and never contains a secret. */
@@ -89,6 +89,14 @@ export function readWebhookSecrets(env: Record<string, string | undefined> = pro
   return secrets;
 }
 
+/** The secret of a credential, for `sign`. It is not trimmed, because each of its bytes counts. */
+export function readCredentialSecret(env: Record<string, string | undefined> = process.env): string {
+  const secret = env["CREDENTIAL_SECRET"] ?? "";
+  if (/\p{Cc}/u.test(secret) || secret.length < 32 || secret.length > 256)
+    throw new ConfigError("CREDENTIAL_SECRET must hold the secret of the credential: 32 to 256 printable characters");
+  return secret;
+}
+
 /** Sentences about variables that are probably misspelt settings. */
 export const listMisspelt = (env: Record<string, string | undefined> = process.env): string[] => findMisspelt(env);
 
@@ -110,7 +118,7 @@ function readLimits(read: (name: string) => string | null): Limits {
     openRequests: 2_000,
     requestsPerSecond: requestsPerSecond || null,
     requestBurst: requestsPerSecond || 1,
-    unknownCodesPerMinute: count("UNKNOWN_CODE_LIMIT", 60, 0, 1_000_000) || null,
+    wrongCodesPerMinute: count("WRONG_CODE_LIMIT", 60, 0, 10_000) || null,
   };
 }
 

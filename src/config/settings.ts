@@ -8,7 +8,7 @@ export const serveSettings = [
   "HOST",
   "DOCS",
   "RATE_LIMIT",
-  "UNKNOWN_CODE_LIMIT",
+  "WRONG_CODE_LIMIT",
   "KEEP_ALIVE_TIMEOUT_SECONDS",
   "MAX_CONNECTIONS",
 ] as const;

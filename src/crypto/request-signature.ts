@@ -14,9 +14,12 @@ export function stringToSign({ method, target, timestamp, nonce, body }: Signed)
   return Buffer.from(`${method}\n${target}\n${timestamp}\n${nonce}\n${hash("sha256", body)}\n`, "latin1");
 }
 
+export const sign = (secret: string, signed: Signed): Buffer =>
+  createHmac("sha256", secret).update(stringToSign(signed)).digest();
+
 /** Compares in constant time. `signature` must be 64 lower-case hex digits, as readAuthHeaders returns it. */
 export function verify(secret: string, signed: Signed, signature: string): boolean {
-  const expected = createHmac("sha256", secret).update(stringToSign(signed)).digest();
+  const expected = sign(secret, signed);
   const given = Buffer.from(signature, "hex");
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
@@ -29,21 +32,36 @@ export const authHeaders = {
   "x-svc-signature": /^[0-9a-f]{64}$/,
 };
 
+/** What each of them must be, for people. */
+export const headerForms: Record<keyof typeof authHeaders, string> = {
+  "x-svc-access-key": "1 to 128 characters of A-Z a-z 0-9 _ . ~ -",
+  "x-svc-timestamp": "exactly 10 digits, the time in Unix seconds",
+  "x-svc-nonce": "16 to 64 characters of A-Z a-z 0-9 _ -",
+  "x-svc-signature": "64 lower-case hexadecimal digits",
+};
+
+export type HeaderIssue = { path: string; message: string };
+
 /**
- * Returns null if a header is missing or malformed. Node joins a duplicate header with a comma, which no pattern
- * allows.
+ * Names each header that is missing or malformed, without its value. Node joins a duplicate header with a comma, which
+ * no pattern allows.
  */
-export function readAuthHeaders(headers: Record<string, string | string[] | undefined>): AuthHeaders | null {
-  const read = (name: keyof typeof authHeaders) => {
+export function readAuthHeaders(
+  headers: Record<string, string | string[] | undefined>,
+): AuthHeaders | { issues: HeaderIssue[] } {
+  const issues: HeaderIssue[] = [];
+  const read = (name: keyof typeof authHeaders): string => {
     const value = headers[name];
-    return typeof value === "string" && authHeaders[name].test(value) ? value : null;
+    if (typeof value === "string" && authHeaders[name].test(value)) return value;
+    const fault = value === undefined ? "is missing: it must be" : "must be";
+    issues.push({ path: name, message: `${fault} ${headerForms[name]}` });
+    return "";
   };
   const accessKey = read("x-svc-access-key");
   const timestamp = read("x-svc-timestamp");
   const nonce = read("x-svc-nonce");
   const signature = read("x-svc-signature");
-  if (accessKey === null || timestamp === null || nonce === null || signature === null) return null;
-  return { accessKey, timestamp, nonce, signature };
+  return issues.length > 0 ? { issues } : { accessKey, timestamp, nonce, signature };
 }
 
 export function isInWindow(timestamp: string, nowMs: number): boolean {

@@ -36,6 +36,7 @@ export const amount = z.number().min(0, "must not be negative").lt(1e12, tooLarg
 export const signedAmount = z.number().gt(-1e12, tooSmall).lt(1e12, tooLarge);
 export const positiveAmount = z.number().gt(0, "must be greater than 0").lt(1e12, tooLarge);
 
+export const accessKey = z.string().regex(/^ak_[A-Za-z0-9_-]{1,64}$/, "must be ak_ and 1 to 64 of A-Z a-z 0-9 _ -");
 export const currency = z.string().regex(/^[A-Z]{3}$/, "must be an ISO 4217 code such as EUR");
 
 /** A moment. Without a zone it would be read in the server's zone, so the zone is required. */

@@ -33,8 +33,7 @@ export type Call = {
   body_hash: string | null;
   args: Record<string, unknown>;
 };
-// code: the error code, null for a success. resource: what a NOT_FOUND is about, or a recorded NOT_FOUND that
-// get_request shows.
+// code: the error code, null for a success. resource: what a NOT_FOUND is about.
 export type Outcome = {
   status: number;
   code: string | null;

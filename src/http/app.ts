@@ -5,6 +5,7 @@ import { STATUS_CODES, type IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
+import { accessKey } from "../formats/field-types.ts";
 import { newId } from "../formats/id.ts";
 import type { Logger } from "../common/log.ts";
 import { containsCode } from "../crypto/find-code.ts";
@@ -61,7 +62,11 @@ export function createApp(parts: AppParts): Handler {
     const durationMs = performance.now() - startedAt;
     // Health checks arrive every few seconds, so successful ones are logged only at debug level.
     const isNews = answer.status !== 200 || !probeNames.has(operation ?? "");
-    log[isNews ? "info" : "debug"]({ ...describe(handled, durationMs), ...readTrace(request.headers, parts.keys) });
+    log[isNews ? "info" : "debug"]({
+      ...describe(handled, durationMs),
+      ...(answer.status === 401 && caller === null && readClaim(request.headers, parts.keys)),
+      ...readTrace(request.headers, parts.keys),
+    });
     observer?.answered(operation, answer.status, answer.code, durationMs / 1_000);
     const declined = findUnrecorded(handled);
     if (declined !== null) observer?.declined(declined, caller?.credential.accessKey ?? null);
@@ -135,8 +140,8 @@ function createHandle(parts: AppParts, limiter: Limiter) {
 }
 
 /** Why a 401, a 429 or the answer to an unknown code was given: neither leaves a trace in the database. */
-function findUnrecorded({ answer: { status, code, resource }, reason }: Handled): string | null {
-  if (code === "RATE_LIMITED") return reason?.replace("too many ", "limit_of_") ?? "limit";
+function findUnrecorded({ answer: { status, code, resource, body } }: Handled): string | null {
+  if (code === "RATE_LIMITED") return `limit_of_${readDetails<{ limit: string }>(body).limit}`;
   if (status === 401) return code!.toLowerCase();
   if (code === "COUPON_CODE_INVALID") return "invalid_code";
   // A write records this refusal, but a query does not.
@@ -155,6 +160,9 @@ function toHeader(text: string): string {
   return text.replace(/[^ -~]|^ +| +$/gu, encodeURIComponent);
 }
 
+// Why the database gave a 401: an unknown key has been refused before.
+const reasonsOfDatabase: Record<string, string> = { UNAUTHENTICATED: "revoked", NONCE_REUSED: "nonce" };
+
 function describe({ requestId, operation, caller, answer, reason }: Handled, durationMs: number) {
   return {
     request_id: requestId,
@@ -165,15 +173,23 @@ function describe({ requestId, operation, caller, answer, reason }: Handled, dur
     access_key: caller?.credential.accessKey,
     tenant_id: caller?.credential.tenantId,
     is_replay: answer.headers?.["idempotent-replayed"] === "true" || undefined,
-    reason,
-    paths: answer.code === "INVALID_REQUEST" ? listPaths(String(answer.body)) : undefined,
+    reason: reason ?? reasonsOfDatabase[answer.code ?? ""],
+    paths: answer.code === "INVALID_REQUEST" || reason === "malformed" ? listPaths(answer.body) : undefined,
   };
 }
 
-// Which fields of a 400 are wrong. Their values and their unusual names are in no answer.
-function listPaths(body: string): string[] {
-  const { details } = JSON.parse(body) as { details: { issues: { path: string }[] } };
-  return details.issues.map(({ path }) => path);
+// Which fields of a 400, or headers of a 401, are wrong. Their values and their unusual names are in no answer.
+function listPaths(body: Answer["body"]): string[] {
+  return readDetails<{ issues: { path: string }[] }>(body).issues.map(({ path }) => path);
+}
+
+const readDetails = <Details>(body: Answer["body"]) => (JSON.parse(String(body)) as { details: Details }).details;
+
+// The access key of a request that is not signed, so anyone may have sent it. Only what can be one: a secret in the
+// wrong header must not be logged, nor a code.
+function readClaim(headers: IncomingMessage["headers"], keys: MasterKeys) {
+  const { success, data } = accessKey.safeParse(headers["x-svc-access-key"]);
+  return success && !containsCode(keys, data) ? { claimed_access_key: data } : {};
 }
 
 // What a proxy or the caller calls this request in its own log. No code may be logged, not even by chance.

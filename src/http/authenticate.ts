@@ -1,12 +1,13 @@
-// Authenticates a request. A missing or malformed header, an unknown key and a wrong signature all get the same answer,
-// and the last two take about the same time: an unknown key is verified against a random secret, and a wrong signature
-// costs a database lookup, as an unknown key does.
+// Authenticates a request. Missing and malformed headers are named, because that depends on the request alone. An
+// unknown key and a wrong signature get the same answer and take about the same time: an unknown key is verified
+// against a random secret, and a wrong signature costs a database lookup, as an unknown key does. Only the log tells
+// them apart.
 import { randomBytes } from "node:crypto";
 import type { Gate, Variant } from "../gate/gate.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import { Problem } from "./problem.ts";
 import { open, credentialPurpose } from "../crypto/seal.ts";
-import { isInWindow, readAuthHeaders, verify } from "../crypto/request-signature.ts";
+import { isInWindow, readAuthHeaders, verify, type HeaderIssue } from "../crypto/request-signature.ts";
 
 export type Credential = {
   accessKey: string;
@@ -75,7 +76,7 @@ export function createAuthenticator({
 
   return async function authenticate(received: Received, deadline: number): Promise<Caller> {
     const auth = readAuthHeaders(received.headers);
-    if (auth === null) throw new Problem("UNAUTHENTICATED");
+    if ("issues" in auth) throw refuseHeaders(auth.issues);
     const { method, target, body } = received;
     const signed = { method, target, timestamp: auth.timestamp, nonce: auth.nonce, body };
 
@@ -86,10 +87,21 @@ export function createAuthenticator({
       const isSame = stale !== null && stale.secret === credential?.secret;
       // equivalent mutant (operand): the same secret gives the same answer again
       const isGenuine = !isSame && verify(credential?.secret ?? nobody, signed, auth.signature);
-      if (credential === null || !isGenuine) throw new Problem("UNAUTHENTICATED");
+      if (credential === null) throw refuse("unknown key");
+      if (!isGenuine) throw refuse("wrong signature");
     }
-    if (!isInWindow(auth.timestamp, now()))
-      throw new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now()).toISOString() });
+    if (!isInWindow(auth.timestamp, now())) throw refuseTimestamp(now());
     return { credential, nonce: auth.nonce };
   };
+}
+
+const refuse = (reason: string) => new Problem("UNAUTHENTICATED", null, { reason });
+
+function refuseHeaders(issues: HeaderIssue[]): Problem {
+  const message = "Headers of the signature are missing or malformed; see details.issues.";
+  return new Problem("UNAUTHENTICATED", { issues }, { reason: "malformed", message });
+}
+
+function refuseTimestamp(now: number): Problem {
+  return new Problem("TIMESTAMP_OUT_OF_WINDOW", { server_time: new Date(now).toISOString() }, { reason: "timestamp" });
 }

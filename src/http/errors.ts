@@ -20,6 +20,11 @@ const resources = [
 ] as const;
 export type Resource = (typeof resources)[number];
 
+const listedIssues = z
+  .array(z.object({ path: z.string(), message: z.string() }))
+  .min(1)
+  .max(20);
+
 // details: the schema of the field `details` in the error body. Without it, the field is null.
 export type ErrorEntry = { status: number; meaning: string; details?: z.ZodType };
 
@@ -37,7 +42,9 @@ export const errors = {
   UNAUTHENTICATED: {
     status: 401,
     meaning:
-      "The signature is missing, malformed or wrong, or the key is unknown or revoked. Check key, secret and signing.",
+      "`details.issues` names each header (`path`) that is missing or malformed. Without it, the signature is wrong, " +
+      "or the key is unknown or revoked: compare key, secret and signing step by step.",
+    details: z.object({ issues: listedIssues }).nullable(),
   },
   TIMESTAMP_OUT_OF_WINDOW: {
     status: 401,
@@ -47,20 +54,17 @@ export const errors = {
   NONCE_REUSED: { status: 401, meaning: "The nonce was used before. Sign anew and repeat." },
   RATE_LIMITED: {
     status: 429,
-    meaning: "A limit is used up; `details.limit` names it. Wait as long as `Retry-After` says, then repeat.",
-    details: z.object({ limit: z.enum(["requests", "unknown_codes"]) }),
+    meaning:
+      "A limit is used up; `details.limit` names it. requests: wait as long as `Retry-After` says, then repeat. " +
+      "wrong_codes: the code is wrong, type or scan it again.",
+    details: z.object({ limit: z.enum(["requests", "wrong_codes"]) }),
   },
   INVALID_REQUEST: {
     status: 400,
     meaning:
       "`details.issues` lists each field (`path`) and its `message`. If the path is `coupon`, the code was mistyped: " +
       "it has too few or too many characters, or one that no code has. Otherwise fix the request.",
-    details: z.object({
-      issues: z
-        .array(z.object({ path: z.string(), message: z.string() }))
-        .min(1)
-        .max(20),
-    }),
+    details: z.object({ issues: listedIssues }),
   },
   COUPON_CODE_INVALID: {
     status: 422,

@@ -65,7 +65,7 @@ function createObserver(registers: Registries): Observer {
     return credentials.has(accessKey) ? accessKey : "other";
   };
   // Limits start at 0, so that alerts see the first refusal as an increase.
-  for (const limit of ["requests", "unknown_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
+  for (const limit of ["requests", "wrong_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
 
   // Labels are resolved once: doing it for each answer would be most of the cost.
   const counters = new Map<string, Counter.Internal>();

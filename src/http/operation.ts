@@ -8,7 +8,7 @@ import type { MasterKeys } from "../crypto/keys.ts";
 import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
 import { openDownload } from "./download.ts";
 import { invalid, Problem, type Answer } from "./problem.ts";
-import type { Limiter } from "./rate-limiter.ts";
+import { isUnknownCoupon, type Limiter } from "./rate-limiter.ts";
 import { readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
 
@@ -31,27 +31,23 @@ export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
   async function read(
     request: IncomingMessage,
     { route, segments, query, body, caller, requestId, input, deadline }: Received,
-  ): Promise<{ reading: Reading; isOverBudget: boolean } | { nonceRefusal: Outcome }> {
+  ): Promise<{ reading: Reading } | { nonceRefusal: Outcome }> {
     const { accessKey, tenantId, credentialId, variant } = caller.credential;
     const isNonceCode = containsCode(keys, caller.nonce);
-    let isOverBudget = false;
     try {
-      isOverBudget = limiter.admit(accessKey, route.reveals);
+      limiter.admit(accessKey);
       if (isNonceCode) throw invalid([codeIssue("x-svc-nonce")]);
       // Node makes the distinct headers when they are read, and few requests have one of these.
       const hasKey = request.headers["idempotency-key"] !== undefined;
       const idempotencyKeys = hasKey ? request.headersDistinct["idempotency-key"]! : [];
-      return {
-        reading: readCall(route, variant, { query, segments, idempotencyKeys, body, input }, keys),
-        isOverBudget,
-      };
+      return { reading: readCall(route, variant, { query, segments, idempotencyKeys, body, input }, keys) };
     } catch (error) {
       // A spent nonce is stored, and no code may be stored.
       if (!(error instanceof Problem) || isNonceCode) throw error;
       const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId };
       const nonceRefusal = await gate.spendNonce(tenantId, call, deadline);
       if (nonceRefusal !== null) return { nonceRefusal };
-      limiter.review(accessKey, route.reveals, isOverBudget, error);
+      limiter.countCode(accessKey, error);
       throw error;
     }
   }
@@ -70,7 +66,12 @@ export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
       if (outcome.code !== "IDEMPOTENCY_KEY_REUSED") break;
       outcome = await gate.perform(tenantId, { ...call, nonce: null, body_hash: hashBy(version) }, deadline, route);
     }
-    limiter.review(accessKey, route.reveals, judged.isOverBudget, outcome);
+    limiter.countCode(accessKey, outcome);
+    // The database has not recorded that there is no such coupon, because a 429 is not recorded. Now it is counted.
+    if (route.isWrite && isUnknownCoupon(outcome) && !outcome.isReplay) {
+      const counted = { ...call, nonce: null, args: { ...call.args, is_counted: true } };
+      outcome = await gate.perform(tenantId, counted, deadline, route);
+    }
     if (outcome.status !== 200) return toAnswer(outcome);
     if (route.render !== undefined) return toAnswer({ ...outcome, body: route.render(outcome.body) });
     if (!route.isDownload) return toAnswer(outcome);

@@ -8,7 +8,7 @@ const messages = {
   METHOD_NOT_ALLOWED: "This path does not allow this method; see the Allow header.",
   PAYLOAD_TOO_LARGE: "The request is too large.",
   UNSUPPORTED_MEDIA_TYPE: "The body must be uncompressed application/json in UTF-8.",
-  // One message for all reasons, so that it does not reveal which access keys exist.
+  // One message for an unknown key and a wrong signature, so that it does not reveal which access keys exist.
   UNAUTHENTICATED: "The request is not signed by a known credential.",
   TIMESTAMP_OUT_OF_WINDOW: "x-svc-timestamp is more than 300 seconds off; compare details.server_time.",
   RATE_LIMITED: "Too many requests; try again later.",

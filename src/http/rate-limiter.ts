@@ -1,83 +1,64 @@
-// Limits per credential: requests a second, and unknown coupon codes, so that codes cannot be guessed.
+// Limits per credential: requests a second, and codes a minute that are no coupon's.
 //
-// A credential that has used up its budget of unknown codes must learn nothing more about codes. So operations whose
-// answers reveal whether a code exists are refused before their input is read. A till must still be able to end its own
-// locks, so confirm and cancel are performed, but their answer is sent only if it does not reveal whether a code
-// exists. An answer that is held back is still recorded. So get_request is refused too, and an unknown code that it
-// shows counts.
+// One broken scanner must not stop the other tills of a credential. So only wrong codes are refused, and a coupon's
+// code is judged as always. Wrong codes (COUPON_CODE_INVALID) and unknown ones (the tag holds, but there is no such
+// coupon here) have a count each, because a scanner makes only wrong ones. Beyond its count, either is answered with
+// the same 429, so it does not tell whether the tag holds.
 //
-// These refusals are never recorded. An answer that the database has recorded stays final for its request_id.
+// A code is counted when its answer is known, in one step with the decision: however many requests run at once, no
+// more are answered. A 429 is never recorded; see operation.ts.
 import type { Limits } from "../config/config.ts";
+import { createWindows } from "./minute-window.ts";
 import { Problem } from "./problem.ts";
-import type { Reveals } from "./route.ts";
-import { createBuckets, type Buckets, type Quota } from "./token-bucket.ts";
+import { createBuckets, type Quotas } from "./token-bucket.ts";
 
-export type LimitName = "requests" | "unknown_codes";
+export type LimitName = "requests" | "wrong_codes";
 export type Limiter = {
-  /** Counts a correctly signed request, or throws its 429. Returns whether the budget of unknown codes is used up. */
-  admit(accessKey: string, reveals: Reveals): boolean;
-  /** Counts an unknown code. Throws a 429 if the budget is used up and the answer would reveal if a code exists. */
-  review(accessKey: string, reveals: Reveals, isOverBudget: boolean, outcome: Judged): void;
+  /** Counts a correctly signed request, or throws its 429. */
+  admit(accessKey: string): void;
+  /** Counts a wrong or unknown code, or throws its 429. Does nothing for other outcomes. */
+  countCode(accessKey: string, outcome: Judged): void;
   /** The rate limit headers of an answer, if there are any. */
   fields(accessKey: string): Record<string, string> | null;
 };
-// A Problem or an outcome of the gate. resource: what a NOT_FOUND is about, or a recorded NOT_FOUND that get_request
-// shows.
+/** A Problem or an outcome of the gate. resource: what a NOT_FOUND is about. */
 type Judged = { code: string | null; resource?: string | null };
 
-type Limit = { name: LimitName; buckets: Buckets; burst: number; policy: string };
+// reason: for the log.
+type Limit = { name: LimitName; quotas: Quotas; burst: number; policy: string; reason: string; message?: string };
 
-// Errors of confirm and cancel that do not reveal whether a code exists. They are about the request itself, or about
-// the caller's own lock or earlier request.
-const independentOfCodes: ReadonlySet<string> = new Set([
-  "UNAUTHENTICATED",
-  "NONCE_REUSED",
-  "INVALID_REQUEST",
-  "LOCK_EXPIRED",
-  "LOCK_CANCELLED",
-  "LOCK_CONFIRMED",
-  "IDEMPOTENCY_KEY_REUSED",
-  "REQUEST_IN_PROGRESS",
-]);
+export const isUnknownCoupon = ({ code, resource }: Judged): boolean => code === "NOT_FOUND" && resource === "coupon";
 
 export function createLimiter(limits: Limits, onRefused?: (limit: LimitName) => void): Limiter {
-  const { requestsPerSecond, requestBurst, unknownCodesPerMinute } = limits;
-  const requests =
-    requestsPerSecond === null ? null : openLimit("requests", { perSecond: requestsPerSecond, burst: requestBurst });
+  const { requestsPerSecond, requestBurst, wrongCodesPerMinute } = limits;
+  const requests = requestsPerSecond === null ? null : openRequestLimit(requestsPerSecond, requestBurst);
   const codes =
-    unknownCodesPerMinute === null
+    wrongCodesPerMinute === null
       ? null
-      : openLimit("unknown_codes", { perSecond: unknownCodesPerMinute / 60, burst: unknownCodesPerMinute });
+      : { wrong: openCodeLimit("wrong", wrongCodesPerMinute), unknown: openCodeLimit("unknown", wrongCodesPerMinute) };
 
-  function refuse({ name, buckets }: Limit, accessKey: string): Problem {
+  function take({ name, quotas, reason, message }: Limit, accessKey: string): void {
+    if (quotas.left(accessKey) >= 1) return quotas.take(accessKey);
     onRefused?.(name);
-    const seconds = atLeastOne(buckets.secondsToNext(accessKey));
-    return new Problem(
-      "RATE_LIMITED",
-      { limit: name },
-      { headers: { "retry-after": String(seconds) }, reason: `too many ${name}` },
-    );
+    const headers = { "retry-after": String(atLeastOne(quotas.secondsToNext(accessKey))) };
+    throw new Problem("RATE_LIMITED", { limit: name }, { headers, reason, ...(message !== undefined && { message }) });
   }
 
   return {
-    admit(accessKey, reveals) {
-      if (requests !== null) {
-        if (requests.buckets.left(accessKey) < 1) throw refuse(requests, accessKey);
-        requests.buckets.take(accessKey);
-      }
-      if (codes === null || codes.buckets.left(accessKey) >= 1) return false;
-      if (reveals === "any code") throw refuse(codes, accessKey);
-      return true;
+    admit(accessKey) {
+      if (requests !== null) take(requests, accessKey);
     },
-    review(accessKey, reveals, isOverBudget, outcome) {
-      if (codes === null || reveals === "nothing") return;
-      if (isOverBudget && dependsOnCodes(outcome)) throw refuse(codes, accessKey);
-      if (!isOverBudget && isUnknownCode(outcome)) codes.buckets.take(accessKey);
+    countCode(accessKey, outcome) {
+      if (codes === null) return;
+      if (outcome.code === "COUPON_CODE_INVALID") take(codes.wrong, accessKey);
+      if (isUnknownCoupon(outcome)) take(codes.unknown, accessKey);
     },
     fields(accessKey) {
       const shown: Limit[] = requests === null ? [] : [requests];
-      // Shown only after an unknown code: a till that scans its codes correctly never sees this limit.
-      if (codes !== null && codes.buckets.left(accessKey) < codes.burst) shown.push(codes);
+      // Shown only after a wrong code: a till that scans its codes correctly never sees this limit. Both counts have
+      // one name, so only the one with less left is shown.
+      const [nearest] = Object.values(codes ?? {}).sort((a, b) => a.quotas.left(accessKey) - b.quotas.left(accessKey));
+      if (nearest !== undefined && nearest.quotas.left(accessKey) < nearest.burst) shown.push(nearest);
       if (shown.length === 0) return null;
       return {
         "ratelimit-policy": shown.map(({ policy }) => policy).join(", "),
@@ -87,30 +68,32 @@ export function createLimiter(limits: Limits, onRefused?: (limit: LimitName) => 
   };
 }
 
-function openLimit(name: LimitName, quota: Quota): Limit {
-  const { burst, perSecond } = quota;
+function openRequestLimit(perSecond: number, burst: number): Limit {
   return {
-    name,
-    buckets: createBuckets(quota),
+    name: "requests",
+    quotas: createBuckets({ perSecond, burst }),
     burst,
-    policy: `"${name}";q=${burst};w=${Math.ceil(burst / perSecond)}`,
+    policy: `"requests";q=${burst};w=${Math.ceil(burst / perSecond)}`,
+    reason: "too many requests",
   };
 }
 
-// r: the remaining tokens. t: seconds until the next token if none remains, otherwise until the bucket is full.
-function describe({ name, buckets }: Limit, accessKey: string): string {
-  const left = Math.max(0, Math.floor(buckets.left(accessKey)));
-  const seconds = left === 0 ? buckets.secondsToNext(accessKey) : buckets.secondsToFull(accessKey);
+function openCodeLimit(kind: "wrong" | "unknown", perMinute: number): Limit {
+  return {
+    name: "wrong_codes",
+    quotas: createWindows(perMinute),
+    burst: perMinute,
+    policy: `"wrong_codes";q=${perMinute};w=60`,
+    reason: `too many ${kind} codes`,
+    message: "The code is wrong, as too many before it. Type or scan it again; right codes work as always.",
+  };
+}
+
+// r: what remains. t: seconds until the next one if none remains, otherwise until nothing counts.
+function describe({ name, quotas }: Limit, accessKey: string): string {
+  const left = Math.floor(quotas.left(accessKey));
+  const seconds = left === 0 ? quotas.secondsToNext(accessKey) : quotas.secondsToFull(accessKey);
   return `"${name}";r=${left};t=${atLeastOne(seconds)}`;
 }
 
 const atLeastOne = (seconds: number) => Math.max(1, Math.ceil(seconds));
-
-function isUnknownCode({ code, resource }: Judged): boolean {
-  return code === "COUPON_CODE_INVALID" || resource === "coupon";
-}
-
-function dependsOnCodes({ code, resource }: Judged): boolean {
-  if (code === null || independentOfCodes.has(code)) return false;
-  return code !== "NOT_FOUND" || resource === "coupon";
-}

@@ -7,12 +7,6 @@ import type { ErrorCode, Resource } from "./errors.ts";
 
 export type Values = Record<string, unknown>;
 
-// What an answer can reveal about coupon codes; used by rate-limiter.ts.
-//   any code: whether a code exists and in which state its coupon is, now or in a recorded answer.
-//   own lock: the call names a code, but only to end a lock that the caller holds.
-//   nothing: the answer depends on no code.
-export type Reveals = "any code" | "own lock" | "nothing";
-
 export type Route = {
   operation: string;
   /** What it does, in a sentence. */
@@ -26,7 +20,6 @@ export type Route = {
   isWrite: boolean;
   // The call shares no transaction with other calls: it may take long or return much, and tills should not wait for it.
   hasOwnTransaction?: true;
-  reveals: Reveals;
   // The database answers with the description of a file, and download.ts sends the file.
   isDownload?: true;
   // Formats the body of a 200 that the database sends as plain values. Without it, the body passes through unread.

@@ -2,18 +2,25 @@
 // of this process, at most maxKept of them.
 
 export type Quota = { perSecond: number; burst: number };
-export type Buckets = {
-  /** Negative if concurrent calls took more tokens than there were; the bucket first refills to zero. */
+/** What each key may still take. */
+export type Quotas = {
   left(key: string): number;
   take(key: string): void;
-  /** Seconds until a token can be taken, and until the bucket is full; 0 if that is so now. */
+  /** Seconds until one can be taken, and until nothing counts as taken; 0 if that is so now. */
   secondsToNext(key: string): number;
   secondsToFull(key: string): number;
 };
 
 const maxKept = 10_000;
 
-export function createBuckets({ perSecond, burst }: Quota, now = () => performance.now()): Buckets {
+/** Puts an entry behind the others. The first one matters least, so it goes when there are too many. */
+export function putLast<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  map.delete(key);
+  if (map.size >= maxKept) map.delete(map.keys().next().value!);
+  map.set(key, value);
+}
+
+export function createBuckets({ perSecond, burst }: Quota, now = () => performance.now()): Quotas {
   // A key without an entry has a full bucket.
   const taken = new Map<string, { left: number; at: number }>();
 
@@ -24,13 +31,8 @@ export function createBuckets({ perSecond, burst }: Quota, now = () => performan
 
   return {
     left,
-    take(key) {
-      const entry = { left: left(key) - 1, at: now() };
-      // The map is in the order of the last take. The first bucket has refilled longest, so dropping it matters least.
-      taken.delete(key);
-      if (taken.size >= maxKept) taken.delete(taken.keys().next().value!);
-      taken.set(key, entry);
-    },
+    // The bucket that was taken from first has refilled longest.
+    take: (key) => putLast(taken, key, { left: left(key) - 1, at: now() }),
     secondsToNext: (key) => Math.max(0, (1 - left(key)) / perSecond),
     secondsToFull: (key) => (burst - left(key)) / perSecond,
   };

@@ -153,6 +153,11 @@ t.test("a refusal is thrown at once, with the code and the details of its code",
   // Compiles because the code gives the details their type.
   t.equal(isRefused(error, "COUPON_REDEEMED", "COUPON_LOCKED") && error.code === "COUPON_LOCKED", true);
   t.equal(isRefused(error, "COUPON_LOCKED") ? error.details.lock_expires_at : null, details.lock_expires_at);
+
+  const wrong = await start(t, [refusal(429, "RATE_LIMITED", { limit: "wrong_codes" }, { "retry-after": "1" })]);
+  const other = await fail(wrong.client.redeem(body));
+  t.equal(isRefused(other, "RATE_LIMITED") && other.details.limit === "wrong_codes", true);
+  t.equal(wrong.received.length, 1, "a wrong code stays wrong");
 });
 
 t.test("after the last attempt the error of that attempt is thrown", async (t) => {

@@ -126,8 +126,10 @@ t.test("the help of start names every setting of docs/operate.md, and no help na
       /\b[A-Z]+_[A-Z_]+\b|\b(PORT|HOST|PGPASSWORD|DOCS)\b/g,
     ) ?? [];
   const ofListen = ["WEBHOOK_SECRET"];
-  t.strictSame([...new Set([...namedBy("start"), ...ofListen])].sort(), settings.toSorted());
+  const ofSign = ["CREDENTIAL_SECRET"];
+  t.strictSame([...new Set([...namedBy("start"), ...ofListen, ...ofSign])].sort(), settings.toSorted());
   t.strictSame([...new Set(namedBy("webhooks listen"))].sort(), ["WEBHOOK_ALLOW", ...ofListen]);
+  t.strictSame([...new Set(namedBy("sign"))], ofSign);
   for (const [name] of listLeaves(coupon)) {
     const others = namedBy(name).filter((each) => !settings.includes(each));
     t.strictSame(others, [], name);

@@ -26,7 +26,7 @@ const defaults = {
     openRequests: 2_000,
     requestsPerSecond: null,
     requestBurst: 1,
-    unknownCodesPerMinute: 60,
+    wrongCodesPerMinute: 60,
   },
   docs: true,
   metricsPort: null,
@@ -66,7 +66,7 @@ const counts: Record<string, Count> = {
     // The burst is one second's worth.
     (count) => limits(count === 0 ? {} : { requestsPerSecond: count, requestBurst: count }),
   ],
-  UNKNOWN_CODE_LIMIT: [0, 1_000_000, (count) => limits({ unknownCodesPerMinute: count === 0 ? null : count })],
+  WRONG_CODE_LIMIT: [0, 10_000, (count) => limits({ wrongCodesPerMinute: count === 0 ? null : count })],
 };
 
 t.test("without settings, every field has its default; an empty or blank value counts as absent", async (t) => {

@@ -7,7 +7,14 @@ import { hashBody } from "../../src/crypto/body-hash.ts";
 import { lookupHash } from "../../src/crypto/coupon-code.ts";
 import { createKeyReview, fingerprintKeys } from "../../src/crypto/key-fingerprint.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
-import { isInWindow, readAuthHeaders, stringToSign, verify, type Signed } from "../../src/crypto/request-signature.ts";
+import {
+  headerForms,
+  isInWindow,
+  readAuthHeaders,
+  stringToSign,
+  verify,
+  type Signed,
+} from "../../src/crypto/request-signature.ts";
 import { credentialPurpose, hashSecret, open, seal, webhookPurpose } from "../../src/crypto/seal.ts";
 import { signWebhook } from "../../src/crypto/webhook-signature.ts";
 import { fits } from "../support/fits.ts";
@@ -157,16 +164,25 @@ t.test("headers are accepted only if all are present and well-formed", async (t)
     "x-svc-signature": "a".repeat(64),
   };
   fits(t, readAuthHeaders(good), { accessKey: "ak_1", nonce: "0123456789abcdef" });
-  t.not(readAuthHeaders({ ...good, "x-svc-nonce": "n".repeat(64) }), null, "the longest nonce");
+  t.notOk("issues" in readAuthHeaders({ ...good, "x-svc-nonce": "n".repeat(64) }), "the longest nonce");
   const wrong: Record<string, string[]> = {
     "access-key": ["", "ak_1, ak_1"],
     timestamp: ["178198560", "17819856000", "+178198560", "1781985600.0", "1781985600\n", "0x69e0b2c0"],
     nonce: ["0123456789abcde", "n".repeat(65), "0123456789abcde!", "0123456789abcdef, 0123456789abcdef"],
     signature: ["A".repeat(64), "a".repeat(63), "a".repeat(65), "g".repeat(64)],
   };
-  for (const [name, values] of Object.entries(wrong))
-    for (const value of [undefined, ...values])
-      t.equal(readAuthHeaders({ ...good, [`x-svc-${name}`]: value }), null, `${name}: ${value}`);
+  for (const [name, values] of Object.entries(wrong)) {
+    const path = `x-svc-${name}`;
+    const form = headerForms[path as keyof typeof headerForms];
+    for (const value of values)
+      t.strictSame(
+        readAuthHeaders({ ...good, [path]: value }),
+        { issues: [{ path, message: `must be ${form}` }] },
+        value,
+      );
+    const missing = { issues: [{ path, message: `is missing: it must be ${form}` }] };
+    t.strictSame(readAuthHeaders({ ...good, [path]: undefined }), missing, path);
+  }
 });
 
 t.test("the window is 300 seconds in both directions", async (t) => {

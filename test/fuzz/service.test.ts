@@ -108,7 +108,7 @@ async function checkAnswer(path: string, { how }: Spoil, send: () => Promise<Rep
 }
 
 t.test("Any body gets a documented answer; refusals change nothing, and recorded answers are replayed", async (t) => {
-  const { a, b, owner, makeBatch } = await scenario(t, { http: true, limits: { unknownCodesPerMinute: null } });
+  const { a, b, owner, makeBatch } = await scenario(t, { http: true, limits: { wrongCodesPerMinute: null } });
   const scenes = [];
   for (const scene of [a, b]) scenes.push({ scene, ...(await makeBatch(scene.maker, scene.template, 30)) });
   let last: Locked = { lock_request_id: "none", redemption: `red_${"0".repeat(26)}` };

@@ -23,7 +23,7 @@ t.test(
   "Answers are counted by operation, status and code, with their durations; groups and refusals too",
   async (t) => {
     const metrics = await openMetrics(t);
-    const world = await scenario(t, { http: true, metrics, limits: { unknownCodesPerMinute: 1 } });
+    const world = await scenario(t, { http: true, metrics, limits: { wrongCodesPerMinute: 1 } });
     const { till, makeCoupons } = world.a;
     const [first, second] = (await makeCoupons(2)) as [Coupon, Coupon];
     await Promise.all([till.redeem(first), till.redeem(second)]);
@@ -44,9 +44,9 @@ t.test(
       'coupon_http_requests_total{operation="readyz",status="200",code="OK"}': 1,
       'coupon_http_requests_total{operation="none",status="400",code="INVALID_REQUEST"}': 1,
       'coupon_http_request_duration_seconds_count{operation="redeem"}': 6,
-      'coupon_limit_refused_total{limit="unknown_codes"}': 2,
+      'coupon_limit_refused_total{limit="wrong_codes"}': 2,
       'coupon_unrecorded_refusals_total{reason="invalid_code",credential="ak_a"}': 1,
-      'coupon_unrecorded_refusals_total{reason="limit_of_unknown_codes",credential="ak_a"}': 2,
+      'coupon_unrecorded_refusals_total{reason="limit_of_wrong_codes",credential="ak_a"}': 2,
       'coupon_unrecorded_refusals_total{reason="unknown_code",credential="ak_a_second"}': 1,
       'coupon_unrecorded_refusals_total{reason="unauthenticated",credential="none"}': 1,
       'coupon_limit_refused_total{limit="requests"}': 0,
@@ -92,11 +92,11 @@ t.test("A refusal is counted under the limit that caused it, whether open reques
   const answer = await sendBytes(world.url, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
   t.match(answer, /^HTTP\/1.1 200 OK\r\n/, "with its reason phrase");
   const seen = await scrape(metrics);
-  const refused = ["requests", "unknown_codes", "connections", "open_requests"].map((limit) => [
+  const refused = ["requests", "wrong_codes", "connections", "open_requests"].map((limit) => [
     limit,
     seen.get(`coupon_limit_refused_total{limit="${limit}"}`),
   ]);
-  t.strictSame(Object.fromEntries(refused), { requests: 0, unknown_codes: 0, connections: 1, open_requests: 2 });
+  t.strictSame(Object.fromEntries(refused), { requests: 0, wrong_codes: 0, connections: 1, open_requests: 2 });
 });
 
 t.test("Each metric of the load shows its own number, by lane", async (t) => {

@@ -1,5 +1,5 @@
-// The limits of a credential: requests per second, and wrong codes per minute, beyond which it learns nothing more
-// about codes.
+// The limits of a credential: requests per second, and wrong codes per minute. Beyond those, right codes are judged as
+// before.
 import { randomBytes } from "node:crypto";
 import t, { type Test } from "tap";
 import { newNonce } from "../../clients/typescript/src/signature.ts";
@@ -8,16 +8,15 @@ import { defaultLimits } from "../../src/config/config.ts";
 import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
 import type { MasterKeys } from "../../src/crypto/keys.ts";
 import { errors } from "../../src/http/errors.ts";
-import type { Problem } from "../../src/http/problem.ts";
+import { createWindows } from "../../src/http/minute-window.ts";
 import { createLimiter } from "../../src/http/rate-limiter.ts";
-import type { Reveals } from "../../src/http/route.ts";
 import { createBuckets } from "../../src/http/token-bucket.ts";
 import type { Coupon } from "../support/caller.ts";
 import { sendPlain, type Reply } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { scenario } from "../support/scenario.ts";
 import { stopClock } from "../support/stop-clock.ts";
-import { lockPath, startStub } from "../support/stub.ts";
+import { code, lockPath, startStub } from "../support/stub.ts";
 
 const three = { requestsPerSecond: 1, requestBurst: 3 };
 const is = (t: Test, { status, json }: Reply, wantedStatus: number, code: string | undefined, what: string) =>
@@ -100,161 +99,155 @@ t.test("What is refused before the signature or the nonce is right takes nothing
   is(t, await asA.post(lockPath, {}, { nonce: other }), 401, "NONCE_REUSED", "the nonce is used");
 });
 
-t.test("With the budget of wrong codes used up, an answer is sent only if it is independent of codes", async (t) => {
-  const refused: string[] = [];
-  const limits = { ...defaultLimits, requestsPerSecond: null, unknownCodesPerMinute: 1 };
-  const limiter = createLimiter(limits, (limit) => refused.push(limit));
-  const review = (reveals: Reveals, isOverBudget: boolean, code: string | null, resource: string | null = null) => {
-    try {
-      limiter.review("ak", reveals, isOverBudget, { code, resource });
-      return "sent";
-    } catch (error) {
-      return (error as Problem).code;
-    }
-  };
-  const independent = [
-    "UNAUTHENTICATED",
-    "NONCE_REUSED",
-    "INVALID_REQUEST",
-    "LOCK_EXPIRED",
-    "LOCK_CANCELLED",
-    "LOCK_CONFIRMED",
-    "IDEMPOTENCY_KEY_REUSED",
-    "REQUEST_IN_PROGRESS",
-  ];
-  for (const code of Object.keys(errors).filter((each) => each !== "NOT_FOUND")) {
-    t.equal(review("own lock", true, code), independent.includes(code) ? "sent" : "RATE_LIMITED", code);
-    t.equal(review("nothing", true, code), "sent", code);
-  }
-  t.equal(review("own lock", true, "NOT_FOUND", "coupon"), "RATE_LIMITED");
-  t.equal(review("own lock", true, "NOT_FOUND", "merchant"), "sent");
-  t.equal(review("own lock", true, null), "sent", "a success is about the caller's own lock");
-  t.ok(refused.length > 0 && refused.every((limit) => limit === "unknown_codes"));
+t.test("A window allows its limit in any minute, however the takes are spread, and keeps 10,000 keys", async (t) => {
+  let now = 0;
+  const windows = createWindows(3, () => now);
+  windows.take("a");
+  now = 40_000;
+  for (let count = 0; count < 2; count += 1) windows.take("a");
+  const read = () => [windows.left("a"), windows.secondsToNext("a"), windows.secondsToFull("a")];
+  t.strictSame(read(), [0, 20, 60]);
+  now = 59_999;
+  t.strictSame(read(), [0, 0.001, 40.001]);
+  now = 60_000;
+  t.strictSame(read(), [1, 0, 40], "the first one is a minute old");
+  now = 100_000;
+  t.strictSame([...read(), windows.left("b")], [3, 0, 0, 3]);
 
-  // Only an unknown code takes from the budget, and only while there is one.
-  t.equal(limiter.admit("ak", "any code"), false);
-  for (const [reveals, isOver, code, resource] of [
-    ["own lock", true, "NOT_FOUND", "merchant"],
-    ["nothing", false, "NOT_FOUND", "coupon"],
-    ["any code", false, "NOT_FOUND", "request"],
-    ["any code", false, "NOT_FOUND", "merchant"],
-    ["any code", false, "COUPON_EXPIRED", null],
-    ["any code", false, null, null],
-  ] as const)
-    review(reveals, isOver, code, resource);
-  t.equal(limiter.fields("ak"), null, "the budget is whole");
-  t.equal(review("any code", false, "COUPON_CODE_INVALID"), "sent");
-  t.equal(limiter.admit("ak", "own lock"), true);
-  t.equal(limiter.admit("ak", "nothing"), true);
-  t.throws(() => limiter.admit("ak", "any code"), { code: "RATE_LIMITED", details: { limit: "unknown_codes" } });
-  t.equal(limiter.admit("other", "any code"), false, "another credential has its own budget");
+  for (let key = 0; key < 10_000; key += 1) windows.take(String(key));
+  windows.take("0");
+  windows.take("10000");
+  t.strictSame(["0", "1", "2"].map(windows.left), [1, 3, 2], "one more replaces the one taken from least recently");
 });
 
 // A code with a valid tag that belongs to no batch, and one with a wrong tag.
 const invent = (keys: MasterKeys) => makeCode(keys, "1", batchKey(keys, "1", randomBytes(16)), 1);
 const mistype = (code: string) => code.slice(0, 15) + (code[15] === "7" ? "8" : "7");
+const operations = ["lock", "redeem", "void", "query", "confirm", "cancel"] as const;
 
-// Two locks, a redemption, and then four wrong codes: the whole budget of a minute.
-async function useUpBudget(t: Test) {
-  const world = await scenario(t, { http: true, limits: { unknownCodesPerMinute: 4 } });
-  const { till, otherTill: second, makeCoupons } = world.a;
-  const coupons = await makeCoupons(5);
-  const clock = stopClock(t);
-  const [locked, cancelled, redeemed, fresh, other] = coupons as [Coupon, Coupon, Coupon, Coupon, Coupon];
-  const withCode = (code: string): Coupon => ({ ...fresh, code });
-  const unknown = () => withCode(invent(world.keys));
-  await till.ok.lock(locked);
-  await till.ok.lock(cancelled);
-  await till.ok.redeem(redeemed);
-  const { headers } = await till.query(fresh);
-  t.notOk("ratelimit" in headers, "without a wrong code no header mentions the limit");
-
-  is(t, await till.lock(withCode(mistype(fresh.code))), 422, "COUPON_CODE_INVALID", "1");
-  const invented = await till.redeem(unknown());
-  is(t, invented, 404, "NOT_FOUND", "2");
-  fits(t, invented.headers, {
-    "ratelimit-policy": '"unknown_codes";q=4;w=60',
-    ratelimit: '"unknown_codes";r=2;t=30',
+t.test("A fleet on one credential, with typos far beyond the limit: no right code is refused", async (t) => {
+  const { lock } = await startStub(t, {}, { wrongCodesPerMinute: 3 });
+  stopClock(t);
+  const replies = await Promise.all(
+    Array.from({ length: 600 }, async (_, store) => {
+      const isTypo = store % 100 === 0;
+      const more = { store: `S${store}`, ...(isTypo && { coupon: mistype(code) }) };
+      const { status } = await lock({ request_id: `r-${store}`, ...more });
+      return `${isTypo ? "typo" : "right"} ${status}`;
+    }),
+  );
+  const counts = Map.groupBy(replies, (reply) => reply);
+  t.strictSame(Object.fromEntries([...counts].map(([reply, { length }]) => [reply, length])), {
+    "right 200": 594,
+    "typo 422": 3,
+    "typo 429": 3,
   });
-  is(t, await till.confirm({ ...locked, code: mistype(locked.code) }), 422, "COUPON_CODE_INVALID", "3");
-  is(t, await till.query(unknown()), 404, "NOT_FOUND", "4");
-  return { world, clock, till, second, locked, cancelled, redeemed, fresh, other, withCode, unknown };
+});
+
+t.test("600 guesses at once on one credential: as many are judged as the limits say, and no more", async (t) => {
+  const { a, b, keys } = await scenario(t, { http: true });
+  stopClock(t);
+  for (const { till, makeCoupons } of [a, b]) {
+    const [coupon] = (await makeCoupons(1)) as [Coupon];
+    for (const [what, makeGuess, judged] of [
+      ["wrong tags", () => mistype(coupon.code), "422"],
+      ["right tags", () => invent(keys), "404"],
+    ] as const) {
+      const guess = (index: number) => till[operations[index % 6]!]({ ...coupon, code: makeGuess() });
+      const replies = await Promise.all(Array.from({ length: 600 }, (_, index) => guess(index)));
+      const counts = Map.groupBy(replies, ({ status }) => String(status));
+      t.strictSame([...counts.keys()].toSorted(), [judged, "429"], what);
+      t.equal(counts.get(judged)!.length, 60, `${what}: 60 in a minute, by whatever operation`);
+    }
+    t.equal((await till.redeem(coupon)).status, 200, "the right code is judged also then");
+  }
+});
+
+// One credential with its two wrong and its two unknown codes of a minute.
+async function useUpCodes(t: Test) {
+  const world = await scenario(t, { http: true, limits: { wrongCodesPerMinute: 2 } });
+  const { till, otherTill: second, makeCoupons } = world.a;
+  const coupons = (await makeCoupons(3)) as [Coupon, Coupon, Coupon];
+  const clock = stopClock(t);
+  const wrong = () => ({ ...coupons[0], code: mistype(coupons[0].code) });
+  const unknown = () => ({ ...coupons[0], code: invent(world.keys) });
+  t.notOk("ratelimit" in (await till.query(coupons[0])).headers, "without a wrong code no header mentions the limit");
+  is(t, await till.lock(wrong()), 422, "COUPON_CODE_INVALID", "wrong");
+  clock.pass(15_000);
+  is(t, await till.query(unknown()), 404, "NOT_FOUND", "unknown");
+  const recorded = { ...unknown(), request_id: "r-unknown" };
+  const { headers } = await till.redeem(recorded, { request_id: "r-unknown" });
+  fits(t, headers, { "ratelimit-policy": '"wrong_codes";q=2;w=60', ratelimit: '"wrong_codes";r=0;t=60' });
+  is(t, await till.confirm(wrong()), 422, "COUPON_CODE_INVALID", "wrong");
+  return { world, clock, till, second, coupons, wrong, unknown, recorded };
 }
 
-t.test("After too many wrong codes no code is checked, right or wrong, and no body", async (t) => {
-  const { world, till, second, fresh, withCode } = await useUpBudget(t);
-  const request_id = newRequestId();
-  const refused = await till.redeem(fresh, { request_id });
-  is(t, refused, 429, "RATE_LIMITED", "redeem of a right code");
-  fits(t, refused.json.details, { limit: "unknown_codes" });
-  t.equal(refused.headers["retry-after"], "15", "four per minute: one in 15 s");
-  for (const operation of ["lock", "redeem", "query", "void"] as const) {
-    is(t, await till[operation](withCode(mistype(fresh.code))), 429, "RATE_LIMITED", operation);
-    is(t, await till[operation](fresh, { coupon: 1 }), 429, "RATE_LIMITED", `${operation}: before its body is checked`);
-  }
-  const recorded = await world.owner.rows("select from core.request r where r.request_id = $1", [request_id]);
-  t.equal(recorded.length, 0, "a 429 is not recorded");
-  is(t, await second.redeem(fresh, { request_id }), 200, undefined, "so another credential can repeat the request");
-});
-
-t.test("After too many wrong codes a credential still ends its own locks, and learns nothing else", async (t) => {
-  const { till, locked, cancelled, redeemed, other, withCode, unknown } = await useUpBudget(t);
-  is(t, await till.confirm(locked), 200, undefined, "confirm");
-  is(t, await till.cancel(cancelled), 200, undefined, "cancel");
-  is(t, await till.confirm(cancelled), 409, "LOCK_CANCELLED", "its own cancelled lock");
-  is(t, await till.reverse(redeemed), 200, undefined, "a reverse names no code");
-  is(t, await till.get("/v1/batches/bat_none"), 404, "NOT_FOUND", "neither does this read");
-  const guesses: [string, Coupon][] = [
-    ["with a wrong tag", withCode(mistype(other.code))],
-    ["of no batch", unknown()],
-    ["of a coupon", other],
-  ];
+t.test("Beyond the limits only codes that are no coupon's are refused, and all of them alike", async (t) => {
+  const { world, clock, till, second, coupons, wrong, unknown, recorded } = await useUpCodes(t);
   const answers = new Set<string>();
-  for (const [what, coupon] of guesses) {
-    for (const operation of ["confirm", "cancel"] as const) {
-      const reply = await till[operation](coupon);
-      is(t, reply, 429, "RATE_LIMITED", `${operation} with a code ${what}`);
-      answers.add(JSON.stringify([{ ...reply.json, request_id: "" }, Object.keys(reply.headers).sort()]));
+  const countRequests = () => world.owner.rows("select from core.request").then(({ length }) => length);
+  const before = await countRequests();
+  for (const operation of operations) {
+    for (const [what, coupon] of Object.entries({ wrong: wrong(), unknown: unknown() })) {
+      const request_id = newRequestId();
+      const reply = await till[operation](coupon, operation === "query" ? {} : { request_id });
+      is(t, reply, 429, "RATE_LIMITED", `${operation}: ${what}`);
+      const { "x-request-id": _, date: __, "content-length": ___, "retry-after": seconds, ...headers } = reply.headers;
+      t.equal(seconds, what === "wrong" ? "45" : "60", "when the oldest one is a minute old");
+      answers.add(JSON.stringify([{ ...reply.json, request_id: "" }, headers]));
+      is(t, await till.get(`/v1/requests/${request_id}`), 404, "NOT_FOUND", "a 429 is not recorded");
     }
   }
-  t.equal(answers.size, 1, "the answers do not tell which codes exist");
-});
+  t.equal(answers.size, 1, "nothing tells wrong codes from unknown ones");
+  fits(t, JSON.parse([...answers][0]!)[0].details, { limit: "wrong_codes" });
+  fits(t, world.log.at(-2), { status: 429, reason: "too many unknown codes" });
+  is(t, await till.redeem(recorded, { request_id: "r-unknown" }), 429, "RATE_LIMITED", "a replay counts too");
+  t.equal(await countRequests(), before);
+  is(t, await till.lock(wrong(), { coupon: 1 }), 400, "INVALID_REQUEST", "the body is checked first");
 
-t.test("get_request shows a result only to a credential that may still try codes, and it counts", async (t) => {
-  const { clock, till, second, locked, other, unknown } = await useUpBudget(t);
-  const guess = async (coupon: Coupon) => {
-    const request_id = newRequestId();
-    is(t, await till.confirm(coupon, { request_id }), 429, "RATE_LIMITED", "a guess");
-    return `/v1/requests/${request_id}`;
-  };
-  const [first, another, known] = [await guess(unknown()), await guess(unknown()), await guess(other)];
-  const own = `/v1/requests/${locked.lockRequestId}`;
-  const answers = new Set<string>();
-  for (const path of [first, another, known, own, "/v1/requests/never-sent"]) {
-    const reply = await till.get(path);
-    is(t, reply, 429, "RATE_LIMITED", path);
-    answers.add(JSON.stringify({ ...reply.json, request_id: "" }));
-  }
-  t.equal(answers.size, 1, "the answers do not tell which codes exist");
+  const [locked, cancelled, voided] = coupons;
+  for (const reply of [
+    await till.query(voided),
+    await till.lock(locked),
+    await till.confirm(locked),
+    await till.reverse(locked),
+    await till.lock(cancelled),
+    await till.cancel(cancelled),
+    await till.void(voided),
+  ])
+    is(t, reply, 200, undefined, "a coupon's code is judged as always");
+  is(t, await till.redeem(voided), 409, "COUPON_VOIDED", "also if the coupon is refused");
+  fits(t, (await till.get("/v1/requests/r-unknown")).json.request.response, { code: "NOT_FOUND" });
+  is(t, await second.lock(wrong()), 422, "COUPON_CODE_INVALID", "another credential has its own counts");
 
-  const shown = await second.get(first);
-  fits(t, shown.json.request.response, { code: "NOT_FOUND", details: { resource: "coupon" } });
-  fits(t, shown.headers, { ratelimit: '"unknown_codes";r=3;t=15' }, "another credential of the caller pays for it");
-  // One code becomes free.
+  clock.pass(45_000);
+  is(t, await till.lock(wrong()), 422, "COUPON_CODE_INVALID", "the first one is a minute old");
+  is(t, await till.lock(unknown()), 429, "RATE_LIMITED", "the first unknown one is not");
   clock.pass(15_000);
-  t.equal((await till.get(own)).json.request.http_status, 200, "the lost answer of a lock");
-  t.equal((await till.get(known)).json.request.response.code, "LOCK_NOT_FOUND", "a result about a coupon that exists");
-  t.equal((await till.get(first)).json.request.response.code, "NOT_FOUND", "the first unknown code");
-  is(t, await till.get(another), 429, "RATE_LIMITED", "the second unknown code");
+  const request_id = newRequestId();
+  const late = unknown();
+  is(t, await till.lock(late, { request_id }), 404, "NOT_FOUND", "now it is");
+  const replay = await till.lock(late, { request_id });
+  is(t, replay, 404, "NOT_FOUND", "recorded, as every judged write");
+  t.equal(replay.headers["idempotent-replayed"], "true");
 });
 
-t.test("A replayed refusal counts like the first one", async (t) => {
-  const world = await scenario(t, { http: true, limits: { unknownCodesPerMinute: 2 } });
-  const redeem = () => world.a.till.redeem({ ...coupon }, { request_id: "r-1" });
-  const coupon: Coupon = { code: invent(world.keys), id: "", lockRequestId: "", redemption: "" };
-  is(t, await redeem(), 404, "NOT_FOUND", "first");
-  const replay = await redeem();
-  is(t, replay, 404, "NOT_FOUND", "replayed");
-  fits(t, replay.headers, { "idempotent-replayed": "true", ratelimit: /^"unknown_codes";r=0;/ });
-  is(t, await redeem(), 429, "RATE_LIMITED", "the budget is used up");
+t.test("Without a limit, wrong codes are judged and not counted", async (t) => {
+  const limiter = createLimiter({ ...defaultLimits, wrongCodesPerMinute: null });
+  for (let count = 0; count < 100; count += 1)
+    for (const outcome of [{ code: "COUPON_CODE_INVALID" }, { code: "NOT_FOUND", resource: "coupon" }])
+      limiter.countCode("ak", outcome);
+  t.equal(limiter.fields("ak"), null);
+});
+
+t.test("Only wrong and unknown codes are counted", async (t) => {
+  const limiter = createLimiter({ ...defaultLimits, wrongCodesPerMinute: 1 });
+  const others = Object.keys(errors).filter((code) => code !== "COUPON_CODE_INVALID");
+  for (const outcome of [
+    ...others.map((code) => ({ code, resource: "merchant" })),
+    { code: null, resource: null },
+    { code: null, resource: "coupon" },
+  ])
+    limiter.countCode("ak", outcome);
+  t.equal(limiter.fields("ak"), null);
 });

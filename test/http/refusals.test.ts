@@ -197,47 +197,82 @@ t.test("A long content type is read once", async (t) => {
   t.ok(process.cpuUsage(startedAt).user < 1_000_000);
 });
 
-t.test("Missing or malformed headers, an unknown key and a wrong signature get the same answer", async (t) => {
-  const { url, calls, log } = await startStub(t);
+// A signed lock, to send with headers changed or, if undefined, left out.
+async function signLock(t: Test) {
+  const stub = await startStub(t);
   const body = JSON.stringify(bodies[lockPath]);
-  const signed = {
-    method: "POST",
-    target: lockPath,
-    timestamp: String(Math.floor(Date.now() / 1000)),
-    nonce: newNonce(),
-    body: Buffer.from(body),
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const signed = { method: "POST", target: lockPath, timestamp, nonce: newNonce(), body: Buffer.from(body) };
+  const headersOf = (more: object = {}) => signedHeaders({ accessKey: "ak_a", secret }, { ...signed, ...more });
+  const send = (change: Record<string, string | undefined>) => {
+    const headers = Object.entries({ ...json, ...headersOf(), ...change }).filter(([, value]) => value !== undefined);
+    return sendPlain(stub.url, "POST", lockPath, Object.fromEntries(headers) as Record<string, string>, body);
   };
-  const signatureOf = (more: object) => ({ "x-svc-signature": sign(secret, { ...signed, ...more }) });
-  const good: Record<string, string> = { ...json, ...signedHeaders({ accessKey: "ak_a", secret }, signed) };
-  const changes: [what: string, change: Record<string, string | undefined>][] = [
-    ...Object.keys(good)
-      .filter((name) => name.startsWith("x-"))
-      .map((name): [string, Record<string, undefined>] => [`no ${name}`, { [name]: undefined }]),
-    ["a short nonce", { "x-svc-nonce": "short" }],
-    ["an upper-case signature", { "x-svc-signature": good["x-svc-signature"]!.toUpperCase() }],
-    ["an unknown key", { "x-svc-access-key": "ak_nobody" }],
-    ["the wrong secret", { "x-svc-signature": sign(`${secret}x`, signed) }],
-    ["a wrong signature and an old timestamp", { "x-svc-timestamp": "1000000000" }],
-    ["another target signed", signatureOf({ target: `${lockPath}?` })],
-    ["another method signed", signatureOf({ method: "GET" })],
-    ["another body signed", signatureOf({ body: Buffer.from("{}") })],
+  return { ...stub, headersOf, send, signatureOf: (more: object) => headersOf(more)["x-svc-signature"]! };
+}
+
+t.test("A 401 names missing and malformed headers, the same for every key", async (t) => {
+  const { url, log, lookups, headersOf, send } = await signLock(t);
+  const names = Object.keys(headersOf());
+  const changes: [name: string, value: string | undefined][] = [
+    ...names.map((name): [string, undefined] => [name, undefined]),
+    ["x-svc-nonce", "short"],
+    ["x-svc-signature", headersOf()["x-svc-signature"]!.toUpperCase()],
+    ["x-svc-access-key", "ak_a b"],
+  ];
+  for (const [name, value] of changes) {
+    const texts = new Set<string>();
+    for (const key of ["ak_a", "ak_nobody"]) {
+      const answer = await send({ "x-svc-access-key": key, [name]: value });
+      is(t, answer, 401, "UNAUTHENTICATED", `${name}: ${value}`);
+      fits(t, answer.json, { request_id: "r-1", details: { issues: [{ path: name, message: /must be / }] } });
+      texts.add(answer.text);
+      const claimed_access_key = name === "x-svc-access-key" ? undefined : key;
+      fits(t, log.at(-1), { status: 401, reason: "malformed", paths: [name], claimed_access_key });
+    }
+    t.equal(texts.size, 1);
+  }
+  const nothing = await sendPlain(url, "GET", "/v1/batches/bat_1");
+  is(t, nothing, 401, "UNAUTHENTICATED", "a GET too");
+  t.strictSame(
+    nothing.json.details.issues.map(({ path }: { path: string }) => path),
+    names,
+  );
+  t.strictSame(lookups, [], "no key was looked up");
+});
+
+t.test("An unknown key and a wrong signature get the same answer; only the log tells why", async (t) => {
+  const { calls, log, send, signatureOf, headersOf } = await signLock(t);
+  const wrong = "wrong signature";
+  const changes: [reason: string, what: string, change: Record<string, string>][] = [
+    ["unknown key", "an unknown key", { "x-svc-access-key": "ak_nobody" }],
+    ["unknown key", "a secret in the wrong header, which must not be logged", { "x-svc-access-key": secret }],
+    ["unknown key", "a code", { "x-svc-access-key": `ak_${code}` }],
+    [wrong, "the wrong secret", { "x-svc-signature": "0".repeat(64) }],
+    [wrong, "a wrong signature and an old timestamp", { "x-svc-timestamp": "1000000000" }],
+    [wrong, "another target signed", { "x-svc-signature": signatureOf({ target: `${lockPath}?` }) }],
+    [wrong, "another method signed", { "x-svc-signature": signatureOf({ method: "GET" }) }],
+    [wrong, "another body signed", { "x-svc-signature": signatureOf({ body: Buffer.from("{}") }) }],
   ];
   const seen = new Set<string>();
-  for (const [what, change] of changes) {
-    const headers = Object.entries({ ...good, ...change }).filter(([, value]) => value !== undefined);
-    const answer = await sendPlain(url, "POST", lockPath, Object.fromEntries(headers) as typeof good, body);
+  for (const [reason, what, change] of changes) {
+    const answer = await send(change);
     is(t, answer, 401, "UNAUTHENTICATED", what);
     const { date: _, ...others } = answer.headers;
     seen.add(JSON.stringify([answer.text, others]));
+    const claimed = change["x-svc-access-key"] ?? "ak_a";
+    const isLogged = claimed === "ak_a" || claimed === "ak_nobody";
+    fits(t, log.at(-1), { reason, access_key: undefined, claimed_access_key: isLogged ? claimed : undefined }, what);
   }
   t.equal(seen.size, 1, "the answers are equal, headers included");
-  t.match(JSON.parse([...seen][0]!)[0], /"request_id":"r-1"/);
+  fits(t, JSON.parse(JSON.parse([...seen][0]!)[0]), { request_id: "r-1", details: null });
   t.equal(calls.length, 0);
-  const isNamed = log.some((line) => line["access_key"] !== undefined);
-  t.notOk(isNamed, "the log does not name an access key without a valid signature");
-  const accepted = await sendPlain(url, "POST", lockPath, good, body);
-  t.equal(accepted.status, 200, "the same request with its right headers is accepted");
-  is(t, await sendPlain(url, "GET", "/v1/batches/bat_1"), 401, "UNAUTHENTICATED", "a GET too");
+
+  is(t, await send(headersOf({ timestamp: "1000000000" })), 401, "TIMESTAMP_OUT_OF_WINDOW", "an old timestamp");
+  fits(t, log.at(-1), { reason: "timestamp", claimed_access_key: "ak_a" });
+  t.equal((await send({})).status, 200, "the same request with its right headers is accepted");
+  is(t, await send({}), 401, "NONCE_REUSED", "but not twice");
+  fits(t, log.at(-1), { reason: "nonce", access_key: "ak_a", claimed_access_key: undefined });
 });
 
 t.test("A code of an unknown key version is a wrong code", async (t) => {

@@ -5,7 +5,7 @@ import { defaultLimits } from "../../src/config/config.ts";
 import { listen } from "../../src/http/listener.ts";
 import { serve } from "../../src/serve.ts";
 import type { Coupon } from "../support/caller.ts";
-import { createClient, sendPlain } from "../support/client.ts";
+import { createClient } from "../support/client.ts";
 import { fits } from "../support/fits.ts";
 import { startProxy } from "../support/proxy.ts";
 import { untilBlocked } from "../support/race.ts";
@@ -106,9 +106,9 @@ t.test(
 
     await world.owner.rows("update core.credential set revoked_at = now() where access_key = $1", ["ak_a"]);
     const body = { request_id: "r-1", template: "tpl_fixed", total_count: 1 };
-    const json = { "content-type": "application/json" };
     const revoked = await till.post("/v1/batches", body);
-    const unknown = await sendPlain(world.url, "POST", "/v1/batches", json, JSON.stringify(body));
+    fits(t, world.log.at(-1), { status: 401, reason: "revoked", access_key: "ak_a" });
+    const unknown = await createClient({ url: world.url, accessKey: "ak_nobody", secret }).post("/v1/batches", body);
     t.strictSame([revoked.status, revoked.text], [401, unknown.text]);
   },
 );

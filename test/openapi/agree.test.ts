@@ -27,11 +27,7 @@ function answer(operation: string, request_id: string): Outcome {
 }
 
 const start = (t: Test): Promise<Stub> =>
-  startStub(
-    t,
-    { perform: async (_, call) => answer(call.operation, call.request_id) },
-    { unknownCodesPerMinute: null },
-  );
+  startStub(t, { perform: async (_, call) => answer(call.operation, call.request_id) }, { wrongCodesPerMinute: null });
 
 type Body = Record<string, unknown>;
 type Fields = Record<string, { maxLength?: number; maximum?: number }>;

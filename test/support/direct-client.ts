@@ -37,7 +37,8 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
       const request = { query, segments, idempotencyKeys, body, input };
       const { hashBy: _, ...reading } = readCall(route, caller.variant, request, keys);
       const { credential_id, tenant_id } = caller;
-      const sent = { credential_id, nonce: options.nonce ?? newNonce(), request_id: requestId, ...reading };
+      const args = { ...reading.args, is_counted: true };
+      const sent = { credential_id, nonce: options.nonce ?? newNonce(), request_id: requestId, ...reading, args };
       const outcome = await gate.perform(tenant_id, sent, deadline, route);
       const text = outcome.status === 200 && route.render ? route.render(outcome.body) : outcome.body;
       return reply(outcome.status, text, outcome.isReplay ? { "idempotent-replayed": "true" } : {});

@@ -11,6 +11,8 @@ export const longestTimerMs = 2 ** 31 - 1;
 const undecided = new Set(["REQUEST_IN_PROGRESS", "NONCE_REUSED", "TIMESTAMP_OUT_OF_WINDOW"]);
 
 export function isRepeatable(status: number, refusal: Refusal | null): boolean {
+  // A wrong code stays wrong. The cashier, who can type it again, must not wait.
+  if ((refusal?.details as { limit?: unknown } | null | undefined)?.limit === "wrong_codes") return false;
   return status >= 500 || status === 429 || status === 408 || (refusal !== null && undecided.has(refusal.code));
 }
 

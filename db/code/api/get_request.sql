@@ -1,16 +1,13 @@
--- GET /v1/requests/{request_id} returns the recorded answer of a write to a caller that lost it. If
--- that answer is a NOT_FOUND, this one carries the same resource, because the HTTP layer counts
--- unknown codes.
+-- GET /v1/requests/{request_id} returns the recorded answer of a write to a caller that lost it.
 create or replace function api.get_request(p_call core.call) returns core.answer
 language plpgsql stable as $$
 begin
   return coalesce(
-  (select (
-     200, null, (rules.restore_answer(q.http_status, q.response)).resource, format(
+  (select rules.succeed(format(
        '{"ok":true,"request":{"request_id":%s,"operation":"%s","http_status":%s,'
        '"response":%s,"recorded_at":"%s"}}',
        to_json(q.request_id), q.operation, q.http_status, q.response,
-       rules.format_time(q.recorded_at)))::core.answer
+       rules.format_time(q.recorded_at)))
    from core.request q
    where q.tenant_id = p_call.tenant_id
      and q.caller_id = p_call.caller_id

@@ -2,7 +2,8 @@
 -- any order. All effects and recorded answers commit together. An exception undoes the whole group.
 --
 -- p_calls: [{credential_id, nonce, operation, request_id, idempotency_key, body_hash, args}]
---   nonce is null if it was already spent. body_hash is null if the call is a read.
+--   nonce is null if it was already spent. body_hash is null if the call is a read. args has
+--   is_counted if a 404 about a coupon may be recorded.
 -- p_may_wait: calls may wait for locks; p_calls then has one call. If false, nothing here waits: a
 --   call that would have to wait is handed back (http_status null), and only its nonce is written.
 --   The gate then runs it again, alone, with nonce null.

@@ -74,7 +74,7 @@ Blank text counts as absent in \`store\`, \`terminal\`, \`order_id\`, \`currency
 
 Other answers than 400:
 
-- A missing or malformed authentication header is a 401.
+- A missing or malformed authentication header is a 401 with \`details.issues\`.
 - A well-formed \`coupon\` that this service never made is a 422 \`COUPON_CODE_INVALID\`.
 - A malformed \`date\` or \`kind\` in the path of a download is a 404.
 - A body over 64 KiB is a 413; a body of another content type is a 415.`;

@@ -21,8 +21,7 @@ export function listRefusals(route: Route, variant: Variant): ErrorCode[] {
   const possible = new Set<ErrorCode>([
     ...always,
     ...(route.method === "POST" ? (["UNSUPPORTED_MEDIA_TYPE"] as const) : []),
-    // A GET names no code: get_request only reveals recorded answers.
-    ...(route.reveals === "nothing" || route.method === "GET" ? [] : (["COUPON_CODE_INVALID"] as const)),
+    ...(route.resources?.(variant).includes("coupon") ? (["COUPON_CODE_INVALID"] as const) : []),
     ...(route.isWrite ? (["IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS"] as const) : []),
     ...(route.resources === undefined ? [] : (["NOT_FOUND"] as const)),
     ...(route.refusals?.(variant) ?? []),

@@ -12,7 +12,6 @@ export const allocateBatch: Route = {
   path: "/v1/batches/allocate",
   isWrite: true,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: () => input,
   answer: () => batchAnswer,
   refusals: () => ["BATCH_NOT_COMPLETED", "BATCH_ALREADY_ALLOCATED"],

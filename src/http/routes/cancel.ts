@@ -13,7 +13,6 @@ export const cancel: Route = {
   method: "POST",
   path: "/v1/coupons/cancel",
   isWrite: true,
-  reveals: "own lock",
   schema: () => input,
   answer: () => answer,
   refusals: () => ["LOCK_NOT_FOUND", "LOCK_EXPIRED", "LOCK_CANCELLED", "LOCK_CONFIRMED"],

@@ -13,7 +13,6 @@ export const confirm: Route = {
   method: "POST",
   path: "/v1/coupons/confirm",
   isWrite: true,
-  reveals: "own lock",
   schema: () => input,
   answer: () => answer,
   refusals: () => ["MERCHANT_NOT_IN_SCOPE", "LOCK_NOT_FOUND", "LOCK_EXPIRED", "LOCK_CANCELLED", "LOCK_CONFIRMED"],

@@ -19,7 +19,6 @@ export const createBatch: Route = {
   path: "/v1/batches",
   isWrite: true,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: () => input,
   // All codes of a batch are made with the key that is current when the batch is created.
   args: (values, keys) => ({ ...values, key_version: keys.current }),

@@ -11,7 +11,6 @@ export const getBatch: Route = {
   method: "GET",
   path: "/v1/batches/{batch}",
   isWrite: false,
-  reveals: "nothing",
   schema: () => input,
   answer: () => batchAnswer,
   resources: () => ["batch"],

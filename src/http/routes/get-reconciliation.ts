@@ -24,7 +24,6 @@ export const getReconciliation: Route = {
   query: ["distributor"],
   isWrite: false,
   hasOwnTransaction: true,
-  reveals: "nothing",
   isDownload: true,
   schema: () => input,
   answer: () => z.string(),

@@ -44,7 +44,6 @@ export const getWebhook: Route = {
   query: ["party"],
   isWrite: false,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: (variant) => (variant === "A" ? inVariantA : inVariantB),
   answer: () => answer,
   resources: () => ["webhook"],

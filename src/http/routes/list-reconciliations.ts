@@ -41,7 +41,6 @@ export const listReconciliations: Route = {
   query: ["cursor", "limit"],
   isWrite: false,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: () => input,
   answer: () => answer,
 };

@@ -16,7 +16,6 @@ export const lock: Route = {
   method: "POST",
   path: "/v1/coupons/lock",
   isWrite: true,
-  reveals: "any code",
   schema: redemptionSchema,
   args: redemptionArgs,
   answer: () => answer,

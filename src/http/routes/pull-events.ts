@@ -27,7 +27,6 @@ export const pullEvents: Route = {
   query: ["cursor", "limit"],
   isWrite: false,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: () => input,
   answer: () => answer,
   render(body) {

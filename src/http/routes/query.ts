@@ -46,7 +46,6 @@ export const query: Route = {
   method: "POST",
   path: "/v1/coupons/query",
   isWrite: false,
-  reveals: "any code",
   schema: () => input,
   answer: (variant) => answers[variant],
   refusals: () => ["MERCHANT_NOT_IN_SCOPE"],

@@ -11,7 +11,6 @@ export const redeem: Route = {
   method: "POST",
   path: "/v1/coupons/redeem",
   isWrite: true,
-  reveals: "any code",
   schema: redemptionSchema,
   args: redemptionArgs,
   answer: () => answer,

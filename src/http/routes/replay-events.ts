@@ -38,7 +38,6 @@ export const replayEvents: Route = {
   path: "/v1/webhook/replay",
   isWrite: true,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: (variant) => (variant === "A" ? inVariantA : inVariantB),
   answer: () => answer,
   refusals: () => ["WEBHOOK_DISABLED"],

@@ -13,7 +13,6 @@ export const reverse: Route = {
   method: "POST",
   path: "/v1/redemptions/reverse",
   isWrite: true,
-  reveals: "nothing",
   schema: () => input,
   answer: () => answer,
   refusals: () => ["REDEMPTION_NOT_REVERSIBLE", "REDEMPTION_REVERSED"],

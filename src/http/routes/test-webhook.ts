@@ -18,7 +18,6 @@ export const testWebhook: Route = {
   path: "/v1/webhook/test",
   isWrite: true,
   hasOwnTransaction: true,
-  reveals: "nothing",
   schema: (variant) => (variant === "A" ? inVariantA : inVariantB),
   answer: () => answer,
   refusals: () => ["WEBHOOK_DISABLED"],

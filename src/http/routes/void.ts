@@ -18,7 +18,6 @@ export const voidCoupon: Route = {
   method: "POST",
   path: "/v1/coupons/void",
   isWrite: true,
-  reveals: "any code",
   schema: () => input,
   answer: () => answer,
   refusals: () => ["MERCHANT_NOT_IN_SCOPE", "COUPON_NOT_VOIDABLE"],

@@ -156,9 +156,9 @@ export interface Errors {
   ORDER_BELOW_MINIMUM: null;
   /** The body is larger than 64 KiB. Fix the request. */
   PAYLOAD_TOO_LARGE: null;
-  /** A limit is used up; `details.limit` names it. Wait as long as `Retry-After` says, then repeat. */
+  /** A limit is used up; `details.limit` names it. requests: wait as long as `Retry-After` says, then repeat. wrong_codes: the code is wrong, type or scan it again. */
   RATE_LIMITED: {
-    limit: "requests" | "unknown_codes";
+    limit: "requests" | "wrong_codes";
   };
   /** The redemption was not completed, so there is nothing to reverse. */
   REDEMPTION_NOT_REVERSIBLE: null;
@@ -175,8 +175,13 @@ export interface Errors {
     /** UTC, with milliseconds. */
     server_time: string;
   };
-  /** The signature is missing, malformed or wrong, or the key is unknown or revoked. Check key, secret and signing. */
-  UNAUTHENTICATED: null;
+  /** `details.issues` names each header (`path`) that is missing or malformed. Without it, the signature is wrong, or the key is unknown or revoked: compare key, secret and signing step by step. */
+  UNAUTHENTICATED: {
+    issues: {
+      path: string;
+      message: string;
+    }[];
+  } | null;
   /** The request may or may not have taken effect. Wait as long as `Retry-After` says, then repeat it. */
   UNAVAILABLE: null;
   /** The body is not `application/json` in UTF-8, or it is compressed. Fix the request. */

@@ -67,7 +67,7 @@ begin
            (a.call).body_hash, (a.answer).http_status, (a.answer).body, v_now,
            (a.subject).coupon_id, (a.subject).merchant_id, (a.subject).store
     from answered a
-    where rules.is_final(a.answer))
+    where rules.is_final(a.call, a.answer))
   select array_agg((a.ordinal, a.answer, false)::core.outcome) into v_outcomes from answered a;
   return v_outcomes;
 end

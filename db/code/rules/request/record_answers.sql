@@ -18,7 +18,7 @@ begin
              when (o.answer).http_status <> 200 then rules.find_subject(p_calls[o.ordinal])
            end as subject
     offset 0) c
-  where rules.is_final(o.answer);
+  where rules.is_final(c.call, o.answer);
   return p_outcomes;
 end
 $$;
