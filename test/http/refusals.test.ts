@@ -1,7 +1,7 @@
 // What is refused before an operation decides, and in which order: path, method, size, content type, signature, body.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
+import { STATUS_CODES, type IncomingMessage } from "node:http";
 import t, { type Test } from "tap";
 import { newNonce, sign, signedHeaders } from "../../clients/typescript/src/signature.ts";
 import { newRequestId } from "../support/request-id.ts";
@@ -85,7 +85,7 @@ t.test("Any Host will do, also one that makes no URL with the target", async (t)
       ["http://a:99999/..", 404],
     ] as const) {
       const answer = await sendBytes(url, `GET ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
-      t.match(answer, new RegExp(`^HTTP/1.1 ${status} `), `${target} at ${host}`);
+      t.equal(answer.split("\r\n")[0], `HTTP/1.1 ${status} ${STATUS_CODES[status]}`, `${target} at ${host}`);
     }
 });
 
