@@ -99,6 +99,47 @@ t.test("each invariant is a statement of its own, which reads only the tables th
   await t.rejects(check("no such invariant"), { code: "CP404" });
 });
 
+const faults: [alert: string, made: string, undone: string][] = [
+  [
+    "max(coupon_stuck_work) > 0",
+    "select rules.note_stuck_work('mint', tenant_id, party_id, 'bat_1', 'why') from core.party limit 1",
+    "delete from core.stuck_work",
+  ],
+  [
+    "max(coupon_feed_lag_seconds) > 60",
+    `insert into core.event (tenant_id, event_id, event_type, party_id, business_date, occurred_at, recorded_at)
+     select tenant_id, gen_random_uuid(), 'reconciliation.ready', party_id, '2026-01-01', '2026-01-02', '2026-01-02'
+     from core.party limit 1`,
+    "delete from core.event",
+  ],
+  [
+    "max(coupon_webhooks_disabled) > 0",
+    `insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash, disabled_at)
+     select tenant_id, party_id, 'https://x.example/', '1', '1', now() from core.party limit 1`,
+    "delete from core.webhook",
+  ],
+  [
+    "max(coupon_delivery_lag_seconds) > 600",
+    `insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash)
+     select tenant_id, party_id, 'https://x.example/', '1', '1' from core.party limit 1;
+     insert into core.delivery (tenant_id, party_id, event_id, event_seq, next_attempt_at)
+     select tenant_id, party_id, gen_random_uuid(), 0, now() - interval '11 minutes' from core.webhook`,
+    "delete from core.delivery; delete from core.webhook",
+  ],
+  [
+    "max(coupon_day_lag_seconds) > 600",
+    `insert into core.ledger_book (tenant_id, party_id, open_on)
+     select tenant_id, party_id, '2026-01-01' from core.party limit 1`,
+    "delete from core.ledger_book",
+  ],
+  [
+    "max(coupon_statement_lag_seconds) > 600",
+    `insert into core.statement (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
+     select tenant_id, party_id, '2026-01-01', 0, false, '2026-01-02' from core.party limit 1`,
+    "delete from core.statement",
+  ],
+];
+
 t.test("each alert of docs/operate.md fires when its fault is there, and no other", async (t) => {
   const world = await scenario(t, { mayBreakInvariants: true });
   const { address } = world;
@@ -115,38 +156,6 @@ t.test("each alert of docs/operate.md fires when its fault is there, and no othe
   };
   t.strictSame(await firing(), []);
   const psql = await world.openPsql({ triggers: false });
-  const faults: [alert: string, made: string, undone: string][] = [
-    [
-      "max(coupon_stuck_work) > 0",
-      "select rules.note_stuck_work('mint', tenant_id, party_id, 'bat_1', 'why') from core.party limit 1",
-      "delete from core.stuck_work",
-    ],
-    [
-      "max(coupon_feed_lag_seconds) > 60",
-      `insert into core.event (tenant_id, event_id, event_type, party_id, business_date, occurred_at, recorded_at)
-       select tenant_id, gen_random_uuid(), 'reconciliation.ready', party_id, '2026-01-01', '2026-01-02', '2026-01-02'
-       from core.party limit 1`,
-      "delete from core.event",
-    ],
-    [
-      "max(coupon_webhooks_disabled) > 0",
-      `insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash, disabled_at)
-       select tenant_id, party_id, 'https://x.example/', '1', '1', now() from core.party limit 1`,
-      "delete from core.webhook",
-    ],
-    [
-      "max(coupon_day_lag_seconds) > 600",
-      `insert into core.ledger_book (tenant_id, party_id, open_on)
-       select tenant_id, party_id, '2026-01-01' from core.party limit 1`,
-      "delete from core.ledger_book",
-    ],
-    [
-      "max(coupon_statement_lag_seconds) > 600",
-      `insert into core.statement (tenant_id, distributor_id, business_date, entry_count, is_one_of_several, closed_at)
-       select tenant_id, party_id, '2026-01-01', 0, false, '2026-01-02' from core.party limit 1`,
-      "delete from core.statement",
-    ],
-  ];
   for (const [alert, made, undone] of faults) {
     await psql.run(made);
     t.strictSame(await firing(), [alert], alert);
