@@ -7,6 +7,7 @@ import { errors } from "../../src/http/errors.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { root } from "../support/copy.ts";
 import { openScratchDatabase } from "../support/database.ts";
+import { alerts } from "../support/alerts.ts";
 import { allMarkdown, read, readAnchors, readLinks } from "./markdown.ts";
 
 const integrate = read("docs/integrate.md");
@@ -59,6 +60,14 @@ t.test("docs/integrate.md lists every error code with its status and meaning, by
     listed.map(([, status, code, meaning]) => [code, Number(status), meaning]),
     Object.entries(errors).map(([code, { status, meaning }]) => [code, status, meaning]),
   );
+});
+
+t.test("The rules of Prometheus have every alert of docs/operate.md, and else only rates", (t) => {
+  const rules = [...read("docs/deploy/prometheus-rules.yml").matchAll(/^ +expr: (.*)$/gm)].map(([, expr = ""]) => expr);
+  const plain = (expression: string): string => expression.replace(/^max by \(work\) /, "max").replace("2 * ", "2*");
+  const listed = rules.map(plain).filter((expression) => !/rate\(|increase\(|^up\{/.test(expression));
+  t.strictSame(listed.sort(), [...alerts].sort());
+  t.end();
 });
 
 t.test("The documents list every setting, demo key and report view, and no other", async (t) => {

@@ -135,6 +135,14 @@ t.test("each alert of docs/operate.md fires when its fault is there, and no othe
       "delete from core.webhook",
     ],
     [
+      "max(coupon_delivery_lag_seconds) > 600",
+      `insert into core.webhook (tenant_id, party_id, url, sealed_secret, secret_hash)
+       select tenant_id, party_id, 'https://x.example/', '1', '1' from core.party limit 1;
+       insert into core.delivery (tenant_id, party_id, event_id, event_seq, next_attempt_at)
+       select tenant_id, party_id, gen_random_uuid(), 0, now() - interval '11 minutes' from core.webhook`,
+      "delete from core.delivery; delete from core.webhook",
+    ],
+    [
       "max(coupon_day_lag_seconds) > 600",
       `insert into core.ledger_book (tenant_id, party_id, open_on)
        select tenant_id, party_id, '2026-01-01' from core.party limit 1`,
