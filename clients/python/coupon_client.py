@@ -219,7 +219,7 @@ class LockNotFound(ServiceError):
 
 
 class LockExpired(ServiceError):
-    """The time of the lock is over. Lock again."""
+    """The lock ended at `details["lock_expires_at"]`. Lock again."""
 
 
 class LockCancelled(ServiceError):
@@ -227,19 +227,19 @@ class LockCancelled(ServiceError):
 
 
 class LockConfirmed(ServiceError):
-    """The lock was confirmed."""
+    """The lock was confirmed. Reverse `details["redemption"]` to take it back."""
 
 
 class CouponVoided(ServiceError):
-    """The coupon is invalid for good."""
+    """The coupon was voided at `details["voided_at"]`."""
 
 
 class CouponRedeemed(ServiceError):
-    """The coupon is used."""
+    """The coupon was used at `details["redeemed_at"]`."""
 
 
 class CouponExpired(ServiceError):
-    """The validity of the coupon is over."""
+    """The validity of the coupon ended at `details["valid_to"]`."""
 
 
 class CouponLocked(ServiceError):
@@ -251,7 +251,7 @@ class CouponNotReleased(ServiceError):
 
 
 class CouponNotYetValid(ServiceError):
-    """The validity of the coupon has not begun."""
+    """The validity of the coupon begins at `details["valid_from"]`."""
 
 
 class TemplateExpired(ServiceError):
@@ -267,7 +267,7 @@ class RedemptionNotReversible(ServiceError):
 
 
 class RedemptionReversed(ServiceError):
-    """The redemption is already reversed."""
+    """`details["reversal"]` has reversed the redemption at `details["reversed_at"]`."""
 
 
 class BatchNotCompleted(ServiceError):
@@ -283,7 +283,7 @@ class WebhookDisabled(ServiceError):
 
 
 class CurrencyMismatch(ServiceError):
-    """The coupon is in another currency."""
+    """The coupon is in `details["currency"]`."""
 
 
 class DiscountNotComputable(ServiceError):
@@ -291,7 +291,7 @@ class DiscountNotComputable(ServiceError):
 
 
 class OrderBelowMinimum(ServiceError):
-    """The order is below the minimum of the coupon."""
+    """The order is below `details["min_order_amount"]` of the coupon."""
 
 
 class NoEligibleItems(ServiceError):
@@ -423,14 +423,18 @@ class TestWebhookRequestA(TestWebhookRequestB, total=False):
 class Locked(TypedDict):
     ok: Literal[True]
     redemption: str
+    coupon_id: str
     discount_amount: Amount
+    currency: str
     lock_expires_at: str
 
 
 class Redeemed(TypedDict):
     ok: Literal[True]
     redemption: str
+    coupon_id: str
     discount_amount: Amount
+    currency: str
 
 
 class Confirmed(TypedDict):

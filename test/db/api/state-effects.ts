@@ -20,8 +20,21 @@ type Effect = { httpStatus: number; json: object; history: CouponHistory; tables
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-export function effectOfRefusal({ scene, state, operation, history }: Given, code: string): Effect {
-  const details = { NOT_FOUND: { resource: "redemption" }, COUPON_LOCKED: { lock_expires_at: time } }[code] ?? null;
+// Of each refusal that has some.
+const detailsOf = ({ redemption }: Coupon): Record<string, object> => ({
+  NOT_FOUND: { resource: "redemption" },
+  LOCK_EXPIRED: { lock_expires_at: time },
+  LOCK_CONFIRMED: { redemption },
+  COUPON_VOIDED: { voided_at: time },
+  COUPON_REDEEMED: { redeemed_at: time },
+  COUPON_EXPIRED: { valid_to: time },
+  COUPON_LOCKED: { lock_expires_at: time },
+  COUPON_NOT_YET_VALID: { valid_from: "2098-01-01T00:00:00.000Z" },
+  REDEMPTION_REVERSED: { reversal: /^rvs_/, reversed_at: time },
+});
+
+export function effectOfRefusal({ scene, state, operation, coupon, history }: Given, code: string): Effect {
+  const details = detailsOf(coupon)[code] ?? null;
   const refusal = {
     httpStatus: code === "NOT_FOUND" ? 404 : 409,
     json: { code, message: /./, request_id: /./, details },
@@ -60,16 +73,15 @@ export function effectOf({ scene, operation, coupon, json, history }: Given, sta
   });
   const redeemed = { amounts: [...amounts, 500], events: [...events, event("coupon.redeemed", redemption)] };
   const eventTables = ["coupon", "ledger_entry", "redemption"];
+  const granted = { redemption: /^red_/, coupon_id: coupon.id, discount_amount: 5, currency: "EUR" };
   switch (operation) {
     case "lock":
-      return effect(
-        { redemption: /^red_/, discount_amount: 5, lock_expires_at: time },
-        { redemptions: [...lapsed, "LOCKED"] },
-        ["coupon", "redemption"],
-      );
+      return effect({ ...granted, lock_expires_at: time }, { redemptions: [...lapsed, "LOCKED"] }, [
+        "coupon",
+        "redemption",
+      ]);
     case "redeem": {
-      const fields = { redemption: /^red_/, discount_amount: 5 };
-      return effect(fields, { ...redeemed, redemptions: [...lapsed, "REDEEMED"] }, eventTables);
+      return effect(granted, { ...redeemed, redemptions: [...lapsed, "REDEEMED"] }, eventTables);
     }
     case "confirm": {
       const fields = { redemption, status: "REDEEMED" };

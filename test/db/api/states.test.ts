@@ -89,6 +89,12 @@ async function checkCell(t: Test, { scene, state, operation, coupon, tables }: C
   const given = { scene, state, operation, coupon: named, json, history };
   const effect = expected.code === undefined ? effectOf(given, expected.status) : effectOfRefusal(given, expected.code);
   fits(t, json, effect.json, cell);
+  const said = Object.values<string>(json.details ?? {});
+  t.strictSame(
+    said.filter((value) => !json.message.includes(value)),
+    [],
+    "the message has the details",
+  );
   t.strictSame(
     {
       httpStatus: status,

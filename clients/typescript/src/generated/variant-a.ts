@@ -220,8 +220,10 @@ export interface LockInput {
 export interface LockAnswer {
   ok: true;
   redemption: string;
+  coupon_id: string;
   /** In the tenant's amount unit. */
   discount_amount: number;
+  currency: string;
   /** UTC, with milliseconds. */
   lock_expires_at: string;
 }
@@ -254,8 +256,10 @@ export interface RedeemInput {
 export interface RedeemAnswer {
   ok: true;
   redemption: string;
+  coupon_id: string;
   /** In the tenant's amount unit. */
   discount_amount: number;
+  currency: string;
 }
 export interface ConfirmInput {
   request_id: string;

@@ -54,7 +54,8 @@ begin
     select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id, case
              when d.redemption_id is not null
                then rules.render_grant(
-                 d.call, d.redemption_id, d.discount_minor, d.decimals, d.lock_expires_at)
+                 d.call, d.redemption_id, d.coupon_id, d.discount_minor, d.currency, d.decimals,
+                 d.lock_expires_at)
              else d.refusal
            end as answer,
            case when (d.refusal).code is not null then rules.find_subject(d.call) end as subject
