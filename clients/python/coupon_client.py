@@ -380,9 +380,22 @@ class _Named(TypedDict, total=False):
     request_id: Optional[str]
 
 
-class QueryRequest(_Named):
+class _Question(_Named, total=False):
+    store: Optional[str]
+    terminal: Optional[str]
+    order_amount: Optional[AnyAmount]
+    currency: Optional[str]
+
+
+class QueryRequestB(_Question):
+    """With `order_amount`, the answer has a `quote`: what a lock would answer now."""
+
     coupon: str
     merchant: str
+
+
+class QueryRequestA(QueryRequestB, total=False):
+    redemption_context: Optional[RedemptionContext]
 
 
 class _Distributor(_Write, total=False):
@@ -463,6 +476,7 @@ class Reversed(TypedDict):
 
 
 class CouponRedemption(TypedDict):
+    redemption: str
     merchant_id: str
     status: Literal["LOCKED", "REDEEMED", "REVERSED"]
     started_at: str
@@ -470,33 +484,45 @@ class CouponRedemption(TypedDict):
     currency: str
 
 
-class _CouponA(TypedDict, total=False):
+class _Redeemed(TypedDict, total=False):
     redemption: CouponRedemption
 
 
-class CouponA(_CouponA):
+class _Coupon(_Redeemed):
     coupon_id: str
-    status: Literal["ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]
+    template_id: str
     batch_id: str
     created_at: str
     valid_from: str
     valid_to: str
 
 
-class CouponB(TypedDict):
-    coupon_id: str
+class CouponA(_Coupon):
+    status: Literal["ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]
+
+
+class CouponB(_Coupon):
     status: Literal["CREATED", "ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]
-    template_id: str
-    batch_id: str
-    created_at: str
 
 
-class QueriedA(TypedDict):
+class Quote(TypedDict):
+    redeemable: bool
+    discount_amount: Optional[Amount]
+    currency: str
+    code: Optional[str]
+    message: Optional[str]
+
+
+class _Quoted(TypedDict, total=False):
+    quote: Quote
+
+
+class QueriedA(_Quoted):
     ok: Literal[True]
     coupon: CouponA
 
 
-class QueriedB(TypedDict):
+class QueriedB(_Quoted):
     ok: Literal[True]
     coupon: CouponB
 
@@ -1074,8 +1100,8 @@ class ClientA(_Client):
         """Locks and confirms in one step."""
         return cast(Redeemed, self._write("/v1/coupons/redeem", request))
 
-    def query(self, request: QueryRequest) -> QueriedA:
-        """Shows a coupon and changes nothing."""
+    def query(self, request: QueryRequestA) -> QueriedA:
+        """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedA, self._post("/v1/coupons/query", request))
 
     def get_webhook(self, party: Optional[str] = None) -> WebhookAnswer:
@@ -1102,8 +1128,8 @@ class ClientB(_Client):
         """Locks and confirms in one step."""
         return cast(Redeemed, self._write("/v1/coupons/redeem", request))
 
-    def query(self, request: QueryRequest) -> QueriedB:
-        """Shows a coupon and changes nothing."""
+    def query(self, request: QueryRequestB) -> QueriedB:
+        """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedB, self._post("/v1/coupons/query", request))
 
     def get_webhook(self) -> WebhookAnswer:

@@ -106,6 +106,7 @@ def list_types(document: Schema, schema: Schema) -> set[typing.Any]:
         return set(schema.get("enum", [schema.get("const")]))
     types: dict[str, list[typing.Any]] = {
         "string": [str],
+        "boolean": [bool],
         "integer": [int],
         "number": [int, Decimal],
         "null": [type(None)],

@@ -122,17 +122,18 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
   },
 };
 
-function showCoupon(redemptions: Row[], { variant }: Owner, row: Row) {
-  const common = pick(row, "coupon_id=coupon status batch_id=batch created_at");
-  if (variant === "B") return { ...common, ...pick(row, "template_id=template") };
+// Variant A has minor units.
+const amountOf = (variant: string, text: string): number => (variant === "A" ? minorOf(text) : Number(text));
+
+function showCoupon(redemptions: Row[], { variant, merchant }: Owner, row: Row) {
+  const shown = pick(row, "coupon_id=coupon status template_id=template batch_id=batch created_at valid_from valid_to");
   const isShown = /LOCKED|REDEEMED|REVERSED/;
   const last = redemptions.findLast((one) => isSame(one, row, "tenant coupon") && isShown.test(one.status));
-  const validity = pick(row, "valid_from valid_to");
-  if (last === undefined) return { ...common, ...validity };
-  // Variant A has minor units.
-  const discount_amount = minorOf(last.discount_amount);
-  const redemption = { ...pick(last, "merchant_id=merchant status started_at currency"), discount_amount };
-  return { ...common, ...validity, redemption };
+  // The story's merchants of a tenant have different parties.
+  if (last === undefined || (variant === "B" && last.merchant !== merchant)) return shown;
+  const names = "redemption merchant_id=merchant status started_at currency";
+  const redemption = { ...pick(last, names), discount_amount: amountOf(variant, last.discount_amount) };
+  return { ...shown, redemption };
 }
 
 function showBatch(row: Row) {

@@ -2,7 +2,7 @@
 import type { Coupon } from "../../support/caller.ts";
 import type { CouponHistory } from "../../support/inspect.ts";
 import type { Scene } from "../../support/scene.ts";
-import type { Operation, State } from "./states.ts";
+import { expectedOf, type Operation, type State } from "./states.ts";
 
 type Given = {
   scene: Scene;
@@ -57,8 +57,17 @@ export function effectOfRefusal({ scene, state, operation, coupon, history }: Gi
   return isEarly ? { ...refusal, tables: ["lock_cancellation"] } : refusal;
 }
 
+/** What the listed lock of the coupon would answer. */
+function quoteOf({ state, scene }: Given): object {
+  const { code = null } = expectedOf(state, "lock", scene.variant);
+  const isGranted = code === null;
+  const message = isGranted ? null : /./;
+  return { redeemable: isGranted, discount_amount: isGranted ? 5 : null, currency: "EUR", code, message };
+}
+
 /** status: of the coupon afterwards. */
-export function effectOf({ scene, operation, coupon, json, history }: Given, status: string): Effect {
+export function effectOf(given: Given, status: string): Effect {
+  const { scene, operation, coupon, json, history } = given;
   const { redemption = coupon.redemption } = json;
   const { redemptions, amounts, events } = history;
   const event = (type: string, of: string | null = null) => ({ type, party: scene.distributorParty, redemption: of });
@@ -110,7 +119,7 @@ export function effectOf({ scene, operation, coupon, json, history }: Given, sta
     case "query": {
       // test/owners compares the other fields.
       const shown = { ...json.coupon, coupon_id: coupon.id, status };
-      return { httpStatus: 200, json: { ok: true, coupon: shown }, history, tables: [] };
+      return { httpStatus: 200, json: { ok: true, coupon: shown, quote: quoteOf(given) }, history, tables: [] };
     }
   }
 }

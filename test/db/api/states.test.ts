@@ -79,7 +79,7 @@ async function checkCell(t: Test, { scene, state, operation, coupon, tables }: C
   const named = { ...coupon };
   const more = {
     ...(operation !== "query" && { request_id: newRequestId() }),
-    ...(/lock|redeem/.test(operation) && { order_amount: 20 }),
+    ...(/lock|redeem|query/.test(operation) && { order_amount: 20 }),
   };
   const { status, text, json } = await scene.till[operation](coupon, more);
   const again = await scene.till[operation]({ ...named }, more);

@@ -236,21 +236,34 @@ function judgeQuery(model: Model, call: Call): Expected {
   const coupon = reach(model, call);
   if ("status" in coupon) return coupon;
   if (!isInScope(coupon, call.values["merchant"])) return refuse(422, "MERCHANT_NOT_IN_SCOPE");
-  const { variant, unit } = model.setup;
+  const { unit } = model.setup;
   const { currency } = kindOf(coupon.kind);
-  const common = { coupon_id: coupon.id, status: statusOf(coupon), batch_id: coupon.batch, created_at: isoTime };
-  if (variant === "B") return ok({ coupon: { ...common, template_id: `tpl_${coupon.kind}` } });
   const last = coupon.redemptions.findLast((one) => one.status === "REVERSED" || isLive(one));
-  const redemption = last && {
+  const isShown = last !== undefined && mayActFor(call.by, last.merchant);
+  const redemption = isShown && {
+    redemption: last.id,
     merchant_id: last.merchant,
     status: last.status,
     started_at: isoTime,
     discount_amount: toAmount(last.minor, currency, unit),
     currency,
   };
-  return ok({
-    coupon: { ...common, valid_from: coupon.validFrom, valid_to: coupon.validTo, ...(redemption && { redemption }) },
-  });
+  const shown = {
+    coupon_id: coupon.id,
+    status: statusOf(coupon),
+    template_id: `tpl_${coupon.kind}`,
+    batch_id: coupon.batch,
+    created_at: isoTime,
+    valid_from: coupon.validFrom,
+    valid_to: coupon.validTo,
+    ...(redemption && { redemption }),
+  };
+  if (!("order_amount" in call.values || "redemption_context" in call.values)) return ok({ coupon: shown });
+  const lock = judgeGrant(model, call);
+  if (lock.status === 400) return lock;
+  const { discount_amount = null, code = null } = lock.body;
+  const message = code === null ? null : /./;
+  return ok({ coupon: shown, quote: { redeemable: code === null, discount_amount, currency, code, message } });
 }
 
 function judgeAllocate({ coupons }: Model, { by, values }: Call): Expected {

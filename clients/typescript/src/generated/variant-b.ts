@@ -2,11 +2,39 @@
 
 export interface CouponOfVariantB {
   coupon_id: string;
+  status: "CREATED" | "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
+  template_id: string;
   batch_id: string;
   /** UTC, with milliseconds. */
   created_at: string;
-  status: "CREATED" | "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
-  template_id: string;
+  /** UTC, with milliseconds. */
+  valid_from: string;
+  /** UTC, with milliseconds. */
+  valid_to: string;
+  /** The live redemption; if there is none, the last reversed one. Only if you may act for the merchant of it. */
+  redemption?: {
+    redemption: string;
+    merchant_id: string;
+    status: "LOCKED" | "REDEEMED" | "REVERSED";
+    /** UTC, with milliseconds. */
+    started_at: string;
+    /** In the tenant's amount unit. */
+    discount_amount: number;
+    currency: string;
+  };
+}
+/**
+ * What a lock would answer now. Only if the query has `order_amount` or items.
+ *
+ */
+export interface Quote {
+  redeemable: boolean;
+  /** Null: not redeemable. */
+  discount_amount: number | null;
+  currency: string;
+  /** Why a lock would be refused; null: it would succeed. */
+  code: string | null;
+  message: string | null;
 }
 export interface Batch {
   external_id: string;
@@ -127,7 +155,7 @@ export interface Operations {
     input: VoidInput;
     answer: VoidAnswer;
   };
-  /** Shows a coupon and changes nothing. */
+  /** Shows a coupon, and what a lock would answer for an order. Changes nothing. */
   query: {
     input: QueryInput;
     answer: QueryAnswer;
@@ -275,10 +303,17 @@ export interface QueryInput {
   /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
+  /** The total of the order. Required if the discount is a percentage or has a minimum. */
+  order_amount?: number | null;
+  /** Without it: the currency of the template. */
+  currency?: string | null;
+  store?: string | null;
+  terminal?: string | null;
 }
 export interface QueryAnswer {
   ok: true;
   coupon: CouponOfVariantB;
+  quote?: Quote;
 }
 export interface CreateBatchInput {
   request_id: string;

@@ -24,7 +24,7 @@ begin
            (d.call).caller_id, (d.call).request_id, (d.call).args,
            case when d.is_granted then rules.make_id() end as redemption_id,
            case p_status when 'LOCKED' then d.lock_ends_at end as lock_expires_at
-    from rules.decide_redemptions(p_calls, p_ordinals, v_held, v_now) d),
+    from rules.decide_redemptions(p_calls, p_ordinals, v_held, '{}', v_now) d),
   new_redemption as (
     insert into core.redemption
       (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status,

@@ -5,8 +5,8 @@ create or replace function rules.render_grant(
 returns core.answer
 language sql stable
 return rules.succeed(
-  '{"ok":true,"redemption":"' || rules.format_id('red', p_redemption_id) || '","coupon_id":"'
-  || rules.format_id('cpn', p_coupon_id) || '","discount_amount":'
+  '{"ok":true,"redemption":"' || rules.render_id('red', p_redemption_id) || '","coupon_id":"'
+  || rules.render_id('cpn', p_coupon_id) || '","discount_amount":'
   || rules.format_amount(p_discount_minor, p_decimals, p_call.amount_unit)
   || ',"currency":"' || p_currency || '"'
   || coalesce(',"lock_expires_at":"' || rules.format_time(p_lock_expires_at) || '"', '') || '}');
