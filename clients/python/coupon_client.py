@@ -543,6 +543,52 @@ class BatchAnswer(TypedDict):
     batch: Batch
 
 
+class BatchPage(TypedDict):
+    ok: Literal[True]
+    batches: list[Batch]
+    next_cursor: Optional[str]
+
+
+class Redemption(TypedDict):
+    redemption: str
+    status: Literal["LOCKED", "REDEEMED", "REVERSED", "CANCELLED", "LAPSED"]
+    coupon_id: str
+    batch_id: str
+    template_id: str
+    merchant_id: str
+    store: Optional[str]
+    terminal: Optional[str]
+    order_id: Optional[str]
+    order_amount: Optional[Amount]
+    discount_amount: Amount
+    currency: str
+    lock_request_id: str
+    started_at: str
+    lock_expires_at: Optional[str]
+    redeemed_at: Optional[str]
+    reversed_at: Optional[str]
+    reversal: Optional[str]
+    reason: Optional[str]
+
+
+class RedemptionAnswer(TypedDict):
+    ok: Literal[True]
+    redemption: Redemption
+
+
+class ListedRedemption(Redemption, total=False):
+    """`change` and `changed_at` are absent in a list by `order_id`."""
+
+    change: Literal["REDEMPTION", "REVERSAL"]
+    changed_at: str
+
+
+class RedemptionPage(TypedDict):
+    ok: Literal[True]
+    redemptions: list[ListedRedemption]
+    next_cursor: Optional[str]
+
+
 class RecordedRequest(TypedDict):
     request_id: str
     operation: str
@@ -929,6 +975,49 @@ class _Client:
 
     def get_batch(self, batch: str) -> BatchAnswer:
         return cast(BatchAnswer, self._get(f"/v1/batches/{_escape(batch)}"))
+
+    def list_batches(
+        self,
+        status: Optional[Literal["PENDING", "COMPLETED", "ALLOCATED"]] = None,
+        template: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> BatchPage:
+        """Returns one page of batches, newest first. `next_cursor` is None on the last page."""
+        return cast(
+            BatchPage, self._get("/v1/batches", status=status, template=template, cursor=cursor, limit=limit)
+        )
+
+    def get_redemption(self, redemption: str) -> RedemptionAnswer:
+        """Shows a redemption."""
+        return cast(RedemptionAnswer, self._get(f"/v1/redemptions/{_escape(redemption)}"))
+
+    def list_redemptions(
+        self,
+        merchant: str,
+        order_id: Optional[str] = None,
+        from_: Optional[str] = None,
+        to: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> RedemptionPage:
+        """Returns the redemptions of an order, or one page of all redemptions and reversals, oldest first."""
+        given: dict[str, Union[str, int, None]] = {"merchant": merchant, "order_id": order_id, "from": from_}
+        return cast(RedemptionPage, self._get("/v1/redemptions", **given, to=to, cursor=cursor, limit=limit))
+
+    def redemption_pages(
+        self,
+        merchant: str,
+        from_: Optional[str] = None,
+        to: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[RedemptionPage]:
+        """Returns the pages after the cursor, up to the end. Store each `next_cursor` with its redemptions."""
+        page = self.list_redemptions(merchant, None, from_, to, cursor, limit)
+        while page["redemptions"]:
+            yield page
+            page = self.list_redemptions(merchant, None, from_, to, page["next_cursor"], limit)
 
     def allocate_batch(self, request: AllocateBatchRequest) -> BatchAnswer:
         """Releases a finished batch to its distributor."""

@@ -102,6 +102,12 @@ export const operations: Record<string, Operation> = {
     changes: (owner, books) => `delivery … -3 +${eventsOf(books, owner).length}`,
   },
   query: { by: "shop", fields: (owner) => orderOf(owner, "issued") },
+  get_redemption: {
+    by: "shop",
+    fields: ({ coupons }) => ({ redemption: coupons.toReverse!.last.redemption }),
+  },
+  list_redemptions: { by: "shop", fields: ({ merchant }) => ({ merchant }) },
+  list_batches: { by: "maker", fields: () => ({}) },
   get_batch: { by: "maker", fields: ({ batches }) => ({ batch: batches.released }) },
   get_request: { by: "shop", fields: ({ coupons }) => ({ request_id: coupons.toReverse!.requestId }) },
   pull_events: { by: "distributor", fields: () => ({}) },

@@ -204,7 +204,7 @@ export type Order = { orderMinor: number; merchant?: string; [field: string]: st
 /** A lock or a redeem, at the owner's merchant unless the order names another. */
 export async function grant(by: By, operation: "lock" | "redeem", coupon: Coupon, order: Order): Promise<void> {
   const { t, books } = by.teller;
-  const { tenant, variant, side, currency, merchant: own } = by.owner;
+  const { tenant, side, currency, merchant: own } = by.owner;
   const { orderMinor, merchant = own, ...place } = order;
   const order_amount = Number(amount(by.owner, orderMinor, currency));
   const fields = { coupon: coupon.code, merchant, order_amount, ...place };

@@ -47,6 +47,62 @@ export interface Batch {
   /** UTC, with milliseconds. */
   created_at: string;
 }
+export interface Redemption {
+  redemption: string;
+  status: "LOCKED" | "REDEEMED" | "REVERSED" | "CANCELLED" | "LAPSED";
+  coupon_id: string;
+  batch_id: string;
+  template_id: string;
+  merchant_id: string;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** In the tenant's amount unit. */
+  discount_amount: number;
+  currency: string;
+  /** The request_id of the lock or redeem. */
+  lock_request_id: string;
+  /** UTC, with milliseconds. */
+  started_at: string;
+  /** Null: redeemed without a lock. */
+  lock_expires_at: string | null;
+  redeemed_at: string | null;
+  reversed_at: string | null;
+  reversal: string | null;
+  /** Of the reversal. */
+  reason: string | null;
+}
+export interface RedemptionOfList {
+  redemption: string;
+  status: "LOCKED" | "REDEEMED" | "REVERSED" | "CANCELLED" | "LAPSED";
+  coupon_id: string;
+  batch_id: string;
+  template_id: string;
+  merchant_id: string;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** In the tenant's amount unit. */
+  discount_amount: number;
+  currency: string;
+  /** The request_id of the lock or redeem. */
+  lock_request_id: string;
+  /** UTC, with milliseconds. */
+  started_at: string;
+  /** Null: redeemed without a lock. */
+  lock_expires_at: string | null;
+  redeemed_at: string | null;
+  reversed_at: string | null;
+  reversal: string | null;
+  /** Of the reversal. */
+  reason: string | null;
+  /** What happened; absent in a list by order_id. The other fields show the redemption as it is now. */
+  change?: "REDEMPTION" | "REVERSAL";
+  /** When it was recorded, which decides its business day. */
+  changed_at?: string;
+}
 export interface CouponRedeemed {
   /** The same in the feed and in every attempt of a webhook. */
   event_id: string;
@@ -165,10 +221,25 @@ export interface Operations {
     input: CreateBatchInput;
     answer: CreateBatchAnswer;
   };
+  /** Shows a redemption. */
+  getRedemption: {
+    input: GetRedemptionInput;
+    answer: GetRedemptionAnswer;
+  };
+  /** Lists the redemptions of an order, or all redemptions and reversals of a merchant, oldest first. */
+  listRedemptions: {
+    input: ListRedemptionsInput;
+    answer: ListRedemptionsAnswer;
+  };
   /** Shows a batch. */
   getBatch: {
     input: GetBatchInput;
     answer: GetBatchAnswer;
+  };
+  /** Lists batches, newest first. */
+  listBatches: {
+    input: ListBatchesInput;
+    answer: ListBatchesAnswer;
   };
   /** Releases a whole finished batch to its distributor. */
   allocateBatch: {
@@ -362,12 +433,53 @@ export interface CreateBatchAnswer {
   ok: true;
   batch: Batch;
 }
+export interface GetRedemptionInput {
+  redemption: string;
+}
+export interface GetRedemptionAnswer {
+  ok: true;
+  redemption: Redemption;
+}
+export interface ListRedemptionsInput {
+  merchant: string;
+  /** The redemptions of this order: the newest 100. */
+  order_id?: string | null;
+  /** Changes that were recorded from this moment. */
+  from?: string;
+  /** Changes that were recorded before this moment. */
+  to?: string;
+  /** The next_cursor of the page before. Without it: the oldest change. */
+  cursor?: string;
+  /** The most entries of a page; by default 100. */
+  limit?: number;
+}
+export interface ListRedemptionsAnswer {
+  ok: true;
+  redemptions: RedemptionOfList[];
+  /** The cursor of the next page; opaque. Null in a list by order_id. */
+  next_cursor: string | null;
+}
 export interface GetBatchInput {
   batch: string;
 }
 export interface GetBatchAnswer {
   ok: true;
   batch: Batch;
+}
+export interface ListBatchesInput {
+  status?: "PENDING" | "COMPLETED" | "ALLOCATED";
+  /** Only batches of this template. */
+  template?: string;
+  /** The next_cursor of the page before. Without it: the newest batch. */
+  cursor?: string;
+  /** The most entries of a page; by default 100. */
+  limit?: number;
+}
+export interface ListBatchesAnswer {
+  ok: true;
+  batches: Batch[];
+  /** The cursor of the next page; opaque. Null: there is none. */
+  next_cursor: string | null;
 }
 export interface AllocateBatchInput {
   request_id: string;
