@@ -144,8 +144,11 @@ create table core.batch (
   constraint total_count_is_1_to_10_million CHECK (((total_count >= 1) AND (total_count <= 10000000)))
 );
 CREATE INDEX batch_is_expiring ON core.batch USING btree (valid_to) WHERE ((status = 'ALLOCATED'::text) AND (expired_through < total_count));
+CREATE INDEX batch_is_not_released ON core.batch USING btree (tenant_id, status, batch_id) WHERE (status <> 'ALLOCATED'::text);
 CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE (status = 'PENDING'::text);
-CREATE INDEX batch_of_template ON core.batch USING btree (template_id, tenant_id);
+CREATE INDEX batch_of_distributor ON core.batch USING btree (distributor_id, tenant_id, batch_id) WHERE (status = 'ALLOCATED'::text);
+CREATE INDEX batch_of_maker ON core.batch USING btree (maker_id, tenant_id, batch_id);
+CREATE INDEX batch_of_template ON core.batch USING btree (template_id, tenant_id, batch_id);
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
 CREATE TRIGGER expiry_passes_no_issued_coupon AFTER UPDATE OF expired_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_expiry();
@@ -493,6 +496,25 @@ create table core.merchant_delegate (
 );
 comment on table core.merchant_delegate is 'Parties that may act for a merchant besides its own party (Variant B).';
 
+create table core.merchant_page (
+  tenant_id integer not null,
+  merchant_id integer not null,
+  first_position bigint not null,
+  recorded_from timestamp with time zone not null,
+  recorded_through timestamp with time zone not null,
+  event_seqs core.event_list not null,
+  constraint merchant_page_pkey PRIMARY KEY (merchant_id, tenant_id, first_position),
+  constraint page_is_recorded_forward CHECK ((recorded_from <= recorded_through))
+);
+CREATE INDEX merchant_page_is_late ON core.merchant_page USING btree (merchant_id, tenant_id, first_position) WHERE ((recorded_through - recorded_from) > '00:00:05'::interval);
+CREATE TRIGGER merchant_page_is_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON core.merchant_page FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER page_continues_its_merchant AFTER INSERT ON core.merchant_page REFERENCING NEW TABLE AS new_page FOR EACH STATEMENT EXECUTE FUNCTION core.check_merchant_pages();
+comment on table core.merchant_page is 'The redemptions and reversals of a merchant that a step of the sequencer took. Their positions start at first_position; each page starts after the one before, except after a restore (core.sequencer.feed_base). The view merchant_change of the schema rules has a row for each.';
+comment on column core.merchant_page.first_position is 'The position of the first entry; the others follow.';
+comment on column core.merchant_page.recorded_from is 'The earliest recorded_at of its entries.';
+comment on column core.merchant_page.recorded_through is 'The latest recorded_at of the entries up to this page, so it ascends with the pages.';
+comment on column core.merchant_page.event_seqs is 'The numbers of the entries (core.ledger_entry.event_seq), in the order of their positions.';
+
 create table core.migration (
   "position" integer not null generated always as identity,
   name text not null,
@@ -587,7 +609,7 @@ create table core.redemption (
 ) with (fillfactor=90);
 CREATE UNIQUE INDEX coupon_has_one_live_redemption ON core.redemption USING btree (coupon_id, tenant_id, ended_at) NULLS NOT DISTINCT;
 CREATE INDEX lock_is_live ON core.redemption USING btree (lock_expires_at) WHERE (status = 'LOCKED'::text);
-CREATE INDEX redemption_of_merchant ON core.redemption USING btree (merchant_id, order_id);
+CREATE INDEX redemption_of_merchant ON core.redemption USING btree (merchant_id, order_id, started_at);
 CREATE CONSTRAINT TRIGGER ended_redemption_agrees_with_the_ledger AFTER INSERT ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.ended_at IS NOT NULL)) EXECUTE FUNCTION core.check_redemption_state();
 CREATE TRIGGER lock_end_is_audited AFTER UPDATE OF lock_expires_at ON core.redemption FOR EACH ROW WHEN (((new.lock_expires_at)::timestamp with time zone IS DISTINCT FROM (old.lock_expires_at)::timestamp with time zone)) EXECUTE FUNCTION core.audit_lock_end();
 CREATE CONSTRAINT TRIGGER redemption_agrees_with_the_ledger AFTER UPDATE OF status ON core.redemption DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_redemption_state();

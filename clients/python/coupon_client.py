@@ -219,7 +219,7 @@ class LockNotFound(ServiceError):
 
 
 class LockExpired(ServiceError):
-    """The time of the lock is over. Lock again."""
+    """The lock ended at `details["lock_expires_at"]`. Lock again."""
 
 
 class LockCancelled(ServiceError):
@@ -227,19 +227,19 @@ class LockCancelled(ServiceError):
 
 
 class LockConfirmed(ServiceError):
-    """The lock was confirmed."""
+    """The lock was confirmed. Reverse `details["redemption"]` to take it back."""
 
 
 class CouponVoided(ServiceError):
-    """The coupon is invalid for good."""
+    """The coupon was voided at `details["voided_at"]`."""
 
 
 class CouponRedeemed(ServiceError):
-    """The coupon is used."""
+    """The coupon was used at `details["redeemed_at"]`."""
 
 
 class CouponExpired(ServiceError):
-    """The validity of the coupon is over."""
+    """The validity of the coupon ended at `details["valid_to"]`."""
 
 
 class CouponLocked(ServiceError):
@@ -251,7 +251,7 @@ class CouponNotReleased(ServiceError):
 
 
 class CouponNotYetValid(ServiceError):
-    """The validity of the coupon has not begun."""
+    """The validity of the coupon begins at `details["valid_from"]`."""
 
 
 class TemplateExpired(ServiceError):
@@ -267,7 +267,7 @@ class RedemptionNotReversible(ServiceError):
 
 
 class RedemptionReversed(ServiceError):
-    """The redemption is already reversed."""
+    """`details["reversal"]` has reversed the redemption at `details["reversed_at"]`."""
 
 
 class BatchNotCompleted(ServiceError):
@@ -283,7 +283,7 @@ class WebhookDisabled(ServiceError):
 
 
 class CurrencyMismatch(ServiceError):
-    """The coupon is in another currency."""
+    """The coupon is in `details["currency"]`."""
 
 
 class DiscountNotComputable(ServiceError):
@@ -291,7 +291,7 @@ class DiscountNotComputable(ServiceError):
 
 
 class OrderBelowMinimum(ServiceError):
-    """The order is below the minimum of the coupon."""
+    """The order is below `details["min_order_amount"]` of the coupon."""
 
 
 class NoEligibleItems(ServiceError):
@@ -380,9 +380,22 @@ class _Named(TypedDict, total=False):
     request_id: Optional[str]
 
 
-class QueryRequest(_Named):
+class _Question(_Named, total=False):
+    store: Optional[str]
+    terminal: Optional[str]
+    order_amount: Optional[AnyAmount]
+    currency: Optional[str]
+
+
+class QueryRequestB(_Question):
+    """With `order_amount`, the answer has a `quote`: what a lock would answer now."""
+
     coupon: str
     merchant: str
+
+
+class QueryRequestA(QueryRequestB, total=False):
+    redemption_context: Optional[RedemptionContext]
 
 
 class _Distributor(_Write, total=False):
@@ -423,14 +436,18 @@ class TestWebhookRequestA(TestWebhookRequestB, total=False):
 class Locked(TypedDict):
     ok: Literal[True]
     redemption: str
+    coupon_id: str
     discount_amount: Amount
+    currency: str
     lock_expires_at: str
 
 
 class Redeemed(TypedDict):
     ok: Literal[True]
     redemption: str
+    coupon_id: str
     discount_amount: Amount
+    currency: str
 
 
 class Confirmed(TypedDict):
@@ -459,6 +476,7 @@ class Reversed(TypedDict):
 
 
 class CouponRedemption(TypedDict):
+    redemption: str
     merchant_id: str
     status: Literal["LOCKED", "REDEEMED", "REVERSED"]
     started_at: str
@@ -466,33 +484,45 @@ class CouponRedemption(TypedDict):
     currency: str
 
 
-class _CouponA(TypedDict, total=False):
+class _Redeemed(TypedDict, total=False):
     redemption: CouponRedemption
 
 
-class CouponA(_CouponA):
+class _Coupon(_Redeemed):
     coupon_id: str
-    status: Literal["ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]
+    template_id: str
     batch_id: str
     created_at: str
     valid_from: str
     valid_to: str
 
 
-class CouponB(TypedDict):
-    coupon_id: str
+class CouponA(_Coupon):
+    status: Literal["ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]
+
+
+class CouponB(_Coupon):
     status: Literal["CREATED", "ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]
-    template_id: str
-    batch_id: str
-    created_at: str
 
 
-class QueriedA(TypedDict):
+class Quote(TypedDict):
+    redeemable: bool
+    discount_amount: Optional[Amount]
+    currency: str
+    code: Optional[str]
+    message: Optional[str]
+
+
+class _Quoted(TypedDict, total=False):
+    quote: Quote
+
+
+class QueriedA(_Quoted):
     ok: Literal[True]
     coupon: CouponA
 
 
-class QueriedB(TypedDict):
+class QueriedB(_Quoted):
     ok: Literal[True]
     coupon: CouponB
 
@@ -511,6 +541,52 @@ class Batch(TypedDict):
 class BatchAnswer(TypedDict):
     ok: Literal[True]
     batch: Batch
+
+
+class BatchPage(TypedDict):
+    ok: Literal[True]
+    batches: list[Batch]
+    next_cursor: Optional[str]
+
+
+class Redemption(TypedDict):
+    redemption: str
+    status: Literal["LOCKED", "REDEEMED", "REVERSED", "CANCELLED", "LAPSED"]
+    coupon_id: str
+    batch_id: str
+    template_id: str
+    merchant_id: str
+    store: Optional[str]
+    terminal: Optional[str]
+    order_id: Optional[str]
+    order_amount: Optional[Amount]
+    discount_amount: Amount
+    currency: str
+    lock_request_id: str
+    started_at: str
+    lock_expires_at: Optional[str]
+    redeemed_at: Optional[str]
+    reversed_at: Optional[str]
+    reversal: Optional[str]
+    reason: Optional[str]
+
+
+class RedemptionAnswer(TypedDict):
+    ok: Literal[True]
+    redemption: Redemption
+
+
+class ListedRedemption(Redemption, total=False):
+    """`change` and `changed_at` are absent in a list by `order_id`."""
+
+    change: Literal["REDEMPTION", "REVERSAL"]
+    changed_at: str
+
+
+class RedemptionPage(TypedDict):
+    ok: Literal[True]
+    redemptions: list[ListedRedemption]
+    next_cursor: Optional[str]
 
 
 class RecordedRequest(TypedDict):
@@ -900,6 +976,49 @@ class _Client:
     def get_batch(self, batch: str) -> BatchAnswer:
         return cast(BatchAnswer, self._get(f"/v1/batches/{_escape(batch)}"))
 
+    def list_batches(
+        self,
+        status: Optional[Literal["PENDING", "COMPLETED", "ALLOCATED"]] = None,
+        template: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> BatchPage:
+        """Returns one page of batches, newest first. `next_cursor` is None on the last page."""
+        return cast(
+            BatchPage, self._get("/v1/batches", status=status, template=template, cursor=cursor, limit=limit)
+        )
+
+    def get_redemption(self, redemption: str) -> RedemptionAnswer:
+        """Shows a redemption."""
+        return cast(RedemptionAnswer, self._get(f"/v1/redemptions/{_escape(redemption)}"))
+
+    def list_redemptions(
+        self,
+        merchant: str,
+        order_id: Optional[str] = None,
+        from_: Optional[str] = None,
+        to: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> RedemptionPage:
+        """Returns the redemptions of an order, or one page of all redemptions and reversals, oldest first."""
+        given: dict[str, Union[str, int, None]] = {"merchant": merchant, "order_id": order_id, "from": from_}
+        return cast(RedemptionPage, self._get("/v1/redemptions", **given, to=to, cursor=cursor, limit=limit))
+
+    def redemption_pages(
+        self,
+        merchant: str,
+        from_: Optional[str] = None,
+        to: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[RedemptionPage]:
+        """Returns the pages after the cursor, up to the end. Store each `next_cursor` with its redemptions."""
+        page = self.list_redemptions(merchant, None, from_, to, cursor, limit)
+        while page["redemptions"]:
+            yield page
+            page = self.list_redemptions(merchant, None, from_, to, page["next_cursor"], limit)
+
     def allocate_batch(self, request: AllocateBatchRequest) -> BatchAnswer:
         """Releases a finished batch to its distributor."""
         return cast(BatchAnswer, self._write("/v1/batches/allocate", request))
@@ -1070,8 +1189,8 @@ class ClientA(_Client):
         """Locks and confirms in one step."""
         return cast(Redeemed, self._write("/v1/coupons/redeem", request))
 
-    def query(self, request: QueryRequest) -> QueriedA:
-        """Shows a coupon and changes nothing."""
+    def query(self, request: QueryRequestA) -> QueriedA:
+        """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedA, self._post("/v1/coupons/query", request))
 
     def get_webhook(self, party: Optional[str] = None) -> WebhookAnswer:
@@ -1098,8 +1217,8 @@ class ClientB(_Client):
         """Locks and confirms in one step."""
         return cast(Redeemed, self._write("/v1/coupons/redeem", request))
 
-    def query(self, request: QueryRequest) -> QueriedB:
-        """Shows a coupon and changes nothing."""
+    def query(self, request: QueryRequestB) -> QueriedB:
+        """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedB, self._post("/v1/coupons/query", request))
 
     def get_webhook(self) -> WebhookAnswer:

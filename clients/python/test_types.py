@@ -35,7 +35,9 @@ class Types(unittest.TestCase):
         hints = typing.get_type_hints(method)
         parameters = [resolve(document, parameter) for parameter in operation.get("parameters", [])]
         described = {parameter["name"] for parameter in parameters if parameter["in"] in ("path", "query")}
-        self.assertEqual(set(inspect.signature(method).parameters) - {"self", "request", "into"}, described, name)
+        # `from` is a keyword of Python, so its parameter is `from_`.
+        names = {parameter.rstrip("_") for parameter in inspect.signature(method).parameters}
+        self.assertEqual(names - {"self", "request", "into"}, described, name)
         if "requestBody" in operation:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
             # The client makes a missing request_id.
@@ -106,6 +108,7 @@ def list_types(document: Schema, schema: Schema) -> set[typing.Any]:
         return set(schema.get("enum", [schema.get("const")]))
     types: dict[str, list[typing.Any]] = {
         "string": [str],
+        "boolean": [bool],
         "integer": [int],
         "number": [int, Decimal],
         "null": [type(None)],

@@ -14,4 +14,5 @@ export const timeOfAnswer = z
 export const date = z.string().meta({ format: "date" });
 export const amountOfAnswer = z.number().min(0).meta({ description: "In the tenant's amount unit." });
 export const currencyOfAnswer = z.string().regex(/^[A-Z]{3}$/);
+export const feedCursor = z.string().regex(/^cur_[A-Za-z0-9_-]{11}$/);
 export const ok = z.literal(true);

@@ -2,7 +2,7 @@
 // rules.refuse (db/code/rules/answer/refuse.sql) return only these. `meaning` is for integrators: docs/integrate.md and
 // the API description show it.
 import { z } from "zod";
-import { timeOfAnswer } from "./answer-fields.ts";
+import { amountOfAnswer, currencyOfAnswer, madeId, timeOfAnswer } from "./answer-fields.ts";
 
 const resources = [
   "merchant",
@@ -91,15 +91,32 @@ export const errors = {
       "You have no lock with this `lock_request_id` on this coupon at this merchant. After a confirm: lock first. " +
       "After a cancel: nothing is left to give up.",
   },
-  LOCK_EXPIRED: { status: 409, meaning: "The lock's time is over. Lock again with a new `request_id`." },
+  LOCK_EXPIRED: {
+    status: 409,
+    meaning: "The lock ended at `details.lock_expires_at`. Lock again with a new `request_id`.",
+    details: z.object({ lock_expires_at: timeOfAnswer }),
+  },
   LOCK_CANCELLED: { status: 409, meaning: "The lock was cancelled. Lock again with a new `request_id`." },
   LOCK_CONFIRMED: {
     status: 409,
-    meaning: "The lock was confirmed. Do not confirm or cancel it; reverse the redemption if needed.",
+    meaning: "The lock was confirmed. Do not confirm or cancel it; reverse `details.redemption` if needed.",
+    details: z.object({ redemption: madeId("red") }),
   },
-  COUPON_VOIDED: { status: 409, meaning: "Refuse the coupon." },
-  COUPON_REDEEMED: { status: 409, meaning: "Refuse the coupon." },
-  COUPON_EXPIRED: { status: 409, meaning: "Refuse the coupon." },
+  COUPON_VOIDED: {
+    status: 409,
+    meaning: "The coupon was voided at `details.voided_at`. Refuse it.",
+    details: z.object({ voided_at: timeOfAnswer }),
+  },
+  COUPON_REDEEMED: {
+    status: 409,
+    meaning: "The coupon was redeemed at `details.redeemed_at`. Refuse it.",
+    details: z.object({ redeemed_at: timeOfAnswer }),
+  },
+  COUPON_EXPIRED: {
+    status: 409,
+    meaning: "The validity of the coupon ended at `details.valid_to`. Refuse it.",
+    details: z.object({ valid_to: timeOfAnswer }),
+  },
   COUPON_LOCKED: {
     status: 409,
     meaning: "Another request holds the coupon until `details.lock_expires_at`. Try later with a new `request_id`.",
@@ -108,7 +125,8 @@ export const errors = {
   COUPON_NOT_RELEASED: { status: 409, meaning: "The maker has not released the batch. Refuse the coupon." },
   COUPON_NOT_YET_VALID: {
     status: 409,
-    meaning: "Refuse the coupon until its `valid_from`, which query shows in Variant A.",
+    meaning: "The validity of the coupon begins at `details.valid_from`. Refuse it until then.",
+    details: z.object({ valid_from: timeOfAnswer }),
   },
   TEMPLATE_EXPIRED: {
     status: 409,
@@ -121,7 +139,11 @@ export const errors = {
     status: 409,
     meaning: "The redemption was not completed, so there is nothing to reverse.",
   },
-  REDEMPTION_REVERSED: { status: 409, meaning: "The redemption is already reversed." },
+  REDEMPTION_REVERSED: {
+    status: 409,
+    meaning: "`details.reversal` has reversed the redemption at `details.reversed_at`. Nothing is left to do.",
+    details: z.object({ reversal: madeId("rvs"), reversed_at: timeOfAnswer }),
+  },
   BATCH_NOT_COMPLETED: {
     status: 409,
     meaning: "The batch is still being minted. Try later with a new `request_id`.",
@@ -132,7 +154,11 @@ export const errors = {
     meaning:
       "Your webhook is off, so nothing would be sent. Ask the operator to enable it, then send a new `request_id`.",
   },
-  CURRENCY_MISMATCH: { status: 422, meaning: "The coupon is in another currency. Refuse the coupon." },
+  CURRENCY_MISMATCH: {
+    status: 422,
+    meaning: "The coupon is in `details.currency`. Refuse it for an order in another currency.",
+    details: z.object({ currency: currencyOfAnswer }),
+  },
   DISCOUNT_NOT_COMPUTABLE: {
     status: 422,
     meaning: "The discount needs what `details.missing` names. Send it with a new `request_id`.",
@@ -142,7 +168,8 @@ export const errors = {
   },
   ORDER_BELOW_MINIMUM: {
     status: 422,
-    meaning: "The order is below the coupon's minimum. Try a larger order with a new `request_id`.",
+    meaning: "The coupon is for orders from `details.min_order_amount` on. Try a larger one with a new `request_id`.",
+    details: z.object({ min_order_amount: amountOfAnswer, currency: currencyOfAnswer }),
   },
   NO_ELIGIBLE_ITEMS: { status: 422, meaning: "The coupon is for none of the items of the order." },
   INTERNAL_ERROR: {

@@ -80,7 +80,7 @@ const validity = { moved: "coupon set valid_to", where: isIssued };
 const shown = (view: string, where: string) =>
   `select string_agg(distinct status, ' ') from report.${view} where stored_${where}`;
 const checkLock = "(rules.check_lock(null, r, statement_timestamp())).code";
-const checkRedeemable = `select rules.check_redeemable(c, 'ALLOCATED', true, false, statement_timestamp())
+const checkRedeemable = `select rules.check_redeemable(c, 'ALLOCATED', true, false, false, statement_timestamp())
   from core.coupon c where c.${isIssued}`;
 const endings: Ending[] = [
   { ...lock, question: shown("redemption", isLocked), ended: "LAPSED", later: "LOCKED" },

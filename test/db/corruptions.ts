@@ -47,6 +47,8 @@ const moveFirstEventOfACouponToTheEnd = `
   select f.tenant_id, f.party_id, f.last_position + 1, now(), array[m.event_seq]
   from core.feed f join moved m using (tenant_id, party_id)`;
 
+const aMerchantPage = "first_position = 1";
+
 type Corruptions = Record<string, string[]>;
 
 const ofCoupons: Corruptions = {
@@ -202,6 +204,15 @@ const ofFeeds: Corruptions = {
   "event is in one table": [
     change("event", "event_seq = (select min(event_seq) from core.ledger_entry)"),
     change("event", "event_id = (select entry_id from core.ledger_entry where tenant_id = 1 limit 1)", "tenant_id = 1"),
+  ],
+  "merchant lists its changes": [
+    remove("merchant_page"),
+    change("merchant_page", `merchant_id = ${ofOtherTenant("merchant")}`, "tenant_id = 1"),
+    change("merchant_page", "event_seqs = event_seqs || 999999::bigint"),
+  ],
+  "merchant pages follow each other": [
+    change("merchant_page", "first_position = 2", aMerchantPage),
+    change("merchant_page", "recorded_through = 'infinity'", aMerchantPage),
   ],
   "feed positions are 1 to n": [
     change("feed_page", "event_seqs = array_remove(event_seqs, event_seqs[2])"),

@@ -88,6 +88,7 @@ const subjects: [RegExp, RegExp][] = [
     /^(days|day sums|closed days|open day|posting (numbers|keeps)|(ready )?statement|summary) /,
     /^(pty_\w+|a missing party \(key \d+\)) \d{4}-\d\d-\d\d$/,
   ],
+  [/^merchant (lists|pages) /, /^\d+( \d+)?$/],
   [/^recorded redemption /, /^test-/],
 ];
 

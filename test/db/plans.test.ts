@@ -50,24 +50,43 @@ async function openGate(t: Test, world: Pick<Scenario, "address">, accessKey: st
 
 const merchant = "mch_a";
 
+const asRead = { body_hash: null };
+// Each list is of a merchant or a tenant with many entries. It shows two of them.
+const lists: Record<string, [operation: string, args: object]> = {
+  "list by order": ["list_redemptions", { merchant, order_id: "4711" }],
+  "list of changes": ["list_redemptions", { merchant, limit: 2 }],
+  "list of a period": [
+    "list_redemptions",
+    { merchant, limit: 2, from: "2020-01-01T00:00:00Z", to: "2098-01-01T00:00:00Z" },
+  ],
+  "list of an empty period": [
+    "list_redemptions",
+    { merchant, from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z" },
+  ],
+  "list of batches": ["list_batches", { limit: 2 }],
+  "list of batches of a template": ["list_batches", { limit: 2, template: "tpl_fixed", status: "ALLOCATED" }],
+};
+
 /** Runs every operation of a till once. Returns the table scans and rows of each. */
 async function runEachOnce({ count }: Awaited<ReturnType<typeof openGate>>, coupons: string[], isAlone: boolean) {
   const reads: Record<string, Reads> = {};
-  async function one(operation: string, args: object, more: Partial<GateCall> = {}): Promise<any> {
+  async function one(operation: string, args: object, more: Partial<GateCall> = {}, name = operation): Promise<any> {
     const counted = await count({ operation, args, ...more }, isAlone);
     if (counted.answer.http_status !== 200) throw new Error(counted.answer.body);
-    reads[operation] = counted.reads;
+    reads[name] = counted.reads;
     return JSON.parse(counted.answer.body);
   }
   const [first, second, third, fourth] = coupons as [string, string, string, string];
-  const { redemption } = await one("redeem", { coupon: first, merchant });
+  const { redemption } = await one("redeem", { coupon: first, merchant, order_id: "4711" });
   await one("reverse", { redemption });
   for (const [coupon, next] of Object.entries({ [second]: "confirm", [third]: "cancel" })) {
     const lock = newRequestId();
     await one("lock", { coupon, merchant }, { request_id: lock });
     await one(next, { coupon, merchant, lock_request_id: lock });
   }
-  await one("query", { coupon: second, merchant }, { body_hash: null });
+  await one("query", { coupon: second, merchant, order_amount: 20 }, asRead);
+  await one("get_redemption", { redemption }, asRead);
+  for (const [name, [operation, args]] of Object.entries(lists)) await one(operation, args, asRead, name);
   await one("void", { coupon: fourth, merchant });
   return reads;
 }
@@ -107,8 +126,8 @@ for (const isAnalyzed of [true, false]) {
       together: await runEachOnce(gate, many.slice(0, 4), false),
       alone: await runEachOnce(gate, many.slice(4, 8), true),
     };
-    const operations = ["cancel", "confirm", "lock", "query", "redeem", "reverse", "void"];
-    t.strictSame(Object.keys(after.together).toSorted(), operations);
+    const operations = ["cancel", "confirm", "lock", "redeem", "reverse", "void", "query", "get_redemption"];
+    t.strictSame(Object.keys(after.together).toSorted(), [...operations, ...Object.keys(lists)].toSorted());
     for (const way of ["together", "alone"] as const) {
       for (const [operation, { tables, rows }] of Object.entries(after[way])) {
         // For a table that it knows to be empty, the planner finds every index that begins with the tenant equally

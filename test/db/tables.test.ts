@@ -51,7 +51,8 @@ const internalKey = /[0-9a-f]{8}-[0-9a-f]{4}|\b(event|entry|party|coupon|redempt
 // By the statements that these tables refuse.
 const kept = {
   "delete update truncate":
-    "audit batch_line currency event ledger_entry posting_page reversal statement_line store_line voiding",
+    "audit batch_line currency event ledger_entry merchant_page posting_page reversal statement_line " +
+    "store_line voiding",
   "delete truncate": "batch coupon credential feed ledger_book redemption sequencer statement",
   "update truncate": "delivery feed_page master_key request",
   truncate: "coupon_extension event_gap",
@@ -265,7 +266,8 @@ const unchecked = {
   "checked by triggers, once per statement; a foreign key would query for each row and lock the row it refers to":
     "event.batch_id event.coupon_id event.party_id event.tenant_id ledger_entry.coupon_id ledger_entry.entry_id " +
     "ledger_entry.distributor_id ledger_entry.tenant_id delivery.event_id coupon.batch_id coupon.tenant_id " +
-    "feed_page.party_id feed_page.tenant_id posting_page.distributor_id posting_page.tenant_id redemption.coupon_id " +
+    "feed_page.party_id feed_page.tenant_id merchant_page.merchant_id merchant_page.tenant_id " +
+    "posting_page.distributor_id posting_page.tenant_id redemption.coupon_id " +
     "redemption.merchant_id redemption.tenant_id voiding.batch_id voiding.merchant_id",
 };
 

@@ -20,6 +20,7 @@ t.test("SQL and TypeScript write IDs alike, and SQL reads them back", async (t) 
   const text = `select x.id, rules.parse_id('red', x.id)::text as back, core.format_id('red', u.uuid) as in_messages
      from unnest($1::uuid[]) with ordinality u (uuid, place),
        lateral (select rules.format_id('red', u.uuid) as id offset 0) x
+     where rules.render_id('red', u.uuid) = x.id
      order by u.place`;
   const expected = uuids.map((uuid) => ({
     id: externalId("red", uuid),

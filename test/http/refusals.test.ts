@@ -328,7 +328,7 @@ const faults: Fault[] = [
     code: "INVALID_REQUEST",
     applies: () => true,
     add: (draft) => {
-      if (draft.body === null) draft.target += "?unknown=1";
+      if (draft.body === null) draft.target += draft.target.includes("?") ? "&unknown=1" : "?unknown=1";
       else draft.body["unknown"] = 1;
     },
   },
@@ -348,14 +348,15 @@ const faults: Fault[] = [
   },
   {
     code: "NOT_FOUND",
-    applies: ({ operation }) => !/^(pull_events|list_reconciliations)$/.test(operation),
+    applies: ({ operation }) => !/^(pull_events|list_reconciliations|list_batches)$/.test(operation),
     add: () => {},
   },
 ];
 
 async function send(route: Route, chosen: Fault[]): Promise<string> {
   const coupon = makeCode(world.keys, "1", batchKey(world.keys, "1", Buffer.alloc(32, 9)), 1);
-  const target = route.path.replace("{date}", "2026-01-01").replace("{kind}", "detail");
+  const needed = route.operation === "list_redemptions" ? "?merchant=unknown" : "";
+  const target = `${route.path}${needed}`.replace("{date}", "2026-01-01").replace("{kind}", "detail");
   const given = bodies[route.path];
   const draft: Draft = {
     url: world.url,

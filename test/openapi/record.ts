@@ -126,6 +126,10 @@ async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> 
   await till.cancel(third, { request_id: "cancel-1" });
   await till.void(third, { request_id: "void-1", reason: "printed twice" });
   await till.get("/v1/requests/confirm-1");
+  await maker.get("/v1/batches?limit=1");
+  await till.get(`/v1/redemptions/${first.redemption}`);
+  await service.steps.sequence();
+  await till.get(`/v1/redemptions?merchant=${scene.merchant}&limit=2`);
 }
 
 /** Every refusal that follows from the state of a coupon. */

@@ -45,6 +45,52 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
     }
   },
 
+  async list_batches(t, { world, books }, owner) {
+    const isMade = isOf(owner, owner.makerParty, "maker");
+    const isReceived = isOf(owner, owner.distributorParty, "distributor");
+    const newestFirst = books.of("batch").toReversed();
+    for (const [by, isListed] of [
+      [owner.maker, isMade],
+      [owner.distributor, (row: Row) => isReceived(row) && (owner.variant === "A" || row.status === "ALLOCATED")],
+    ] as const) {
+      const { json } = await world.as(by).get("/v1/batches?limit=1000");
+      const batches = newestFirst.filter(isListed).map(showBatch);
+      compare(t, json, { ok: true, batches, next_cursor: null }, `batches of ${by}`);
+    }
+  },
+
+  async get_redemption(t, { world, books }, owner) {
+    for (const row of redemptionsOf(books, owner)) {
+      const { json } = await world.as(owner.shop).get(`/v1/redemptions/${row.redemption}`);
+      compare(t, json, { ok: true, redemption: showRedemption(owner, row) }, `redemption ${row.redemption}`);
+    }
+  },
+
+  async list_redemptions(t, { world, books }, owner) {
+    const by = world.as(owner.shop);
+    const rows = redemptionsOf(books, owner);
+    const list = `/v1/redemptions?merchant=${owner.merchant}`;
+    for (const order of new Set(rows.map(({ order_id }) => order_id).filter(Boolean))) {
+      const { json } = await by.get(`${list}&order_id=${encodeURIComponent(order)}`);
+      const own = rows.filter(({ order_id }) => order_id === order).toReversed();
+      const redemptions = own.map((row) => showRedemption(owner, row));
+      compare(t, json, { ok: true, redemptions, next_cursor: null }, `order ${order}`);
+    }
+    const changes = sequencedEvents(books).filter(
+      ({ tenant, redemption }) => tenant === owner.tenant && rows.some((row) => row.redemption === redemption),
+    );
+    const { json } = await by.get(`${list}&limit=1000`);
+    const expected = changes.map((event) => ({
+      ...showRedemption(
+        owner,
+        rows.find(({ redemption }) => redemption === event.redemption)!,
+      ),
+      change: event.event_type === "coupon.redeemed" ? "REDEMPTION" : "REVERSAL",
+      changed_at: event.recorded_at,
+    }));
+    compare(t, json.redemptions, expected, `changes of ${owner.merchant}`);
+  },
+
   async pull_events(t, { world, books, owners }, owner) {
     const { distributor, distributorParty } = owner;
     const own = sequencedEvents(books).filter(isOf(owner, distributorParty));
@@ -122,17 +168,32 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
   },
 };
 
-function showCoupon(redemptions: Row[], { variant }: Owner, row: Row) {
-  const common = pick(row, "coupon_id=coupon status batch_id=batch created_at");
-  if (variant === "B") return { ...common, ...pick(row, "template_id=template") };
+// Variant A has minor units.
+const amountOf = (variant: string, text: string): number => (variant === "A" ? minorOf(text) : Number(text));
+
+function showCoupon(redemptions: Row[], { variant, merchant }: Owner, row: Row) {
+  const shown = pick(row, "coupon_id=coupon status template_id=template batch_id=batch created_at valid_from valid_to");
   const isShown = /LOCKED|REDEEMED|REVERSED/;
   const last = redemptions.findLast((one) => isSame(one, row, "tenant coupon") && isShown.test(one.status));
-  const validity = pick(row, "valid_from valid_to");
-  if (last === undefined) return { ...common, ...validity };
-  // Variant A has minor units.
-  const discount_amount = minorOf(last.discount_amount);
-  const redemption = { ...pick(last, "merchant_id=merchant status started_at currency"), discount_amount };
-  return { ...common, ...validity, redemption };
+  // The story's merchants of a tenant have different parties.
+  if (last === undefined || (variant === "B" && last.merchant !== merchant)) return shown;
+  const names = "redemption merchant_id=merchant status started_at currency";
+  const redemption = { ...pick(last, names), discount_amount: amountOf(variant, last.discount_amount) };
+  return { ...shown, redemption };
+}
+
+const redemptionsOf = (books: Books, { tenant, merchant }: Owner): Row[] =>
+  books.of("redemption").filter((row) => row.tenant === tenant && row.merchant === merchant);
+
+function showRedemption({ variant }: Owner, row: Row) {
+  const names = `redemption status coupon_id=coupon batch_id=batch template_id=template merchant_id=merchant store
+    terminal order_id currency lock_request_id started_at lock_expires_at redeemed_at reversal reason=reversal_reason`;
+  return {
+    ...pick(row, names),
+    order_amount: row.order_amount && amountOf(variant, row.order_amount),
+    discount_amount: amountOf(variant, row.discount_amount),
+    reversed_at: row.reversal ? row.ended_at : null,
+  };
 }
 
 function showBatch(row: Row) {

@@ -21,14 +21,16 @@ const subscriber = ({ variant, distributorParty: party }: Owner) => (variant ===
 const eventsOf = (books: Books, { tenant, distributorParty }: Owner) =>
   books.of("event").filter((row) => row.tenant === tenant && row.party === distributorParty);
 
+const orderOf = (owner: Owner, coupon: string): Fields => ({
+  merchant: owner.merchant,
+  coupon: owner.coupons[coupon]!.code,
+  order_amount: inMoney(owner, orderMinor),
+  ...(owner.variant === "B" && { store: owner.store, terminal: owner.terminal }),
+});
+
 const grant = (coupon: string, changes: string, again: string): Operation => ({
   by: "shop",
-  fields: (owner) => ({
-    merchant: owner.merchant,
-    coupon: owner.coupons[coupon]!.code,
-    order_amount: inMoney(owner, orderMinor),
-    ...(owner.variant === "B" && { store: owner.store, terminal: owner.terminal }),
-  }),
+  fields: (owner) => orderOf(owner, coupon),
   answer: (owner) => ({ discount_amount: inMoney(owner, discountOf(owner, orderMinor)) }),
   changes: () => `coupon -1 +1, redemption -0 +1${changes}`,
   again,
@@ -99,7 +101,13 @@ export const operations: Record<string, Operation> = {
     answer: (owner, books) => ({ replayed: eventsOf(books, owner).length }),
     changes: (owner, books) => `delivery … -3 +${eventsOf(books, owner).length}`,
   },
-  query: { by: "shop", fields: ({ merchant, coupons }) => ({ merchant, coupon: coupons.issued!.code }) },
+  query: { by: "shop", fields: (owner) => orderOf(owner, "issued") },
+  get_redemption: {
+    by: "shop",
+    fields: ({ coupons }) => ({ redemption: coupons.toReverse!.last.redemption }),
+  },
+  list_redemptions: { by: "shop", fields: ({ merchant }) => ({ merchant }) },
+  list_batches: { by: "maker", fields: () => ({}) },
   get_batch: { by: "maker", fields: ({ batches }) => ({ batch: batches.released }) },
   get_request: { by: "shop", fields: ({ coupons }) => ({ request_id: coupons.toReverse!.requestId }) },
   pull_events: { by: "distributor", fields: () => ({}) },

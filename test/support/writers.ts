@@ -82,11 +82,11 @@ function readWritten({ http_status, body }: GateRow, coupon: Coupon, { args }: G
   if (http_status === null) undo();
   if (http_status !== 200) return [];
   const { coupon_id, redemption, reversal } = JSON.parse(body) as {
-    coupon_id?: string;
-    redemption: string;
+    coupon_id: string;
+    redemption?: string;
     reversal?: string;
   };
-  if (coupon_id !== undefined) return [{ name: coupon_id, undo, keep: () => {} }];
+  if (redemption === undefined) return [{ name: coupon_id, undo, keep: () => {} }];
   const keep = () => {
     coupon.state = reversal === undefined ? { redemption } : "free";
   };

@@ -48,6 +48,11 @@ export type Client<V extends Variant = Variant> = {
     from?: Input<"listReconciliations">,
     options?: CallOptions,
   ): AsyncGenerator<Answer<"listReconciliations">, void>;
+  /** The pages of a merchant's redemptions and reversals, from a cursor to the end, in the order of their changes. */
+  redemptionPages(
+    from: Input<"listRedemptions">,
+    options?: CallOptions,
+  ): AsyncGenerator<Answer<"listRedemptions">, void>;
   /** Closes the connections, unless you brought an agent. Call it when no call is running. */
   close(): void;
 };
@@ -84,6 +89,12 @@ export function createClient<V extends Variant = Variant>(options: ClientOptions
         from.cursor,
         ({ events }) => events.length,
         (cursor) => methods.pullEvents({ ...from, ...cursor }, more),
+      ),
+    redemptionPages: (from, more) =>
+      readPages(
+        from.cursor,
+        ({ redemptions }) => redemptions.length,
+        (cursor) => methods.listRedemptions({ ...from, ...cursor }, more),
       ),
     reconciliationPages: (from = {}, more) =>
       readPages(

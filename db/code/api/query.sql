@@ -1,5 +1,5 @@
--- POST /v1/coupons/query shows the current state of a coupon. It is a read: it locks no row and
--- needs no request_id.
+-- POST /v1/coupons/query shows the current state of a coupon and, with an order, what a lock would
+-- answer now. It is a read: it locks no row and needs no request_id.
 create or replace function api.query(p_call core.call) returns core.answer
 language plpgsql stable as $$
 declare
@@ -9,6 +9,9 @@ declare
   v_batch        core.batch;
   v_last         core.redemption;
   v_status       text;
+  v_misplaced    core.answer;
+  v_quoted       record;
+  v_quote        text;
 begin
   if v_merchant_id is null then
     return rules.refuse_not_found(p_call, 'merchant');
@@ -20,8 +23,11 @@ begin
     return rules.refuse_not_found(p_call, 'coupon');
   end if;
   v_batch := rules.find_batch_of_coupon(p_call.tenant_id, v_coupon.coupon_id);
-  if not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then
-    return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
+  if p_call.variant = 'B' then
+    v_misplaced := rules.check_place(p_call, v_merchant_id);
+    if v_misplaced.http_status is not null then
+      return v_misplaced;
+    end if;
   end if;
 
   -- the live redemption; if there is none, the last reversed one
@@ -37,7 +43,19 @@ begin
     v_coupon.status, v_coupon.valid_to,
     case v_last.status when 'LOCKED' then v_last.lock_expires_at end,
     v_batch.status = 'ALLOCATED', p_call.variant, v_now);
-  return rules.succeed(format('{"ok":true,"coupon":%s}',
-    rules.render_coupon(p_call, v_coupon, v_batch, v_last, v_status)));
+  if p_call.args ?| '{order_amount,items}' then
+    v_quoted := rules.compute_quote(
+      p_call, v_coupon.status = 'LOCKED' and v_status <> 'LOCKED', v_now);
+    if (v_quoted.refusal).http_status is not null then
+      return v_quoted.refusal;
+    end if;
+    v_quote := v_quoted.quote;
+  end if;
+  if not rules.is_in_scope(p_call.tenant_id, v_batch.template_id, v_merchant_id) then
+    return rules.refuse(p_call, 'MERCHANT_NOT_IN_SCOPE');
+  end if;
+  return rules.succeed(format('{"ok":true,"coupon":%s%s}',
+    rules.render_coupon(p_call, v_coupon, v_batch, v_last, v_status),
+    ',"quote":' || v_quote));
 end
 $$;

@@ -39,7 +39,11 @@ begin
   -- decide
   v_now := clock_timestamp();
   if v_redemption.status = 'REVERSED' then
-    return rules.refuse(p_call, 'REDEMPTION_REVERSED');
+    return rules.refuse(p_call, 'REDEMPTION_REVERSED', (
+      select format('{"reversal":"%s","reversed_at":"%s"}',
+        rules.format_id('rvs', v.reversal_id), rules.format_time(v.reversed_at))::json
+      from core.reversal v
+      where v.tenant_id = p_call.tenant_id and v.redemption_id = v_id));
   elsif v_redemption.status <> 'REDEEMED' then
     return rules.refuse(p_call, 'REDEMPTION_NOT_REVERSIBLE');
   end if;

@@ -32,6 +32,8 @@ from (
   union all table rules.posting_has_the_distributor_of_its_entry
   union all table rules.posting_numbers_are_1_to_n
   union all table rules.posting_keeps_the_times_of_its_entries
+  union all table rules.merchant_lists_its_changes
+  union all table rules.merchant_pages_follow_each_other
   union all table rules.statement_counts_its_postings
   union all table rules.summary_matches_the_ledger
   union all table rules.day_sums_match_the_ledger

@@ -63,7 +63,8 @@ ${[
   "A date has the year 0000.",
   "`from` or `to` of `replay_events` is before 1970 or after 9998, or `to` is not later than `from`, or there are " +
     "more than 10,000 events between them.",
-  "`cursor` of `pull_events` is not the `next_cursor` of an earlier page.",
+  "`cursor` of `pull_events`, `list_redemptions` or `list_batches` is not the `next_cursor` of an earlier page.",
+  "`list_redemptions` has `from`, `to`, `cursor` or `limit` beside `order_id`, or its `to` is not later than `from`.",
   "An amount has more decimals than its currency.",
   ...exceptions[variant],
 ]

@@ -1,8 +1,9 @@
-// The answer of create_batch, get_batch and allocate_batch: rules.render_batch in the database.
+// The answer of create_batch, get_batch and allocate_batch, and an entry of list_batches: rules.render_batch in the
+// database.
 import { z } from "zod";
 import { chosenId, ok, timeOfAnswer } from "../answer-fields.ts";
 
-const batch = z
+export const batch = z
   .object({
     external_id: chosenId("bat"),
     status: z.enum(["PENDING", "COMPLETED", "ALLOCATED"]),

@@ -1,12 +1,14 @@
 import { z } from "zod";
-import { amountOfAnswer, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
+import { amountOfAnswer, currencyOfAnswer, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
 import type { Route } from "../route.ts";
 import { redemptionArgs, redemptionRefusals, redemptionResources, redemptionSchema } from "./redemption-input.ts";
 
 const answer = z.object({
   ok,
   redemption: madeId("red"),
+  coupon_id: madeId("cpn"),
   discount_amount: amountOfAnswer,
+  currency: currencyOfAnswer,
   lock_expires_at: timeOfAnswer,
 });
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { renderEvent, type EventFields } from "../../formats/event-json.ts";
 import { cursor, limit, printable } from "../fields.ts";
 import type { Route } from "../route.ts";
+import { feedCursor } from "../answer-fields.ts";
 import { couponEvents } from "./event.ts";
 
 // The database checks the cursor's form and refuses one beyond the end of the caller's feed. It cannot recognise a
@@ -13,10 +14,7 @@ const input = z.strictObject({
 
 const answer = z.object({
   events: z.array(couponEvents),
-  next_cursor: z
-    .string()
-    .regex(/^cur_[A-Za-z0-9_-]{11}$/)
-    .describe("The cursor of the next page; opaque."),
+  next_cursor: feedCursor.describe("The cursor of the next page; opaque."),
 });
 
 export const pullEvents: Route = {

@@ -1,53 +1,59 @@
 import { z } from "zod";
 import { amountOfAnswer, chosenId, currencyOfAnswer, madeId, ok, timeOfAnswer } from "../answer-fields.ts";
-import { coupon, externalId, optional, requestId } from "../fields.ts";
 import type { Route } from "../route.ts";
-
-// A read that uses POST. request_id is optional; error answers repeat it.
-const input = z.strictObject({ request_id: optional(requestId), coupon, merchant: externalId });
-
-const common = {
-  coupon_id: madeId("cpn"),
-  batch_id: chosenId("bat"),
-  created_at: timeOfAnswer,
-};
+import { querySchema, redemptionArgs, redemptionResources } from "./redemption-input.ts";
 
 const redemption = z
   .object({
+    redemption: madeId("red"),
     merchant_id: chosenId("mch"),
     status: z.enum(["LOCKED", "REDEEMED", "REVERSED"]),
     started_at: timeOfAnswer,
     discount_amount: amountOfAnswer,
     currency: currencyOfAnswer,
   })
-  .describe("The live redemption; if there is none, the last reversed one.");
+  .describe(
+    "The live redemption; if there is none, the last reversed one. Only if you may act for the merchant of it.",
+  );
 
-const statuses = ["ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"] as const;
-
-const inVariantA = z
-  .object({
-    ...common,
-    status: z.enum(statuses),
+const describeCoupon = (...more: "CREATED"[]) =>
+  z.object({
+    coupon_id: madeId("cpn"),
+    status: z.enum([...more, "ISSUED", "LOCKED", "REDEEMED", "EXPIRED", "VOIDED"]),
+    template_id: chosenId("tpl"),
+    batch_id: chosenId("bat"),
+    created_at: timeOfAnswer,
     valid_from: timeOfAnswer,
     valid_to: timeOfAnswer,
     redemption: redemption.optional(),
+  });
+
+const quote = z
+  .object({
+    redeemable: z.boolean(),
+    discount_amount: amountOfAnswer.nullable().describe("Null: not redeemable."),
+    currency: currencyOfAnswer,
+    code: z.string().nullable().describe("Why a lock would be refused; null: it would succeed."),
+    message: z.string().nullable(),
   })
-  .meta({ id: "CouponOfVariantA" });
+  .describe("What a lock would answer now. Only if the query has `order_amount` or items.")
+  .meta({ id: "Quote" });
 
-const inVariantB = z
-  .object({ ...common, status: z.enum(["CREATED", ...statuses]), template_id: chosenId("tpl") })
-  .meta({ id: "CouponOfVariantB" });
-
-const answers = { A: z.object({ ok, coupon: inVariantA }), B: z.object({ ok, coupon: inVariantB }) };
+const answer = (coupon: z.ZodType) => z.object({ ok, coupon, quote: quote.optional() });
+const answers = {
+  A: answer(describeCoupon().meta({ id: "CouponOfVariantA" })),
+  B: answer(describeCoupon("CREATED").meta({ id: "CouponOfVariantB" })),
+};
 
 export const query: Route = {
   operation: "query",
-  summary: "Shows a coupon and changes nothing.",
+  summary: "Shows a coupon, and what a lock would answer for an order. Changes nothing.",
   method: "POST",
   path: "/v1/coupons/query",
   isWrite: false,
-  schema: () => input,
+  schema: querySchema,
+  args: redemptionArgs,
   answer: (variant) => answers[variant],
   refusals: () => ["MERCHANT_NOT_IN_SCOPE"],
-  resources: () => ["merchant", "coupon"],
+  resources: redemptionResources,
 };

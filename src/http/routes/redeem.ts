@@ -1,9 +1,15 @@
 import { z } from "zod";
-import { amountOfAnswer, madeId, ok } from "../answer-fields.ts";
+import { amountOfAnswer, currencyOfAnswer, madeId, ok } from "../answer-fields.ts";
 import type { Route } from "../route.ts";
 import { redemptionArgs, redemptionRefusals, redemptionResources, redemptionSchema } from "./redemption-input.ts";
 
-const answer = z.object({ ok, redemption: madeId("red"), discount_amount: amountOfAnswer });
+const answer = z.object({
+  ok,
+  redemption: madeId("red"),
+  coupon_id: madeId("cpn"),
+  discount_amount: amountOfAnswer,
+  currency: currencyOfAnswer,
+});
 
 export const redeem: Route = {
   operation: "redeem",

@@ -1,4 +1,4 @@
-// The input of lock and redeem, and their refusals. Both differ between the variants.
+// The input of lock and redeem, and their refusals. Both differ between the variants. A query may have the order too.
 import { z } from "zod";
 import { signedAmount } from "../../formats/field-types.ts";
 import {
@@ -16,8 +16,7 @@ import type { ErrorCode, Resource } from "../errors.ts";
 import type { Variant } from "../../gate/gate.ts";
 import type { Values } from "../route.ts";
 
-const common = {
-  request_id: requestId,
+const order = {
   coupon,
   merchant: externalId,
   order_amount: optional(amount).describe(
@@ -26,8 +25,14 @@ const common = {
   currency: optionalText(currency)
     .meta({ pattern: "^(?:[A-Z]{3}|\\s*)$" })
     .describe("Without it: the currency of the template."),
+};
+const grant = {
+  request_id: requestId,
+  ...order,
   order_id: optionalText(printable(128)).describe("Your number for the order."),
 };
+// A read that uses POST. request_id is optional; error answers repeat it.
+const question = { request_id: optional(requestId), ...order };
 
 // In JSON Schema: a text that is neither absent nor null nor blank.
 function isGiven(name: string): object {
@@ -41,24 +46,33 @@ const item = z.strictObject({
 });
 
 // Further fields of redemption_context have no effect, but a retry must repeat them.
-const inVariantA = z.strictObject({
-  ...common,
+const placeInVariantA = {
   store: optional(label),
   terminal: optional(label),
   redemption_context: optional(z.looseObject({ items: optional(z.array(item)) })).describe(
     "Further fields beside items have no effect, but a repeat must have the same ones.",
   ),
-});
+};
 
-const inVariantB = z
-  .strictObject({ ...common, store: optionalText(externalId), terminal: optionalText(externalId) })
-  .refine((value) => value.terminal === undefined || value.store !== undefined, {
-    path: ["terminal"],
-    error: "needs a store",
-  })
-  .meta({ not: { allOf: [isGiven("terminal"), { not: isGiven("store") }] } });
+const inVariantA = <F extends z.ZodRawShape>(fields: F) => z.strictObject({ ...fields, ...placeInVariantA });
+const inVariantB = <F extends z.ZodRawShape>(fields: F) =>
+  z
+    .strictObject({ ...fields, store: optionalText(externalId), terminal: optionalText(externalId) })
+    .refine(
+      ({ store, terminal }: { store?: unknown; terminal?: unknown }) => terminal === undefined || store !== undefined,
+      {
+        path: ["terminal"],
+        error: "needs a store",
+      },
+    )
+    .meta({ not: { allOf: [isGiven("terminal"), { not: isGiven("store") }] } });
 
-export const redemptionSchema = (variant: Variant): z.ZodType<Values> => (variant === "A" ? inVariantA : inVariantB);
+type Schemas = Record<Variant, z.ZodType<Values>>;
+const ofGrant: Schemas = { A: inVariantA(grant), B: inVariantB(grant) };
+const ofQuestion: Schemas = { A: inVariantA(question), B: inVariantB(question) };
+
+export const redemptionSchema = (variant: Variant): z.ZodType<Values> => ofGrant[variant];
+export const querySchema = (variant: Variant): z.ZodType<Values> => ofQuestion[variant];
 
 export function redemptionRefusals(variant: Variant): readonly ErrorCode[] {
   return [

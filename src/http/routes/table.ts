@@ -6,9 +6,12 @@ import { confirm } from "./confirm.ts";
 import { createBatch } from "./create-batch.ts";
 import { getBatch } from "./get-batch.ts";
 import { getReconciliation } from "./get-reconciliation.ts";
+import { getRedemption } from "./get-redemption.ts";
 import { getRequest } from "./get-request.ts";
 import { getWebhook } from "./get-webhook.ts";
+import { listBatches } from "./list-batches.ts";
 import { listReconciliations } from "./list-reconciliations.ts";
+import { listRedemptions } from "./list-redemptions.ts";
 import { lock } from "./lock.ts";
 import { pullEvents } from "./pull-events.ts";
 import { query } from "./query.ts";
@@ -27,7 +30,10 @@ export const routes: readonly Route[] = [
   voidCoupon,
   query,
   createBatch,
+  getRedemption,
+  listRedemptions,
   getBatch,
+  listBatches,
   allocateBatch,
   getRequest,
   pullEvents,

@@ -11,8 +11,8 @@ import { credential, merchant, party, template } from "../../support/tenants.ts"
 type Ask = { order?: number | string; currency?: string; items?: object[] };
 
 /**
- * Expected is the discount as the answer shows it, the code of a refusal with the field that it misses, or 400 with the
- * path of the bad field. `minor` is the discount in the ledger, in minor units; only cases with it succeed.
+ * Expected is the discount as the answer shows it, the code of a refusal with its details, or 400 with the path of the
+ * bad field. `minor` is the discount in the ledger, in minor units; only cases with it succeed.
  */
 type Case = [ask: Ask, expected: string, minor?: number];
 type Terms = {
@@ -41,8 +41,8 @@ const rules = [
     [{ order: "3.2000" }, "3.20", 320],
     [{ order: "999999999999.99" }, "5.00", 500],
     [{ order: 20, currency: "EUR" }, "5.00", 500],
-    [{ order: 20, currency: "USD" }, "CURRENCY_MISMATCH"],
-    [{ order: 10.5, currency: "JPY" }, "CURRENCY_MISMATCH"],
+    [{ order: 20, currency: "USD" }, "CURRENCY_MISMATCH EUR"],
+    [{ order: 10.5, currency: "JPY" }, "CURRENCY_MISMATCH EUR"],
     [{ order: 4.999 }, "400 order_amount"],
     [{ order: "0.30000000000000004" }, "400 order_amount"],
     [{ order: "1e12" }, "400 order_amount"],
@@ -54,7 +54,7 @@ const rules = [
     [{ order: 0.3 }, "0.05", 5], // 4.5 cents, half up and not to even
     [{ order: 33.33 }, "5.00", 500], // 499.95 cents
     [{ order: "999999999999.99" }, "150000000000.00", 15_000_000_000_000], // …99.9985
-    [{ currency: "USD" }, "CURRENCY_MISMATCH"],
+    [{ currency: "USD" }, "CURRENCY_MISMATCH EUR"],
   ]),
   rule("0.0001 %", { discount: percent(0.0001) }, [
     [{ order: 5_000 }, "0.01", 1], // half a cent
@@ -72,7 +72,7 @@ const rules = [
   ]),
   rule("5.00 EUR from 20.00", { discount: fixed(5), min_order_amount: 20 }, [
     [{}, notComputable("order_amount")],
-    [{ order: 19.99 }, "ORDER_BELOW_MINIMUM"],
+    [{ order: 19.99 }, "ORDER_BELOW_MINIMUM 20 EUR"],
     [{ order: 20 }, "5.00", 500],
   ]),
   rule("5.00 EUR on A1, B2", { discount: fixed(5), skus: ["B2", "A1"] }, [
@@ -97,7 +97,7 @@ const rules = [
   rule("10 % on A1, order from 20.00", { discount: percent(10), min_order_amount: 20, skus: ["A1"] }, [
     [{ items: [item("A1", 30)] }, notComputable("order_amount")],
     [{ order: 100, items: [item("A1", 10.05), item("C3", 89.95)] }, "1.01", 101], // 100.5 cents
-    [{ order: 19.99, items: [item("A1", 19.99)] }, "ORDER_BELOW_MINIMUM"],
+    [{ order: 19.99, items: [item("A1", 19.99)] }, "ORDER_BELOW_MINIMUM 20 EUR"],
   ]),
   rule("10 % of yen", { currency: "JPY", discount: percent(10) }, [
     [{ order: "105.0" }, "11", 11], // 10.5
@@ -131,7 +131,7 @@ const rules = [
   ]),
   rule("15 % from 10 cents, at most 1000 cents", { unit: "minor", discount: percent(15, 1000), min_order_amount: 10 }, [
     [{ order: 1999 }, "300", 300], // 299.85
-    [{ order: 9 }, "ORDER_BELOW_MINIMUM"],
+    [{ order: 9 }, "ORDER_BELOW_MINIMUM 10 EUR"],
     [{ order: 10_000 }, "1000", 1000],
   ]),
   rule("10 % of dinars, amounts in fils", { unit: "minor", currency: "BHD", discount: percent(10) }, [
@@ -170,7 +170,7 @@ const makeTenant = (kind: Kind, index: number) => ({
 const world = await scenario(t, { file: { tenants: kinds.map(makeTenant) } });
 
 /** Writes the amount as text, because JSON.stringify cannot write 5e0. */
-function send(by: Caller, operation: "lock" | "redeem", { code }: Coupon, { order, currency, items }: Ask) {
+function send(by: Caller, operation: "lock" | "redeem" | "query", { code }: Coupon, { order, currency, items }: Ask) {
   const context = items === undefined ? {} : { redemption_context: { items } };
   const text = JSON.stringify({ request_id: newRequestId(), coupon: code, merchant: "mch_1", currency, ...context });
   return by.post(
@@ -179,11 +179,19 @@ function send(by: Caller, operation: "lock" | "redeem", { code }: Coupon, { orde
   );
 }
 
+/** What a query of the order says that a lock would answer: as the cases write it, without the details of a refusal. */
+async function quoteOf(by: Caller, coupon: Coupon, ask: Ask): Promise<string> {
+  const { status, text, json } = await send(by, "query", coupon, ask);
+  if (status === 400) return `400 ${json.details.issues.map((issue: { path: string }) => issue.path)}`;
+  const [, isGranted, discount] = /"quote":{"redeemable":(\w+),"discount_amount":([^,]+)/.exec(text)!;
+  return isGranted === "true" ? discount! : json.quote.code;
+}
+
 // As the cases write it.
 function outcomeOf({ status, text, json }: Reply): string {
   if (status === 200) return /"discount_amount":([^,}]+)/.exec(text)?.[1] ?? "none";
   if (status === 400) return `400 ${json.details.issues.map((issue: { path: string }) => issue.path)}`;
-  return json.details === null ? json.code : `${json.code} ${json.details.missing}`;
+  return [json.code, ...Object.values(json.details ?? {})].join(" ");
 }
 
 t.test("An amount with too many decimals is refused with the currency and its number of decimals", async (t) => {
@@ -212,6 +220,10 @@ for (const kind of kinds)
       const { coupons } = await world.makeBatch(by, templateOf(rule), 2 * cases.length);
       const before = await readState(world.owner);
       for (const [ask, expected, minor] of cases) {
+        if (ask.order !== undefined || ask.items !== undefined) {
+          const quoted = expected.startsWith("400") ? expected : expected.split(" ")[0];
+          t.equal(await quoteOf(by, coupons[0]!, ask), quoted, `quote ${JSON.stringify(ask)}`);
+        }
         if (minor !== undefined) continue;
         for (const operation of ["lock", "redeem"] as const)
           t.equal(
@@ -220,14 +232,14 @@ for (const kind of kinds)
             `${operation} ${JSON.stringify(ask)}`,
           );
       }
-      t.strictSame(await readState(world.owner), before, "refusals change nothing");
+      t.strictSame(await readState(world.owner), before, "refusals and quotes change nothing");
 
       const checkGrant = async (operation: "lock" | "redeem", [ask, expected, minor]: Case) => {
         const name = `${operation} ${JSON.stringify(ask)}`;
         const coupon = coupons.pop()!;
         const reply = await send(by, operation, coupon, ask);
         t.equal(outcomeOf(reply), expected, name);
-        t.equal(outcomeOf(await by.query(coupon)), kind.variant === "A" ? expected : "none", `query after ${name}`);
+        t.equal(outcomeOf(await by.query(coupon)), expected, `query after ${name}`);
         const entries = operation === "lock" ? [] : [{ minor: String(minor), currency: terms.currency ?? "EUR" }];
         const written = await world.owner.rows(entriesOf, [reply.json.redemption]);
         t.strictSame([...written], entries, "the ledger has the same amount");

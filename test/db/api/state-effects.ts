@@ -2,7 +2,7 @@
 import type { Coupon } from "../../support/caller.ts";
 import type { CouponHistory } from "../../support/inspect.ts";
 import type { Scene } from "../../support/scene.ts";
-import type { Operation, State } from "./states.ts";
+import { expectedOf, type Operation, type State } from "./states.ts";
 
 type Given = {
   scene: Scene;
@@ -20,8 +20,21 @@ type Effect = { httpStatus: number; json: object; history: CouponHistory; tables
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-export function effectOfRefusal({ scene, state, operation, history }: Given, code: string): Effect {
-  const details = { NOT_FOUND: { resource: "redemption" }, COUPON_LOCKED: { lock_expires_at: time } }[code] ?? null;
+// Of each refusal that has some.
+const detailsOf = ({ redemption }: Coupon): Record<string, object> => ({
+  NOT_FOUND: { resource: "redemption" },
+  LOCK_EXPIRED: { lock_expires_at: time },
+  LOCK_CONFIRMED: { redemption },
+  COUPON_VOIDED: { voided_at: time },
+  COUPON_REDEEMED: { redeemed_at: time },
+  COUPON_EXPIRED: { valid_to: time },
+  COUPON_LOCKED: { lock_expires_at: time },
+  COUPON_NOT_YET_VALID: { valid_from: "2098-01-01T00:00:00.000Z" },
+  REDEMPTION_REVERSED: { reversal: /^rvs_/, reversed_at: time },
+});
+
+export function effectOfRefusal({ scene, state, operation, coupon, history }: Given, code: string): Effect {
+  const details = detailsOf(coupon)[code] ?? null;
   const refusal = {
     httpStatus: code === "NOT_FOUND" ? 404 : 409,
     json: { code, message: /./, request_id: /./, details },
@@ -44,8 +57,17 @@ export function effectOfRefusal({ scene, state, operation, history }: Given, cod
   return isEarly ? { ...refusal, tables: ["lock_cancellation"] } : refusal;
 }
 
+/** What the listed lock of the coupon would answer. */
+function quoteOf({ state, scene }: Given): object {
+  const { code = null } = expectedOf(state, "lock", scene.variant);
+  const isGranted = code === null;
+  const message = isGranted ? null : /./;
+  return { redeemable: isGranted, discount_amount: isGranted ? 5 : null, currency: "EUR", code, message };
+}
+
 /** status: of the coupon afterwards. */
-export function effectOf({ scene, operation, coupon, json, history }: Given, status: string): Effect {
+export function effectOf(given: Given, status: string): Effect {
+  const { scene, operation, coupon, json, history } = given;
   const { redemption = coupon.redemption } = json;
   const { redemptions, amounts, events } = history;
   const event = (type: string, of: string | null = null) => ({ type, party: scene.distributorParty, redemption: of });
@@ -60,16 +82,15 @@ export function effectOf({ scene, operation, coupon, json, history }: Given, sta
   });
   const redeemed = { amounts: [...amounts, 500], events: [...events, event("coupon.redeemed", redemption)] };
   const eventTables = ["coupon", "ledger_entry", "redemption"];
+  const granted = { redemption: /^red_/, coupon_id: coupon.id, discount_amount: 5, currency: "EUR" };
   switch (operation) {
     case "lock":
-      return effect(
-        { redemption: /^red_/, discount_amount: 5, lock_expires_at: time },
-        { redemptions: [...lapsed, "LOCKED"] },
-        ["coupon", "redemption"],
-      );
+      return effect({ ...granted, lock_expires_at: time }, { redemptions: [...lapsed, "LOCKED"] }, [
+        "coupon",
+        "redemption",
+      ]);
     case "redeem": {
-      const fields = { redemption: /^red_/, discount_amount: 5 };
-      return effect(fields, { ...redeemed, redemptions: [...lapsed, "REDEEMED"] }, eventTables);
+      return effect(granted, { ...redeemed, redemptions: [...lapsed, "REDEEMED"] }, eventTables);
     }
     case "confirm": {
       const fields = { redemption, status: "REDEEMED" };
@@ -98,7 +119,7 @@ export function effectOf({ scene, operation, coupon, json, history }: Given, sta
     case "query": {
       // test/owners compares the other fields.
       const shown = { ...json.coupon, coupon_id: coupon.id, status };
-      return { httpStatus: 200, json: { ok: true, coupon: shown }, history, tables: [] };
+      return { httpStatus: 200, json: { ok: true, coupon: shown, quote: quoteOf(given) }, history, tables: [] };
     }
   }
 }

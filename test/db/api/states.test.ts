@@ -79,7 +79,7 @@ async function checkCell(t: Test, { scene, state, operation, coupon, tables }: C
   const named = { ...coupon };
   const more = {
     ...(operation !== "query" && { request_id: newRequestId() }),
-    ...(/lock|redeem/.test(operation) && { order_amount: 20 }),
+    ...(/lock|redeem|query/.test(operation) && { order_amount: 20 }),
   };
   const { status, text, json } = await scene.till[operation](coupon, more);
   const again = await scene.till[operation]({ ...named }, more);
@@ -89,6 +89,12 @@ async function checkCell(t: Test, { scene, state, operation, coupon, tables }: C
   const given = { scene, state, operation, coupon: named, json, history };
   const effect = expected.code === undefined ? effectOf(given, expected.status) : effectOfRefusal(given, expected.code);
   fits(t, json, effect.json, cell);
+  const said = Object.values<string>(json.details ?? {});
+  t.strictSame(
+    said.filter((value) => !json.message.includes(value)),
+    [],
+    "the message has the details",
+  );
   t.strictSame(
     {
       httpStatus: status,

@@ -23,6 +23,11 @@ const insertPostings = (...pages: [distributor: string, day: string, number: num
     .map(([distributor, ...page]) => `(:ten_a, ${distributor}, ${page.slice(0, 2).join(", ")}, array[${page[2]}])`)
     .join(", ")}`;
 
+const nextChange = `(select max(p.first_position + cardinality(p.event_seqs)) from core.merchant_page p
+  where p.merchant_id = (o.x).merchant_id)`;
+const insertChanges = (events: string, more: Record<string, string> = {}) =>
+  insertCopy("merchant_page", "tenant_id = :ten_a", { first_position: nextChange, event_seqs: events, ...more });
+
 const eventAttempts: Attempts = {
   event_is_for_whom_it_concerns: [
     insertExpired({ party_id: "2147483647" }),
@@ -122,6 +127,17 @@ const feedAttempts: Attempts = {
   last_position_is_not_negative: [
     insertCopy("feed", "true", { party_id: "2147483647", last_position: "-1", skipped_count: "-1" }),
   ],
+  change_is_of_its_merchant: [insertChanges("array[888888888]")],
+  change_is_listed_once: [
+    together(takeNothing, insertChanges("((o.x).event_seqs)[1:1]")),
+    insertChanges(`array[${unposted}]`),
+  ],
+  page_continues_its_merchant: [
+    insertChanges("(o.x).event_seqs"),
+    together(takeStep, insertChanges(`array[${unposted}]`, { first_position: `1 + ${nextChange}` })),
+    together(takeStep, insertChanges(`array[${unposted}]`, { recorded_from: "'2020-01-01'" })),
+  ],
+  page_is_recorded_forward: [insertChanges("(o.x).event_seqs", { recorded_from: "'infinity'" })],
   sequencer_has_one_row: ["insert into core.sequencer (is_only) values (false)"],
 };
 

@@ -88,8 +88,12 @@ function draftCall(choices: Choices, step: CallStep): Draft {
       return { by, operation: step.do, values, requestId: choices.nameAt(step.name) };
     }
     case "void":
-    case "query":
       return { by, operation: step.do, values: own };
+    case "query": {
+      const { order_id: _, ...order } = step.order;
+      const given = Object.entries(order).filter(([, value]) => value !== undefined);
+      return { by, operation: step.do, values: { ...own, ...(step.name === 0 && Object.fromEntries(given)) } };
+    }
     case "confirm":
     case "cancel":
       return draftOfLock(choices, step, step.do);

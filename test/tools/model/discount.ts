@@ -3,7 +3,8 @@ import { decimalsOf, type Setup, type Terms } from "./setup.ts";
 
 type Item = { sku?: string; amount?: number };
 export type Basket = { order_amount?: number; currency?: string; redemption_context?: { items: Item[] } };
-type Discount = { minor: number } | { code: string; missing?: string };
+export type Refused = { code: string; missing?: string };
+type Discount = { minor: number } | Refused;
 
 // Returns null when the amount has more decimals than the unit allows.
 function toMinor(amount: number, currency: Terms["currency"], unit: Setup["unit"]): bigint | null {

@@ -1,8 +1,8 @@
 // The model: the service as its documents describe it, small enough to read at once. It predicts the answer to each
 // call on a few coupons. IDs and the first answer to a request come from the service.
 import { addEvent, expireIfDue, isLive, isOver, statusOf, type Coupon, type Redemption } from "./coupon.ts";
-import { computeDiscount, findBadAmount, toAmount, type Basket } from "./discount.ts";
-import { kindOf, validFrom, type Caller, type Setup } from "./setup.ts";
+import { computeDiscount, findBadAmount, toAmount, type Basket, type Refused } from "./discount.ts";
+import { kindOf, validFrom, type Caller, type Setup, type Terms } from "./setup.ts";
 
 export type Operation = keyof typeof judges;
 // `values`: the body without request_id.
@@ -117,25 +117,39 @@ function judgeGrant(model: Model, call: Call): Expected {
   const refusal = checkState(coupon, call);
   if (refusal !== null) return refusal;
   const discount = computeDiscount(values as Basket, terms, unit);
-  if ("code" in discount)
-    return refuse(422, discount.code, discount.missing === undefined ? null : { missing: discount.missing });
+  if ("code" in discount) return refuse(422, discount.code, detailsOfDiscount(discount, terms, unit));
   return grant(coupon, call, discount.minor, toAmount(discount.minor, terms.currency, unit));
+}
+
+function detailsOfDiscount({ code, missing }: Refused, { currency, min }: Terms, unit: Setup["unit"]): unknown {
+  if (code === "ORDER_BELOW_MINIMUM") return { min_order_amount: toAmount(min!, currency, unit), currency };
+  if (code === "CURRENCY_MISMATCH") return { currency };
+  return missing === undefined ? null : { missing };
 }
 
 function checkState(coupon: Coupon, { by, requestId }: Call): Expected | null {
   if (coupon.marks.has(lockMark(by.scope, requestId))) return refuse(409, "LOCK_CANCELLED");
   const status = statusOf(coupon);
-  if (status === "VOIDED" || status === "REDEEMED") return refuse(409, `COUPON_${status}`);
-  if (isOver(coupon)) return refuse(409, "COUPON_EXPIRED");
+  if (status === "VOIDED") return refuse(409, "COUPON_VOIDED", { voided_at: isoTime });
+  if (status === "REDEEMED") return refuse(409, "COUPON_REDEEMED", { redeemed_at: isoTime });
+  if (isOver(coupon)) return refuse(409, "COUPON_EXPIRED", { valid_to: coupon.validTo });
   if (status === "LOCKED")
     return refuse(409, "COUPON_LOCKED", { lock_expires_at: coupon.redemptions.find(isLive)!.lockExpiresAt });
   if (!coupon.isReleased) return refuse(409, "COUPON_NOT_RELEASED");
-  return coupon.validFrom === validFrom.later ? refuse(409, "COUPON_NOT_YET_VALID") : null;
+  return coupon.validFrom === validFrom.later
+    ? refuse(409, "COUPON_NOT_YET_VALID", { valid_from: coupon.validFrom })
+    : null;
 }
 
 function grant(coupon: Coupon, { values, requestId, operation }: Call, minor: number, amount: number): Expected {
   const isLock = operation === "lock";
-  const fields = { redemption: uuidId("red"), discount_amount: amount, ...(isLock && { lock_expires_at: isoTime }) };
+  const fields = {
+    redemption: uuidId("red"),
+    coupon_id: coupon.id,
+    discount_amount: amount,
+    currency: kindOf(coupon.kind).currency,
+    ...(isLock && { lock_expires_at: isoTime }),
+  };
   return ok(fields, ({ json }) => {
     coupon.redemptions.push({
       id: json.redemption,
@@ -152,8 +166,10 @@ function grant(coupon: Coupon, { values, requestId, operation }: Call, minor: nu
 
 // Why a lock cannot be confirmed or cancelled.
 function checkLock(lock: Redemption): Expected | null {
-  if (lock.status === "LOCKED") return lock.isPastEnd ? refuse(409, "LOCK_EXPIRED") : null;
-  return refuse(409, lock.status === "CANCELLED" ? "LOCK_CANCELLED" : "LOCK_CONFIRMED");
+  if (lock.status === "LOCKED")
+    return lock.isPastEnd ? refuse(409, "LOCK_EXPIRED", { lock_expires_at: isoTime }) : null;
+  if (lock.status === "CANCELLED") return refuse(409, "LOCK_CANCELLED");
+  return refuse(409, "LOCK_CONFIRMED", { redemption: lock.id });
 }
 
 function judgeConfirm(model: Model, call: Call): Expected {
@@ -195,7 +211,8 @@ function judgeReverse({ coupons }: Model, { by, values }: Call): Expected {
   const redemption = coupon?.redemptions.find(isMeant);
   if (coupon === undefined || redemption === undefined || !mayActFor(by, redemption.merchant))
     return notFound("redemption");
-  if (redemption.status === "REVERSED") return refuse(409, "REDEMPTION_REVERSED");
+  if (redemption.status === "REVERSED")
+    return refuse(409, "REDEMPTION_REVERSED", { reversal: uuidId("rvs"), reversed_at: isoTime });
   if (redemption.status !== "REDEEMED") return refuse(409, "REDEMPTION_NOT_REVERSIBLE");
   return ok({ redemption: redemption.id, reversal: uuidId("rvs"), status: "REVERSED" }, () => {
     redemption.status = "REVERSED";
@@ -219,21 +236,34 @@ function judgeQuery(model: Model, call: Call): Expected {
   const coupon = reach(model, call);
   if ("status" in coupon) return coupon;
   if (!isInScope(coupon, call.values["merchant"])) return refuse(422, "MERCHANT_NOT_IN_SCOPE");
-  const { variant, unit } = model.setup;
+  const { unit } = model.setup;
   const { currency } = kindOf(coupon.kind);
-  const common = { coupon_id: coupon.id, status: statusOf(coupon), batch_id: coupon.batch, created_at: isoTime };
-  if (variant === "B") return ok({ coupon: { ...common, template_id: `tpl_${coupon.kind}` } });
   const last = coupon.redemptions.findLast((one) => one.status === "REVERSED" || isLive(one));
-  const redemption = last && {
+  const isShown = last !== undefined && mayActFor(call.by, last.merchant);
+  const redemption = isShown && {
+    redemption: last.id,
     merchant_id: last.merchant,
     status: last.status,
     started_at: isoTime,
     discount_amount: toAmount(last.minor, currency, unit),
     currency,
   };
-  return ok({
-    coupon: { ...common, valid_from: coupon.validFrom, valid_to: coupon.validTo, ...(redemption && { redemption }) },
-  });
+  const shown = {
+    coupon_id: coupon.id,
+    status: statusOf(coupon),
+    template_id: `tpl_${coupon.kind}`,
+    batch_id: coupon.batch,
+    created_at: isoTime,
+    valid_from: coupon.validFrom,
+    valid_to: coupon.validTo,
+    ...(redemption && { redemption }),
+  };
+  if (!("order_amount" in call.values || "redemption_context" in call.values)) return ok({ coupon: shown });
+  const lock = judgeGrant(model, call);
+  if (lock.status === 400) return lock;
+  const { discount_amount = null, code = null } = lock.body;
+  const message = code === null ? null : /./;
+  return ok({ coupon: shown, quote: { redeemable: code === null, discount_amount, currency, code, message } });
 }
 
 function judgeAllocate({ coupons }: Model, { by, values }: Call): Expected {

@@ -86,8 +86,11 @@ export interface Errors {
   BATCH_NOT_COMPLETED: null;
   /** The service never made this code: it was mistyped or invented. Type or scan it again. */
   COUPON_CODE_INVALID: null;
-  /** Refuse the coupon. */
-  COUPON_EXPIRED: null;
+  /** The validity of the coupon ended at `details.valid_to`. Refuse it. */
+  COUPON_EXPIRED: {
+    /** UTC, with milliseconds. */
+    valid_to: string;
+  };
   /** Another request holds the coupon until `details.lock_expires_at`. Try later with a new `request_id`. */
   COUPON_LOCKED: {
     /** UTC, with milliseconds. */
@@ -97,14 +100,25 @@ export interface Errors {
   COUPON_NOT_RELEASED: null;
   /** Only an unused coupon can be voided. */
   COUPON_NOT_VOIDABLE: null;
-  /** Refuse the coupon until its `valid_from`, which query shows in Variant A. */
-  COUPON_NOT_YET_VALID: null;
-  /** Refuse the coupon. */
-  COUPON_REDEEMED: null;
-  /** Refuse the coupon. */
-  COUPON_VOIDED: null;
-  /** The coupon is in another currency. Refuse the coupon. */
-  CURRENCY_MISMATCH: null;
+  /** The validity of the coupon begins at `details.valid_from`. Refuse it until then. */
+  COUPON_NOT_YET_VALID: {
+    /** UTC, with milliseconds. */
+    valid_from: string;
+  };
+  /** The coupon was redeemed at `details.redeemed_at`. Refuse it. */
+  COUPON_REDEEMED: {
+    /** UTC, with milliseconds. */
+    redeemed_at: string;
+  };
+  /** The coupon was voided at `details.voided_at`. Refuse it. */
+  COUPON_VOIDED: {
+    /** UTC, with milliseconds. */
+    voided_at: string;
+  };
+  /** The coupon is in `details.currency`. Refuse it for an order in another currency. */
+  CURRENCY_MISMATCH: {
+    currency: string;
+  };
   /** The discount needs what `details.missing` names. Send it with a new `request_id`. */
   DISCOUNT_NOT_COMPUTABLE: {
     missing: "order_amount" | "redemption_context.items" | "the amount of each matching item";
@@ -122,10 +136,15 @@ export interface Errors {
   };
   /** The lock was cancelled. Lock again with a new `request_id`. */
   LOCK_CANCELLED: null;
-  /** The lock was confirmed. Do not confirm or cancel it; reverse the redemption if needed. */
-  LOCK_CONFIRMED: null;
-  /** The lock's time is over. Lock again with a new `request_id`. */
-  LOCK_EXPIRED: null;
+  /** The lock was confirmed. Do not confirm or cancel it; reverse `details.redemption` if needed. */
+  LOCK_CONFIRMED: {
+    redemption: string;
+  };
+  /** The lock ended at `details.lock_expires_at`. Lock again with a new `request_id`. */
+  LOCK_EXPIRED: {
+    /** UTC, with milliseconds. */
+    lock_expires_at: string;
+  };
   /** You have no lock with this `lock_request_id` on this coupon at this merchant. After a confirm: lock first. After a cancel: nothing is left to give up. */
   LOCK_NOT_FOUND: null;
   /** The coupon is not for this merchant. Refuse the coupon. */
@@ -152,8 +171,12 @@ export interface Errors {
   };
   /** The coupon is for none of the items of the order. */
   NO_ELIGIBLE_ITEMS: null;
-  /** The order is below the coupon's minimum. Try a larger order with a new `request_id`. */
-  ORDER_BELOW_MINIMUM: null;
+  /** The coupon is for orders from `details.min_order_amount` on. Try a larger one with a new `request_id`. */
+  ORDER_BELOW_MINIMUM: {
+    /** In the tenant's amount unit. */
+    min_order_amount: number;
+    currency: string;
+  };
   /** The body is larger than 64 KiB. Fix the request. */
   PAYLOAD_TOO_LARGE: null;
   /** A limit is used up; `details.limit` names it. requests: wait as long as `Retry-After` says, then repeat. wrong_codes: the code is wrong, type or scan it again. */
@@ -162,8 +185,12 @@ export interface Errors {
   };
   /** The redemption was not completed, so there is nothing to reverse. */
   REDEMPTION_NOT_REVERSIBLE: null;
-  /** The redemption is already reversed. */
-  REDEMPTION_REVERSED: null;
+  /** `details.reversal` has reversed the redemption at `details.reversed_at`. Nothing is left to do. */
+  REDEMPTION_REVERSED: {
+    reversal: string;
+    /** UTC, with milliseconds. */
+    reversed_at: string;
+  };
   /** The same request still runs. Repeat it. */
   REQUEST_IN_PROGRESS: null;
   /** No such path. Fix the request. */

@@ -2,16 +2,18 @@
 
 export interface CouponOfVariantA {
   coupon_id: string;
+  status: "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
+  template_id: string;
   batch_id: string;
   /** UTC, with milliseconds. */
   created_at: string;
-  status: "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
   /** UTC, with milliseconds. */
   valid_from: string;
   /** UTC, with milliseconds. */
   valid_to: string;
-  /** The live redemption; if there is none, the last reversed one. */
+  /** The live redemption; if there is none, the last reversed one. Only if you may act for the merchant of it. */
   redemption?: {
+    redemption: string;
     merchant_id: string;
     status: "LOCKED" | "REDEEMED" | "REVERSED";
     /** UTC, with milliseconds. */
@@ -20,6 +22,19 @@ export interface CouponOfVariantA {
     discount_amount: number;
     currency: string;
   };
+}
+/**
+ * What a lock would answer now. Only if the query has `order_amount` or items.
+ *
+ */
+export interface Quote {
+  redeemable: boolean;
+  /** Null: not redeemable. */
+  discount_amount: number | null;
+  currency: string;
+  /** Why a lock would be refused; null: it would succeed. */
+  code: string | null;
+  message: string | null;
 }
 export interface Batch {
   external_id: string;
@@ -31,6 +46,62 @@ export interface Batch {
   template_id: string;
   /** UTC, with milliseconds. */
   created_at: string;
+}
+export interface Redemption {
+  redemption: string;
+  status: "LOCKED" | "REDEEMED" | "REVERSED" | "CANCELLED" | "LAPSED";
+  coupon_id: string;
+  batch_id: string;
+  template_id: string;
+  merchant_id: string;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** In the tenant's amount unit. */
+  discount_amount: number;
+  currency: string;
+  /** The request_id of the lock or redeem. */
+  lock_request_id: string;
+  /** UTC, with milliseconds. */
+  started_at: string;
+  /** Null: redeemed without a lock. */
+  lock_expires_at: string | null;
+  redeemed_at: string | null;
+  reversed_at: string | null;
+  reversal: string | null;
+  /** Of the reversal. */
+  reason: string | null;
+}
+export interface RedemptionOfList {
+  redemption: string;
+  status: "LOCKED" | "REDEEMED" | "REVERSED" | "CANCELLED" | "LAPSED";
+  coupon_id: string;
+  batch_id: string;
+  template_id: string;
+  merchant_id: string;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** In the tenant's amount unit. */
+  discount_amount: number;
+  currency: string;
+  /** The request_id of the lock or redeem. */
+  lock_request_id: string;
+  /** UTC, with milliseconds. */
+  started_at: string;
+  /** Null: redeemed without a lock. */
+  lock_expires_at: string | null;
+  redeemed_at: string | null;
+  reversed_at: string | null;
+  reversal: string | null;
+  /** Of the reversal. */
+  reason: string | null;
+  /** What happened; absent in a list by order_id. The other fields show the redemption as it is now. */
+  change?: "REDEMPTION" | "REVERSAL";
+  /** When it was recorded, which decides its business day. */
+  changed_at?: string;
 }
 export interface CouponRedeemed {
   /** The same in the feed and in every attempt of a webhook. */
@@ -140,7 +211,7 @@ export interface Operations {
     input: VoidInput;
     answer: VoidAnswer;
   };
-  /** Shows a coupon and changes nothing. */
+  /** Shows a coupon, and what a lock would answer for an order. Changes nothing. */
   query: {
     input: QueryInput;
     answer: QueryAnswer;
@@ -150,10 +221,25 @@ export interface Operations {
     input: CreateBatchInput;
     answer: CreateBatchAnswer;
   };
+  /** Shows a redemption. */
+  getRedemption: {
+    input: GetRedemptionInput;
+    answer: GetRedemptionAnswer;
+  };
+  /** Lists the redemptions of an order, or all redemptions and reversals of a merchant, oldest first. */
+  listRedemptions: {
+    input: ListRedemptionsInput;
+    answer: ListRedemptionsAnswer;
+  };
   /** Shows a batch. */
   getBatch: {
     input: GetBatchInput;
     answer: GetBatchAnswer;
+  };
+  /** Lists batches, newest first. */
+  listBatches: {
+    input: ListBatchesInput;
+    answer: ListBatchesAnswer;
   };
   /** Releases a whole finished batch to its distributor. */
   allocateBatch: {
@@ -220,8 +306,10 @@ export interface LockInput {
 export interface LockAnswer {
   ok: true;
   redemption: string;
+  coupon_id: string;
   /** In the tenant's amount unit. */
   discount_amount: number;
+  currency: string;
   /** UTC, with milliseconds. */
   lock_expires_at: string;
 }
@@ -254,8 +342,10 @@ export interface RedeemInput {
 export interface RedeemAnswer {
   ok: true;
   redemption: string;
+  coupon_id: string;
   /** In the tenant's amount unit. */
   discount_amount: number;
+  currency: string;
 }
 export interface ConfirmInput {
   request_id: string;
@@ -308,10 +398,29 @@ export interface QueryInput {
   /** The code: 16 characters of Crockford Base32. Hyphens of every kind, blanks, control and invisible characters are dropped; full-width letters are read as plain ones, O as 0, I and L as 1. */
   coupon: string;
   merchant: string;
+  /** The total of the order. Required if the discount is a percentage or has a minimum. */
+  order_amount?: number | null;
+  /** Without it: the currency of the template. */
+  currency?: string | null;
+  store?: string | null;
+  terminal?: string | null;
+  /** Further fields beside items have no effect, but a repeat must have the same ones. */
+  redemption_context?: {
+    items?:
+      | {
+          sku?: string | null;
+          quantity?: number | null;
+          /** The total of the line; negative for a returned one. */
+          amount?: number | null;
+        }[]
+      | null;
+    [k: string]: unknown;
+  } | null;
 }
 export interface QueryAnswer {
   ok: true;
   coupon: CouponOfVariantA;
+  quote?: Quote;
 }
 export interface CreateBatchInput {
   request_id: string;
@@ -324,12 +433,53 @@ export interface CreateBatchAnswer {
   ok: true;
   batch: Batch;
 }
+export interface GetRedemptionInput {
+  redemption: string;
+}
+export interface GetRedemptionAnswer {
+  ok: true;
+  redemption: Redemption;
+}
+export interface ListRedemptionsInput {
+  merchant: string;
+  /** The redemptions of this order: the newest 100. */
+  order_id?: string | null;
+  /** Changes that were recorded from this moment. */
+  from?: string;
+  /** Changes that were recorded before this moment. */
+  to?: string;
+  /** The next_cursor of the page before. Without it: the oldest change. */
+  cursor?: string;
+  /** The most entries of a page; by default 100. */
+  limit?: number;
+}
+export interface ListRedemptionsAnswer {
+  ok: true;
+  redemptions: RedemptionOfList[];
+  /** The cursor of the next page; opaque. Null in a list by order_id. */
+  next_cursor: string | null;
+}
 export interface GetBatchInput {
   batch: string;
 }
 export interface GetBatchAnswer {
   ok: true;
   batch: Batch;
+}
+export interface ListBatchesInput {
+  status?: "PENDING" | "COMPLETED" | "ALLOCATED";
+  /** Only batches of this template. */
+  template?: string;
+  /** The next_cursor of the page before. Without it: the newest batch. */
+  cursor?: string;
+  /** The most entries of a page; by default 100. */
+  limit?: number;
+}
+export interface ListBatchesAnswer {
+  ok: true;
+  batches: Batch[];
+  /** The cursor of the next page; opaque. Null: there is none. */
+  next_cursor: string | null;
 }
 export interface AllocateBatchInput {
   request_id: string;

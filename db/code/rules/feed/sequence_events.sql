@@ -12,6 +12,7 @@ declare
 begin
   perform rules.take_events(p_events, '{}', p_snapshot);
   perform rules.append_to_feeds(p_events);
+  perform rules.list_changes(p_events);
   perform rules.open_books(p_events);
   perform rules.post_entries(p_events);
   perform rules.create_deliveries(p_events);

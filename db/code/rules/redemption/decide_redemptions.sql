@@ -1,12 +1,13 @@
 -- Decides the locks or redeems of a group. Each call gets a refusal or the terms of a grant. A call
 -- that gets neither is handed back, because another session holds a row that it needs, or an
 -- earlier call of this group names the same coupon. p_held lists the calls whose rows are held.
+-- p_lapsed lists those whose coupon has an expired lock, which only a quote leaves as it is.
 --
 -- It is in SQL, stable and without `set`, so that PostgreSQL inlines it into the calling statement.
 -- `offset 0` makes PostgreSQL compute each value once. The reasons are in the order of the error
 -- table.
 create or replace function rules.decide_redemptions(
-  p_calls core.call[], p_ordinals int[], p_held int[], p_now timestamptz,
+  p_calls core.call[], p_ordinals int[], p_held int[], p_lapsed int[], p_now timestamptz,
   out call core.call, out is_granted boolean, out refusal core.answer, out merchant_id int,
   out coupon_id uuid, out distributor_id int, out currency text, out decimals int,
   out discount_minor bigint, out order_minor bigint, out lock_ends_at timestamptz)
@@ -41,7 +42,7 @@ begin atomic
                  m.coupon, m.batch_status,
                  (m.template).is_for_all_merchants or rules.is_in_scope(
                    (m.call).tenant_id, (m.template).template_id, m.merchant_id),
-                 m.is_cancelled, p_now),
+                 m.is_cancelled, (m.call).ordinal = any (p_lapsed), p_now),
                case
                  when not m.is_in_currency then 'CURRENCY_MISMATCH'
                  when rules.find_missing(

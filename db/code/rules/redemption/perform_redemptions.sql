@@ -24,7 +24,7 @@ begin
            (d.call).caller_id, (d.call).request_id, (d.call).args,
            case when d.is_granted then rules.make_id() end as redemption_id,
            case p_status when 'LOCKED' then d.lock_ends_at end as lock_expires_at
-    from rules.decide_redemptions(p_calls, p_ordinals, v_held, v_now) d),
+    from rules.decide_redemptions(p_calls, p_ordinals, v_held, '{}', v_now) d),
   new_redemption as (
     insert into core.redemption
       (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status,
@@ -54,7 +54,8 @@ begin
     select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id, case
              when d.redemption_id is not null
                then rules.render_grant(
-                 d.call, d.redemption_id, d.discount_minor, d.decimals, d.lock_expires_at)
+                 d.call, d.redemption_id, d.coupon_id, d.discount_minor, d.currency, d.decimals,
+                 d.lock_expires_at)
              else d.refusal
            end as answer,
            case when (d.refusal).code is not null then rules.find_subject(d.call) end as subject

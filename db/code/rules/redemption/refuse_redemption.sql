@@ -12,13 +12,35 @@ begin
     when 'NOT_FOUND' then
       return rules.refuse_not_found(
         p_call, case when p_merchant_id is null then 'merchant' else 'coupon' end);
+    when 'COUPON_VOIDED' then
+      return rules.refuse_at(p_call, p_code, 'voided_at', (
+        select v.voided_at
+        from core.voiding v
+        where v.coupon_id = p_coupon.coupon_id and v.tenant_id = p_call.tenant_id));
+    when 'COUPON_REDEEMED' then
+      return rules.refuse_at(p_call, p_code, 'redeemed_at', (
+        select max(r.redeemed_at)
+        from core.redemption r
+        where r.coupon_id = p_coupon.coupon_id and r.tenant_id = p_call.tenant_id));
+    when 'COUPON_EXPIRED' then
+      return rules.refuse_at(p_call, p_code, 'valid_to', p_coupon.valid_to);
     when 'COUPON_LOCKED' then
-      return rules.refuse(p_call, p_code, (
-        select format('{"lock_expires_at":"%s"}', rules.format_time(r.lock_expires_at))::json
+      return rules.refuse_at(p_call, p_code, 'lock_expires_at', (
+        select r.lock_expires_at
         from core.redemption r
         where r.coupon_id = p_coupon.coupon_id
           and r.tenant_id = p_call.tenant_id
           and r.status = 'LOCKED'));
+    when 'COUPON_NOT_YET_VALID' then
+      return rules.refuse_at(p_call, p_code, 'valid_from', p_coupon.valid_from);
+    when 'CURRENCY_MISMATCH' then
+      return rules.refuse(p_call, p_code, format(
+        '{"currency":"%s"}', p_template.currency)::json);
+    when 'ORDER_BELOW_MINIMUM' then
+      return rules.refuse(p_call, p_code, format(
+        '{"min_order_amount":%s,"currency":"%s"}',
+        rules.format_amount(p_template.min_order_minor, p_decimals, p_call.amount_unit),
+        p_template.currency)::json);
     when 'INVALID_REQUEST', 'DISCOUNT_NOT_COMPUTABLE' then
       select o.* into v_ordered
       from rules.read_items(

@@ -29,6 +29,9 @@ begin
       when 'void' then v_answer := api.void(v_call);
       when 'create_batch' then v_answer := api.create_batch(v_call);
       when 'get_batch' then v_answer := api.get_batch(v_call);
+      when 'list_batches' then v_answer := api.list_batches(v_call);
+      when 'get_redemption' then v_answer := api.get_redemption(v_call);
+      when 'list_redemptions' then v_answer := api.list_redemptions(v_call);
       when 'allocate_batch' then v_answer := api.allocate_batch(v_call);
       when 'get_request' then v_answer := api.get_request(v_call);
       when 'pull_events' then v_answer := api.pull_events(v_call);
