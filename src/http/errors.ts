@@ -97,6 +97,12 @@ export const errors = {
     status: 409,
     meaning: "The lock was confirmed. Do not confirm or cancel it; reverse the redemption if needed.",
   },
+  BATCH_SUSPENDED: {
+    status: 409,
+    meaning:
+      "The maker has suspended the batch. Refuse the coupon; it may work later, with a new `request_id`. " +
+      "A recalled batch stays suspended for good.",
+  },
   COUPON_VOIDED: { status: 409, meaning: "Refuse the coupon." },
   COUPON_REDEEMED: { status: 409, meaning: "Refuse the coupon." },
   COUPON_EXPIRED: { status: 409, meaning: "Refuse the coupon." },

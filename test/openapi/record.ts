@@ -126,6 +126,10 @@ async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> 
   await till.cancel(third, { request_id: "cancel-1" });
   await till.void(third, { request_id: "void-1", reason: "printed twice" });
   await till.get("/v1/requests/confirm-1");
+  const reason = "codes leaked";
+  await maker.suspendBatch(batch, { request_id: "suspend-1", reason });
+  await maker.resumeBatch(batch, { request_id: "resume-1", reason: "false alarm" });
+  await maker.recallBatch(batch, { request_id: "recall-1", reason });
 }
 
 /** Every refusal that follows from the state of a coupon. */

@@ -30,6 +30,8 @@ begin
     when 'LOCK_EXPIRED' then v_status := 409; v_message := 'The lock has expired.';
     when 'LOCK_CANCELLED' then v_status := 409; v_message := 'The lock was cancelled.';
     when 'LOCK_CONFIRMED' then v_status := 409; v_message := 'The lock is already confirmed.';
+    when 'BATCH_SUSPENDED' then v_status := 409;
+      v_message := 'The coupon''s batch is suspended.';
     when 'COUPON_VOIDED' then v_status := 409; v_message := 'The coupon is voided.';
     when 'COUPON_REDEEMED' then v_status := 409; v_message := 'The coupon is already redeemed.';
     when 'COUPON_EXPIRED' then v_status := 409; v_message := 'The coupon has expired.';

@@ -17,6 +17,7 @@ begin
   if v_hold.is_locked then
     v_held := rules.lapse_group_locks(p_calls, v_held);
   end if;
+  v_held := rules.share_redemptions(p_calls[1], v_held);
   v_now := clock_timestamp();
   with decided as materialized (
     select d.call, d.refusal, d.merchant_id, d.coupon_id, d.distributor_id, d.currency, d.decimals,
