@@ -230,6 +230,10 @@ class LockConfirmed(ServiceError):
     """The lock was confirmed. Reverse `details["redemption"]` to take it back."""
 
 
+class BatchSuspended(ServiceError):
+    """The maker has suspended the batch. The coupon may work later; one of a recalled batch never does."""
+
+
 class CouponVoided(ServiceError):
     """The coupon was voided at `details["voided_at"]`."""
 
@@ -411,6 +415,12 @@ class AllocateBatchRequest(_Write):
     batch: str
 
 
+class StopBatchRequest(_Reason):
+    """The body of suspend_batch, resume_batch and recall_batch."""
+
+    batch: str
+
+
 # `from` is a keyword of Python, so this has no class body.
 ReplayRequestB = TypedDict(
     "ReplayRequestB",
@@ -527,7 +537,17 @@ class QueriedB(_Quoted):
     coupon: CouponB
 
 
-class Batch(TypedDict):
+class Recall(TypedDict):
+    requested_at: str
+    voided_count: int
+    finished_at: Optional[str]
+
+
+class _Recalled(TypedDict, total=False):
+    recall: Recall
+
+
+class Batch(_Recalled):
     external_id: str
     status: Literal["PENDING", "COMPLETED", "ALLOCATED"]
     total_count: int
@@ -536,6 +556,7 @@ class Batch(TypedDict):
     distributor_party_id: str
     template_id: str
     created_at: str
+    suspended_at: Optional[str]
 
 
 class BatchAnswer(TypedDict):
@@ -1022,6 +1043,18 @@ class _Client:
     def allocate_batch(self, request: AllocateBatchRequest) -> BatchAnswer:
         """Releases a finished batch to its distributor."""
         return cast(BatchAnswer, self._write("/v1/batches/allocate", request))
+
+    def suspend_batch(self, request: StopBatchRequest) -> BatchAnswer:
+        """Stops a batch: its coupons can be neither locked nor redeemed until it is resumed."""
+        return cast(BatchAnswer, self._write("/v1/batches/suspend", request))
+
+    def resume_batch(self, request: StopBatchRequest) -> BatchAnswer:
+        """Ends the suspension of a batch."""
+        return cast(BatchAnswer, self._write("/v1/batches/resume", request))
+
+    def recall_batch(self, request: StopBatchRequest) -> BatchAnswer:
+        """Suspends a batch for good and voids its unused coupons in the background."""
+        return cast(BatchAnswer, self._write("/v1/batches/recall", request))
 
     def get_request(self, request_id: str) -> RequestAnswer:
         """Shows the recorded outcome of a write. NotFound: the service has no record, so repeat the write."""

@@ -102,6 +102,12 @@ export const errors = {
     meaning: "The lock was confirmed. Do not confirm or cancel it; reverse `details.redemption` if needed.",
     details: z.object({ redemption: madeId("red") }),
   },
+  BATCH_SUSPENDED: {
+    status: 409,
+    meaning:
+      "The maker has suspended the batch. Refuse the coupon; it may work later, with a new `request_id`. " +
+      "A recalled batch stays suspended for good.",
+  },
   COUPON_VOIDED: {
     status: 409,
     meaning: "The coupon was voided at `details.voided_at`. Refuse it.",

@@ -118,7 +118,8 @@ const fixed: [table: string, where: string, rule: string, changing: string, iden
     "batch_id = :allocated",
     "batch_is_fixed_at_submission",
     "status minted_count body_hash mint_holder mint_worker mint_lease_until completed_at allocated_at " +
-      "codes_destroyed_at expired_through",
+      "codes_destroyed_at expired_through suspended_at recalled_at recall_caller_id recall_reason recalled_through " +
+      "recall_voided_count recall_finished_at",
   ],
   [
     "template",

@@ -130,6 +130,10 @@ async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> 
   await till.get(`/v1/redemptions/${first.redemption}`);
   await service.steps.sequence();
   await till.get(`/v1/redemptions?merchant=${scene.merchant}&limit=2`);
+  const reason = "codes leaked";
+  await maker.suspendBatch(batch, { request_id: "suspend-1", reason });
+  await maker.resumeBatch(batch, { request_id: "resume-1", reason: "false alarm" });
+  await maker.recallBatch(batch, { request_id: "recall-1", reason });
 }
 
 /** Every refusal that follows from the state of a coupon. */

@@ -199,7 +199,13 @@ function showRedemption({ variant }: Owner, row: Row) {
 function showBatch(row: Row) {
   const counts = { total_count: Number(row.total_count), minted_count: Number(row.minted_count) };
   const names = "maker_party_id=maker distributor_party_id=distributor template_id=template";
-  return { ...pick(row, `external_id=batch status created_at ${names}`), ...counts };
+  const stopped = pick(row, "requested_at=recalled_at finished_at=recall_finished_at");
+  const recall = { ...stopped, voided_count: Number(row.recall_voided_count) };
+  return {
+    ...pick(row, `external_id=batch status created_at suspended_at ${names}`),
+    ...counts,
+    ...(row.recalled_at && { recall }),
+  };
 }
 
 /** An entry of the list. In Variant A, where several distributors share a date, links name one. */

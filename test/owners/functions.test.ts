@@ -42,12 +42,13 @@ async function findNumbers({ tenant, distributorParty, batches }: Owner): Promis
     `select p.tenant_id as "tenantId", p.party_id as "partyId",
             (select b.batch_id from core.batch b where b.external_id = $3) as pending,
             (select b.batch_id from core.batch b where b.external_id = $4) as released,
+            (select b.batch_id from core.batch b where b.external_id = $5) as "unreleasedNumber",
             (select count(*)::int from rules.sequenced_event e
              where e.tenant_id = p.tenant_id and e.party_id = p.party_id) as count,
             array(select d.event_id::text from core.delivery d
                   where d.tenant_id = p.tenant_id and d.party_id = p.party_id order by d.event_seq) as events
      from core.party p join core.tenant t using (tenant_id) where t.external_id = $1 and p.external_id = $2`,
-    [tenant, distributorParty, batches.pending, batches.released],
+    [tenant, distributorParty, batches.pending, batches.released, batches.unreleased],
   );
   return row!;
 }
@@ -177,9 +178,10 @@ t.test("A call that names the wrong tenant is refused, and so is an event for a 
     const parties = [party(owner.makerParty, { webhook: { url: "http://127.0.0.1:9" } })];
     await world.apply(declare(owner, { parties }));
   }
-  const wrongCalls = owners.flatMap(({ tenant, batches }) => {
-    const others = new Set(owners.map((one) => one.tenant).filter((one) => one !== tenant));
-    return [...others].map((wrong) => ["void_batch", wrong, batches.released!]);
+  // A twin has coupons with the same IDs.
+  const wrongCalls = owners.flatMap(({ variant, coupons }) => {
+    const others = new Set(owners.filter((one) => one.variant !== variant).map((one) => one.tenant));
+    return [...others].map((wrong) => ["void_coupon", wrong, coupons.spare!.id]);
   });
   const generated = books
     .of("event")

@@ -47,6 +47,14 @@ const endLock = (coupon: string, changes: string, again: string, isNamed: boolea
   again,
 });
 
+const time = /^20.*Z$/;
+const stop = (batch: Fields): Operation => ({
+  by: "maker",
+  fields: ({ batches }) => ({ batch: batches.scoped, reason: "leaked" }),
+  answer: ({ batches }) => ({ batch: { external_id: batches.scoped, ...batch } }),
+  changes: () => "batch -1 +1, audit -0 +1",
+});
+
 export const operations: Record<string, Operation> = {
   lock: grant("toLock", "", "COUPON_LOCKED"),
   redeem: grant("toRedeem", ", ledger_entry -0 +1", "COUPON_REDEEMED"),
@@ -83,6 +91,9 @@ export const operations: Record<string, Operation> = {
     changes: () => "batch -1 +1, event … -0 +1",
     again: "BATCH_ALREADY_ALLOCATED",
   },
+  suspend_batch: stop({ suspended_at: time }),
+  resume_batch: stop({ suspended_at: null }),
+  recall_batch: stop({ recall: { requested_at: time, voided_count: 0, finished_at: null } }),
   test_webhook: {
     by: "distributor",
     fields: (owner) => ({ ...subscriber(owner), event_type: "coupon.expired" }),

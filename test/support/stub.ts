@@ -138,6 +138,9 @@ export const bodies: Record<string, Record<string, unknown>> = {
   "/v1/redemptions/reverse": { request_id: "r-1", redemption: "red_1" },
   "/v1/batches": { request_id: "r-1", template: "tpl_1", total_count: 10 },
   "/v1/batches/allocate": { request_id: "r-1", batch: "bat_1" },
+  "/v1/batches/suspend": { request_id: "r-1", batch: "bat_1" },
+  "/v1/batches/resume": { request_id: "r-1", batch: "bat_1" },
+  "/v1/batches/recall": { request_id: "r-1", batch: "bat_1" },
   "/v1/webhook/replay": { request_id: "r-1", event_id: "evt_1" },
   "/v1/webhook/test": { request_id: "r-1", event_type: "coupon.redeemed" },
 };

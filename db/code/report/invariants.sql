@@ -13,6 +13,7 @@ from (
   union all table rules.event_is_in_one_table
   union all table rules.event_is_for_the_right_party
   union all table rules.voided_coupon_has_voiding
+  union all table rules.recalled_coupon_is_not_usable
   union all table rules.redemption_has_its_ledger_entries
   union all table rules.ledger_entry_has_its_redemption
   union all table rules.reversal_has_reversed_redemption

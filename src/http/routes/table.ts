@@ -15,9 +15,12 @@ import { listRedemptions } from "./list-redemptions.ts";
 import { lock } from "./lock.ts";
 import { pullEvents } from "./pull-events.ts";
 import { query } from "./query.ts";
+import { recallBatch } from "./recall-batch.ts";
 import { redeem } from "./redeem.ts";
 import { replayEvents } from "./replay-events.ts";
+import { resumeBatch } from "./resume-batch.ts";
 import { reverse } from "./reverse.ts";
+import { suspendBatch } from "./suspend-batch.ts";
 import { testWebhook } from "./test-webhook.ts";
 import { voidCoupon } from "./void.ts";
 
@@ -35,6 +38,9 @@ export const routes: readonly Route[] = [
   getBatch,
   listBatches,
   allocateBatch,
+  suspendBatch,
+  resumeBatch,
+  recallBatch,
   getRequest,
   pullEvents,
   listReconciliations,

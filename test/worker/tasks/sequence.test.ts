@@ -241,7 +241,8 @@ const openWorkerSession = (t: Test) => {
 t.test("a sequencer stops after its step, and leaves after one step without the lock", async (t) => {
   const { id } = await world.makeBatch(world.a.maker, world.a.template, 1_100);
   await world.steps.sequence();
-  await world.admin.rows("select admin.void_batch('ten_a', $1, 'to have events')", [id]);
+  await world.a.maker.ok.recallBatch(id);
+  await world.steps.recall();
   const database = world.worker;
   t.equal(await createSequencer({ database, stopping: AbortSignal.abort() }).sequence(), 1_000);
   const other = openWorkerSession(t);

@@ -84,6 +84,8 @@ export interface Errors {
   BATCH_ALREADY_ALLOCATED: null;
   /** The batch is still being minted. Try later with a new `request_id`. */
   BATCH_NOT_COMPLETED: null;
+  /** The maker has suspended the batch. Refuse the coupon; it may work later, with a new `request_id`. A recalled batch stays suspended for good. */
+  BATCH_SUSPENDED: null;
   /** The service never made this code: it was mistyped or invented. Type or scan it again. */
   COUPON_CODE_INVALID: null;
   /** The validity of the coupon ended at `details.valid_to`. Refuse it. */

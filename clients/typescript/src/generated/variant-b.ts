@@ -46,6 +46,16 @@ export interface Batch {
   template_id: string;
   /** UTC, with milliseconds. */
   created_at: string;
+  /** Null: not suspended. */
+  suspended_at: string | null;
+  /** Only of a recalled batch. */
+  recall?: {
+    /** UTC, with milliseconds. */
+    requested_at: string;
+    voided_count: number;
+    /** Null: still running. */
+    finished_at: string | null;
+  };
 }
 export interface Redemption {
   redemption: string;
@@ -245,6 +255,21 @@ export interface Operations {
   allocateBatch: {
     input: AllocateBatchInput;
     answer: AllocateBatchAnswer;
+  };
+  /** Stops a batch: its coupons can be neither locked nor redeemed until it is resumed. */
+  suspendBatch: {
+    input: SuspendBatchInput;
+    answer: SuspendBatchAnswer;
+  };
+  /** Ends the suspension of a batch. */
+  resumeBatch: {
+    input: ResumeBatchInput;
+    answer: ResumeBatchAnswer;
+  };
+  /** Suspends a batch for good and voids its unused coupons in the background. */
+  recallBatch: {
+    input: RecallBatchInput;
+    answer: RecallBatchAnswer;
   };
   /** Shows the recorded outcome of a write, for a caller that lost its answer. */
   getRequest: {
@@ -450,6 +475,33 @@ export interface AllocateBatchInput {
   batch: string;
 }
 export interface AllocateBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface SuspendBatchInput {
+  request_id: string;
+  batch: string;
+  reason?: string | null;
+}
+export interface SuspendBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface ResumeBatchInput {
+  request_id: string;
+  batch: string;
+  reason?: string | null;
+}
+export interface ResumeBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface RecallBatchInput {
+  request_id: string;
+  batch: string;
+  reason?: string | null;
+}
+export interface RecallBatchAnswer {
   ok: true;
   batch: Batch;
 }

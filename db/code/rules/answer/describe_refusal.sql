@@ -24,6 +24,8 @@ begin
     when 'LOCK_CONFIRMED' then
       return format('The lock is already confirmed; to take it back, reverse %s.',
         p_details ->> 'redemption');
+    when 'BATCH_SUSPENDED' then
+      return 'The batch is suspended; refuse its coupons until it is resumed.';
     when 'COUPON_VOIDED' then
       return format('The coupon was voided at %s; refuse it.', p_details ->> 'voided_at');
     when 'COUPON_REDEEMED' then

@@ -14,9 +14,8 @@ declare
   v_outcomes  core.outcome[];
 begin
   -- equivalent mutant (condition true): it only saves a read
-  if v_hold.is_locked then
-    v_held := rules.lapse_group_locks(p_calls, v_held);
-  end if;
+  v_held := rules.share_redemptions(p_calls[1], case
+    when v_hold.is_locked then rules.lapse_group_locks(p_calls, v_held) else v_held end);
   v_now := clock_timestamp();
   with decided as materialized (
     select d.call, d.refusal, d.merchant_id, d.coupon_id, d.distributor_id, d.currency, d.decimals,
