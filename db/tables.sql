@@ -571,12 +571,14 @@ create table core.party (
   name text not null,
   time_zone text not null,
   created_at timestamp with time zone not null default now(),
+  public_key text,
   constraint party_pkey PRIMARY KEY (tenant_id, party_id),
   constraint party_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
   constraint party_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint party_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint party_name_is_printable CHECK (core.is_printable(name)) NOT VALID,
+  constraint public_key_is_an_age_recipient CHECK ((public_key ~ '^age1[02-9ac-hj-np-z]{58}$'::text)) NOT VALID,
   constraint time_zone_is_no_abbreviation CHECK (((time_zone = 'UTC'::text) OR (time_zone !~ '^[[:alpha:]]+$'::text)))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
@@ -584,6 +586,7 @@ CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXEC
 CREATE TRIGGER time_zone_is_known BEFORE INSERT OR UPDATE OF time_zone ON core.party FOR EACH ROW EXECUTE FUNCTION core.check_time_zone();
 comment on table core.party is 'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
 comment on column core.party.time_zone is 'IANA name. The business days of a distributor are local days in this zone.';
+comment on column core.party.public_key is 'An X25519 key as the program age writes it. Codes leave over HTTP only encrypted to it. Null: the party has none, so it cannot fetch codes.';
 
 create table core.posting_page (
   tenant_id integer not null,

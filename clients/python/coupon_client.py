@@ -282,6 +282,14 @@ class BatchAlreadyAllocated(ServiceError):
     """The batch is already released."""
 
 
+class CodesDestroyed(ServiceError):
+    """The operator has destroyed the codes of the batch, so nobody can fetch them again."""
+
+
+class NoPublicKey(ServiceError):
+    """The party has no public key, so its codes cannot be encrypted. Give the operator one (age1…)."""
+
+
 class WebhookDisabled(ServiceError):
     """Your webhook is off, so nothing would be sent. Ask the operator to enable it."""
 
@@ -1133,11 +1141,12 @@ class _Client:
                 if written > 0 and start is None:
                     raise DownloadError("the download broke off, and the output cannot seek back") from error
                 raise
-            if digest.hexdigest() != sha256:
+            # A file of codes has no etag, because each one is encrypted anew.
+            if sha256 and digest.hexdigest() != sha256:
                 raise DownloadError("the sha256 of the file is not the one in its etag")
             if listed is not None and (written, sha256) != (listed["bytes"], listed["sha256"]):
                 raise DownloadError("the file is not the one in the list")
-            return Downloaded(written, sha256)
+            return Downloaded(written, digest.hexdigest())
 
         return self._call(_Request("GET", target), read)
 
@@ -1226,6 +1235,11 @@ class ClientA(_Client):
         """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedA, self._post("/v1/coupons/query", request))
 
+    def export_codes(self, batch: str, into: BinaryIO, party: Optional[str] = None) -> Downloaded:
+        """Writes the codes of a batch into a binary file, encrypted to your public key: `age -d` reads it."""
+        target = _to_target(f"/v1/batches/{_escape(batch)}/codes", {"party": party})
+        return self._download(target, into, None)
+
     def get_webhook(self, party: Optional[str] = None) -> WebhookAnswer:
         """Shows the state of deliveries to your webhook."""
         return cast(WebhookAnswer, self._get("/v1/webhook", party=party))
@@ -1253,6 +1267,10 @@ class ClientB(_Client):
     def query(self, request: QueryRequestB) -> QueriedB:
         """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedB, self._post("/v1/coupons/query", request))
+
+    def export_codes(self, batch: str, into: BinaryIO) -> Downloaded:
+        """Writes the codes of a batch into a binary file, encrypted to your public key: `age -d` reads it."""
+        return self._download(f"/v1/batches/{_escape(batch)}/codes", into, None)
 
     def get_webhook(self) -> WebhookAnswer:
         """Shows the state of deliveries to your webhook."""

@@ -66,6 +66,8 @@ const tenant = z
           id: party,
           name: printable(200),
           time_zone: timeZone.optional(),
+          // null takes the key away. `apply` checks it.
+          public_key: z.string().nullable().optional(),
           webhook: z.strictObject({ url: webhookUrl, secret: webhookSecret.optional() }).optional(),
         }),
       ),

@@ -155,6 +155,14 @@ export const errors = {
     meaning: "The batch is still being minted. Try later with a new `request_id`.",
   },
   BATCH_ALREADY_ALLOCATED: { status: 409, meaning: "The batch is already released." },
+  CODES_DESTROYED: {
+    status: 409,
+    meaning: "The operator has destroyed the codes of the batch, so nobody can fetch them again.",
+  },
+  NO_PUBLIC_KEY: {
+    status: 409,
+    meaning: "The party has no public key, so its codes cannot be encrypted. Give the operator one (`age1…`).",
+  },
   WEBHOOK_DISABLED: {
     status: 409,
     meaning:

@@ -76,7 +76,7 @@ export const calls: Call[] = [
     "recalled",
   ],
   ["admin.open_export", "releasedBatch false", "audit -0 +1", "exported"],
-  ["admin.read_export_page", "tenantId released 0 100", "", "coupons"],
+  ["rules.read_export_page", "tenantId released 0 100", "", "coupons"],
   ["admin.destroy_codes", "releasedBatch why", "batch -1 +1, audit -0 +1"],
   ["admin.revoke_credential", "maker why", "credential -1 +1, audit -0 +1"],
 ];

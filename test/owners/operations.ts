@@ -120,6 +120,13 @@ export const operations: Record<string, Operation> = {
   list_redemptions: { by: "shop", fields: ({ merchant }) => ({ merchant }) },
   list_batches: { by: "maker", fields: () => ({}) },
   get_batch: { by: "maker", fields: ({ batches }) => ({ batch: batches.released }) },
+  export_codes: {
+    by: "maker",
+    fields: ({ variant, batches, makerParty: party }) => ({
+      batch: batches.unreleased,
+      ...(variant === "A" && { party }),
+    }),
+  },
   get_request: { by: "shop", fields: ({ coupons }) => ({ request_id: coupons.toReverse!.requestId }) },
   pull_events: { by: "distributor", fields: () => ({}) },
   list_reconciliations: { by: "distributor", fields: () => ({}) },
@@ -149,6 +156,8 @@ export function idsOf(name: string, { variant }: Owner): [field: string, resourc
     if (resource === "event" && name !== "replay_events") return [];
     // In Variant B a caller has one webhook, and does not name it.
     if (resource === "webhook") return variant === "A" ? [["party", resource]] : [];
+    // To a party that is neither its maker nor its distributor, a batch does not exist.
+    if (name === "export_codes" && variant === "A") return ["batch", "party"].map((field) => [field, resource]);
     return (fieldsOf[resource] ?? [resource]).map((field) => [field, resource]);
   });
 }

@@ -4,6 +4,7 @@ import { allocateBatch } from "./allocate-batch.ts";
 import { cancel } from "./cancel.ts";
 import { confirm } from "./confirm.ts";
 import { createBatch } from "./create-batch.ts";
+import { exportCodes } from "./export-codes.ts";
 import { getBatch } from "./get-batch.ts";
 import { getReconciliation } from "./get-reconciliation.ts";
 import { getRedemption } from "./get-redemption.ts";
@@ -41,6 +42,7 @@ export const routes: readonly Route[] = [
   suspendBatch,
   resumeBatch,
   recallBatch,
+  exportCodes,
   getRequest,
   pullEvents,
   listReconciliations,

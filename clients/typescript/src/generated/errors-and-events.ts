@@ -86,6 +86,8 @@ export interface Errors {
   BATCH_NOT_COMPLETED: null;
   /** The maker has suspended the batch. Refuse the coupon; it may work later, with a new `request_id`. A recalled batch stays suspended for good. */
   BATCH_SUSPENDED: null;
+  /** The operator has destroyed the codes of the batch, so nobody can fetch them again. */
+  CODES_DESTROYED: null;
   /** The service never made this code: it was mistyped or invented. Type or scan it again. */
   COUPON_CODE_INVALID: null;
   /** The validity of the coupon ended at `details.valid_to`. Refuse it. */
@@ -173,6 +175,8 @@ export interface Errors {
   };
   /** The coupon is for none of the items of the order. */
   NO_ELIGIBLE_ITEMS: null;
+  /** The party has no public key, so its codes cannot be encrypted. Give the operator one (`age1…`). */
+  NO_PUBLIC_KEY: null;
   /** The coupon is for orders from `details.min_order_amount` on. Try a larger one with a new `request_id`. */
   ORDER_BELOW_MINIMUM: {
     /** In the tenant's amount unit. */

@@ -20,6 +20,7 @@ export const operations = {
   suspendBatch: { method: "POST", path: "/v1/batches/suspend", query: [] },
   resumeBatch: { method: "POST", path: "/v1/batches/resume", query: [] },
   recallBatch: { method: "POST", path: "/v1/batches/recall", query: [] },
+  exportCodes: { method: "GET", path: "/v1/batches/{batch}/codes", query: ["party"] },
   getRequest: { method: "GET", path: "/v1/requests/{request_id}", query: [] },
   pullEvents: { method: "GET", path: "/v1/events", query: ["cursor", "limit"] },
   listReconciliations: { method: "GET", path: "/v1/reconciliations", query: ["cursor", "limit"] },

@@ -643,10 +643,19 @@ export interface TestWebhookAnswer {
     | "reconciliation.ready";
 }
 export interface Downloads {
+  /** Downloads the codes of a batch as CSV, encrypted to your public key. */
+  exportCodes: {
+    input: ExportCodesInput;
+  };
   /** Downloads a file of a daily statement as CSV. */
   getReconciliation: {
     input: GetReconciliationInput;
   };
+}
+export interface ExportCodesInput {
+  batch: string;
+  /** The party whose public key encrypts. Needed if both the maker and the distributor have one. */
+  party?: string;
 }
 export interface GetReconciliationInput {
   date: string;

@@ -600,10 +600,17 @@ export interface TestWebhookAnswer {
     | "reconciliation.ready";
 }
 export interface Downloads {
+  /** Downloads the codes of a batch as CSV, encrypted to your public key. */
+  exportCodes: {
+    input: ExportCodesInput;
+  };
   /** Downloads a file of a daily statement as CSV. */
   getReconciliation: {
     input: GetReconciliationInput;
   };
+}
+export interface ExportCodesInput {
+  batch: string;
 }
 export interface GetReconciliationInput {
   date: string;

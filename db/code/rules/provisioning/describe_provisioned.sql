@@ -11,7 +11,8 @@ begin atomic
     where t.tenant_id = p_tenant.tenant_id
     union all
     select p.external_id, jsonb_build_object(
-             'name', p.name, 'time_zone', p.time_zone, 'webhook_url', w.url,
+             'name', p.name, 'time_zone', p.time_zone, 'public_key', p.public_key,
+             'webhook_url', w.url,
              'webhook_secret', encode(w.secret_hash, 'hex'),
              'webhook_disabled_at', rules.format_time(w.disabled_at))
     from core.party p
