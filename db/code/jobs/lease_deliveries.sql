@@ -58,8 +58,13 @@ begin
       and d.party_id = p_party_id
       and d.event_id = due.event_id
       and due.counts_for <> p_holder)
-  select d.event_id, rules.format_id('evt', d.event_id), rules.describe_event(e), null::text,
-         d.attempt_count + 1, v_webhook.url, v_secrets, t.external_id, p.external_id, null::text
+  select d.event_id, rules.format_id('evt', d.event_id),
+         case
+           when d.is_expanded then rules.describe_expanded_event(e)
+           else rules.describe_event(e)
+         end,
+         null::text, d.attempt_count + 1, v_webhook.url, v_secrets, t.external_id, p.external_id,
+         null::text
   from due d
   join rules.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id

@@ -21,7 +21,7 @@ begin
   from unnest(p_events) e
   join core.webhook w
     on w.tenant_id = e.tenant_id and w.party_id = e.party_id and w.disabled_at is null
-  where e.event_type = any (w.event_types) is not false
+  where rules.is_type_taken(w.event_types, e.event_type)
   on conflict do nothing;
 end
 $$;
