@@ -173,7 +173,7 @@ t.test("apply changes expand and event_types, and lists the change; the same fil
     "select details from report.audit order by audit_id desc limit 1",
   );
   fits(t, row!.details, {
-    webhook_expand: { old: false, new: true },
+    webhook_expand: { old: null, new: true },
     webhook_event_types: { old: null, new: ["coupon.redeemed", "coupon.voided"] },
   });
   fits(t, await subscribe(world, {}), { changed: 1 });

@@ -13,7 +13,8 @@ begin atomic
     select p.external_id, jsonb_build_object(
              'name', p.name, 'time_zone', p.time_zone, 'webhook_url', w.url,
              'webhook_secret', encode(w.secret_hash, 'hex'),
-             'webhook_disabled_at', rules.format_time(w.disabled_at), 'webhook_expand', w.expand,
+             'webhook_disabled_at', rules.format_time(w.disabled_at),
+             'webhook_expand', nullif(w.expand, false),
              'webhook_event_types', w.event_types)
     from core.party p
     left join core.webhook w on w.tenant_id = p.tenant_id and w.party_id = p.party_id
