@@ -301,17 +301,24 @@ create table core.delivery (
   parked_at core.finite_time,
   last_error text,
   counts_for uuid,
+  coupon_id uuid,
+  is_behind boolean not null default false,
+  is_expanded boolean not null default false,
   constraint delivery_pkey PRIMARY KEY (tenant_id, party_id, event_id),
   constraint delivery_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id),
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
 ) with (fillfactor=80);
-CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
+CREATE INDEX delivery_is_due_in_turn ON core.delivery USING btree (tenant_id, party_id, is_behind, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
 CREATE INDEX delivery_is_parked ON core.delivery USING btree (tenant_id, party_id) WHERE (parked_at IS NOT NULL);
+CREATE INDEX delivery_of_coupon ON core.delivery USING btree (tenant_id, party_id, coupon_id) WHERE ((parked_at IS NULL) AND (coupon_id IS NOT NULL));
 CREATE TRIGGER delivery_is_kept_until_accepted AFTER DELETE ON core.delivery REFERENCING OLD TABLE AS old_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_delivered();
 CREATE TRIGGER delivery_is_of_an_event AFTER INSERT ON core.delivery REFERENCING NEW TABLE AS new_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_deliveries();
-CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq OR TRUNCATE ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq, coupon_id OR TRUNCATE ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
 comment on column core.delivery.counts_for is 'Null: every attempt counts. Since a replay, only attempts of this lease (core.webhook.holder) count, which began after the replay; all zeros: none has begun.';
+comment on column core.delivery.coupon_id is 'The coupon of the event. Null: it is about no coupon, or the row is older than this column.';
+comment on column core.delivery.is_behind is 'False: redemptions, reversals, and events of batches and days, which go first. True: expiries, voids and replays. A delivery joins another one that waits for the same coupon.';
+comment on column core.delivery.is_expanded is 'Whether the event is sent with data: core.webhook.expand when the delivery was made.';
 
 create table core.delivery_attempt (
   attempt_id bigint not null generated always as identity,
@@ -990,8 +997,11 @@ create table core.webhook (
   worker integer,
   lease_until timestamp with time zone,
   paused_until timestamp with time zone,
+  expand boolean not null default false,
+  event_types text[],
   constraint webhook_pkey PRIMARY KEY (tenant_id, party_id),
   constraint webhook_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
+  constraint event_types_are_known CHECK (((cardinality(event_types) > 0) AND (event_types <@ ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text, 'coupon.voided'::text, 'coupon.expired'::text, 'batch.generated'::text, 'allocation.completed'::text, 'reconciliation.ready'::text]))) NOT VALID,
   constraint lease_has_an_end CHECK (((holder IS NULL) OR (lease_until IS NOT NULL))),
   constraint lease_names_its_worker CHECK (((holder IS NULL) = (worker IS NULL))),
   constraint url_is_at_most_2048_characters CHECK ((length(url) <= 2048)),
@@ -1005,3 +1015,5 @@ comment on column core.webhook.holder is 'The job that holds the lease: a random
 comment on column core.webhook.worker is 'The number of the worker session behind the holder.';
 comment on column core.webhook.lease_until is 'Until then, and while its worker session lasts, only the holder delivers to this subscriber. After that, any worker may continue.';
 comment on column core.webhook.paused_until is 'No delivery before this time: the subscriber sent Retry-After.';
+comment on column core.webhook.expand is 'Whether coupon events carry data: amounts, shop and order. Decides for new deliveries.';
+comment on column core.webhook.event_types is 'The types of events that the subscriber takes. Null: all. Decides for new deliveries.';

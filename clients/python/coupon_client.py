@@ -631,7 +631,28 @@ class RequestAnswer(TypedDict):
     request: RecordedRequest
 
 
-class CouponEvent(TypedDict):
+class EventData(TypedDict):
+    """What does not apply is None. Amounts of a reversal are those of its redemption, not negative."""
+
+    batch_id: str
+    template_id: str
+    merchant_id: Optional[str]
+    store: Optional[str]
+    terminal: Optional[str]
+    order_id: Optional[str]
+    order_amount: Optional[Amount]
+    discount_amount: Optional[Amount]
+    currency: Optional[str]
+    reversal_id: Optional[str]
+
+
+class _Expanded(TypedDict, total=False):
+    data: EventData
+
+
+class CouponEvent(_Expanded):
+    """`data` is there only if you ask for it with `expand`."""
+
     event_id: str
     event_type: CouponEventType
     coupon_id: str
@@ -1068,16 +1089,20 @@ class _Client:
         """Shows the recorded outcome of a write. NotFound: the service has no record, so repeat the write."""
         return cast(RequestAnswer, self._get(f"/v1/requests/{_escape(request_id)}"))
 
-    def pull_events(self, cursor: Optional[str] = None, limit: Optional[int] = None) -> EventPage:
+    def pull_events(
+        self, cursor: Optional[str] = None, limit: Optional[int] = None, expand: bool = False
+    ) -> EventPage:
         """Returns one page of coupon events, oldest first."""
-        return cast(EventPage, self._get("/v1/events", cursor=cursor, limit=limit))
+        return cast(EventPage, self._get("/v1/events", cursor=cursor, limit=limit, expand="true" if expand else None))
 
-    def event_pages(self, cursor: Optional[str] = None, limit: Optional[int] = None) -> Iterator[EventPage]:
+    def event_pages(
+        self, cursor: Optional[str] = None, limit: Optional[int] = None, expand: bool = False
+    ) -> Iterator[EventPage]:
         """Returns the pages after the cursor, up to the end. Store each `next_cursor` with the events of its page."""
-        page = self.pull_events(cursor, limit)
+        page = self.pull_events(cursor, limit, expand)
         while page["events"]:
             yield page
-            page = self.pull_events(page["next_cursor"], limit)
+            page = self.pull_events(page["next_cursor"], limit, expand)
 
     def list_reconciliations(self, cursor: Optional[str] = None, limit: Optional[int] = None) -> ReconciliationPage:
         """Returns one page of closed business days, oldest first. `cursor` is a date: the page starts after it."""

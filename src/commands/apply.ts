@@ -141,6 +141,8 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
       ...party,
       webhook: party.webhook && {
         url: party.webhook.url,
+        expand: party.webhook.expand,
+        event_types: party.webhook.event_types,
         ...sealed(webhookPurpose(tenant.id, party.id), party.webhook.secret, newWebhookSecret),
       },
     })),

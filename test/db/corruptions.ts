@@ -245,12 +245,17 @@ const ofFeeds: Corruptions = {
   "delivery is of an event": [
     together("delete from core.event", "delete from core.ledger_entry"),
     change("delivery", "event_seq = event_seq + 1"),
+    change("delivery", "coupon_id = gen_random_uuid()"),
     together(
       "update core.event set party_id = party_id + 1",
       "update core.ledger_entry set distributor_id = distributor_id + 1",
     ),
   ],
   "delivery is parked after 10 attempts": [change("delivery", "attempt_count = 10")],
+  "deliveries of a coupon wait together": [
+    // A redemption and its reversal.
+    change("delivery", "is_behind = true", "event_id in (select reversal_id from core.reversal)"),
+  ],
 };
 
 const ofStatements: Corruptions = {

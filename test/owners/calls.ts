@@ -52,7 +52,7 @@ export const calls: Call[] = [
   ["admin.enable_webhook", "tenant distributorParty why", "webhook … -1 +1, audit -0 +1"],
   ["admin.replay_event", "tenant event why", "delivery … -1 +1, audit -0 +1"],
   ["admin.replay_parked", "tenant distributorParty why", "delivery … -1 +1, audit -0 +1", "one"],
-  ["admin.replay_range", "tenant distributorParty early later why", "delivery … -2 +all, audit -0 +1", "all"],
+  ["admin.replay_range", "tenant distributorParty early later why", "delivery … -0 +others, audit -0 +1", "all"],
   [
     "admin.set_webhook_secret",
     "tenant distributorParty \\x01 \\x02 why",

@@ -160,6 +160,8 @@ function showHealth(books: Books, webhook: Row): Row {
     p95_ms_24h: String(percentile(recent.map(({ duration_ms }) => Number(duration_ms)))),
     last_attempt_at: recent.at(-1)!.attempted_at!,
     last_failure_at: last?.attempted_at ?? null,
+    expand: "false",
+    event_types: null,
     last_error: last === undefined ? null : (last.error ?? `HTTP ${last.http_status}`),
   };
 }

@@ -38,16 +38,11 @@ begin
   from (select from core.delivery d where d.parked_at is null limit 10000) w;
   -- the oldest due delivery to a subscriber that is enabled and not paused
   select count(*) filter (where w.disabled_at is not null),
-         coalesce(extract(epoch from v_now - min(f.next_attempt_at) filter (
+         coalesce(extract(epoch from v_now - min(
+           rules.find_next_attempt_time(w.tenant_id, w.party_id)) filter (
            where w.disabled_at is null and (w.paused_until is null or w.paused_until <= v_now))), 0)
     into webhook_disabled, delivery_lag
-  from core.webhook w
-  left join lateral (
-    select d.next_attempt_at
-    from core.delivery d
-    where d.tenant_id = w.tenant_id and d.party_id = w.party_id and d.parked_at is null
-    order by d.next_attempt_at
-    limit 1) f on true;
+  from core.webhook w;
 
   select count(*), coalesce(sum(b.total_count - b.minted_count), 0),
          coalesce(extract(epoch from v_now - min(b.created_at)), 0)

@@ -44,7 +44,8 @@ from (
   union all table rules.ready_statement_has_its_event
   union all table rules.recorded_redemption_exists
   union all table rules.delivery_is_of_an_event
-  union all table rules.delivery_is_parked_after_10_attempts) i
+  union all table rules.delivery_is_parked_after_10_attempts
+  union all table rules.deliveries_of_a_coupon_wait_together) i
 left join core.tenant t using (tenant_id);
 comment on view report.invariants is
   'Violated invariants: normally no rows. Reads every table; run it at night or in tests.';

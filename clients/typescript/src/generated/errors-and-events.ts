@@ -8,6 +8,23 @@ export type WebhookEvent =
   | AllocationCompleted
   | ReconciliationReady;
 
+/**
+ * Only if the webhook or the pull asks for it with expand. What does not apply is null.
+ *
+ */
+export interface EventData {
+  batch_id: string;
+  template_id: string;
+  merchant_id: string | null;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** Of a reversal: what its redemption gave. Never negative. */
+  discount_amount: number | null;
+  currency: string | null;
+  reversal_id: string | null;
+}
 export interface CouponRedeemed {
   /** The same in the feed and in every attempt of a webhook. */
   event_id: string;
@@ -18,6 +35,7 @@ export interface CouponRedeemed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponReversed {
   /** The same in the feed and in every attempt of a webhook. */
@@ -29,6 +47,7 @@ export interface CouponReversed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponExpired {
   /** The same in the feed and in every attempt of a webhook. */
@@ -40,6 +59,7 @@ export interface CouponExpired {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponVoided {
   /** The same in the feed and in every attempt of a webhook. */
@@ -51,6 +71,7 @@ export interface CouponVoided {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface BatchGenerated {
   /** The same in the feed and in every attempt of a webhook. */

@@ -22,7 +22,7 @@ export const operations = {
   recallBatch: { method: "POST", path: "/v1/batches/recall", query: [] },
   exportCodes: { method: "GET", path: "/v1/batches/{batch}/codes", query: ["party"] },
   getRequest: { method: "GET", path: "/v1/requests/{request_id}", query: [] },
-  pullEvents: { method: "GET", path: "/v1/events", query: ["cursor", "limit"] },
+  pullEvents: { method: "GET", path: "/v1/events", query: ["cursor", "limit", "expand"] },
   listReconciliations: { method: "GET", path: "/v1/reconciliations", query: ["cursor", "limit"] },
   getReconciliation: { method: "GET", path: "/v1/reconciliations/{date}/{kind}", query: ["distributor"] },
   getWebhook: { method: "GET", path: "/v1/webhook", query: ["party"] },

@@ -113,6 +113,23 @@ export interface RedemptionOfList {
   /** When it was recorded, which decides its business day. */
   changed_at?: string;
 }
+/**
+ * Only if the webhook or the pull asks for it with expand. What does not apply is null.
+ *
+ */
+export interface EventData {
+  batch_id: string;
+  template_id: string;
+  merchant_id: string | null;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** Of a reversal: what its redemption gave. Never negative. */
+  discount_amount: number | null;
+  currency: string | null;
+  reversal_id: string | null;
+}
 export interface CouponRedeemed {
   /** The same in the feed and in every attempt of a webhook. */
   event_id: string;
@@ -123,6 +140,7 @@ export interface CouponRedeemed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponReversed {
   /** The same in the feed and in every attempt of a webhook. */
@@ -134,6 +152,7 @@ export interface CouponReversed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponExpired {
   /** The same in the feed and in every attempt of a webhook. */
@@ -145,6 +164,7 @@ export interface CouponExpired {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponVoided {
   /** The same in the feed and in every attempt of a webhook. */
@@ -156,6 +176,7 @@ export interface CouponVoided {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface Reconciliation {
   business_date: string;
@@ -563,6 +584,8 @@ export interface PullEventsInput {
   cursor?: string;
   /** The most entries of a page; by default 100. */
   limit?: number;
+  /** Whether the events have data; by default false. */
+  expand?: "true" | "false";
 }
 export interface PullEventsAnswer {
   events: (CouponRedeemed | CouponReversed | CouponExpired | CouponVoided)[];
