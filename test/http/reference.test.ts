@@ -150,7 +150,7 @@ t.test("In a browser", { skip }, async (t) => {
       // policy forbids.
       const isInView = () => page.evaluate(`${place}.top > -1 && ${place}.bottom <= innerHeight`);
       await waitUntil("the row to be in view", isInView);
-      fits(t, await row.textContent(), code);
+      t.ok((await row.textContent())?.startsWith(code), code);
       t.strictSame(said, []);
       await page.close();
     }
