@@ -142,11 +142,13 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
     })),
     credentials: tenant.credentials.map(({ secret, ...credential }) => ({
       ...credential,
-      ...sealed(credentialPurpose(credential.access_key), secret, () => randomBytes(32).toString("base64url")),
+      ...sealed(credentialPurpose(credential.access_key), secret, newSecret),
     })),
   }));
   return { document: { tenants }, generated };
 }
+
+export const newSecret = (): string => randomBytes(32).toString("base64url");
 
 async function readDocument(file: string): Promise<unknown> {
   const bytes = file === "-" ? await buffer(process.stdin) : await readFile(file);

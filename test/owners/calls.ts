@@ -68,6 +68,7 @@ export const calls: Call[] = [
   ["admin.open_export", "releasedBatch false", "audit -0 +1", "exported"],
   ["admin.read_export_page", "tenantId released 0 100", "", "coupons"],
   ["admin.destroy_codes", "releasedBatch why", "batch -1 +1, audit -0 +1"],
+  ["admin.rotate_credential", "maker ak_new \\x01 \\x02 why", "credential -0 +1, audit -0 +1"],
   ["admin.revoke_credential", "maker why", "credential -1 +1, audit -0 +1"],
 ];
 

@@ -33,7 +33,7 @@ const verbs = new Set(
   `add allocate analyze append apply build cancel check claim close compute confirm count create decide delete
   derive describe destroy disable enable end expire extend find finish forget format free get hand has hold
   identify insert is join keep lapse lease list lock make mark may mint move note open parse perform post prune pull
-  query read record redeem refuse register release remove render replay require restore reverse revoke run
+  query read record redeem refuse register release remove render replay require restore reverse revoke rotate run
   sequence set spend split succeed summarize take test try update use validate void write`
     .trim()
     .split(/\s+/),

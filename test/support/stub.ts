@@ -106,6 +106,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
     },
     spendNonce: async (_, call) => spend(call),
     statementPage: async () => [],
+    noteUses: async () => 0,
     isDiskFull: () => false,
     readVersion: async () => ({ migration: "1", code: "1" }),
     registerKeys: async () => [],
