@@ -12,6 +12,7 @@ grant execute on function
 to coupon_api, coupon_worker, coupon_admin;
 grant execute on function rules.list_invariants(), rules.check_invariant(text)
 to coupon_worker, coupon_admin;
+grant execute on function rules.read_export_page(int, int, int, int) to coupon_api, coupon_admin;
 
 grant usage on schema gate to coupon_api;
 grant execute on all functions in schema gate to coupon_api;

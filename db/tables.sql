@@ -120,6 +120,13 @@ create table core.batch (
   allocated_at timestamp with time zone,
   codes_destroyed_at timestamp with time zone,
   expired_through integer not null default 0,
+  suspended_at timestamp with time zone,
+  recalled_at timestamp with time zone,
+  recall_caller_id integer,
+  recall_reason text,
+  recalled_through integer not null default 0,
+  recall_voided_count integer not null default 0,
+  recall_finished_at timestamp with time zone,
   constraint batch_pkey PRIMARY KEY (tenant_id, batch_id),
   constraint batch_create_runs_once UNIQUE (tenant_id, caller_id, request_id),
   constraint batch_create_runs_once_a_key UNIQUE (tenant_id, caller_id, idempotency_key),
@@ -139,10 +146,23 @@ create table core.batch (
   constraint mint_lease_has_an_end CHECK (((mint_holder IS NULL) = (mint_lease_until IS NULL))),
   constraint mint_lease_names_its_worker CHECK (((mint_holder IS NULL) = (mint_worker IS NULL))),
   constraint minted_count_is_within_total CHECK (((minted_count >= 0) AND (minted_count <= total_count))),
+  constraint only_a_recalled_batch_has_a_reason CHECK (((recalled_at IS NOT NULL) OR (recall_reason IS NULL))),
   constraint only_released_coupons_expire CHECK (((expired_through = 0) OR (status = 'ALLOCATED'::text))),
+  constraint recall_finishes_with_the_last_coupon CHECK (((recall_finished_at IS NULL) OR ((recalled_at IS NOT NULL) AND (recalled_through = minted_count)))),
+  constraint recall_names_its_caller CHECK (((recalled_at IS NULL) = (recall_caller_id IS NULL))),
+  constraint recall_passes_minted_coupons CHECK (((recalled_through >= 0) AND (recalled_through <=
+CASE
+    WHEN (recalled_at IS NULL) THEN 0
+    ELSE minted_count
+END))),
+  constraint recall_reason_is_at_most_1000_characters CHECK ((length(recall_reason) <= 1000)),
+  constraint recall_reason_is_printable CHECK (core.is_printable(recall_reason)),
+  constraint recall_voids_what_it_has_passed CHECK (((recall_voided_count >= 0) AND (recall_voided_count <= recalled_through))),
+  constraint recalled_batch_is_suspended CHECK (((recalled_at IS NULL) OR (suspended_at IS NOT NULL))),
   constraint salt_is_kept_until_codes_are_destroyed CHECK (((salt IS NULL) = (codes_destroyed_at IS NOT NULL))),
   constraint total_count_is_1_to_10_million CHECK (((total_count >= 1) AND (total_count <= 10000000)))
 );
+CREATE INDEX batch_is_being_recalled ON core.batch USING btree (mint_lease_until) WHERE ((recalled_at IS NOT NULL) AND (recall_finished_at IS NULL));
 CREATE INDEX batch_is_expiring ON core.batch USING btree (valid_to) WHERE ((status = 'ALLOCATED'::text) AND (expired_through < total_count));
 CREATE INDEX batch_is_not_released ON core.batch USING btree (tenant_id, status, batch_id) WHERE (status <> 'ALLOCATED'::text);
 CREATE INDEX batch_is_pending ON core.batch USING btree (mint_lease_until) WHERE (status = 'PENDING'::text);
@@ -152,15 +172,23 @@ CREATE INDEX batch_of_template ON core.batch USING btree (template_id, tenant_id
 CREATE TRIGGER batch_is_kept BEFORE DELETE OR TRUNCATE ON core.batch FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER batch_transition_is_legal BEFORE UPDATE ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_batch_change();
 CREATE TRIGGER expiry_passes_no_issued_coupon AFTER UPDATE OF expired_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_expiry();
+CREATE TRIGGER recall_passes_no_usable_coupon AFTER UPDATE OF recalled_through ON core.batch FOR EACH ROW EXECUTE FUNCTION core.check_recall();
 comment on table core.batch is 'Coupons that are minted together and released to their distributor as a whole.';
 comment on column core.batch.key_version is 'Version of the master key, and the first character of each code.';
 comment on column core.batch.salt is 'The batch key is derived from it and the master key. Null: destroyed, so the codes can never be derived again.';
 comment on column core.batch.request_id is 'Unique per caller, like idempotency_key: a repeated request never mints twice, even after its record is pruned.';
 comment on column core.batch.body_hash is 'Like core.request.body_hash: recognizes an equal retry after the request record is pruned.';
-comment on column core.batch.mint_holder is 'The job that holds the lease: a random id, new for each slice. A chunk of another holder is refused.';
+comment on column core.batch.mint_holder is 'The job that holds the lease, to mint the batch or to recall it: a random id, new for each slice. A chunk of another holder is refused.';
 comment on column core.batch.mint_worker is 'The number of the worker session behind the holder.';
-comment on column core.batch.mint_lease_until is 'Until then, and while its worker session lasts, only the holder mints. After that, any worker may continue.';
+comment on column core.batch.mint_lease_until is 'Until then, and while its worker session lasts, only the holder mints or recalls. After that, any worker may continue.';
 comment on column core.batch.expired_through is 'The expiry job has handled the coupons up to this number.';
+comment on column core.batch.suspended_at is 'From then on its coupons cannot be locked or redeemed. Null: they can.';
+comment on column core.batch.recalled_at is 'From then on the worker voids its unused coupons. Null: not recalled.';
+comment on column core.batch.recall_caller_id is 'Who recalled it, for its voidings: the party in Variant B, 0 in A and for an administrator.';
+comment on column core.batch.recall_reason is 'The reason of its voidings. Null: none was given.';
+comment on column core.batch.recalled_through is 'The recall has handled the coupons up to this number: unused ones are VOIDED, LOCKED ones are in core.recalled_lock.';
+comment on column core.batch.recall_voided_count is 'Coupons that the recall has voided: of those that were unused or LOCKED when it began.';
+comment on column core.batch.recall_finished_at is 'From then on none of its coupons is unused or LOCKED.';
 
 create table core.batch_line (
   tenant_id integer not null,
@@ -276,17 +304,24 @@ create table core.delivery (
   parked_at core.finite_time,
   last_error text,
   counts_for uuid,
+  coupon_id uuid,
+  is_behind boolean not null default false,
+  is_expanded boolean not null default false,
   constraint delivery_pkey PRIMARY KEY (tenant_id, party_id, event_id),
   constraint delivery_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.webhook(tenant_id, party_id),
   constraint attempt_count_is_0_to_10 CHECK (((attempt_count >= 0) AND (attempt_count <= 10)))
 ) with (fillfactor=80);
-CREATE INDEX delivery_is_due ON core.delivery USING btree (tenant_id, party_id, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
+CREATE INDEX delivery_is_due_in_turn ON core.delivery USING btree (tenant_id, party_id, is_behind, next_attempt_at, event_seq) WHERE (parked_at IS NULL);
 CREATE INDEX delivery_is_parked ON core.delivery USING btree (tenant_id, party_id) WHERE (parked_at IS NOT NULL);
+CREATE INDEX delivery_of_coupon ON core.delivery USING btree (tenant_id, party_id, coupon_id) WHERE ((parked_at IS NULL) AND (coupon_id IS NOT NULL));
 CREATE TRIGGER delivery_is_kept_until_accepted AFTER DELETE ON core.delivery REFERENCING OLD TABLE AS old_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_delivered();
 CREATE TRIGGER delivery_is_of_an_event AFTER INSERT ON core.delivery REFERENCING NEW TABLE AS new_delivery FOR EACH STATEMENT EXECUTE FUNCTION core.check_deliveries();
-CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq OR TRUNCATE ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
+CREATE TRIGGER delivery_keeps_its_event BEFORE UPDATE OF tenant_id, party_id, event_id, event_seq, coupon_id OR TRUNCATE ON core.delivery FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 comment on table core.delivery is 'Events that a subscriber has not accepted yet; the row is deleted when it does. After ten attempts the delivery is parked until replayed.';
 comment on column core.delivery.counts_for is 'Null: every attempt counts. Since a replay, only attempts of this lease (core.webhook.holder) count, which began after the replay; all zeros: none has begun.';
+comment on column core.delivery.coupon_id is 'The coupon of the event. Null: it is about no coupon, or the row is older than this column.';
+comment on column core.delivery.is_behind is 'False: redemptions, reversals, and events of batches and days, which go first. True: expiries, voids and replays. A delivery joins another one that waits for the same coupon.';
+comment on column core.delivery.is_expanded is 'Whether the event is sent with data: core.webhook.expand when the delivery was made.';
 
 create table core.delivery_attempt (
   attempt_id bigint not null generated always as identity,
@@ -546,12 +581,14 @@ create table core.party (
   name text not null,
   time_zone text not null,
   created_at timestamp with time zone not null default now(),
+  public_key text,
   constraint party_pkey PRIMARY KEY (tenant_id, party_id),
   constraint party_external_id_tenant_id_key UNIQUE (external_id, tenant_id),
   constraint party_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint party_external_id_is_well_formed CHECK ((external_id ~ '^pty_[a-z0-9]{1,40}$'::text)),
   constraint party_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint party_name_is_printable CHECK (core.is_printable(name)) NOT VALID,
+  constraint public_key_is_an_age_recipient CHECK ((public_key ~ '^age1[02-9ac-hj-np-z]{58}$'::text)) NOT VALID,
   constraint time_zone_is_no_abbreviation CHECK (((time_zone = 'UTC'::text) OR (time_zone !~ '^[[:alpha:]]+$'::text)))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.party FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.party_id <> old.party_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
@@ -559,6 +596,7 @@ CREATE TRIGGER party_is_kept BEFORE DELETE ON core.party FOR EACH STATEMENT EXEC
 CREATE TRIGGER time_zone_is_known BEFORE INSERT OR UPDATE OF time_zone ON core.party FOR EACH ROW EXECUTE FUNCTION core.check_time_zone();
 comment on table core.party is 'A company inside a tenant: maker, distributor or merchant operator, or several of these.';
 comment on column core.party.time_zone is 'IANA name. The business days of a distributor are local days in this zone.';
+comment on column core.party.public_key is 'An X25519 key as the program age writes it. Codes leave over HTTP only encrypted to it. Null: the party has none, so it cannot fetch codes.';
 
 create table core.posting_page (
   tenant_id integer not null,
@@ -587,6 +625,16 @@ create table core.prune_walk (
 comment on table core.prune_walk is 'How far the nightly deletion of old rows has read a table, while it runs or after it was interrupted. A walk that has reached the end has no row.';
 comment on column core.prune_walk.table_name is 'A table of the schema core.';
 comment on column core.prune_walk.next_block is 'The block with which it goes on.';
+
+create table core.recalled_lock (
+  tenant_id integer not null,
+  batch_id integer not null,
+  coupon_id uuid not null,
+  constraint recalled_lock_pkey PRIMARY KEY (tenant_id, batch_id, coupon_id),
+  constraint recalled_lock_tenant_id_batch_id_fkey FOREIGN KEY (tenant_id, batch_id) REFERENCES core.batch(tenant_id, batch_id),
+  constraint recalled_lock_tenant_id_coupon_id_fkey FOREIGN KEY (tenant_id, coupon_id) REFERENCES core.coupon(tenant_id, coupon_id)
+);
+comment on table core.recalled_lock is 'Coupons that were LOCKED when their batch was recalled: those that the recall has reached, and those that were voided before. The worker counts and removes each after its lock has ended, and then the recall is finished.';
 
 create table core.redemption (
   tenant_id integer not null,
@@ -802,7 +850,7 @@ create table core.stuck_work (
   constraint stuck_work_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
   constraint reason_is_at_most_500_characters CHECK ((length(reason) <= 500)),
   constraint subject_is_at_most_64_characters CHECK ((length(subject) <= 64)),
-  constraint work_is_known CHECK ((work = ANY (ARRAY['events'::text, 'locks'::text, 'expiry'::text, 'mint'::text, 'statement'::text, 'webhook'::text])))
+  constraint work_is_known CHECK ((work = ANY (ARRAY['events'::text, 'locks'::text, 'expiry'::text, 'mint'::text, 'recall'::text, 'statement'::text, 'webhook'::text])))
 );
 CREATE INDEX stuck_work_by_kind ON core.stuck_work USING btree (work, tried_at);
 comment on table core.stuck_work is 'Work that fails because of the rows of one party. It is tried again and again; nothing else waits for it. A row counts while tried_at is recent, see the view stuck_work of the schema rules.';
@@ -936,7 +984,7 @@ create table core.voiding (
 CREATE INDEX voiding_by_time ON core.voiding USING btree (voided_at);
 CREATE CONSTRAINT TRIGGER voiding_agrees_with_its_coupon AFTER INSERT ON core.voiding DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION core.check_voiding();
 CREATE TRIGGER voiding_is_kept BEFORE DELETE OR UPDATE OR TRUNCATE ON core.voiding FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
-comment on table core.voiding is 'Who voided a coupon, and why. Without a merchant: an administrator.';
+comment on table core.voiding is 'Who voided a coupon, and why. Without a merchant: an administrator, or the recall of its batch.';
 comment on column core.voiding.batch_id is 'The batch of the coupon, so that report.batch counts without reading coupons.';
 
 create table core.webhook (
@@ -952,8 +1000,11 @@ create table core.webhook (
   worker integer,
   lease_until timestamp with time zone,
   paused_until timestamp with time zone,
+  expand boolean not null default false,
+  event_types text[],
   constraint webhook_pkey PRIMARY KEY (tenant_id, party_id),
   constraint webhook_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
+  constraint event_types_are_known CHECK (((cardinality(event_types) > 0) AND (event_types <@ ARRAY['coupon.redeemed'::text, 'coupon.reversed'::text, 'coupon.voided'::text, 'coupon.expired'::text, 'batch.generated'::text, 'allocation.completed'::text, 'reconciliation.ready'::text]))) NOT VALID,
   constraint lease_has_an_end CHECK (((holder IS NULL) OR (lease_until IS NOT NULL))),
   constraint lease_names_its_worker CHECK (((holder IS NULL) = (worker IS NULL))),
   constraint url_is_at_most_2048_characters CHECK ((length(url) <= 2048)),
@@ -967,3 +1018,5 @@ comment on column core.webhook.holder is 'The job that holds the lease: a random
 comment on column core.webhook.worker is 'The number of the worker session behind the holder.';
 comment on column core.webhook.lease_until is 'Until then, and while its worker session lasts, only the holder delivers to this subscriber. After that, any worker may continue.';
 comment on column core.webhook.paused_until is 'No delivery before this time: the subscriber sent Retry-After.';
+comment on column core.webhook.expand is 'Whether coupon events carry data: amounts, shop and order. Decides for new deliveries.';
+comment on column core.webhook.event_types is 'The types of events that the subscriber takes. Null: all. Decides for new deliveries.';

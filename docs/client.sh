@@ -16,8 +16,18 @@ call() {
   echo
 }
 
-# field NAME: prints that field of the JSON answer on standard input.
-field() { sed -n -e 's/.*"'"$1"'":"\([^"]*\)".*/\1/p;t' -e 's/.*"'"$1"'":\([^",}]*\).*/\1/p'; }
+# field NAME: prints the first field of that name in each line of the JSON answer on standard input.
+field() {
+  local rest
+  while read -r rest || [ -n "$rest" ]; do
+    [[ $rest == *"\"$1\":"* ]] || continue
+    rest=${rest#*"\"$1\":"}
+    case $rest in
+      '"'*) rest=${rest#'"'} && echo "${rest%%'"'*}" ;;
+      *) echo "${rest%%[,\}]*}" ;;
+    esac
+  done
+}
 
 # new_codes TEMPLATE COUNT: orders a batch, releases it and prints the codes.
 new_codes() {

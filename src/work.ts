@@ -33,6 +33,7 @@ import { createDeliverer, maxSubscribersAtOnce, type Subscriber } from "./worker
 import { createExpirer } from "./worker/tasks/expire.ts";
 import { createMinter, type DueBatch } from "./worker/tasks/mint.ts";
 import { createNoncePruner, createOldRowPruner } from "./worker/tasks/prune.ts";
+import { createRecaller } from "./worker/tasks/recall.ts";
 import { createSequencer } from "./worker/tasks/sequence.ts";
 import { createUnsticker } from "./worker/tasks/stuck.ts";
 import { startTicker, type Ticker } from "./worker/ticker.ts";
@@ -46,8 +47,8 @@ export const crontab = `
 23 3 * * * prune_old_rows ?jobKey=prune_old_rows&fill=1d
 30 2 * * * check ?jobKey=check&max=3
 `;
-// In addition to subscribers: at least two batches and one cron task.
-const otherJobsAtOnce = 3;
+// In addition to subscribers: at least two batches that are minted, one that is recalled, and one cron task.
+const otherJobsAtOnce = 4;
 
 export type WorkParts = {
   address: Address;
@@ -75,7 +76,7 @@ export async function work({ address, keys, config, log, metrics = null, lookEve
     log.warn({ err: error }, "the database cannot be checked yet");
   }
   const session = keepWorkerSession({
-    // The database notifies this session of new batches.
+    // The database notifies this session of new batches and recalls.
     open: (options) => openSession(address, { role, onNotify: () => dueWork.wake(), ...options }),
     onSilent: () => {
       log.warn("the database connections went silent; opening new ones");
@@ -151,6 +152,7 @@ function createTasks(
   const { jobs: database, deliveries, sequencer, statements } = databases;
   return {
     minter: createMinter({ database, keys, getSession, stopping }),
+    recaller: createRecaller({ database, getSession, stopping }),
     deliverer: createDeliverer({
       database: deliveries,
       keys,
@@ -173,11 +175,12 @@ function createTasks(
 
 function startRunner(
   address: Address,
-  { minter, deliverer, pruneNonces, pruneOldRows, check }: Tasks,
+  { minter, recaller, deliverer, pruneNonces, pruneOldRows, check }: Tasks,
   log: Logger,
 ): Promise<Runner> {
   const taskList: TaskList = {
     mint: (payload) => minter.mint(payload as DueBatch),
+    recall: (payload) => recaller.recall(payload as DueBatch),
     deliver: (payload) => deliverer.deliver(payload as Subscriber),
     prune_nonces: pruneNonces,
     prune_old_rows: pruneOldRows,
@@ -192,11 +195,11 @@ function startRunner(
   });
 }
 
-async function addDueJobs(runner: JobRunner, { minter, deliverer }: Tasks): Promise<void> {
+async function addDueJobs(runner: JobRunner, { minter, recaller, deliverer }: Tasks): Promise<void> {
   await runner.keepAlive();
-  for (const { tenant_id, batch_id } of await minter.listDue()) {
-    await runner.addJob("mint", { tenant_id, batch_id }, { jobKey: `mint:${tenant_id}:${batch_id}` });
-  }
+  for (const [task, { listDue }] of Object.entries({ mint: minter, recall: recaller }))
+    for (const { tenant_id, batch_id } of await listDue())
+      await runner.addJob(task, { tenant_id, batch_id }, { jobKey: `${task}:${tenant_id}:${batch_id}` });
   for (const { tenant_id, party_id } of await deliverer.listDue()) {
     await runner.addJob("deliver", { tenant_id, party_id }, { jobKey: `deliver:${tenant_id}:${party_id}` });
   }
@@ -237,8 +240,8 @@ async function workAlone(): Promise<void> {
 export const command = defineCommand({
   name: "work",
   about:
-    "Does the background work. It mints coupons, orders events, delivers webhooks, closes business days, expires " +
-    "coupons, prunes old rows and checks the invariants. Any number of these processes may run on a migrated " +
+    "Does the background work. It mints and recalls coupons, orders events, delivers webhooks, closes business days, " +
+    "expires coupons, prunes old rows and checks the invariants. Any number of these processes may run on a migrated " +
     "database. Ctrl-C or SIGTERM stops it; another process continues what it leaves.",
   settings: [...programSettings, ...workSettings],
   examples: ["", "WEBHOOK_ALLOW=10.0.0.0/8"],

@@ -230,6 +230,10 @@ class LockConfirmed(ServiceError):
     """The lock was confirmed. Reverse `details["redemption"]` to take it back."""
 
 
+class BatchSuspended(ServiceError):
+    """The maker has suspended the batch. The coupon may work later; one of a recalled batch never does."""
+
+
 class CouponVoided(ServiceError):
     """The coupon was voided at `details["voided_at"]`."""
 
@@ -276,6 +280,14 @@ class BatchNotCompleted(ServiceError):
 
 class BatchAlreadyAllocated(ServiceError):
     """The batch is already released."""
+
+
+class CodesDestroyed(ServiceError):
+    """The operator has destroyed the codes of the batch, so nobody can fetch them again."""
+
+
+class NoPublicKey(ServiceError):
+    """The party has no public key, so its codes cannot be encrypted. Give the operator one (age1…)."""
 
 
 class WebhookDisabled(ServiceError):
@@ -411,6 +423,12 @@ class AllocateBatchRequest(_Write):
     batch: str
 
 
+class StopBatchRequest(_Reason):
+    """The body of suspend_batch, resume_batch and recall_batch."""
+
+    batch: str
+
+
 # `from` is a keyword of Python, so this has no class body.
 ReplayRequestB = TypedDict(
     "ReplayRequestB",
@@ -527,7 +545,17 @@ class QueriedB(_Quoted):
     coupon: CouponB
 
 
-class Batch(TypedDict):
+class Recall(TypedDict):
+    requested_at: str
+    voided_count: int
+    finished_at: Optional[str]
+
+
+class _Recalled(TypedDict, total=False):
+    recall: Recall
+
+
+class Batch(_Recalled):
     external_id: str
     status: Literal["PENDING", "COMPLETED", "ALLOCATED"]
     total_count: int
@@ -536,6 +564,7 @@ class Batch(TypedDict):
     distributor_party_id: str
     template_id: str
     created_at: str
+    suspended_at: Optional[str]
 
 
 class BatchAnswer(TypedDict):
@@ -602,7 +631,28 @@ class RequestAnswer(TypedDict):
     request: RecordedRequest
 
 
-class CouponEvent(TypedDict):
+class EventData(TypedDict):
+    """What does not apply is None. Amounts of a reversal are those of its redemption, not negative."""
+
+    batch_id: str
+    template_id: str
+    merchant_id: Optional[str]
+    store: Optional[str]
+    terminal: Optional[str]
+    order_id: Optional[str]
+    order_amount: Optional[Amount]
+    discount_amount: Optional[Amount]
+    currency: Optional[str]
+    reversal_id: Optional[str]
+
+
+class _Expanded(TypedDict, total=False):
+    data: EventData
+
+
+class CouponEvent(_Expanded):
+    """`data` is there only if you ask for it with `expand`."""
+
     event_id: str
     event_type: CouponEventType
     coupon_id: str
@@ -1023,20 +1073,36 @@ class _Client:
         """Releases a finished batch to its distributor."""
         return cast(BatchAnswer, self._write("/v1/batches/allocate", request))
 
+    def suspend_batch(self, request: StopBatchRequest) -> BatchAnswer:
+        """Stops a batch: its coupons can be neither locked nor redeemed until it is resumed."""
+        return cast(BatchAnswer, self._write("/v1/batches/suspend", request))
+
+    def resume_batch(self, request: StopBatchRequest) -> BatchAnswer:
+        """Ends the suspension of a batch."""
+        return cast(BatchAnswer, self._write("/v1/batches/resume", request))
+
+    def recall_batch(self, request: StopBatchRequest) -> BatchAnswer:
+        """Suspends a batch for good and voids its unused coupons in the background."""
+        return cast(BatchAnswer, self._write("/v1/batches/recall", request))
+
     def get_request(self, request_id: str) -> RequestAnswer:
         """Shows the recorded outcome of a write. NotFound: the service has no record, so repeat the write."""
         return cast(RequestAnswer, self._get(f"/v1/requests/{_escape(request_id)}"))
 
-    def pull_events(self, cursor: Optional[str] = None, limit: Optional[int] = None) -> EventPage:
+    def pull_events(
+        self, cursor: Optional[str] = None, limit: Optional[int] = None, expand: bool = False
+    ) -> EventPage:
         """Returns one page of coupon events, oldest first."""
-        return cast(EventPage, self._get("/v1/events", cursor=cursor, limit=limit))
+        return cast(EventPage, self._get("/v1/events", cursor=cursor, limit=limit, expand="true" if expand else None))
 
-    def event_pages(self, cursor: Optional[str] = None, limit: Optional[int] = None) -> Iterator[EventPage]:
+    def event_pages(
+        self, cursor: Optional[str] = None, limit: Optional[int] = None, expand: bool = False
+    ) -> Iterator[EventPage]:
         """Returns the pages after the cursor, up to the end. Store each `next_cursor` with the events of its page."""
-        page = self.pull_events(cursor, limit)
+        page = self.pull_events(cursor, limit, expand)
         while page["events"]:
             yield page
-            page = self.pull_events(page["next_cursor"], limit)
+            page = self.pull_events(page["next_cursor"], limit, expand)
 
     def list_reconciliations(self, cursor: Optional[str] = None, limit: Optional[int] = None) -> ReconciliationPage:
         """Returns one page of closed business days, oldest first. `cursor` is a date: the page starts after it."""
@@ -1100,11 +1166,12 @@ class _Client:
                 if written > 0 and start is None:
                     raise DownloadError("the download broke off, and the output cannot seek back") from error
                 raise
-            if digest.hexdigest() != sha256:
+            # A file of codes has no etag, because each one is encrypted anew.
+            if sha256 and digest.hexdigest() != sha256:
                 raise DownloadError("the sha256 of the file is not the one in its etag")
             if listed is not None and (written, sha256) != (listed["bytes"], listed["sha256"]):
                 raise DownloadError("the file is not the one in the list")
-            return Downloaded(written, sha256)
+            return Downloaded(written, digest.hexdigest())
 
         return self._call(_Request("GET", target), read)
 
@@ -1193,6 +1260,11 @@ class ClientA(_Client):
         """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedA, self._post("/v1/coupons/query", request))
 
+    def export_codes(self, batch: str, into: BinaryIO, party: Optional[str] = None) -> Downloaded:
+        """Writes the codes of a batch into a binary file, encrypted to your public key: `age -d` reads it."""
+        target = _to_target(f"/v1/batches/{_escape(batch)}/codes", {"party": party})
+        return self._download(target, into, None)
+
     def get_webhook(self, party: Optional[str] = None) -> WebhookAnswer:
         """Shows the state of deliveries to your webhook."""
         return cast(WebhookAnswer, self._get("/v1/webhook", party=party))
@@ -1220,6 +1292,10 @@ class ClientB(_Client):
     def query(self, request: QueryRequestB) -> QueriedB:
         """Shows a coupon, and what a lock would answer for an order. Changes nothing."""
         return cast(QueriedB, self._post("/v1/coupons/query", request))
+
+    def export_codes(self, batch: str, into: BinaryIO) -> Downloaded:
+        """Writes the codes of a batch into a binary file, encrypted to your public key: `age -d` reads it."""
+        return self._download(f"/v1/batches/{_escape(batch)}/codes", into, None)
 
     def get_webhook(self) -> WebhookAnswer:
         """Shows the state of deliveries to your webhook."""

@@ -143,11 +143,12 @@ class SignaturesOfRequests(TestCase):
     def test_raw_target(self) -> None:
         """The signature covers the target and the body as they are sent"""
         file = answer(200, b"", f'etag: "{hashlib.sha256(b"").hexdigest()}"\r\n')
-        with Script(file, *[answer(200, {})] * 5) as script:
+        with Script(file, *[answer(200, {})] * 6) as script:
             client = self.client(script)
             client.get_reconciliation("2026-11-22", "detail", io.BytesIO(), "pty_ü")
             client.pull_events("a+b/ü=", 7)
             client.pull_events("")
+            client.pull_events(expand=True)
             client.get_request("r 1/../x?")
             client.get_webhook("pty_1&")
             client.query({"coupon": code, "merchant": "mch_ü"})
@@ -155,6 +156,7 @@ class SignaturesOfRequests(TestCase):
             "/v1/reconciliations/2026-11-22/detail?distributor=pty_%C3%BC",
             "/v1/events?cursor=a%2Bb%2F%C3%BC%3D&limit=7",
             "/v1/events",
+            "/v1/events?expand=true",
             "/v1/requests/r%201%2F..%2Fx%3F",
             "/v1/webhook?party=pty_1%26",
             "/v1/coupons/query",

@@ -158,6 +158,11 @@ class WithService(unittest.TestCase):
         with self.assertRaises(coupon_client.InvalidRequest) as invalid:
             self.pos.redeem({**other, "redemption_context": {}})
         self.assertEqual([issue["path"] for issue in invalid.exception.details["issues"]], ["redemption_context"])
+        self.assertIsNotNone(self.maker.suspend_batch({"batch": batch, "reason": "leaked"})["batch"]["suspended_at"])
+        self.assertIsNone(self.maker.resume_batch({"batch": batch})["batch"]["suspended_at"])
+        self.assertIsNone(self.maker.recall_batch({"batch": batch})["batch"]["recall"]["finished_at"])
+        with self.assertRaises(coupon_client.BatchSuspended):
+            self.maker.resume_batch({"batch": batch})
 
     def test_refused_callers(self) -> None:
         """A wrong secret, an unknown key and a reused request_id are typed errors"""

@@ -99,9 +99,10 @@ begin
     where n.first_position <> greatest(coalesce(b.next_position, 1), s.feed_base + 1)
        or b.is_of_this_step
        or (n.recorded_from, n.recorded_through) is distinct from (
+         -- a join, or the planner looks for the first and the last time in the whole ledger
          select (min(l.recorded_at), greatest(max(l.recorded_at), b.recorded_through))
-         from core.ledger_entry l
-         where l.event_seq = any (n.event_seqs)))
+         from unnest(n.event_seqs) x (event_seq)
+         join core.ledger_entry l on l.event_seq = x.event_seq))
   then
     raise exception 'a page does not begin after its list, or the merchant has a page of this step'
       using errcode = 'check_violation', constraint = 'page_continues_its_merchant';

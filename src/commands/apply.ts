@@ -11,6 +11,7 @@ import { withProgress } from "../command-line/progress.ts";
 import { keySettings } from "../config/settings.ts";
 import { createCodeFinder } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
+import { isPublicKey } from "../crypto/public-key.ts";
 import { credentialPurpose, hashSecret, seal, webhookPurpose } from "../crypto/seal.ts";
 import { newWebhookSecret } from "../crypto/webhook-signature.ts";
 import { sqlDetail, sqlState } from "../database/connect.ts";
@@ -63,6 +64,7 @@ export async function apply(
   const parsed = provisioning.safeParse(file);
   if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
   refuseCodes(keys, file);
+  await refusePublicKeys(parsed.data);
   const { document, generated } = sealSecrets(keys, parsed.data);
   const stored = await store(database, document, options);
   const secretOf = (purpose: string) => (isDryRun ? null : generated.get(purpose)!);
@@ -98,6 +100,19 @@ type Stored = Pick<Applied, "changed" | "tenants" | "changes" | "removals" | "re
 function refuseCodes(keys: MasterKeys, file: unknown): void {
   const isSecret = (path: string) => path.endsWith(".secret");
   const issues = listCodes(createCodeFinder(keys, Infinity), [{ path: "", value: file }], isSecret);
+  if (issues.length > 0) throw new ApplyError(issues);
+}
+
+// The key may be well-formed and mistyped. Then no one could read what is encrypted to it.
+async function refusePublicKeys({ tenants }: Provisioning): Promise<void> {
+  const issues: Issue[] = [];
+  for (const [tenantIndex, { parties }] of tenants.entries())
+    for (const [index, { public_key }] of parties.entries())
+      if (typeof public_key === "string" && !(await isPublicKey(public_key)))
+        issues.push({
+          path: `tenants.${tenantIndex}.parties.${index}.public_key`,
+          message: "must be an X25519 key of age, as age-keygen prints it: age1 and 58 more characters",
+        });
   if (issues.length > 0) throw new ApplyError(issues);
 }
 
@@ -137,6 +152,8 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
       ...party,
       webhook: party.webhook && {
         url: party.webhook.url,
+        expand: party.webhook.expand,
+        event_types: party.webhook.event_types,
         ...sealed(webhookPurpose(tenant.id, party.id), party.webhook.secret, newWebhookSecret),
       },
     })),

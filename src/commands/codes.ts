@@ -2,15 +2,15 @@
 // database has no codes: this program derives them again from the master key, the batch's salt and the coupons'
 // numbers. Before the first line is written, the database records who exports the batch. --destroy deletes the salt
 // instead: after that, no one can derive the codes again.
-import { stringify } from "csv-stringify/sync";
 import { defineCommand } from "../command-line/command.ts";
 import { readConfig } from "../config/config.ts";
 import { writeOutput } from "../command-line/output.ts";
 import { type Progress, withProgress } from "../command-line/progress.ts";
 import { keySettings } from "../config/settings.ts";
-import { batchKey, lookupHash, makeCode } from "../crypto/coupon-code.ts";
+import { deriveCodes, type CodeRow, type CodeSource } from "../crypto/derive-codes.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
 import type { Database } from "../database/types.ts";
+import { codesHeader, toCodeLines, type IssuedCode } from "../formats/codes-csv.ts";
 import { findAddress } from "../embedded/find-address.ts";
 import { loadMasterKeys } from "../embedded/load-keys.ts";
 import { checkKeys, withAdminDatabase } from "./admin-database.ts";
@@ -18,50 +18,33 @@ import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 
 const pageSize = 5_000;
 
-type Export = { tenant_id: number; batch_id: number; salt: Uint8Array; key_version: string; total_count: number };
-type Row = { number: number; code_attempt: number; lookup_hash: string; coupon_id: string };
-export type IssuedCode = { coupon_id: string; code: string };
+type Export = { tenant_id: number; batch_id: number } & CodeSource;
 
 export async function* exportCodes(
   database: Database,
   keys: MasterKeys,
   batch: string,
   isUnreleased: boolean,
-  onPage: (done: number, total: number) => void = () => {},
+  onPage?: (done: number, total: number) => void,
 ): AsyncGenerator<IssuedCode[]> {
   const [opened] = await database.rows<Export>(
     "select tenant_id, batch_id, salt, key_version, total_count from admin.open_export($1, $2)",
     [batch, isUnreleased],
   );
   if (opened === undefined) throw new Error(`no export of ${batch}`);
-  const { tenant_id, batch_id, key_version, total_count } = opened;
-  const key = batchKey(keys, key_version, opened.salt);
-  let after = 0;
-  while (after < total_count) {
-    const page = await database.rows<Row>(
-      "select number, code_attempt, lookup_hash, coupon_id from admin.read_export_page($1, $2, $3, $4)",
-      [tenant_id, batch_id, after, pageSize],
+  const readPage = (after: number) =>
+    database.rows<CodeRow>(
+      "select number, code_attempt, lookup_hash, coupon_id from rules.read_export_page($1, $2, $3, $4)",
+      [opened.tenant_id, opened.batch_id, after, pageSize],
     );
-    const last = page.at(-1);
-    // A truncated file looks complete, so this must be an error.
-    if (last === undefined) throw new Error(`only ${after} of ${total_count} coupons found`);
-    yield page.map(({ number, code_attempt, lookup_hash, coupon_id }) => {
-      const code = makeCode(keys, key_version, key, number, code_attempt);
-      // A wrong master key with the right version would derive codes that no one can redeem.
-      if (lookupHash(keys, code) !== lookup_hash)
-        throw new Error("these coupons were minted with another COUPON_MASTER_KEY");
-      return { coupon_id, code };
-    });
-    after = last.number;
-    onPage(after, total_count);
-  }
+  yield* deriveCodes(keys, opened, readPage, { onPage });
 }
 
 // Writes the header with the first page, so a refused export writes nothing.
 async function writeCsv(pages: AsyncIterable<IssuedCode[]>): Promise<void> {
-  let header = "coupon_id,code\n";
+  let header = codesHeader;
   for await (const page of pages) {
-    await writeOutput(header + stringify(page, { columns: ["coupon_id", "code"] }));
+    await writeOutput(header + toCodeLines(page));
     header = "";
   }
 }

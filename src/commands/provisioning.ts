@@ -2,6 +2,7 @@
 // formats and duplicates. admin.apply checks what needs the stored state (references, forbidden changes, the decimals
 // of a currency) and reports issues with the same kind of paths.
 import { z } from "zod";
+import { eventTypes } from "../formats/event-types.ts";
 import { accessKey, amount, currency, positiveAmount, printable, timestamp } from "../formats/field-types.ts";
 
 const id = (prefix: string) =>
@@ -21,6 +22,14 @@ const timeZone = z.string().refine(isTimeZone, "must be UTC or an IANA time zone
 const webhookUrl = z.string().transform(parseWebhookUrl).pipe(z.string().max(2048));
 
 const webhookSecret = z.string().refine(isWebhookSecret, "must be whsec_ and the base64 of 24 to 64 bytes");
+
+const webhook = z.strictObject({
+  url: webhookUrl,
+  secret: webhookSecret.optional(),
+  expand: z.boolean().default(false),
+  // An empty list could mean none or all, so it is refused. Leaving the field out means all.
+  event_types: unique(z.array(z.enum(eventTypes)).min(1), (type) => type).optional(),
+});
 
 const discount = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("fixed"), amount: positiveAmount }),
@@ -82,7 +91,9 @@ const tenant = z
           id: party,
           name: printable(200),
           time_zone: timeZone.optional(),
-          webhook: z.strictObject({ url: webhookUrl, secret: webhookSecret.optional() }).optional(),
+          // null takes the key away. `apply` checks it.
+          public_key: z.string().nullable().optional(),
+          webhook: webhook.optional(),
         }),
       ),
       (value) => value.id,

@@ -40,6 +40,8 @@ export interface Limits {
   connections: number;
   /** Requests in progress at the same time. */
   openRequests: number;
+  /** Files of codes that are sent at the same time. A tenant may have half. */
+  exports: number;
   /** Per credential; null: no limit. */
   requestsPerSecond: number | null;
   /** What a credential may send at once: one second's worth. */
@@ -116,6 +118,7 @@ function readLimits(read: (name: string) => string | null): Limits {
     keepAliveTimeoutSeconds: count("KEEP_ALIVE_TIMEOUT_SECONDS", 65, 1, 3_600),
     connections: count("MAX_CONNECTIONS", 5_000, 1, 1_000_000),
     openRequests: 2_000,
+    exports: 8,
     requestsPerSecond: requestsPerSecond || null,
     requestBurst: requestsPerSecond || 1,
     wrongCodesPerMinute: count("WRONG_CODE_LIMIT", 60, 0, 10_000) || null,

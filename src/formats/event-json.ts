@@ -6,11 +6,13 @@ import { externalId } from "./id.ts";
  * since 1970. They are formatted here, because formatting would take the database longer than everything else.
  */
 export type EventFields =
-  | [type: "coupon.redeemed" | "coupon.expired" | "coupon.voided", event: string, coupon: string, ...Times]
-  | [type: "coupon.reversed", event: string, coupon: string, ...Times, redemption: string]
+  | [type: "coupon.redeemed" | "coupon.expired" | "coupon.voided", event: string, coupon: string, ...Times, ...Data]
+  | [type: "coupon.reversed", event: string, coupon: string, ...Times, redemption: string, ...Data]
   | [type: "batch.generated" | "allocation.completed", event: string, batch: string, occurred: number]
   | [type: "reconciliation.ready", event: string, businessDate: string, distributor: string, occurred: number];
 type Times = [occurred: number, recorded: number];
+/** Only for those who ask for it. It needs no formatting. */
+type Data = [data?: object];
 
 /** Writes the same bytes each time, because the fields never change. */
 export function renderEvent(fields: EventFields): string {
@@ -30,7 +32,8 @@ export function renderEvent(fields: EventFields): string {
       const [, , coupon, occurred, recorded] = fields;
       const times = `"occurred_at":"${formatTime(occurred)}","recorded_at":"${formatTime(recorded)}"`;
       const redemption = renderRedemption(fields, id);
-      return `${head},"coupon_id":"${externalId("cpn", coupon)}","redemption_id":${redemption},${times}}`;
+      const data = renderData(fields);
+      return `${head},"coupon_id":"${externalId("cpn", coupon)}","redemption_id":${redemption},${times}${data}}`;
     }
   }
 }
@@ -39,6 +42,11 @@ export function renderEvent(fields: EventFields): string {
 function renderRedemption(fields: EventFields, id: string): string {
   if (fields[0] === "coupon.redeemed") return `"red${id.slice(3)}"`;
   return fields[0] === "coupon.reversed" ? `"${externalId("red", fields[5])}"` : "null";
+}
+
+function renderData(fields: EventFields): string {
+  const last: unknown = fields.at(-1);
+  return typeof last === "object" ? `,"data":${JSON.stringify(last)}` : "";
 }
 
 // Keeps the last second that was formatted: events of a page are close together, and a Date takes longer than

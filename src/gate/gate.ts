@@ -14,6 +14,7 @@ import type { LaneLoad } from "./lane.ts";
 import type { Logger } from "../common/log.ts";
 import type { Kind, Line } from "../formats/statement-csv.ts";
 import { Unavailable } from "../common/unavailable.ts";
+import type { CodeRow } from "../crypto/derive-codes.ts";
 import type { KeyProblem } from "../crypto/key-fingerprint.ts";
 
 export type Variant = "A" | "B";
@@ -54,6 +55,18 @@ export type StatementFile = {
   bytes: number;
   sha256: string;
 };
+// The answer of export_codes: what the codes of a batch are derived from, and the key that encrypts them.
+export type CodesFile = {
+  tenant_id: number;
+  batch_id: number;
+  /** External ID of the batch. */
+  batch: string;
+  /** In hex. Null: only the file's length is asked for. */
+  salt: string | null;
+  key_version: string;
+  total_count: number;
+  public_key: string;
+};
 
 /** Every method rejects with Unavailable when the database does not answer by the deadline (see common/deadline.ts). */
 export type Gate = {
@@ -71,6 +84,8 @@ export type Gate = {
   statementPage(file: StatementFile, after: number, limit: number, deadline: number): Promise<Line[]>;
   /** Notes that these credentials were used in this hour. Returns how many ms are left of it. */
   noteUses(used: Used[], deadline: number): Promise<number>;
+  /** Coupons of a batch after a number. */
+  codesPage(file: CodesFile, after: number, limit: number, deadline: number): Promise<CodeRow[]>;
   readVersion(deadline: number): Promise<Version>;
   /** Whether the disk of the database was full a moment ago. */
   isDiskFull(): boolean;
@@ -162,6 +177,18 @@ export function createGate(parts: GateParts): Gate & Upkeep {
       const outcome = await groups.run(tenantId, call, deadline);
       return outcome?.status === 200 ? null : outcome;
     },
+    ...createPageReader(connections),
+    ...createStateReader(connections),
+    isDiskFull: disk.isFull,
+    reconnect: connections.reconnect,
+    end: connections.end,
+    load: () => ({ waiting: groups.waiting(), lanes: connections.load(), isDiskFull: disk.mode() === "full" }),
+  };
+}
+
+// Pages of files.
+function createPageReader(connections: Connections): Pick<Gate, "statementPage" | "codesPage"> {
+  return {
     statementPage(file, after, limit, deadline) {
       return connections.rows<Line>(
         { lane: "bulk", tenantId: file.tenant_id },
@@ -170,11 +197,14 @@ export function createGate(parts: GateParts): Gate & Upkeep {
         [file.tenant_id, file.distributor_id, file.business_date, file.kind, after, limit],
       );
     },
-    ...createStateReader(connections),
-    isDiskFull: disk.isFull,
-    reconnect: connections.reconnect,
-    end: connections.end,
-    load: () => ({ waiting: groups.waiting(), lanes: connections.load(), isDiskFull: disk.mode() === "full" }),
+    codesPage(file, after, limit, deadline) {
+      return connections.rows<CodeRow>(
+        { lane: "bulk", tenantId: file.tenant_id },
+        deadline,
+        "select number, code_attempt, lookup_hash, coupon_id from rules.read_export_page($1, $2, $3, $4)",
+        [file.tenant_id, file.batch_id, after, limit],
+      );
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import { H3, HTTPResponse, requestWithURL, toNodeHandler } from "h3";
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import { createAuthenticator, type Caller } from "./authenticate.ts";
 import { isJson, readBody } from "./body.ts";
+import { createExports } from "./codes-download.ts";
 import { defaultLimits, type Limits } from "../config/config.ts";
 import { accessKey } from "../formats/field-types.ts";
 import { newId } from "../formats/id.ts";
@@ -99,7 +100,9 @@ function createHandle(parts: AppParts, limiter: Limiter) {
   const { routes, gate, uses, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
   const open = createOpenRequests(limits.openRequests, load, () => observer?.refused("open_requests"));
   const authenticate = createAuthenticator({ gate, keys });
-  const operate = createOperator({ gate, keys, log, limiter });
+  const onRefused = () => observer?.refused("exports");
+  const exports = createExports({ gate, keys, log, most: limits.exports, onRefused });
+  const operate = createOperator({ gate, keys, log, limiter, exports });
   const match = createMatcher<Route | Page>([...routes, ...createProbes(parts.readiness), ...(parts.pages ?? [])]);
 
   // These variables keep what is known about the request when a step refuses it.

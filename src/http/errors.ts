@@ -102,6 +102,12 @@ export const errors = {
     meaning: "The lock was confirmed. Do not confirm or cancel it; reverse `details.redemption` if needed.",
     details: z.object({ redemption: madeId("red") }),
   },
+  BATCH_SUSPENDED: {
+    status: 409,
+    meaning:
+      "The maker has suspended the batch. Refuse the coupon; it may work later, with a new `request_id`. " +
+      "A recalled batch stays suspended for good.",
+  },
   COUPON_VOIDED: {
     status: 409,
     meaning: "The coupon was voided at `details.voided_at`. Refuse it.",
@@ -149,6 +155,14 @@ export const errors = {
     meaning: "The batch is still being minted. Try later with a new `request_id`.",
   },
   BATCH_ALREADY_ALLOCATED: { status: 409, meaning: "The batch is already released." },
+  CODES_DESTROYED: {
+    status: 409,
+    meaning: "The operator has destroyed the codes of the batch, so nobody can fetch them again.",
+  },
+  NO_PUBLIC_KEY: {
+    status: 409,
+    meaning: "The party has no public key, so its codes cannot be encrypted. Give the operator one (`age1…`).",
+  },
   WEBHOOK_DISABLED: {
     status: 409,
     meaning:

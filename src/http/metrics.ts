@@ -11,7 +11,7 @@ export type Observer = {
   /** A refusal that the database does not record. accessKey null: the caller is not known. */
   declined(reason: string, accessKey: string | null): void;
   grouped(size: number): void;
-  refused(limit: LimitName | "connections" | "open_requests"): void;
+  refused(limit: LimitName | "connections" | "open_requests" | "exports"): void;
 };
 // Read at each scrape.
 export type Load = { openRequests: () => number; connections: () => number; gate: () => GateLoad };
@@ -65,7 +65,7 @@ function createObserver(registers: Registries): Observer {
     return credentials.has(accessKey) ? accessKey : "other";
   };
   // Limits start at 0, so that alerts see the first refusal as an increase.
-  for (const limit of ["requests", "wrong_codes", "connections", "open_requests"]) refused.inc({ limit }, 0);
+  for (const limit of ["requests", "wrong_codes", "connections", "open_requests", "exports"]) refused.inc({ limit }, 0);
 
   // Labels are resolved once: doing it for each answer would be most of the cost.
   const counters = new Map<string, Counter.Internal>();

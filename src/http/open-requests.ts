@@ -12,7 +12,12 @@ export type OpenRequests = {
 // The number of requests in progress, also shown as a metric.
 export type AppLoad = { openRequests: number };
 
-export function createOpenRequests(limit: number, load: AppLoad, onRefused: () => void): OpenRequests {
+export function createOpenRequests(
+  limit: number,
+  load: AppLoad,
+  onRefused: () => void,
+  what = "requests",
+): OpenRequests {
   const ofTenants = new Map<number, number>();
   const limitOfTenant = Math.ceil(limit / 2);
 
@@ -23,13 +28,13 @@ export function createOpenRequests(limit: number, load: AppLoad, onRefused: () =
 
   return {
     add() {
-      if (load.openRequests >= limit) refuse("too many requests at once");
+      if (load.openRequests >= limit) refuse(`too many ${what} at once`);
       load.openRequests += 1;
     },
     assign(tenantId) {
       const count = (ofTenants.get(tenantId) ?? 0) + 1;
       ofTenants.set(tenantId, count);
-      if (count > limitOfTenant) refuse("too many requests of the tenant at once");
+      if (count > limitOfTenant) refuse(`too many ${what} of the tenant at once`);
     },
     remove(tenantId) {
       load.openRequests -= 1;

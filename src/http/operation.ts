@@ -5,14 +5,15 @@ import { codeIssue } from "./code-places.ts";
 import type { Logger } from "../common/log.ts";
 import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
-import type { Gate, Outcome, StatementFile } from "../gate/gate.ts";
+import type { CodesFile, Gate, Outcome, StatementFile } from "../gate/gate.ts";
+import type { Exports } from "./codes-download.ts";
 import { openDownload } from "./download.ts";
 import { invalid, Problem, type Answer } from "./problem.ts";
 import { isUnknownCoupon, type Limiter } from "./rate-limiter.ts";
 import { readCall, type Input, type Reading } from "./read-call.ts";
 import type { Route } from "./route.ts";
 
-export type OperatorParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter };
+export type OperatorParts = { gate: Gate; keys: MasterKeys; log: Logger; limiter: Limiter; exports: Exports };
 export type Received = {
   route: Route;
   segments: Record<string, string>;
@@ -25,7 +26,7 @@ export type Received = {
   deadline: number;
 };
 
-export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
+export function createOperator({ gate, keys, log, limiter, exports }: OperatorParts) {
   // Runs all checks that need no database. A refused request spends its nonce too. If the nonce was already used,
   // NONCE_REUSED replaces the refusal, because it comes first in the order of errors.
   async function read(
@@ -52,12 +53,15 @@ export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
     }
   }
 
-  return async function operate(request: IncomingMessage, received: Received): Promise<Answer> {
+  async function run(request: IncomingMessage, received: Received): Promise<Answer> {
     const { route, caller, requestId, deadline } = received;
+    const isHead = request.method === "HEAD";
     const { accessKey, tenantId, credentialId } = caller.credential;
     const judged = await read(request, received);
     if ("nonceRefusal" in judged) return toAnswer(judged.nonceRefusal);
     const { hashBy, ...reading } = judged.reading;
+    // A HEAD gets no codes, so it is not recorded as an export.
+    if (route.download === "codes" && isHead) reading.args["is_head"] = true;
     const call = { credential_id: credentialId, nonce: caller.nonce, request_id: requestId, ...reading };
     let outcome = await gate.perform(tenantId, call, deadline, route);
     // An equal request may have been recorded while another master key was the current one. This refusal is not
@@ -74,11 +78,17 @@ export function createOperator({ gate, keys, log, limiter }: OperatorParts) {
     }
     if (outcome.status !== 200) return toAnswer(outcome);
     if (route.render !== undefined) return toAnswer({ ...outcome, body: route.render(outcome.body) });
-    if (!route.isDownload) return toAnswer(outcome);
+    if (route.download === undefined) return toAnswer(outcome);
+    if (route.download === "codes") return exports.open(JSON.parse(outcome.body) as CodesFile, { isHead, deadline });
     const file = JSON.parse(outcome.body) as StatementFile;
-    const isHead = request.method === "HEAD";
     const opened = { ifNoneMatch: request.headers["if-none-match"], isHead, deadline };
     return openDownload({ gate, log, requestId }, file, opened);
+  }
+
+  return function operate(request: IncomingMessage, received: Received): Promise<Answer> {
+    const { route, caller, requestId } = received;
+    const act = () => run(request, received);
+    return route.download === "codes" ? exports.bound(caller.credential.tenantId, requestId, act) : act();
   };
 }
 

@@ -20,8 +20,8 @@ export type Route = {
   isWrite: boolean;
   // The call shares no transaction with other calls: it may take long or return much, and tills should not wait for it.
   hasOwnTransaction?: true;
-  // The database answers with the description of a file, and download.ts sends the file.
-  isDownload?: true;
+  // The database answers with the description of a file, which download.ts or codes-download.ts sends.
+  download?: "statement" | "codes";
   // Formats the body of a 200 that the database sends as plain values. Without it, the body passes through unread.
   render?: (body: string) => string;
   // The only source of validation. The tenant's variant decides which fields exist.

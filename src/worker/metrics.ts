@@ -31,6 +31,9 @@ const databaseMetrics = {
   mint_batches: ["coupon_mint_pending_batches", "Batches that are not minted yet."],
   mint_coupons: ["coupon_mint_pending_coupons", "Coupons that these batches still lack."],
   mint_lag: ["coupon_mint_lag_seconds", "Age of the oldest batch that is not minted yet."],
+  recall_batches: ["coupon_recall_running_batches", "Recalled batches that still have unused or LOCKED coupons."],
+  recall_coupons: ["coupon_recall_pending_coupons", "Coupons of these batches that the recall has not reached."],
+  recall_lag: ["coupon_recall_lag_seconds", "Age of the oldest recall that has not reached all coupons."],
   day_overdue: ["coupon_days_overdue", "Distributors whose business day is over but not closed."],
   day_lag: ["coupon_day_lag_seconds", "Time since the end of the first such day."],
   statement_waiting: ["coupon_statements_waiting", "Closed days whose statement is not ready."],
@@ -38,7 +41,7 @@ const databaseMetrics = {
   lock_lag: ["coupon_lock_lag_seconds", "Age of the oldest expired lock that is not yet marked LAPSED."],
 } as const;
 // The check work_is_known of core.stuck_work.
-const kindsOfWork = ["events", "locks", "expiry", "mint", "statement", "webhook"] as const;
+const kindsOfWork = ["events", "locks", "expiry", "mint", "recall", "statement", "webhook"] as const;
 type Row = Record<keyof typeof databaseMetrics, number | string>;
 
 export function observeWork(metrics: Metrics, database: ReconnectingDatabase): WorkObserver {

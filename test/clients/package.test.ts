@@ -34,9 +34,9 @@ try {
   const isLocked = isRefused(error, "COUPON_LOCKED") && error.details.lock_expires_at === lock_expires_at;
   const confirm = { request_id: newRequestId(), lock_request_id: request.request_id, coupon, merchant: "mch_a" };
   const { redemption } = await client.confirm(confirm);
-  // @ts-expect-error: a template is no field of a coupon in Variant A.
-  const template: unknown = (await client.query({ coupon, merchant: "mch_a" })).coupon.template_id;
-  console.log(JSON.stringify([process.version, discount_amount, isLocked, redemption.slice(0, 4), template ?? null]));
+  // @ts-expect-error: a party is no field of a coupon.
+  const party: unknown = (await client.query({ coupon, merchant: "mch_a" })).coupon.party_id;
+  console.log(JSON.stringify([process.version, discount_amount, isLocked, redemption.slice(0, 4), party ?? null]));
   // @ts-expect-error: a lock needs a merchant.
   void (() => client.lock({ request_id: "r", coupon }));
   // @ts-expect-error: no such code.

@@ -82,6 +82,11 @@ t.test("Variant B: party and place are those of the credential, and query shows 
   t.equal(discount_amount, 5);
   const { coupon } = await pos.query({ coupon: code, merchant: "mch_b" });
   fits(t, coupon, { status: "REDEEMED", template_id: "tpl_b" });
+  const stop = () => ({ request_id: newRequestId(), batch: coupon.batch_id, reason: "leaked" });
+  t.ok((await maker.suspendBatch(stop())).batch.suspended_at);
+  t.equal((await maker.resumeBatch(stop())).batch.suspended_at, null);
+  t.equal((await maker.recallBatch(stop())).batch.recall?.voided_count, 0);
+  t.ok(isRefused(await maker.resumeBatch(stop()).catch((error: unknown) => error), "BATCH_SUSPENDED"));
 });
 
 t.test("a lost answer never redeems twice: a proxy cuts two of three answers", async (t) => {

@@ -9,7 +9,6 @@ import { fits } from "../support/fits.ts";
 import { findBrokenInvariants, readCouponHistory } from "../support/inspect.ts";
 import { untilBlocked } from "../support/race.ts";
 import { scenario, type Scenario } from "../support/scenario.ts";
-import { holdCoupon } from "../support/sessions.ts";
 import { readState } from "../support/state.ts";
 import { dropDeliveries } from "../support/subscribers.ts";
 import { tenants } from "../support/tenants.ts";
@@ -115,29 +114,28 @@ t.test("void_coupon refuses a locked, a redeemed and an expired coupon", async (
     await isRefused(t, "CP409", "void_coupon", "ten_a", (await makeCoupon(state)).id, "why");
 });
 
-t.test("void_batch voids the unused coupons of a batch, released or not, and skips the rest", async (t) => {
+t.test("suspend_batch, resume_batch and recall_batch do what the operations do, and only once", async (t) => {
   const { maker, till } = world.a;
-  for (const isReleased of [true, false]) {
-    const { id: batch, coupons } = await world.makeBatch(maker, "tpl_fixed", 5, { isReleased });
-    const [redeemed, locked, held, ...unused] = coupons as [Coupon, Coupon, Coupon, ...Coupon[]];
-    await refusesBadArguments(t, "void_batch", ["ten_a", batch], { 0: unknown[0], 1: ["bat_none", ""] });
-    if (isReleased) {
-      await till.ok.redeem(redeemed);
-      await till.ok.lock(locked);
-    }
-    const letGo = await holdCoupon(world, held.id);
-    const voided = isReleased ? 2 : 4;
-    const args = ["void_batch", "ten_a", batch, "key stolen"] as const;
-    t.equal(await audited(t, { target: batch, details: { voided } }, ...args), voided);
-    await letGo();
-    t.equal(await patch(...args), 1, "the coupon that was held before");
-    t.equal(await patch(...args), 0);
-    for (const coupon of [held, ...unused]) await isVoided(t, coupon, "key stolen");
-    fits(t, await history(redeemed), { status: isReleased ? "REDEEMED" : "VOIDED" });
-    fits(t, await history(locked), { status: isReleased ? "LOCKED" : "VOIDED" });
-  }
-  const past = await world.makeBatch(maker, "tpl_fixed", 2, { isOver: true });
-  t.equal(await patch("void_batch", "ten_a", past.id, "over"), 0, "expired coupons are skipped");
+  const { id: batch, coupons } = await world.makeBatch(maker, "tpl_fixed", 2);
+  const [first, second] = coupons as [Coupon, Coupon];
+  for (const name of ["suspend_batch", "resume_batch", "recall_batch"])
+    await refusesBadArguments(t, name, [batch], { 0: ["bat_none", ""] });
+  let old = "usable";
+  const happens = async (name: string, code: string, state: string) => {
+    await audited(t, { target: batch, details: { batch: { old, new: state } } }, name, batch, "key stolen");
+    old = state;
+    t.equal((await till.redeem({ ...first }, { currency: "USD" })).json.code, code);
+    const before = await readState(world.owner);
+    await patch(name, batch, "again");
+    t.strictSame(await readState(world.owner), before);
+  };
+  await happens("suspend_batch", "BATCH_SUSPENDED", "suspended");
+  await happens("resume_batch", "CURRENCY_MISMATCH", "usable");
+  await happens("recall_batch", "BATCH_SUSPENDED", "recalled");
+  await isRefused(t, "CP409", "resume_batch", batch, "why");
+  await isRefused(t, "CP409", "extend_coupon", "ten_a", first.id, "2098-01-01", "why");
+  await world.steps.recall();
+  for (const coupon of [first, second]) await isVoided(t, coupon, "key stolen");
 });
 
 t.test("release_lock cancels a live lock: its confirm is refused, and the coupon is free", async (t) => {

@@ -54,13 +54,6 @@ t.test("The longest texts of a redemption and its reversal are stored", async (t
   await t.resolves(till.ok.reverse(coupon, { reason: "x".repeat(500) }));
 });
 
-t.test("One call of void_batch voids 10,000 coupons", async (t) => {
-  const { id } = await world.makeBatch(world.a.maker, "tpl_fixed", 10_001);
-  const voidBatch = async () =>
-    (await world.admin.rows("select admin.void_batch('ten_a', $1, 'recalled') as count", [id]))[0]!["count"];
-  t.strictSame([await voidBatch(), await voidBatch(), await voidBatch()], [10_000, 1, 0]);
-});
-
 // Nothing mints it: it is the last batch of this database.
 t.test("A batch has at most 10,000,000 coupons", async (t) => {
   const { batch } = await world.a.maker.ok.createBatch("tpl_fixed", 10_000_000);

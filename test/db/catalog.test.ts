@@ -25,10 +25,11 @@ const roles = Object.keys(rights);
 const ourRoles = [...roles, "coupon_owner"].map((role) => `'${role}'`).join(", ");
 const ofAll = ["rules.register_keys", "rules.read_version", "rules.read_statement_page"];
 const ofCheckers = ["rules.check_invariant", "rules.list_invariants"];
+const ofExports = ["rules.read_export_page"];
 const shared: Record<string, string[]> = {
-  coupon_api: ofAll,
+  coupon_api: [...ofAll, ...ofExports],
   coupon_worker: [...ofAll, ...ofCheckers],
-  coupon_admin: [...ofAll, ...ofCheckers],
+  coupon_admin: [...ofAll, ...ofCheckers, ...ofExports],
 };
 
 // The functions of rules and core that views call. A view calls functions as its reader, so its readers may execute
@@ -163,7 +164,8 @@ const conventions: [rule: string, query: string, allowed?: string][] = [
      where p.prosecdef and p.pronamespace::regnamespace::text = any ($1)
        and p.pronamespace::regnamespace::text not in ('gate', 'jobs', 'admin', 'report')
        and p.prorettype <> 'trigger'::regtype and p.oid not in (${calledByViews})`,
-    "rules.check_invariant rules.list_invariants rules.read_statement_page rules.read_version rules.register_keys",
+    `rules.check_invariant rules.list_invariants rules.read_export_page rules.read_statement_page rules.read_version
+     rules.register_keys`,
   ],
   [
     "Only the owner has rights on the tables, columns and sequences of core",

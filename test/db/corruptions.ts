@@ -19,6 +19,8 @@ const fixedTemplate = (set: string) => change("template", set, "external_id = 't
 const line = (set: string, where = "true") => change("statement_line", set, where);
 const book = (set: string) => change("ledger_book", set, "tenant_id <> party_id");
 
+const recalled = "suspended_at = now(), recalled_at = now(), recall_caller_id = 0, recalled_through = minted_count";
+const batchesOf = (status: string) => `select c.batch_id from core.coupon c where c.status = '${status}'`;
 const isUnreleased = "batch_id = (select b.batch_id from core.batch b where b.status = 'COMPLETED')";
 const isReversed = "coupon_id in (select r.coupon_id from core.redemption r where r.status = 'REVERSED')";
 const isConsumed = `${isReversed} and coupon_id in (
@@ -89,6 +91,10 @@ const ofCoupons: Corruptions = {
     remove("voiding"),
     coupon("ISSUED", "status = 'VOIDED'"),
     change("voiding", "batch_id = batch_id + 1"),
+  ],
+  "recalled coupon is not usable": [
+    change("batch", `${recalled}, recall_finished_at = '2098-01-01'`, "status = 'ALLOCATED'"),
+    change("batch", `${recalled}, recall_finished_at = '2200-01-01'`, `batch_id in (${batchesOf("LOCKED")})`),
   ],
   "expired or voided coupon has its event": [removeEvent("coupon.expired"), removeEvent("coupon.voided")],
   "issued coupon will expire": [
@@ -239,12 +245,17 @@ const ofFeeds: Corruptions = {
   "delivery is of an event": [
     together("delete from core.event", "delete from core.ledger_entry"),
     change("delivery", "event_seq = event_seq + 1"),
+    change("delivery", "coupon_id = gen_random_uuid()"),
     together(
       "update core.event set party_id = party_id + 1",
       "update core.ledger_entry set distributor_id = distributor_id + 1",
     ),
   ],
   "delivery is parked after 10 attempts": [change("delivery", "attempt_count = 10")],
+  "deliveries of a coupon wait together": [
+    // A redemption and its reversal.
+    change("delivery", "is_behind = true", "event_id in (select reversal_id from core.reversal)"),
+  ],
 };
 
 const ofStatements: Corruptions = {

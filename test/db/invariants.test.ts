@@ -78,7 +78,7 @@ async function corrupt(sql: string): Promise<Violation[]> {
 // How the subject of an invariant is named in its violations.
 const subjects: [RegExp, RegExp][] = [
   [/^batch /, /^bat_\w{26}$/],
-  [/^(expired or voided |issued |used |voided |consumed )?coupon /, /^cpn_\w{26}$/],
+  [/^((expired or voided |issued |used |voided |recalled |consumed )?coupon|deliveries of a coupon) /, /^cpn_\w{26}$/],
   [/^redemption (has|follows) /, /^red_\w{26}$/],
   [/^reversal /, /^rvs_\w{26}$/],
   [/^((sequenced )?ledger entry|entry|posting has) /, /^led_\w{26}$/],

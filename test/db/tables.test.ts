@@ -82,7 +82,7 @@ t.test("The tables that keep their rows refuse every statement against them", as
       }
     }
   }
-  for (const column of ["party_id", "event_id", "event_seq"])
+  for (const column of ["party_id", "event_id", "event_seq", "coupon_id"])
     fits(t, await run(`update core.delivery set ${column} = default`), { message: /^core.delivery keeps/ }, column);
 });
 
@@ -118,7 +118,8 @@ const fixed: [table: string, where: string, rule: string, changing: string, iden
     "batch_id = :allocated",
     "batch_is_fixed_at_submission",
     "status minted_count body_hash mint_holder mint_worker mint_lease_until completed_at allocated_at " +
-      "codes_destroyed_at expired_through",
+      "codes_destroyed_at expired_through suspended_at recalled_at recall_caller_id recall_reason recalled_through " +
+      "recall_voided_count recall_finished_at",
   ],
   [
     "template",
@@ -265,10 +266,10 @@ const unchecked = {
     "ledger_entry.currency redemption.currency",
   "checked by triggers, once per statement; a foreign key would query for each row and lock the row it refers to":
     "event.batch_id event.coupon_id event.party_id event.tenant_id ledger_entry.coupon_id ledger_entry.entry_id " +
-    "ledger_entry.distributor_id ledger_entry.tenant_id delivery.event_id coupon.batch_id coupon.tenant_id " +
-    "feed_page.party_id feed_page.tenant_id merchant_page.merchant_id merchant_page.tenant_id " +
-    "posting_page.distributor_id posting_page.tenant_id redemption.coupon_id " +
-    "redemption.merchant_id redemption.tenant_id voiding.batch_id voiding.merchant_id",
+    "ledger_entry.distributor_id ledger_entry.tenant_id delivery.coupon_id delivery.event_id coupon.batch_id " +
+    "coupon.tenant_id feed_page.party_id feed_page.tenant_id merchant_page.merchant_id merchant_page.tenant_id " +
+    "posting_page.distributor_id posting_page.tenant_id redemption.coupon_id redemption.merchant_id " +
+    "redemption.tenant_id voiding.batch_id voiding.merchant_id",
 };
 
 t.test("Every column that names another row has a foreign key, apart from the listed ones", async (t) => {

@@ -40,6 +40,9 @@ t.test("Only calls that take long or return much have a transaction of their own
     own: [
       "create_batch",
       "allocate_batch",
+      "suspend_batch",
+      "resume_batch",
+      "recall_batch",
       "replay_events",
       "test_webhook",
       "pull_events",

@@ -112,6 +112,9 @@ t.test("Good values reach the database as arguments of the operation; the code i
     "/v1/redemptions/reverse": ["reverse", { redemption: "red_1" }],
     "/v1/batches": ["create_batch", { template: "tpl_1", total_count: 10, key_version: "1" }],
     "/v1/batches/allocate": ["allocate_batch", { batch: "bat_1" }],
+    "/v1/batches/suspend": ["suspend_batch", { batch: "bat_1" }],
+    "/v1/batches/resume": ["resume_batch", { batch: "bat_1" }],
+    "/v1/batches/recall": ["recall_batch", { batch: "bat_1" }],
     "/v1/webhook/replay": ["replay_events", { event_id: "evt_1" }],
     "/v1/webhook/test": ["test_webhook", { event_type: "coupon.redeemed" }],
   };

@@ -63,6 +63,7 @@ t.test("A wrong method is 405, and the answer names the right one", async (t) =>
     ["HEAD", "http://other.example/v1/coupons/lock", "POST"],
     ["DELETE", "/v1/batches/bat_1", "GET, HEAD"],
     ["GET", "/v1/batches/allocate", "POST"],
+    ["GET", "/v1/batches/suspend", "POST"],
     ["POST", "/v1/events", "GET, HEAD"],
     ["POST", "/healthz", "GET, HEAD"],
   ];

@@ -41,7 +41,7 @@ t.test("The examples are what a run of the service answers, but for IDs and time
 });
 
 t.test("Every operation, every error code and every event has an example", async (t) => {
-  const operations = routes.filter(({ isDownload }) => !isDownload).map(({ operation }) => operation);
+  const operations = routes.filter(({ download }) => !download).map(({ operation }) => operation);
   for (const variant of variants) t.strictSame(Object.keys(examples.operations[variant]).sort(), operations.toSorted());
   t.strictSame(Object.keys(examples.events).sort(), events.map(({ type }) => type).sort());
   const shown = Object.keys(examples.errors).map((name) => name.split(".")[0]!);

@@ -41,6 +41,7 @@ export async function recordExamples(t: Teardown, options: Pick<Options, "on"> =
   await recordTransport(run);
   await recordUnknown(run);
   await recordOrders(run);
+  await recordExports(run);
   await recordRepeats(run);
   await recordFailures(run);
   await recordStatements(run);
@@ -111,6 +112,7 @@ async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> 
   await maker.get(`/v1/batches/${batch}`);
   await maker.allocateBatch(batch, { request_id: "release-1" });
   await maker.allocateBatch(batch, { request_id: "release-again" });
+  await maker.get(`/v1/batches/${batch}/codes`);
 
   const codes = (await Array.fromAsync(exportCodes(service.admin, service.keys, batch, true))).flat();
   const coupons = codes.map(({ code, coupon_id }) => ({ code, id: coupon_id, ...untouched }));
@@ -130,6 +132,10 @@ async function recordLife({ service, watch }: Run, scene: Scene): Promise<void> 
   await till.get(`/v1/redemptions/${first.redemption}`);
   await service.steps.sequence();
   await till.get(`/v1/redemptions?merchant=${scene.merchant}&limit=2`);
+  const reason = "codes leaked";
+  await maker.suspendBatch(batch, { request_id: "suspend-1", reason });
+  await maker.resumeBatch(batch, { request_id: "resume-1", reason: "false alarm" });
+  await maker.recallBatch(batch, { request_id: "recall-1", reason });
 }
 
 /** Every refusal that follows from the state of a coupon. */
@@ -201,6 +207,15 @@ async function recordOrders({ service, a }: Run): Promise<void> {
     const [coupon] = await service.a.makeCoupons(1, "ISSUED", name);
     await a.redeem(coupon!, { request_id: `r-2${index}`, ...order });
   }
+}
+
+/** What the state of a batch, or a missing key, refuses to an export of its codes. */
+async function recordExports({ service, watch }: Run): Promise<void> {
+  const { maker, distributor, template } = service.b;
+  const { id } = await service.makeBatch(maker, template, 1, { isReleased: false });
+  await watch("B", distributor).get(`/v1/batches/${id}/codes`);
+  await service.admin.rows("select admin.destroy_codes($1, 'printed')", [id]);
+  await watch("B", maker).get(`/v1/batches/${id}/codes`);
 }
 
 async function recordRepeats({ service, a }: Run): Promise<void> {

@@ -2,6 +2,7 @@
 // so no dump has one either. Canary codes are redeemed, refused, mistyped and exported, over the real programs at their
 // most verbose log level, and then searched for everywhere. A marker, which is no secret, takes the same ways and shows
 // that the search works.
+import { generateX25519Identity, identityToRecipient } from "age-encryption";
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -17,7 +18,7 @@ import { scenario } from "../support/scenario.ts";
 import { searchFor } from "../support/search.ts";
 import { holdCoupon } from "../support/sessions.ts";
 import { inGroups } from "../support/spellings.ts";
-import { secretOf } from "../support/tenants.ts";
+import { party, secretOf } from "../support/tenants.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 // As long as a code and of the same alphabet, so that the search finds it in the same forms.
@@ -37,6 +38,11 @@ const keeper = openSession(service.address, { name: "coupon test" });
 t.teardown(() => keeper.end());
 await keeper.rows("select pg_create_physical_replication_slot($1, true, true)", [`canary_${process.pid}`]);
 const [wal] = await login.rows<{ file: string }>("select pg_walfile_name(pg_current_wal_lsn()) as file");
+
+const publicKey = await identityToRecipient(await generateX25519Identity());
+await service.apply({
+  tenants: [{ id: "ten_a", name: "A", variant: "A", parties: [party("pty_a", { public_key: publicKey })] }],
+});
 
 const verbose = { ...environmentOf(service), LOG_LEVEL: "trace", METRICS_PORT: "0" };
 const [serve, work] = [launch(t, "serve", { env: verbose }), launch(t, "work", { env: verbose })];
@@ -59,6 +65,10 @@ async function exportBatch() {
   const batch = created.batch.external_id as string;
   await waitUntil("the coupons", async () => (await a.get(`/v1/batches/${batch}`)).json.batch.status === "COMPLETED");
   await send(a, "/v1/batches/allocate", { batch }, 200);
+  // The service sends the codes too, but encrypted.
+  const encrypted = await a.get(`/v1/batches/${batch}/codes`);
+  if (encrypted.status !== 200) throw new Error(encrypted.text);
+  answers.push(encrypted);
   return runProgram("codes", { args: [batch], env: environmentOf(service) });
 }
 

@@ -1,10 +1,14 @@
 // What each read must answer to each owner: what the owner's own rows in the books say, each field by value.
+import { Decrypter } from "age-encryption";
+import { buffer } from "node:stream/consumers";
 import type { Test } from "tap";
+import { openDownload } from "../support/client.ts";
 import { readCsv } from "../support/csv.ts";
 import { pullEvents } from "../support/pull-events.ts";
 import { compare, minorOf, pick, type Books, type Row, type Window } from "./books.ts";
 import type { Teller } from "./teller.ts";
-import { partyOf, type Owner } from "./tenants.ts";
+import { secretOf } from "../support/tenants.ts";
+import { identities, partyOf, type Owner } from "./tenants.ts";
 
 /** Whether a row of a party is the owner's to see: in Variant A its tenant's, in Variant B its own. */
 const isOf =
@@ -91,6 +95,35 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
     compare(t, json.redemptions, expected, `changes of ${owner.merchant}`);
   },
 
+  async export_codes(t, { world, books }, owner) {
+    const { tenant, variant, makerParty, distributorParty } = owner;
+    for (const row of books.of("batch").filter((one) => one.tenant === tenant))
+      for (const [party, accessKey] of [
+        [makerParty, owner.maker],
+        [distributorParty, owner.distributor],
+      ] as const) {
+        const path = `/v1/batches/${row.batch}/codes${variant === "A" ? `?party=${party}` : ""}`;
+        const response = await openDownload({ url: world.url, path, accessKey, secret: secretOf(accessKey) });
+        const answer = await buffer(response);
+        const what = `codes of ${row.template} for ${tenant} ${party}, ${row.status}`;
+        const refusal = refuseExport(row, party);
+        if (refusal !== null) {
+          t.equal(JSON.parse(answer.toString()).code, refusal, what);
+          continue;
+        }
+        const { public_key } = books.of("party").find((one) => one.tenant === tenant && one.party === party)!;
+        const decrypter = new Decrypter();
+        decrypter.addIdentity(identities[public_key]!);
+        const codes = readCsv((await decrypter.decrypt(answer, "text")).replaceAll("\n", "\r\n"));
+        const own = books.of("coupon").filter((one) => one.tenant === tenant && one.batch === row.batch);
+        compare(t, codes.map(({ coupon_id }) => coupon_id).sort(), own.map(({ coupon }) => coupon).sort(), what);
+        for (const { id, code } of Object.values(owner.coupons)) {
+          const found = codes.find(({ coupon_id }) => coupon_id === id);
+          if (found !== undefined) t.equal(found.code, code, what);
+        }
+      }
+  },
+
   async pull_events(t, { world, books, owners }, owner) {
     const { distributor, distributorParty } = owner;
     const own = sequencedEvents(books).filter(isOf(owner, distributorParty));
@@ -168,6 +201,13 @@ export const reads: Record<string, (t: Test, teller: Teller, owner: Owner) => Pr
   },
 };
 
+function refuseExport({ status, maker, distributor, codes_destroyed_at }: Row, party: string): string | null {
+  if (party !== maker && party !== distributor) return "NOT_FOUND";
+  if (status === "PENDING") return "BATCH_NOT_COMPLETED";
+  if (status === "COMPLETED" && party !== maker) return "COUPON_NOT_RELEASED";
+  return codes_destroyed_at ? "CODES_DESTROYED" : null;
+}
+
 // Variant A has minor units.
 const amountOf = (variant: string, text: string): number => (variant === "A" ? minorOf(text) : Number(text));
 
@@ -199,7 +239,13 @@ function showRedemption({ variant }: Owner, row: Row) {
 function showBatch(row: Row) {
   const counts = { total_count: Number(row.total_count), minted_count: Number(row.minted_count) };
   const names = "maker_party_id=maker distributor_party_id=distributor template_id=template";
-  return { ...pick(row, `external_id=batch status created_at ${names}`), ...counts };
+  const stopped = pick(row, "requested_at=recalled_at finished_at=recall_finished_at");
+  const recall = { ...stopped, voided_count: Number(row.recall_voided_count) };
+  return {
+    ...pick(row, `external_id=batch status created_at suspended_at ${names}`),
+    ...counts,
+    ...(row.recalled_at && { recall }),
+  };
 }
 
 /** An entry of the list. In Variant A, where several distributors share a date, links name one. */

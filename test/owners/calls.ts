@@ -8,6 +8,7 @@ export type Numbers = {
   partyId: number;
   pending: number;
   released: number;
+  unreleasedNumber: number;
   events: string[];
   /** How many events the subscriber has. */
   count: number;
@@ -51,7 +52,7 @@ export const calls: Call[] = [
   ["admin.enable_webhook", "tenant distributorParty why", "webhook … -1 +1, audit -0 +1"],
   ["admin.replay_event", "tenant event why", "delivery … -1 +1, audit -0 +1"],
   ["admin.replay_parked", "tenant distributorParty why", "delivery … -1 +1, audit -0 +1", "one"],
-  ["admin.replay_range", "tenant distributorParty early later why", "delivery … -2 +all, audit -0 +1", "all"],
+  ["admin.replay_range", "tenant distributorParty early later why", "delivery … -0 +others, audit -0 +1", "all"],
   [
     "admin.set_webhook_secret",
     "tenant distributorParty \\x01 \\x02 why",
@@ -64,9 +65,18 @@ export const calls: Call[] = [
   ["admin.void_coupon", "tenant toVoid why", "coupon -1 +1, voiding -0 +1, event … -0 +1, audit -0 +1"],
   ["admin.release_lock", "tenant toCancel why", "coupon -1 +1, redemption -1 +1, audit -0 +1", "cancelled"],
   ["admin.extend_coupon", "tenant issued later why", "coupon -1 +1, coupon_extension -0 +1, audit -0 +1"],
-  ["admin.void_batch", "tenant unreleased why", "coupon -1 +1, voiding -0 +1, event … -0 +1, audit -0 +1", "one"],
+  ["admin.suspend_batch", "unreleased why", "batch -1 +1, audit -0 +1"],
+  ["admin.resume_batch", "unreleased why", "batch -1 +1, audit -0 +1"],
+  ["admin.recall_batch", "unreleased why", "batch -1 +1, audit -0 +1"],
+  ["jobs.lease_recall", "tenantId unreleasedNumber worker holder", "batch -1 +1", "leased"],
+  [
+    "jobs.recall_chunk",
+    "tenantId unreleasedNumber holder 9",
+    "batch -1 +1, coupon -1 +1, voiding -0 +1, event … -0 +1",
+    "recalled",
+  ],
   ["admin.open_export", "releasedBatch false", "audit -0 +1", "exported"],
-  ["admin.read_export_page", "tenantId released 0 100", "", "coupons"],
+  ["rules.read_export_page", "tenantId released 0 100", "", "coupons"],
   ["admin.destroy_codes", "releasedBatch why", "batch -1 +1, audit -0 +1"],
   ["admin.rotate_credential", "maker ak_new \\x01 \\x02 why", "credential -0 +1, audit -0 +1"],
   ["admin.revoke_credential", "maker why", "credential -1 +1, audit -0 +1"],
@@ -74,7 +84,8 @@ export const calls: Call[] = [
 
 /** Those that act for all owners at once, or whose tests are in days.test.ts and at the end of functions.test.ts. */
 export const testedElsewhere = `admin.apply admin.list_statements admin.list_webhooks jobs.close_days
-  jobs.expire_coupons jobs.finish_statement jobs.lapse_locks jobs.list_due_batches jobs.list_due_statements
+  jobs.expire_coupons jobs.finish_statement jobs.lapse_locks jobs.list_due_batches jobs.list_due_recalls
+  jobs.list_due_statements
   jobs.list_due_webhooks jobs.list_stuck_work jobs.prune_attempts jobs.prune_cancellations jobs.prune_feed
   jobs.prune_requests jobs.read_metrics jobs.sequence_events jobs.summarize_statement
   jobs.try_stuck_work`;
@@ -114,6 +125,8 @@ export function valuesOf(owner: Owner, numbers: Numbers): Record<string, any> {
     early: "2020-01-01T00:00:00Z",
     later: "2098-01-01T00:00:00Z",
     one: [1],
+    leased: [true],
+    recalled: [{ is_over: false, is_held_up: false }],
     all: [count],
     otherMaker: `pty_m${side === 1 ? 2 : 1}`,
     ...Object.fromEntries(["toVoid", "toCancel", "issued"].map((name) => [name, coupons[name]!.id])),

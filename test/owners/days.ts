@@ -1,7 +1,7 @@
 // Business days: noon never passes during the story, and a day ends when the story moves a distributor's time zone to
 // the east.
 import { daySeconds, zoneOf } from "../support/business-days.ts";
-import { major, minorOf, pick, type Row, type Window } from "./books.ts";
+import { major, minorOf, pick, type Books, type Row, type Window } from "./books.ts";
 import { happen, separateTimes, type Side, type Teller } from "./teller.ts";
 import type { Owner } from "./tenants.ts";
 import { hashFile } from "./twin.ts";
@@ -35,9 +35,22 @@ export async function sequence(teller: Teller): Promise<void> {
   for (const row of books.of("event").slice(teller.sequenced)) {
     const isOf = ({ tenant, party, disabled_at }: Row) => tenant === row.tenant && party === row.party && !disabled_at;
     const isSubscribed = books.of("webhook").some(isOf);
-    if (isSubscribed) books.note("delivery", { ...pick(row, "tenant party event event_type recorded_at"), ...waits });
+    if (!isSubscribed) continue;
+    const of = pick(row, "tenant party event event_type recorded_at");
+    const is_behind = isBehind(books, row);
+    books.note("delivery", { ...of, is_behind: String(is_behind), is_expanded: "false", ...waits });
   }
   teller.sequenced = books.of("event").length;
+}
+
+// A delivery joins one that waits for the same coupon.
+function isBehind(books: Books, { event_type, tenant, party, coupon }: Row): boolean {
+  const isOwn = (row: Row) => row.tenant === tenant && row.party === party && row.coupon === coupon;
+  const events = coupon ? books.of("event").filter(isOwn) : [];
+  const joined = books
+    .of("delivery")
+    .find((row) => row.status === "WAITING" && events.some(({ event }) => event === row.event));
+  return joined === undefined ? /expired|voided/.test(event_type!) : joined.is_behind === "true";
 }
 
 /** Adds what no answer shows: the numbers of events, and the IDs of those that have no entry's ID. */

@@ -4,6 +4,7 @@ import { moment, shift, type Row, type Window } from "./books.ts";
 import {
   changed,
   enter,
+  enterAudit,
   grant,
   happen,
   makeBatch,
@@ -30,6 +31,7 @@ export async function tellLife(side: Side): Promise<void> {
   batches.released = await makeBatch(side, template, names);
   batches.unreleased = await makeBatch(side, template, ["unreleased", "held"], false);
   batches.scoped = await makeBatch(side, `tpl_s${owner.side}`, ["scoped"]);
+  await recall(side, (batches.recalled = await makeBatch(side, template, ["leaked", "stored"])));
   const [shop, delegate] = [
     { ...side, key: owner.shop },
     { ...side, key: owner.delegate },
@@ -132,6 +134,24 @@ function noteVoid(side: Side, { id, row }: Coupon, terms: Row, voided_at: Window
   side.teller.books.note("voiding", { tenant: side.owner.tenant, coupon: id, ...terms, voided_at });
   Object.assign(row, isStored("VOIDED"));
   happen(side, "coupon.voided", voided_at, { coupon: id });
+}
+
+/** Recalls a batch of two coupons. The worker voids them. */
+async function recall(side: Side, batch: string): Promise<void> {
+  const { teller, owner } = side;
+  const { tenant, maker, makerParty, variant, coupons } = owner;
+  const row = teller.books.of("batch").find((one) => one.batch === batch)!;
+  const reason = "printed for all to see";
+  const { at, requestId } = await sendOk({ ...side, key: maker }, "recall_batch", { batch, reason });
+  const was = `"batch": {"new": "recalled", "old": "usable"}`;
+  const details = `{${was}, "access_key": "${maker}", "request_id": "${requestId}"}`;
+  const client = teller.world.url === "" ? "coupon test gate" : "coupon serve";
+  enterAudit(teller, { tenant, action: "recall_batch", target: batch, reason, details, client }, at);
+  Object.assign(row, { suspended_at: at, recalled_at: at });
+  const { at: voidedAt } = await teller.during(teller.world.steps.recall);
+  Object.assign(row, { recall_voided_count: "2", recall_finished_at: voidedAt });
+  const caller = variant === "A" ? null : makerParty;
+  for (const name of ["leaked", "stored"]) noteVoid(side, coupons[name]!, { caller, reason }, voidedAt);
 }
 
 async function extend({ teller, owner }: Side, { id, row }: Coupon, to: string): Promise<void> {

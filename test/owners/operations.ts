@@ -47,6 +47,14 @@ const endLock = (coupon: string, changes: string, again: string, isNamed: boolea
   again,
 });
 
+const time = /^20.*Z$/;
+const stop = (batch: Fields): Operation => ({
+  by: "maker",
+  fields: ({ batches }) => ({ batch: batches.scoped, reason: "leaked" }),
+  answer: ({ batches }) => ({ batch: { external_id: batches.scoped, ...batch } }),
+  changes: () => "batch -1 +1, audit -0 +1",
+});
+
 export const operations: Record<string, Operation> = {
   lock: grant("toLock", "", "COUPON_LOCKED"),
   redeem: grant("toRedeem", ", ledger_entry -0 +1", "COUPON_REDEEMED"),
@@ -83,6 +91,9 @@ export const operations: Record<string, Operation> = {
     changes: () => "batch -1 +1, event … -0 +1",
     again: "BATCH_ALREADY_ALLOCATED",
   },
+  suspend_batch: stop({ suspended_at: time }),
+  resume_batch: stop({ suspended_at: null }),
+  recall_batch: stop({ recall: { requested_at: time, voided_count: 0, finished_at: null } }),
   test_webhook: {
     by: "distributor",
     fields: (owner) => ({ ...subscriber(owner), event_type: "coupon.expired" }),
@@ -99,7 +110,8 @@ export const operations: Record<string, Operation> = {
     by: "distributor",
     fields: (owner) => ({ ...subscriber(owner), from: "2020-01-01T00:00:00Z", to: "2099-01-01T00:00:00Z" }),
     answer: (owner, books) => ({ replayed: eventsOf(books, owner).length }),
-    changes: (owner, books) => `delivery … -3 +${eventsOf(books, owner).length}`,
+    // The one that was replayed before waits already.
+    changes: (owner, books) => `delivery … -2 +${eventsOf(books, owner).length - 1}`,
   },
   query: { by: "shop", fields: (owner) => orderOf(owner, "issued") },
   get_redemption: {
@@ -109,6 +121,13 @@ export const operations: Record<string, Operation> = {
   list_redemptions: { by: "shop", fields: ({ merchant }) => ({ merchant }) },
   list_batches: { by: "maker", fields: () => ({}) },
   get_batch: { by: "maker", fields: ({ batches }) => ({ batch: batches.released }) },
+  export_codes: {
+    by: "maker",
+    fields: ({ variant, batches, makerParty: party }) => ({
+      batch: batches.unreleased,
+      ...(variant === "A" && { party }),
+    }),
+  },
   get_request: { by: "shop", fields: ({ coupons }) => ({ request_id: coupons.toReverse!.requestId }) },
   pull_events: { by: "distributor", fields: () => ({}) },
   list_reconciliations: { by: "distributor", fields: () => ({}) },
@@ -138,6 +157,8 @@ export function idsOf(name: string, { variant }: Owner): [field: string, resourc
     if (resource === "event" && name !== "replay_events") return [];
     // In Variant B a caller has one webhook, and does not name it.
     if (resource === "webhook") return variant === "A" ? [["party", resource]] : [];
+    // To a party that is neither its maker nor its distributor, a batch does not exist.
+    if (name === "export_codes" && variant === "A") return ["batch", "party"].map((field) => [field, resource]);
     return (fieldsOf[resource] ?? [resource]).map((field) => [field, resource]);
   });
 }

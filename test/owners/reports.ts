@@ -113,14 +113,14 @@ function enterSums(books: Books): void {
 const nameOfLiability = ({ tenant, currency }: Row) => `${tenant} ${currency}`;
 
 // `usable` is no column: it is for the liability.
-function countCoupons(books: Books, { tenant, batch, template, status }: Row): Row {
+function countCoupons(books: Books, { tenant, batch, template, status, recalled_at }: Row): Row {
   const isOwn = (row: Row) => row.tenant === tenant && row.batch === batch;
   const coupons = books.of("coupon").filter(isOwn);
   const count = (...some: string[]) => coupons.filter((row) => some.includes(row.status)).length;
   const terms = books.of("template").find((row) => row.tenant === tenant && row.template === template)!;
   const { currency, discount_amount, max_discount_amount } = terms;
   const most = discount_amount ?? max_discount_amount ?? null;
-  const usable = status === "ALLOCATED" ? count("ISSUED", "LOCKED") : 0;
+  const usable = status === "ALLOCATED" ? count("LOCKED", recalled_at ? "LOCKED" : "ISSUED") : 0;
   const none = { redemption_count: "0", reversal_count: "0", net_amount: major(0, currency) };
   const [sums = none] = sumUp(books.of("ledger").filter(isOwn), "currency");
   return {
@@ -160,6 +160,8 @@ function showHealth(books: Books, webhook: Row): Row {
     p95_ms_24h: String(percentile(recent.map(({ duration_ms }) => Number(duration_ms)))),
     last_attempt_at: recent.at(-1)!.attempted_at!,
     last_failure_at: last?.attempted_at ?? null,
+    expand: "false",
+    event_types: null,
     last_error: last === undefined ? null : (last.error ?? `HTTP ${last.http_status}`),
   };
 }
@@ -188,7 +190,7 @@ export function expectMetrics({ books, calendar }: Teller, at: Window): Record<s
   const unfinished = books.of("statement").filter(({ ready_at }) => !ready_at);
   const expired = books.of("redemption").filter((row) => row.status === "LAPSED" && row.stored_status === "LOCKED");
   const missing = pending.reduce((sum, batch) => sum + Number(batch.total_count) - Number(batch.minted_count), 0);
-  const kinds = ["events", "locks", "expiry", "mint", "statement", "webhook"];
+  const kinds = ["events", "locks", "expiry", "mint", "recall", "statement", "webhook"];
   const stuck = kinds.map((kind) => [`coupon_stuck_work{work="${kind}"}`, 0]);
   const outcomes = ["taken", "failed", "parked", "gone"].map((outcome) => [
     `coupon_webhook_attempts_total{outcome="${outcome}"}`,
@@ -202,6 +204,10 @@ export function expectMetrics({ books, calendar }: Teller, at: Window): Record<s
     coupon_webhooks_disabled: books.of("webhook").filter(({ disabled_at }) => disabled_at).length,
     coupon_mint_pending_batches: pending.length,
     coupon_mint_pending_coupons: missing,
+    // The recalls of the story are finished.
+    coupon_recall_running_batches: 0,
+    coupon_recall_pending_coupons: 0,
+    coupon_recall_lag_seconds: 0,
     coupon_mint_lag_seconds: since(pending.map(({ created_at }) => created_at)),
     // Those of Variant A, and their twins.
     coupon_days_overdue: 4,

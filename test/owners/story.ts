@@ -92,7 +92,7 @@ const present = (row: Row): Row => Object.fromEntries(Object.entries(row).filter
 function describeChanges(declared: Declared): Record<string, Row> {
   const { id, name, variant, amount_unit, parties, merchants, templates, credentials } = declared as any;
   const made: Record<string, Row> = { [id]: { name, variant, amount_unit } };
-  for (const { id: party, name } of parties) made[party] = { name, time_zone: "UTC" };
+  for (const { id: party, name, public_key } of parties) made[party] = present({ name, time_zone: "UTC", public_key });
   for (const { id: merchant, name, party, delegates, stores = [] } of merchants) {
     const places = stores.map((store: any) => [`store ${store.external_id}`, store.terminals.toSorted()]);
     made[merchant] = present({ name, party, delegates: delegates?.toSorted(), ...Object.fromEntries(places) });
@@ -120,8 +120,8 @@ type Declared = ReturnType<typeof describeTenant>;
 function enterDeclared({ books }: Teller, declared: Declared, zone: string, created_at: Window): void {
   const { id: tenant, name, variant, amount_unit } = declared;
   books.note("tenant", { tenant, name, variant, amount_unit, created_at });
-  for (const { id: party, name } of declared.parties)
-    books.note("party", { tenant, party, name, time_zone: zone, created_at });
+  for (const { id: party, name, public_key = null } of declared.parties as any[])
+    books.note("party", { tenant, party, name, time_zone: zone, created_at, public_key });
   for (const { id: merchant, name, party, delegates = [], stores } of declared.merchants as any[]) {
     const shown = { delegates: list(delegates.toSorted()), stores: stores === undefined ? null : showStores(stores) };
     books.note("merchant", { tenant, merchant, name, party, ...shown, created_at });

@@ -127,7 +127,7 @@ export function happen({ teller, owner }: Side, event_type: string, at: Window, 
   teller.books.note("event", { tenant, event_type, party, occurred_at: at, recorded_at, ...of });
 }
 
-type Audited = { tenant: string; action: string; target: string; reason?: string; details: string };
+type Audited = { tenant: string; action: string; target: string; reason?: string; details: string; client?: string };
 
 /** A changed field in the details, as PostgreSQL writes it. */
 export const changed = (name: string, was: string, is: string): string =>
@@ -195,6 +195,7 @@ export async function orderBatch(side: Side, template: string, total_count: numb
     ...valid,
     key_version: "1",
     created_at: at,
+    recall_voided_count: "0",
   });
 }
 

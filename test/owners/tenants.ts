@@ -1,5 +1,6 @@
 // The tenants of the story, one of each variant. Each has two sides that own the same kinds of things: side 1 owns what
 // ends in 1, side 2 what ends in 2. Both sides also sell at mch_k. See twin.ts for a second tenant of each variant.
+import { generateX25519Identity, identityToRecipient } from "age-encryption";
 import { credential, merchant, party, template } from "../support/tenants.ts";
 import { major, type Row } from "./books.ts";
 
@@ -56,6 +57,15 @@ const terms = { A: { fixed: 500, cap: 700 }, B: { fixed: 750, cap: 800 } };
 export const discountOf = ({ variant, currency }: Owner, orderMinor: number): number =>
   currency === "EUR" ? terms[variant].fixed : Math.min(Math.floor(orderMinor / 8), terms[variant].cap);
 
+/** The private keys of makers and distributors, by the public ones, because a twin has those of the other side. */
+export const identities: Record<string, string> = {};
+const publicKeys: Record<string, string> = {};
+for (const id of sides.flatMap((side) => [`pty_m${side}`, `pty_d${side}`])) {
+  const identity = await generateX25519Identity();
+  publicKeys[id] = await identityToRecipient(identity);
+  identities[publicKeys[id]] = identity;
+}
+
 /** A file that declares more of a tenant. */
 export const declare = ({ tenant: id, variant }: Pick<Owner, "tenant" | "variant">, more: object) => ({
   tenants: [{ id, name: `Variant ${variant}`, variant, amount_unit: variant === "A" ? "minor" : "major", ...more }],
@@ -70,7 +80,7 @@ export function describeTenant(variant: Variant) {
     name: `Variant ${variant}`,
     variant,
     amount_unit: variant === "A" ? "minor" : "major",
-    parties: ids.map((id) => party(id, { name: `${id} of ${variant}` })),
+    parties: ids.map((id) => party(id, { name: `${id} of ${variant}`, public_key: publicKeys[id] })),
     merchants: [
       ...sides.map((side) =>
         merchant(`mch_${side}`, `pty_s${side}`, {

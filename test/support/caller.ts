@@ -19,6 +19,9 @@ type Operations<Result> = {
   query(coupon: Coupon, more?: More): Promise<Result>;
   createBatch(template: string, total_count: number, more?: More): Promise<Result>;
   allocateBatch(batch: string, more?: More): Promise<Result>;
+  suspendBatch(batch: string, more?: More): Promise<Result>;
+  resumeBatch(batch: string, more?: More): Promise<Result>;
+  recallBatch(batch: string, more?: More): Promise<Result>;
 };
 
 /** `ok`: the body of a success, or an exception. It is patient when the machine is busy. */
@@ -66,5 +69,8 @@ function createOperations<Result>(
     query: ({ code }, more) => send("/v1/coupons/query", { coupon: code, merchant, ...more }),
     createBatch: (template, total_count, more) => post("/v1/batches", { template, total_count, ...more }),
     allocateBatch: (batch, more) => post("/v1/batches/allocate", { batch, ...more }),
+    suspendBatch: (batch, more) => post("/v1/batches/suspend", { batch, ...more }),
+    resumeBatch: (batch, more) => post("/v1/batches/resume", { batch, ...more }),
+    recallBatch: (batch, more) => post("/v1/batches/recall", { batch, ...more }),
   };
 }

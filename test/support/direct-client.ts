@@ -25,7 +25,7 @@ export function createDirectClient(gate: Gate, keys: MasterKeys, accessKey: stri
     const reply = (status: number, text: string, more: Record<string, string> = {}): Reply => {
       const headers = { "content-type": "application/json", "x-request-id": requestId, ...more };
       const answer = { status, headers, text, json: JSON.parse(text) };
-      const isFile = status === 200 && match(method, splitTarget(target).path).route.isDownload;
+      const isFile = status === 200 && match(method, splitTarget(target).path).route.download;
       if (!isFile) checkDescribed("", { method, target, accessKey }, answer);
       return answer;
     };

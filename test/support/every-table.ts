@@ -24,13 +24,19 @@ export async function fillEveryTable(t: Test): Promise<EveryTable> {
   const completed = await world.makeBatch(till, "tpl_scoped", 1, { isReleased: false });
   const past = await world.makeBatch(till, "tpl_fixed", 1, { isOver: true });
   const wanted = { request_id: newRequestId(), template: "tpl_fixed", total_count: 3 };
+  // One is VOIDED, and the recall waits for the lock of the other.
+  const recalled = await world.makeBatch(till, "tpl_fixed", 2);
+  await till.ok.lock(recalled.coupons[1]!);
+  await till.ok.recallBatch(recalled.id);
+  await world.steps.recall();
   const pending = (await till.post("/v1/batches", wanted, { idempotencyKey: "two" })).json.batch.external_id;
   const coupons = Object.fromEntries(names.map((name, index) => [name, allocated.coupons[index]!]));
   await bringIntoStates(world, coupons);
 
   const session = await world.openPsql();
-  const named = Object.entries({ ...coupons, past: past.coupons[0]! }).map(([name, { id }]) => [name, id]);
-  const batches = { allocated: allocated.id, completed: completed.id, pending };
+  const others = { past: past.coupons[0]!, awaited: recalled.coupons[1]! };
+  const named = Object.entries({ ...coupons, ...others }).map(([name, { id }]) => [name, id]);
+  const batches = { allocated: allocated.id, completed: completed.id, pending, recalled: recalled.id };
   const ids = await readIds(session, { ...Object.fromEntries(named), ...batches });
   await world.steps.close();
   await moveToNoon(world, "pty_a", 1);

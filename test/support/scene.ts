@@ -69,14 +69,15 @@ export function createScene(parts: SceneParts, variant: Variant): Scene {
   const ways = waysTo(steps);
 
   async function makeCoupons(count: number, state: State = "ISSUED", template?: string): Promise<Coupon[]> {
-    const { terms = null, isReleased = true, path = [] } = ways[state];
+    const { terms = null, isReleased = true, path = [], stop } = ways[state];
     const from = template ?? (terms === null ? names.template : await addTemplate(terms));
-    const { coupons } = await parts.makeBatch(callers.maker, from, count, { isReleased });
+    const { id, coupons } = await parts.makeBatch(callers.maker, from, count, { isReleased });
     await Promise.all(
       coupons.map(async (coupon) => {
         for (const step of path) await step(coupon);
       }),
     );
+    if (stop !== undefined) await callers.maker.ok[stop](id);
     return coupons;
   }
 
@@ -114,8 +115,8 @@ function createSteps({ owner, admin }: Pick<SceneParts, "owner" | "admin">, by: 
   };
 }
 
-/** terms: of a template that differs from the usual one. */
-type Way = { terms?: object; isReleased?: false; path?: Step[] };
+/** terms: of a template that differs from the usual one. stop: what the maker does with the batch in the end. */
+type Way = { terms?: object; isReleased?: false; path?: Step[]; stop?: "suspendBatch" | "recallBatch" };
 
 function waysTo(steps: ReturnType<typeof createSteps>): Record<State, Way> {
   const { lock, redeem, confirm, cancel, reverse, void: voidIt, lockElsewhere, expire, endLock } = steps;
@@ -138,5 +139,11 @@ function waysTo(steps: ReturnType<typeof createSteps>): Record<State, Way> {
     "EXPIRED, its lock cancelled": { path: [lock, expire, cancel] },
     "EXPIRED, its lock lapsed": { path: [lock, expire, endLock] },
     VOIDED: { path: [voidIt] },
+    "ISSUED, suspended": { stop: "suspendBatch" },
+    "LOCKED by this lock, suspended": { path: [lock], stop: "suspendBatch" },
+    "REDEEMED, suspended": { path: [redeem], stop: "suspendBatch" },
+    "LOCKED by this lock, recalled": { path: [lock], stop: "recallBatch" },
+    "LOCKED by this lock, recalled, past valid_to": { path: [lock, expire], stop: "recallBatch" },
+    "REDEEMED, reissuable, recalled": { terms: reissued, path: [redeem], stop: "recallBatch" },
   };
 }

@@ -4,8 +4,8 @@ import type { Test } from "tap";
 import { createApp } from "../../src/http/app.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { defaultLimits, type Limits } from "../../src/config/config.ts";
-import type { Call, Gate, Outcome, Variant } from "../../src/gate/gate.ts";
-import { batchKey, makeCode } from "../../src/crypto/coupon-code.ts";
+import type { Call, CodesFile, Gate, Outcome, Variant } from "../../src/gate/gate.ts";
+import { batchKey, lookupHash, makeCode } from "../../src/crypto/coupon-code.ts";
 import { parseMasterKeys } from "../../src/crypto/keys.ts";
 import { createLog } from "../../src/common/log.ts";
 import { credentialPurpose, seal } from "../../src/crypto/seal.ts";
@@ -37,6 +37,22 @@ export const emptyFeed: Outcome = {
   code: null,
   resource: null,
   body: '{"events":[],"next_cursor":"cur_AAAAAAAAAAA"}',
+  isReplay: false,
+};
+/** The database's answer to export_codes: a batch with one code. */
+export const oneCode: Outcome = {
+  status: 200,
+  code: null,
+  resource: null,
+  body: JSON.stringify({
+    tenant_id: 7,
+    batch_id: 1,
+    batch: "bat_a",
+    salt: Buffer.alloc(16, 1).toString("hex"),
+    key_version: "1",
+    total_count: 1,
+    public_key: "age1vn0xjd23xuvuu6nw07zxat9v76w3cvj04z52uw63mtcq27wdz3csrgajn7",
+  } satisfies CodesFile),
   isReplay: false,
 };
 export const done: Outcome = { status: 200, code: null, resource: null, body: '{"ok": true}', isReplay: false };
@@ -102,11 +118,15 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
       const refused = spend(call);
       if (refused !== null) return refused;
       calls.push(call);
+      if (call.operation === "export_codes") return oneCode;
       return call.operation === "pull_events" ? emptyFeed : done;
     },
     spendNonce: async (_, call) => spend(call),
     statementPage: async () => [],
     noteUses: async () => 0,
+    codesPage: async () => [
+      { number: 1, code_attempt: 0, lookup_hash: lookupHash(keys, code), coupon_id: `cpn_${"0".repeat(26)}` },
+    ],
     isDiskFull: () => false,
     readVersion: async () => ({ migration: "1", code: "1" }),
     registerKeys: async () => [],
@@ -139,6 +159,9 @@ export const bodies: Record<string, Record<string, unknown>> = {
   "/v1/redemptions/reverse": { request_id: "r-1", redemption: "red_1" },
   "/v1/batches": { request_id: "r-1", template: "tpl_1", total_count: 10 },
   "/v1/batches/allocate": { request_id: "r-1", batch: "bat_1" },
+  "/v1/batches/suspend": { request_id: "r-1", batch: "bat_1" },
+  "/v1/batches/resume": { request_id: "r-1", batch: "bat_1" },
+  "/v1/batches/recall": { request_id: "r-1", batch: "bat_1" },
   "/v1/webhook/replay": { request_id: "r-1", event_id: "evt_1" },
   "/v1/webhook/test": { request_id: "r-1", event_type: "coupon.redeemed" },
 };

@@ -7,6 +7,7 @@ import { createAddressRule } from "../../src/worker/address-rule.ts";
 import { createCloser } from "../../src/worker/tasks/close.ts";
 import { createDeliverer, type Subscriber } from "../../src/worker/tasks/deliver.ts";
 import { createExpirer } from "../../src/worker/tasks/expire.ts";
+import { createRecaller } from "../../src/worker/tasks/recall.ts";
 import { createSender } from "../../src/worker/webhook-sender.ts";
 import type { WorkerSession } from "../../src/worker/worker-session.ts";
 import { sequenceEvents } from "./sequence-events.ts";
@@ -51,6 +52,7 @@ export function createWorkerSteps(t: Pick<Test, "teardown">, world: World, optio
     getSession: () => session,
     onAttempt: (outcome) => outcomes.push(outcome),
   });
+  const recaller = createRecaller({ database, getSession: () => session, stopping });
   const sequence = () => sequenceEvents(database);
 
   async function listDue(): Promise<Subscriber[]> {
@@ -83,6 +85,12 @@ export function createWorkerSteps(t: Pick<Test, "teardown">, world: World, optio
     },
     /** Lapses expired locks, and expires coupons that are over. */
     expire: createExpirer({ database, stopping }),
+    /** Carries out recalls, up to coupons that are still locked. */
+    async recall() {
+      await join();
+      for (let due = await recaller.listDue(); due.length > 0; due = await recaller.listDue())
+        for (const batch of due) await recaller.recall(batch);
+    },
     listDue,
     async deliver(subscriber: Subscriber) {
       await join();

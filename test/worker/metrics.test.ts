@@ -164,9 +164,14 @@ t.test("each alert of docs/operate.md fires when its fault is there, and no othe
   await world.a.maker.ok.createBatch("tpl_fixed", 3);
   await psql.run("update core.batch set created_at = now() - interval '2 hours'");
   t.strictSame(await firing(), ["max(coupon_mint_lag_seconds) > 3600"]);
+  const recalled = "(suspended_at, recalled_at, recall_caller_id, minted_count) = (now(), created_at, 0, 1)";
+  await psql.run(`update core.batch set ${recalled}`);
+  t.strictSame(await firing(), ["max(coupon_recall_lag_seconds) > 3600"]);
+  await psql.run("update core.batch set recalled_through = 1");
+  t.strictSame(await firing(), [], "it only waits for locks");
   await psql.run("delete from core.batch");
   const untested = ["absent(", "time()", "coupon_invariants_broken", "coupon_database_"];
-  const rest = alerts.filter((one) => !faults.some(([alert]) => alert === one) && !one.includes("mint_lag"));
+  const rest = alerts.filter((one) => !faults.some(([alert]) => alert === one) && !/(mint|recall)_lag/.test(one));
   for (const one of rest)
     t.ok(
       untested.some((part) => one.includes(part)),

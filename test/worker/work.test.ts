@@ -40,7 +40,7 @@ t.test("a healthy worker mints a batch, logs no warning, and leaves no job behin
   await untilComplete(world, await submit(world, 10));
   await worker.stop();
   const places = log.filter(({ from, msg }) => from === "graphile-worker" && msg === "Spawned");
-  t.equal(places.length, maxSubscribersAtOnce + 3, "beside subscribers, two batches and one more task have a place");
+  t.equal(places.length, maxSubscribersAtOnce + 4, "beside subscribers, three batches and one more task have a place");
   t.ok(log.some(({ from, level, msg }) => from === "graphile-worker" && level === 20 && /mint/.test(String(msg))));
   t.strictSame(
     log.filter(({ level }) => Number(level) >= 40),

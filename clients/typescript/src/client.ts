@@ -1,7 +1,7 @@
 // One method for each operation of the service. An input has the fields of the operation's path, query and body.
 import { Agent } from "node:http";
 import { Agent as TlsAgent } from "node:https";
-import { openDownload, type Download } from "./download.ts";
+import { openCodes, openDownload, type CodesDownload, type Download } from "./download.ts";
 import { operations } from "./generated/operations.ts";
 import type { Downloads as DownloadsA, Operations as OperationsA } from "./generated/variant-a.ts";
 import type { Downloads as DownloadsB, Operations as OperationsB } from "./generated/variant-b.ts";
@@ -41,6 +41,8 @@ export type Client<V extends Variant = Variant> = {
 } & {
   /** Downloads a file of a statement. */
   getReconciliation(file: StatementFile<V>, options?: CallOptions): Promise<Download>;
+  /** Downloads the codes of a batch, encrypted to your public key: `age -d` reads the file. */
+  exportCodes(input: Downloads[V]["exportCodes"]["input"], options?: CallOptions): Promise<CodesDownload>;
   /** The pages of your feed, from a cursor to its end. Store `next_cursor` together with the events of its page. */
   eventPages(from?: Input<"pullEvents">, options?: CallOptions): AsyncGenerator<Answer<"pullEvents">, void>;
   /** The pages of your statements, oldest first, from a date to the newest one. */
@@ -83,6 +85,10 @@ export function createClient<V extends Variant = Variant>(options: ClientOptions
           ? await send({ operation: "getReconciliation", method: "GET", target: file.href, isStreamed: true, ...more })
           : await callOperation(send, "getReconciliation", file, { isStreamed: true, ...more });
       return openDownload(stream!, timeoutMs, "href" in file ? file.sha256 : undefined);
+    },
+    async exportCodes(input, more = {}) {
+      const { stream } = await callOperation(send, "exportCodes", input, { isStreamed: true, ...more });
+      return openCodes(stream!, timeoutMs);
     },
     eventPages: (from = {}, more) =>
       readPages(

@@ -1,4 +1,4 @@
-// The download of a statement. Its body fails at the end if a byte is missing or wrong.
+// The download of a statement or of codes. Its body fails at the end if a byte is missing or wrong.
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
@@ -13,25 +13,41 @@ export type Download = {
   body: Readable;
 };
 
+/** A file of codes. It has no sha256, because each one is encrypted anew; `age -d` notices a wrong byte. */
+export type CodesDownload = Omit<Download, "sha256">;
+
 /** `timeoutMs`: for each wait for bytes. `sha256`: what the list of statements says, if the caller knows it. */
 export function openDownload(response: IncomingMessage, timeoutMs: number, sha256?: string): Download {
-  const { etag = "", "content-length": length = "", "content-disposition": disposition = "" } = response.headers;
-  const tagged = /^"([0-9a-f]{64})"$/.exec(etag)?.[1];
-  if (tagged === undefined || !/^\d+$/.test(length)) {
-    response.destroy();
-    throw new DownloadError("the answer does not say which bytes it has");
-  }
-  const download = { bytes: Number(length), sha256: sha256 ?? tagged };
-  const body = Readable.from(readChecked(response, timeoutMs, download), { objectMode: false });
+  const tagged = /^"([0-9a-f]{64})"$/.exec(response.headers.etag ?? "")?.[1];
+  if (tagged === undefined) refuse(response);
+  const expected = sha256 ?? tagged;
+  return { ...openBody(response, timeoutMs, expected), sha256: expected };
+}
+
+export function openCodes(response: IncomingMessage, timeoutMs: number): CodesDownload {
+  return openBody(response, timeoutMs);
+}
+
+function refuse(response: IncomingMessage): never {
+  response.destroy();
+  throw new DownloadError("the answer does not say which bytes it has");
+}
+
+function openBody(response: IncomingMessage, timeoutMs: number, sha256?: string): CodesDownload {
+  const { "content-length": length = "", "content-disposition": disposition = "" } = response.headers;
+  if (!/^\d+$/.test(length)) refuse(response);
+  const bytes = Number(length);
+  const body = Readable.from(readChecked(response, timeoutMs, bytes, sha256), { objectMode: false });
   // A body that is never read has not begun to read the response either.
   body.once("close", () => response.destroy());
-  return { fileName: /filename="([^"]*)"/.exec(disposition)?.[1] ?? "", ...download, body };
+  return { fileName: /filename="([^"]*)"/.exec(disposition)?.[1] ?? "", bytes, body };
 }
 
 async function* readChecked(
   response: IncomingMessage,
   timeoutMs: number,
-  { bytes, sha256 }: Pick<Download, "bytes" | "sha256">,
+  bytes: number,
+  sha256?: string,
 ): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Buffer, void>;
@@ -50,5 +66,6 @@ async function* readChecked(
     received += chunk.value.length;
     yield chunk.value;
   }
-  if (hash.digest("hex") !== sha256) throw new DownloadError("the sha256 of the download is wrong");
+  if (sha256 !== undefined && hash.digest("hex") !== sha256)
+    throw new DownloadError("the sha256 of the download is wrong");
 }

@@ -9,7 +9,7 @@ export {
   type StatementFile,
   type Variant,
 } from "./client.ts";
-export type { Download } from "./download.ts";
+export type { CodesDownload, Download } from "./download.ts";
 export {
   CouponError,
   DownloadError,

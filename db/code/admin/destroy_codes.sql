@@ -4,7 +4,7 @@ declare
   v_reason  text := rules.check_reason(p_reason);
   v_batch   core.batch := rules.hold_batch_for_patch(p_batch);
 begin
-  if v_batch.status = 'PENDING' then
+  if v_batch.status = 'PENDING' and v_batch.recalled_at is null then
     raise exception '% is still being minted', p_batch using errcode = 'CP409';
   elsif v_batch.salt is not null then
     update core.batch b

@@ -9,6 +9,15 @@ declare
 begin
   if p_valid_to is null then
     raise exception 'an extension needs a valid_to' using errcode = 'CP400';
+  elsif (
+    -- the lock keeps a recall out that would pass this coupon meanwhile
+    select b.recalled_at is not null
+    from core.batch b
+    where b.tenant_id = v_coupon.tenant_id and b.batch_id = v_coupon.batch_id
+    for share)
+  then
+    raise exception 'coupon % is of a recalled batch and cannot be extended', p_coupon
+      using errcode = 'CP409';
   elsif v_coupon.status not in ('ISSUED', 'LOCKED', 'EXPIRED') then
     raise exception 'coupon % is % and cannot be extended', p_coupon, v_coupon.status
       using errcode = 'CP409';
@@ -33,4 +42,4 @@ $$;
 comment on function admin.extend_coupon(text, text, timestamptz, text) is
   'Changes valid_to of a coupon to an earlier or later time. An EXPIRED coupon becomes ISSUED '
   'again if the new valid_to is in the future. When it expires again, it gets a second '
-  'coupon.expired event.';
+  'coupon.expired event. Refuses a coupon of a recalled batch.';

@@ -15,6 +15,12 @@ begin
     raise exception 'tenant % has no event % for a party with a webhook', p_tenant, p_event
       using errcode = 'CP404';
   end if;
+  if not rules.is_type_taken(
+    rules.list_event_types(v_event.tenant_id, v_event.party_id), v_event.event_type)
+  then
+    raise exception 'the webhook does not take % events', v_event.event_type
+      using errcode = 'CP409';
+  end if;
   perform rules.replay_deliveries(v_event.tenant_id, v_event.party_id, array[v_event.event_id]);
   perform rules.write_audit(v_event.tenant_id, 'replay_event', p_event, v_reason,
     jsonb_build_object('party', (

@@ -19,4 +19,5 @@ begin
 end
 $$;
 comment on function admin.replay_parked(text, text, text) is
-  'Sends all parked deliveries of a party again. Returns how many.';
+  'Sends all parked deliveries of a party again, also those of types of events that its webhook no '
+  'longer takes. Returns how many.';

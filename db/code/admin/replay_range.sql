@@ -14,7 +14,8 @@ begin
     where e.tenant_id = v_webhook.tenant_id
       and e.party_id = v_webhook.party_id
       and e.recorded_at >= p_from
-      and e.recorded_at < p_to);
+      and e.recorded_at < p_to
+      and rules.is_type_taken(v_webhook.event_types, e.event_type));
   perform rules.replay_deliveries(v_webhook.tenant_id, v_webhook.party_id, v_events);
   perform rules.write_audit(v_webhook.tenant_id, 'replay_range', p_party, v_reason,
     jsonb_build_object('from', p_from, 'to', p_to, 'events', cardinality(v_events)));
@@ -23,5 +24,6 @@ end
 $$;
 comment on function admin.replay_range(text, text, timestamptz, timestamptz, text) is
   'Sends a party its events recorded from p_from (inclusive) to p_to (exclusive) again, with the '
-  'same webhook-ids. Returns how many. Skips events that the sequencer has not processed yet: it '
+  'same webhook-ids. Returns how many. Skips types of events that its '
+  'webhook does not take, and events that the sequencer has not processed yet: it '
   'creates their deliveries itself, and must not wait for this transaction.';

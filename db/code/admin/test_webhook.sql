@@ -10,6 +10,10 @@ begin
     raise exception 'the webhook of % is disabled: enable it first', p_party
       using errcode = 'CP409';
   end if;
+  if not rules.is_type_taken(v_webhook.event_types, p_event_type) then
+    raise exception 'the webhook of % takes only %', p_party,
+      array_to_string(v_webhook.event_types, ', ') using errcode = 'CP409';
+  end if;
   v_event := rules.format_id('evt', rules.create_test_delivery(
     v_webhook.tenant_id, v_webhook.party_id, p_event_type));
   perform rules.write_audit(v_webhook.tenant_id, 'test_webhook', p_party, null,

@@ -22,7 +22,7 @@ begin
       using errcode = 'CP409';
   end if;
   perform rules.mark_lapsed(v_coupon.tenant_id, v_lock.redemption_id, v_now);
-  perform rules.write_voiding(v_coupon, v_batch.distributor_id, null, 0, v_reason, v_now);
+  perform rules.write_voidings(v_batch, array[v_coupon.coupon_id], null, 0, v_reason, v_now);
   perform rules.write_audit(v_coupon.tenant_id, 'void_coupon', p_coupon, v_reason,
     jsonb_build_object('status', jsonb_build_object('old', v_coupon.status, 'new', 'VOIDED')));
 end

@@ -1,6 +1,6 @@
 -- POST /v1/batches/allocate releases a completed batch as a whole. It goes to the distributor that
 -- was set when the batch was created. Only the batch is updated: a coupon counts as released when
--- its batch is.
+-- its batch is. A suspended batch is released and stays suspended; a recalled one is refused.
 create or replace function api.allocate_batch(p_call core.call) returns core.answer
 language plpgsql volatile as $$
 declare
@@ -18,9 +18,10 @@ begin
   -- decide
   select b.* into v_batch
   from core.batch b where b.tenant_id = p_call.tenant_id and b.batch_id = v_batch.batch_id;
-  if v_batch.status <> 'COMPLETED' then
-    return rules.refuse(p_call, case v_batch.status
-      when 'PENDING' then 'BATCH_NOT_COMPLETED'
+  if v_batch.recalled_at is not null or v_batch.status <> 'COMPLETED' then
+    return rules.refuse(p_call, case
+      when v_batch.recalled_at is not null then 'BATCH_SUSPENDED'
+      when v_batch.status = 'PENDING' then 'BATCH_NOT_COMPLETED'
       else 'BATCH_ALREADY_ALLOCATED'
     end);
   end if;

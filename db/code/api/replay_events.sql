@@ -6,6 +6,8 @@ language plpgsql volatile as $$
 declare
   c_limit    constant int := 10000;
   v_parties  int[] := rules.find_webhooks(p_call);
+  v_types    text[];
+  v_event    rules.sequenced_event;
   v_events   uuid[];
 begin
   -- lock rows
@@ -17,20 +19,23 @@ begin
   end if;
 
   -- decide
+  v_types := rules.list_event_types(p_call.tenant_id, v_parties[1]);
   if p_call.args ? 'event_id' then
-    v_events := array(
-      select e.event_id
-      from rules.sequenced_event e
-      where e.tenant_id = p_call.tenant_id
-        and e.party_id = v_parties[1]
-        and e.event_id = rules.parse_id('evt', p_call.args ->> 'event_id'));
-    if cardinality(v_events) = 0 then
+    select e.* into v_event
+    from rules.sequenced_event e
+    where e.tenant_id = p_call.tenant_id
+      and e.party_id = v_parties[1]
+      and e.event_id = rules.parse_id('evt', p_call.args ->> 'event_id');
+    if not found then
       return rules.refuse_not_found(p_call, 'event');
+    elsif not rules.is_type_taken(v_types, v_event.event_type) then
+      return rules.refuse_event_type(p_call, 'event_id', v_types);
     end if;
+    v_events := array[v_event.event_id];
   else
     v_events := rules.find_recorded_events(
       p_call, v_parties[1], (p_call.args ->> 'from')::timestamptz,
-      (p_call.args ->> 'to')::timestamptz, c_limit);
+      (p_call.args ->> 'to')::timestamptz, c_limit, v_types);
     if v_events is null then
       return rules.refuse_field(p_call, 'to',
         format('must be earlier: at most %s events are replayed at once', c_limit));

@@ -3,6 +3,7 @@ create or replace function api.test_webhook(p_call core.call) returns core.answe
 language plpgsql volatile as $$
 declare
   v_parties   int[] := rules.find_webhooks(p_call);
+  v_types     text[];
   v_event_id  uuid;
 begin
   -- lock rows
@@ -14,6 +15,10 @@ begin
   end if;
 
   -- decide
+  v_types := rules.list_event_types(p_call.tenant_id, v_parties[1]);
+  if not rules.is_type_taken(v_types, p_call.args ->> 'event_type') then
+    return rules.refuse_event_type(p_call, 'event_type', v_types);
+  end if;
   if rules.is_webhook_disabled(p_call.tenant_id, v_parties[1]) then
     return rules.refuse(p_call, 'WEBHOOK_DISABLED');
   end if;

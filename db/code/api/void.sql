@@ -44,8 +44,8 @@ begin
 
   -- write
   perform rules.mark_lapsed(p_call.tenant_id, v_lock.redemption_id, v_now);
-  perform rules.write_voiding(
-    v_coupon, v_batch.distributor_id, v_merchant_id, p_call.caller_id, p_call.args ->> 'reason',
+  perform rules.write_voidings(
+    v_batch, array[v_coupon.coupon_id], v_merchant_id, p_call.caller_id, p_call.args ->> 'reason',
     v_now);
 
   -- answer

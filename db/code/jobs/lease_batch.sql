@@ -1,8 +1,8 @@
 -- Takes or renews the lease of a batch for 30 s and returns the numbers to mint next. Returns no
--- row if the batch is complete, another worker holds the lease, this worker lacks the batch's key,
--- or the session of this worker is gone. A lease no longer counts once the session of its worker is
--- gone. event_seq is the same as in jobs.mint_chunk. It tells the worker after its first chunk
--- whether the service is busy.
+-- row if the batch is complete or recalled, another worker holds the lease, this worker lacks the
+-- batch's key, or the session of this worker is gone. A lease no longer counts once the session of
+-- its worker is gone. event_seq is the same as in jobs.mint_chunk. It tells the worker after its
+-- first chunk whether the service is busy.
 create or replace function jobs.lease_batch(
   p_tenant_id int, p_batch_id int, p_worker int, p_holder uuid, p_chunk int, p_keys jsonb,
   out salt bytea, out key_version text, out first_number int, out last_number int,
@@ -16,6 +16,7 @@ begin atomic
   where b.tenant_id = p_tenant_id
     and b.batch_id = p_batch_id
     and b.status = 'PENDING'
+    and b.recalled_at is null
     and (b.mint_lease_until is null
          or b.mint_lease_until <= clock_timestamp()
          or b.mint_holder = p_holder

@@ -3,9 +3,9 @@
 -- is gone. One worker at a time serves a subscriber, so its limit of concurrent requests holds. A
 -- lease no longer counts once the session of its worker is gone.
 --
--- The order is by due time, then by event. An index has this order, so a large backlog does not
--- make this slow. Test events come first, because a person is waiting for them. They have a
--- test_body and a test_event_type; a real event has its fields (rules.describe_event).
+-- Test events come first, because a person is waiting for them. They have a test_body and a
+-- test_event_type; a real event has its fields (rules.describe_event). Redemptions come before
+-- expiries: see rules.find_due_deliveries.
 --
 -- From now on the attempts of p_holder count for what was replayed before.
 --
@@ -18,7 +18,6 @@ create or replace function jobs.lease_deliveries(
 returns setof record
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_now      timestamptz := clock_timestamp();
   v_webhook  core.webhook;
   v_secrets  bytea[];
   v_tests    int;
@@ -49,14 +48,8 @@ begin
   get diagnostics v_tests = row_count;
   return query
   with due as materialized (
-    select d.tenant_id, d.event_id, d.event_seq, d.attempt_count, d.next_attempt_at, d.counts_for
-    from core.delivery d
-    where d.tenant_id = p_tenant_id
-      and d.party_id = p_party_id
-      and d.parked_at is null
-      and d.next_attempt_at <= v_now
-    order by d.next_attempt_at, d.event_seq
-    limit p_limit - v_tests),
+    select p_tenant_id as tenant_id, d.*
+    from rules.find_due_deliveries(p_tenant_id, p_party_id, p_limit - v_tests) d),
   counting as (
     update core.delivery d
     set counts_for = p_holder
@@ -65,12 +58,17 @@ begin
       and d.party_id = p_party_id
       and d.event_id = due.event_id
       and due.counts_for <> p_holder)
-  select d.event_id, rules.format_id('evt', d.event_id), rules.describe_event(e), null::text,
-         d.attempt_count + 1, v_webhook.url, v_secrets, t.external_id, p.external_id, null::text
+  select d.event_id, rules.format_id('evt', d.event_id),
+         case
+           when d.is_expanded then rules.describe_expanded_event(e)
+           else rules.describe_event(e)
+         end,
+         null::text, d.attempt_count + 1, v_webhook.url, v_secrets, t.external_id, p.external_id,
+         null::text
   from due d
   join rules.event e on e.tenant_id = d.tenant_id and e.event_id = d.event_id
   join core.tenant t on t.tenant_id = d.tenant_id
   join core.party p on p.tenant_id = d.tenant_id and p.party_id = p_party_id
-  order by d.next_attempt_at, d.event_seq;
+  order by d.turn;
 end
 $$;

@@ -21,7 +21,9 @@ begin atomic
              or b.mint_lease_until <= clock_timestamp()
              or rules.is_worker_gone(b.mint_worker) as is_due
       from core.batch b
-      where b.status = 'PENDING' and rules.has_key(p_keys, b.key_version)) p) d
+      where b.status = 'PENDING'
+        and b.recalled_at is null
+        and rules.has_key(p_keys, b.key_version)) p) d
   where d.is_due
   order by d.turn, d.missing, d.tenant_id, d.batch_id
   limit p_limit;

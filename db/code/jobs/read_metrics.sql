@@ -1,12 +1,13 @@
 -- The state of background work for the worker's metrics, in one row. This is cheap even with a
 -- large backlog: the counts of new events, deliveries and statements stop at 10,000, that of late
 -- events at 1,000. The ages of deliveries (per webhook) and locks come from the first row of an
--- index. It reads all pending batches, webhooks and ledger books. Lags are in seconds; 0 means that
--- nothing waits. The counts leave out events of stuck parties, and days whose end the server cannot
--- tell: see jobs.list_stuck_work.
+-- index. It reads all pending batches, running recalls, webhooks and ledger books. Lags are in
+-- seconds; 0 means that nothing waits. The counts leave out events of stuck parties, and days whose
+-- end the server cannot tell: see jobs.list_stuck_work.
 create or replace function jobs.read_metrics(
   out feed_waiting int, out feed_lag float8, out delivery_waiting int, out delivery_lag float8,
   out webhook_disabled int, out mint_batches int, out mint_coupons bigint, out mint_lag float8,
+  out recall_batches int, out recall_coupons bigint, out recall_lag float8,
   out day_overdue int, out day_lag float8, out statement_waiting int, out statement_lag float8,
   out lock_lag float8)
 language plpgsql stable security definer
@@ -37,22 +38,18 @@ begin
   from (select from core.delivery d where d.parked_at is null limit 10000) w;
   -- the oldest due delivery to a subscriber that is enabled and not paused
   select count(*) filter (where w.disabled_at is not null),
-         coalesce(extract(epoch from v_now - min(f.next_attempt_at) filter (
+         coalesce(extract(epoch from v_now - min(
+           rules.find_next_attempt_time(w.tenant_id, w.party_id)) filter (
            where w.disabled_at is null and (w.paused_until is null or w.paused_until <= v_now))), 0)
     into webhook_disabled, delivery_lag
-  from core.webhook w
-  left join lateral (
-    select d.next_attempt_at
-    from core.delivery d
-    where d.tenant_id = w.tenant_id and d.party_id = w.party_id and d.parked_at is null
-    order by d.next_attempt_at
-    limit 1) f on true;
+  from core.webhook w;
 
   select count(*), coalesce(sum(b.total_count - b.minted_count), 0),
          coalesce(extract(epoch from v_now - min(b.created_at)), 0)
     into mint_batches, mint_coupons, mint_lag
   from core.batch b
-  where b.status = 'PENDING';
+  where b.status = 'PENDING' and b.recalled_at is null;
+  select r.* into recall_batches, recall_coupons, recall_lag from rules.measure_recalls(v_now) r;
 
   -- one row per distributor; a day is due once it has ended
   select count(*),

@@ -6,7 +6,8 @@ select b.tenant, b.external_id as batch, b.status, b.total_count, b.minted_count
        b.issued_count, b.locked_count, b.redeemed_count, b.expired_count, b.voided_count,
        b.redemption_count, b.reversal_count, b.currency,
        rules.format_amount(b.net_minor::bigint, c.decimals, 'major') as net_amount,
-       b.usable_count * rules.format_amount(b.most_minor, c.decimals, 'major') as liability_amount
+       b.usable_count * rules.format_amount(b.most_minor, c.decimals, 'major') as liability_amount,
+       b.suspended_at, b.recalled_at, b.recall_voided_count, b.recall_finished_at
 from rules.counted_batch b
 join core.currency c on c.currency = b.currency
 join core.party m on m.tenant_id = b.tenant_id and m.party_id = b.maker_id
@@ -36,7 +37,7 @@ comment on column report.batch.valid_to is
 comment on column report.batch.key_version is
   'Version of the master key; the first character of each code.';
 comment on column report.batch.mint_lease_until is
-  'Until then one worker mints it. Null: no worker has it.';
+  'Until then one worker mints or recalls it. Null: no worker has it.';
 comment on column report.batch.created_at is 'When the maker submitted it.';
 comment on column report.batch.completed_at is 'When the last coupon was minted. Null: PENDING.';
 comment on column report.batch.allocated_at is
@@ -60,4 +61,13 @@ comment on column report.batch.net_amount is
   'Discounts redeemed so far less those reversed, in major units.';
 comment on column report.batch.liability_amount is
   'The most that its ISSUED and LOCKED coupons can still cost, in major units: a percentage at its '
-  'limit. 0: not released. Null: a percentage without a limit.';
+  'limit. Of a recalled batch only the LOCKED ones. 0: not released. Null: a percentage without a '
+  'limit.';
+comment on column report.batch.suspended_at is
+  'From then on its coupons cannot be locked or redeemed. Null: they can.';
+comment on column report.batch.recalled_at is
+  'From then on its unused coupons are being voided. Null: not recalled.';
+comment on column report.batch.recall_voided_count is
+  'Coupons that the recall has voided: of those that were unused or LOCKED when it began.';
+comment on column report.batch.recall_finished_at is
+  'From then on none of its coupons is unused or LOCKED. Null: not recalled, or still running.';

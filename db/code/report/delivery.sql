@@ -2,7 +2,7 @@ create or replace view report.delivery as
 select t.external_id as tenant, p.external_id as party, rules.format_id('evt', d.event_id) as event,
        e.event_type, case when d.parked_at is null then 'WAITING' else 'PARKED' end as status,
        d.attempt_count, d.next_attempt_at::timestamptz, d.parked_at::timestamptz, d.last_error,
-       e.recorded_at::timestamptz, d.tenant_id, d.event_id as event_key
+       e.recorded_at::timestamptz, d.tenant_id, d.event_id as event_key, d.is_behind, d.is_expanded
 from core.delivery d
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
@@ -29,3 +29,8 @@ comment on column report.delivery.last_error is
 comment on column report.delivery.recorded_at is 'When the event was recorded.';
 comment on column report.delivery.tenant_id is 'Internal key of the tenant.';
 comment on column report.delivery.event_key is 'UUID of event, for joins.';
+comment on column report.delivery.is_behind is
+  'False: it goes first, as redemptions do. True: it goes behind, as expiries, voids and replays '
+  'do, with a fifth of the requests while others wait. Deliveries of one coupon wait together.';
+comment on column report.delivery.is_expanded is
+  'Whether a coupon event is sent with data, as the webhook asked when the delivery was made.';

@@ -13,6 +13,7 @@ from (
   union all table rules.event_is_in_one_table
   union all table rules.event_is_for_the_right_party
   union all table rules.voided_coupon_has_voiding
+  union all table rules.recalled_coupon_is_not_usable
   union all table rules.redemption_has_its_ledger_entries
   union all table rules.ledger_entry_has_its_redemption
   union all table rules.reversal_has_reversed_redemption
@@ -43,7 +44,8 @@ from (
   union all table rules.ready_statement_has_its_event
   union all table rules.recorded_redemption_exists
   union all table rules.delivery_is_of_an_event
-  union all table rules.delivery_is_parked_after_10_attempts) i
+  union all table rules.delivery_is_parked_after_10_attempts
+  union all table rules.deliveries_of_a_coupon_wait_together) i
 left join core.tenant t using (tenant_id);
 comment on view report.invariants is
   'Violated invariants: normally no rows. Reads every table; run it at night or in tests.';

@@ -1,7 +1,7 @@
 create or replace view report.party as
 select t.external_id as tenant, p.external_id as party, p.name, p.time_zone,
        rules.format_url_host(w.url) as webhook_url, w.rotated_at as webhook_secret_rotated_at,
-       w.disabled_at as webhook_disabled_at, p.created_at
+       w.disabled_at as webhook_disabled_at, p.created_at, p.public_key
 from core.party p
 join core.tenant t using (tenant_id)
 left join core.webhook w using (tenant_id, party_id);
@@ -22,3 +22,5 @@ comment on column report.party.webhook_secret_rotated_at is
 comment on column report.party.webhook_disabled_at is
   'When deliveries to its webhook stopped. Null: the webhook is enabled, or there is none.';
 comment on column report.party.created_at is 'When apply first declared it.';
+comment on column report.party.public_key is
+  'The X25519 key (age1…) that codes are encrypted to. Null: the party cannot fetch codes by HTTP.';

@@ -14,9 +14,9 @@ comment on view report.stuck_work is '@primaryKey tenant,party,work,subject
 Work that fails because of the rows of one party: normally no rows. Nothing else waits for it.';
 comment on column report.stuck_work.tenant is 'External ID, ten_….';
 comment on column report.stuck_work.party is
-  'External ID, pty_…: the distributor; of a batch that is minted, its maker.';
+  'External ID, pty_…: the distributor; of a batch that is minted or recalled, its maker.';
 comment on column report.stuck_work.work is
-  'events (its events and business days wait), locks, expiry, mint, statement or webhook.';
+  'events (its events and business days wait), locks, expiry, mint, recall, statement or webhook.';
 comment on column report.stuck_work.subject is
   'What fails: the party, a coupon, a batch, or the date of a statement.';
 comment on column report.stuck_work.reason is 'The error of the last attempt.';

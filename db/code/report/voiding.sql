@@ -11,12 +11,13 @@ comment on view report.voiding is '@primaryKey tenant_id,coupon_key
 @foreignKey (tenant_id,coupon_key) references report.coupon (tenant_id,coupon_key)
 @foreignKey (tenant,merchant) references report.merchant (tenant,merchant)
 @foreignKey (tenant,caller) references report.party (tenant,party)
-Voided coupons with merchant, caller and reason. No merchant: an administrator voided it. Fast:
+Voided coupons with merchant, caller and reason. No merchant: an administrator voided it, or the
+recall of its batch. Fast:
 order by voided_at; a range of voided_at; coupon_key = report.parse_id(''cpn_…'').';
 comment on column report.voiding.tenant is 'External ID, ten_….';
 comment on column report.voiding.coupon is 'External ID, cpn_…. Never the code.';
 comment on column report.voiding.merchant is
-  'External ID, mch_…. Null: an administrator voided it.';
+  'External ID, mch_…. Null: an administrator voided it, or the recall of its batch.';
 comment on column report.voiding.caller is
   'External ID of the calling party, pty_…. Null: the tenant (Variant A) or an administrator.';
 comment on column report.voiding.reason is 'As the caller gave it. Null: none.';

@@ -7,7 +7,7 @@ select t.external_id as tenant, p.external_id as party, rules.format_url_host(w.
        d.waiting, d.failing, d.parked, d.oldest_waiting_at,
        w.disabled_at, w.paused_until, w.rotated_at,
        a.attempts_24h, a.failures_24h, a.p95_ms_24h, a.last_attempt_at,
-       f.last_failure_at, f.last_error
+       f.last_failure_at, f.last_error, w.expand, w.event_types
 from core.webhook w
 join core.tenant t using (tenant_id)
 join core.party p using (tenant_id, party_id)
@@ -75,3 +75,7 @@ comment on column report.webhook_health.last_failure_at is
   'When an attempt failed last. Null: none of the last 30 days failed.';
 comment on column report.webhook_health.last_error is
   'Why that attempt failed: the reason, or the HTTP status of the answer. Null: as above.';
+comment on column report.webhook_health.expand is
+  'Whether coupon events are sent with data: amounts, shop and order.';
+comment on column report.webhook_health.event_types is
+  'The types of events that it takes. Null: all.';

@@ -34,7 +34,7 @@ export function describeOperation(route: Route, parts: Parts): Json {
       },
     }),
     responses: {
-      ...(route.isDownload ? describeDownload() : describeSuccess(route, parts, example?.answer)),
+      ...(route.download ? describeDownload(route.download) : describeSuccess(route, parts, example?.answer)),
       ...describeRefusals(
         { codes, resources: route.resources?.(variant) ?? [], isWrite: route.isWrite },
         write,
@@ -80,13 +80,22 @@ function describeSuccess(route: Route, { variant, write }: Parts, answer: unknow
   };
 }
 
-function describeDownload(): Json {
-  const etag = { description: "The sha256 of the file, in quotes.", required: true, schema: { type: "string" } };
+function describeDownload(kind: NonNullable<Route["download"]>): Json {
   const disposition = { description: "The name of the file.", required: true, schema: { type: "string" } };
+  const headers = { ...pickHeaders("x-request-id"), "content-disposition": disposition };
+  if (kind === "codes")
+    return {
+      200: {
+        description: "The file: CSV with the columns coupon_id and code, encrypted by age to your public key.",
+        headers,
+        content: { "application/octet-stream": { schema: { type: "string", format: "binary" } } },
+      },
+    };
+  const etag = { description: "The sha256 of the file, in quotes.", required: true, schema: { type: "string" } };
   return {
     200: {
       description: "The file.",
-      headers: { ...pickHeaders("x-request-id"), etag, "content-disposition": disposition },
+      headers: { ...headers, etag },
       content: { "text/csv": { schema: { type: "string" } } },
     },
     304: {

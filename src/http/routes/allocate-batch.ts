@@ -14,6 +14,6 @@ export const allocateBatch: Route = {
   hasOwnTransaction: true,
   schema: () => input,
   answer: () => batchAnswer,
-  refusals: () => ["BATCH_NOT_COMPLETED", "BATCH_ALREADY_ALLOCATED"],
+  refusals: () => ["BATCH_SUSPENDED", "BATCH_NOT_COMPLETED", "BATCH_ALREADY_ALLOCATED"],
   resources: () => ["batch"],
 };

@@ -1,10 +1,29 @@
 // Events as the feed and webhooks show them: src/formats/event-json.ts.
 import { z } from "zod";
 import type { EventType } from "../route.ts";
-import { chosenId, date, madeId, timeOfAnswer } from "../answer-fields.ts";
+import { amountOfAnswer, chosenId, currencyOfAnswer, date, madeId, timeOfAnswer } from "../answer-fields.ts";
 
 const event_id = madeId("evt").describe("The same in the feed and in every attempt of a webhook.");
 const occurred_at = timeOfAnswer;
+
+// rules.describe_data in the database.
+const data = z
+  .object({
+    batch_id: chosenId("bat"),
+    template_id: chosenId("tpl"),
+    merchant_id: chosenId("mch").nullable(),
+    store: z.string().nullable(),
+    terminal: z.string().nullable(),
+    order_id: z.string().nullable(),
+    order_amount: amountOfAnswer.nullable(),
+    discount_amount: amountOfAnswer.nullable().describe("Of a reversal: what its redemption gave. Never negative."),
+    currency: currencyOfAnswer.nullable(),
+    reversal_id: madeId("rvs").nullable(),
+  })
+  .meta({
+    id: "EventData",
+    description: "Only if the webhook or the pull asks for it with expand. What does not apply is null.",
+  });
 
 const couponEvent = <T extends string>(event_type: T, id: string, redemption_id: z.ZodType) =>
   z
@@ -15,6 +34,7 @@ const couponEvent = <T extends string>(event_type: T, id: string, redemption_id:
       redemption_id,
       occurred_at,
       recorded_at: timeOfAnswer,
+      data: data.optional(),
     })
     .meta({ id });
 

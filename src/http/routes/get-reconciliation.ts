@@ -24,7 +24,7 @@ export const getReconciliation: Route = {
   query: ["distributor"],
   isWrite: false,
   hasOwnTransaction: true,
-  isDownload: true,
+  download: "statement",
   schema: () => input,
   answer: () => z.string(),
   refusals: (variant) => (variant === "A" ? ["AMBIGUOUS_DISTRIBUTOR"] : []),

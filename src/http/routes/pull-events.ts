@@ -10,6 +10,11 @@ import { couponEvents } from "./event.ts";
 const input = z.strictObject({
   cursor: cursor(printable(64)).describe("The next_cursor of the page before. Without it: the oldest event."),
   limit: limit.optional(),
+  expand: z
+    .enum(["true", "false"], "must be true or false")
+    .transform((value) => value === "true")
+    .meta({ type: "boolean", description: "Whether the events have data; by default false." })
+    .optional(),
 });
 
 const answer = z.object({
@@ -22,7 +27,7 @@ export const pullEvents: Route = {
   summary: "Returns a page of coupon events, oldest first.",
   method: "GET",
   path: "/v1/events",
-  query: ["cursor", "limit"],
+  query: ["cursor", "limit", "expand"],
   isWrite: false,
   hasOwnTransaction: true,
   schema: () => input,

@@ -78,6 +78,7 @@ export function redemptionRefusals(variant: Variant): readonly ErrorCode[] {
   return [
     "MERCHANT_NOT_IN_SCOPE",
     "LOCK_CANCELLED",
+    "BATCH_SUSPENDED",
     "COUPON_VOIDED",
     "COUPON_REDEEMED",
     "COUPON_EXPIRED",

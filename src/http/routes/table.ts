@@ -4,6 +4,7 @@ import { allocateBatch } from "./allocate-batch.ts";
 import { cancel } from "./cancel.ts";
 import { confirm } from "./confirm.ts";
 import { createBatch } from "./create-batch.ts";
+import { exportCodes } from "./export-codes.ts";
 import { getBatch } from "./get-batch.ts";
 import { getReconciliation } from "./get-reconciliation.ts";
 import { getRedemption } from "./get-redemption.ts";
@@ -15,9 +16,12 @@ import { listRedemptions } from "./list-redemptions.ts";
 import { lock } from "./lock.ts";
 import { pullEvents } from "./pull-events.ts";
 import { query } from "./query.ts";
+import { recallBatch } from "./recall-batch.ts";
 import { redeem } from "./redeem.ts";
 import { replayEvents } from "./replay-events.ts";
+import { resumeBatch } from "./resume-batch.ts";
 import { reverse } from "./reverse.ts";
+import { suspendBatch } from "./suspend-batch.ts";
 import { testWebhook } from "./test-webhook.ts";
 import { voidCoupon } from "./void.ts";
 
@@ -35,6 +39,10 @@ export const routes: readonly Route[] = [
   getBatch,
   listBatches,
   allocateBatch,
+  suspendBatch,
+  resumeBatch,
+  recallBatch,
+  exportCodes,
   getRequest,
   pullEvents,
   listReconciliations,

@@ -5,8 +5,9 @@
 // holds across all workers. The lease of a killed worker ends with its session; deliveries that it sent but did not
 // record are sent again with the same webhook-id. A worker that loses its session cuts its requests off.
 //
-// A round leases the due deliveries, sends them and records the outcomes in one statement. Rounds repeat for one time
-// slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
+// A round leases due deliveries, sends them and records the outcomes in one statement. jobs.lease_deliveries puts
+// redemptions before expiries. A round is short, so a redemption that happens meanwhile waits for few requests. Rounds
+// repeat for one time slice. Then the next subscriber gets the place, so that slow receivers do not delay the others.
 import { randomUUID } from "node:crypto";
 import { renderEvent } from "../../formats/event-json.ts";
 import type { Logger } from "../../common/log.ts";
@@ -24,6 +25,8 @@ export const maxSubscribersAtOnce = 32;
 const maxRequestsAtOnce = 4;
 // Deliveries per round. After a kill, at most this many are sent again.
 const roundSize = 32;
+// No request of a round starts later: its other deliveries are leased again, after those that go first.
+const roundMs = 500;
 // No request starts after the slice. With 15 s for an exchange, that leaves most of the lease unused.
 const sliceMs = 2_000;
 // How long running requests may continue after the signal to stop.
@@ -112,16 +115,16 @@ export function createDeliverer({ database, keys, send, getSession, stopping, lo
     }
   }
 
-  // Deliveries that are not sent in this slice stay due.
+  // Deliveries that are not sent in this round stay due.
   async function sendRound(deliveries: Delivery[], isOver: () => boolean, cut: AbortSignal): Promise<AttemptRecord[]> {
     const secrets = openSecrets(keys, deliveries[0]!);
     const records: AttemptRecord[] = [];
-    const waiting = [...deliveries];
+    const waiting = deliveries.values();
+    const roundEnd = performance.now() + roundMs;
     let isRefused = false;
     async function sendInTurn(): Promise<void> {
-      while (!isRefused && !isOver()) {
-        const delivery = waiting.shift();
-        if (delivery === undefined) return;
+      for (const delivery of waiting) {
+        if (isRefused || isOver() || performance.now() > roundEnd) return;
         const attempt = await send(toWebhook(delivery, secrets), cut);
         if (attempt === null) return;
         const record = toRecord(delivery, attempt);

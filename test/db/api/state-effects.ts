@@ -71,14 +71,17 @@ export function effectOf(given: Given, status: string): Effect {
   const { redemption = coupon.redemption } = json;
   const { redemptions, amounts, events } = history;
   const event = (type: string, of: string | null = null) => ({ type, party: scene.distributorParty, redemption: of });
+  // How a coupon that is freed ends, if it does not become ISSUED.
   const expired = status === "EXPIRED" ? [event("coupon.expired")] : [];
+  const recalled = status === "VOIDED" && operation !== "void" ? [event("coupon.voided")] : [];
+  const ended = [...expired, ...recalled];
   // An operation that takes a coupon with an expired lock also marks that lock LAPSED.
   const lapsed = redemptions.at(-1) === "LOCKED" ? redemptions.with(-1, "LAPSED") : redemptions;
   const effect = (fields: object, changes: Partial<CouponHistory>, tables: string[]): Effect => ({
     httpStatus: 200,
     json: { ok: true, ...fields },
     history: { ...history, status, ...changes },
-    tables: [...tables, ...expired.map(() => "event")].sort(),
+    tables: [...tables, ...ended.map(() => "event"), ...recalled.map(() => "voiding")].sort(),
   });
   const redeemed = { amounts: [...amounts, 500], events: [...events, event("coupon.redeemed", redemption)] };
   const eventTables = ["coupon", "ledger_entry", "redemption"];
@@ -97,8 +100,10 @@ export function effectOf(given: Given, status: string): Effect {
       return effect(fields, { ...redeemed, redemptions: redemptions.with(-1, "REDEEMED") }, eventTables);
     }
     case "cancel": {
-      const changes = { redemptions: redemptions.with(-1, "CANCELLED"), events: [...events, ...expired] };
-      return effect({ redemption, status: "CANCELLED" }, changes, ["coupon", "redemption"]);
+      const changes = { redemptions: redemptions.with(-1, "CANCELLED"), events: [...events, ...ended] };
+      // The recall counts it later.
+      const tables = ["coupon", "redemption", ...recalled.map(() => "recalled_lock")];
+      return effect({ redemption, status: "CANCELLED" }, changes, tables);
     }
     case "reverse":
       return effect(
@@ -106,7 +111,7 @@ export function effectOf(given: Given, status: string): Effect {
         {
           redemptions: redemptions.with(-1, "REVERSED"),
           amounts: [...amounts, -500],
-          events: [...events, event("coupon.reversed", redemption), ...expired],
+          events: [...events, event("coupon.reversed", redemption), ...ended],
         },
         ["ledger_entry", "redemption", "reversal", ...(status === history.status ? [] : ["coupon"])],
       );

@@ -2,7 +2,7 @@
 // Each cell has its own coupon.
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import type { Coupon } from "../../support/caller.ts";
+import type { Caller, Coupon } from "../../support/caller.ts";
 import { isReplay } from "../../support/client.ts";
 import { fits } from "../../support/fits.ts";
 import { changedTables, readCouponHistory } from "../../support/inspect.ts";
@@ -12,13 +12,15 @@ import type { Scene } from "../../support/scene.ts";
 import { readState } from "../../support/state.ts";
 import { effectOf, effectOfRefusal } from "./state-effects.ts";
 import {
+  allBatchStates,
   batchOperations,
   expectedOf,
-  expectedOfBatch,
   operations,
   renderStates,
+  resultOfBatch,
   states,
   variants,
+  type BatchState,
   type Operation,
   type State,
 } from "./states.ts";
@@ -26,6 +28,7 @@ import {
 const world = await scenario(t);
 const scenes = [world.a, world.b];
 const allStates = Object.keys(states) as State[];
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const madeByTime: State[] = ["ISSUED, its lock lapsed", "EXPIRED", "EXPIRED, its lock lapsed"];
 
 // By variant and state, one coupon for each operation.
@@ -123,40 +126,55 @@ t.test("An expired lock counts as gone, also when an earlier redemption of the c
   fits(t, (await till.ok.query(coupon)).coupon, { status: "ISSUED", redemption: { status: "REVERSED" } });
 });
 
-t.test("Each operation on a batch in every state has the listed result", async (t) => {
-  for (const { maker, template } of scenes) {
-    const minted = { isReleased: false };
-    const ids = {
-      ALLOCATED: (await world.makeBatch(maker, template, 2)).id,
-      COMPLETED: (await world.makeBatch(maker, template, 2, minted)).id,
-      // It is never minted.
-      PENDING: (await maker.ok.createBatch(template, 2)).batch.external_id as string,
-    };
-    for (const state of ["PENDING", "COMPLETED", "ALLOCATED"] as const)
+// What a successful call changes in the answer, and the tables that it changes.
+const batchEffects = {
+  "→ ALLOCATED": { batch: { status: "ALLOCATED" }, tables: ["batch", "event"] },
+  "→ suspended": { batch: { suspended_at: time }, tables: ["audit", "batch"] },
+  "→ resumed": { batch: { suspended_at: null }, tables: ["audit", "batch"] },
+  "→ recalled": {
+    batch: { suspended_at: time, recall: { requested_at: time, voided_count: 0, finished_at: null } },
+    tables: ["audit", "batch"],
+  },
+};
+const isEffect = (result: string): result is keyof typeof batchEffects => result in batchEffects;
+
+t.test("Each operation on a batch in every state has the listed result, the second time too", async (t) => {
+  for (const { maker, template } of scenes)
+    for (const state of allBatchStates)
       for (const operation of batchOperations) {
-        const expected = expectedOfBatch(state, operation);
         const cell = `${operation} of a batch that is ${state}`;
-        const request_id = newRequestId();
-        const call = () =>
-          operation === "get"
-            ? maker.get(`/v1/batches/${ids[state]}`)
-            : maker.allocateBatch(ids[state], { request_id });
+        const id = await makeBatchIn(maker, template, state);
+        const call = (request_id: string) =>
+          operation === "get" ? maker.get(`/v1/batches/${id}`) : maker[`${operation}Batch`](id, { request_id });
+        const shown = (await maker.get(`/v1/batches/${id}`)).json["batch"] as object;
         const before = await readState(world.owner);
-        const reply = await call();
-        t.equal((await call()).text, reply.text, cell);
+        const request_id = newRequestId();
+        const reply = await call(request_id);
+        t.equal((await call(request_id)).text, reply.text, cell);
         const changed = changedTables(before, await readState(world.owner));
-        if (expected.code !== undefined) {
-          fits(t, reply, { status: 409, json: { code: expected.code } }, cell);
+        const result = resultOfBatch(state, operation);
+        if (result.includes("_")) {
+          fits(t, reply, { status: 409, json: { code: result } }, cell);
           t.strictSame(changed, [], cell);
           continue;
         }
-        const minted_count = state === "PENDING" ? 0 : 2;
-        const batch = { external_id: ids[state], status: expected.status, total_count: 2, minted_count };
-        fits(t, reply, { status: 200, json: { ok: true, batch } }, cell);
-        t.strictSame(changed, operation === "allocate" ? ["batch", "event"] : [], cell);
+        const { batch, tables } = isEffect(result) ? batchEffects[result] : { batch: {}, tables: [] };
+        fits(t, reply, { status: 200, json: { ok: true, batch: { ...shown, ...batch } } }, cell);
+        t.strictSame(changed, tables, cell);
+        if (operation !== "allocate") t.equal((await call(newRequestId())).text, reply.text, `${cell} again`);
       }
-  }
 });
+
+// One that is PENDING is never minted.
+async function makeBatchIn(maker: Caller, template: string, state: BatchState): Promise<string> {
+  const [status, stop] = state.split(", ");
+  const id =
+    status === "PENDING"
+      ? ((await maker.ok.createBatch(template, 2)).batch.external_id as string)
+      : (await world.makeBatch(maker, template, 2, { isReleased: status === "ALLOCATED" })).id;
+  if (stop !== undefined) await maker.ok[stop === "suspended" ? "suspendBatch" : "recallBatch"](id);
+  return id;
+}
 
 const [begin, end] = ["<!-- states:begin -->", "<!-- states:end -->"];
 const page = readFileSync(new URL("../../../docs/integrate.md", import.meta.url), "utf8");

@@ -5,7 +5,7 @@
 // in the answer.
 export const variants = ["A", "B"] as const;
 export const operations = ["lock", "redeem", "confirm", "cancel", "reverse", "void", "query"] as const;
-export const batchOperations = ["get", "allocate"] as const;
+export const batchOperations = ["get", "allocate", "suspend", "resume", "recall"] as const;
 
 export type Variant = (typeof variants)[number];
 export type Operation = (typeof operations)[number];
@@ -13,13 +13,14 @@ export type BatchOperation = (typeof batchOperations)[number];
 type Status = "CREATED" | "ISSUED" | "LOCKED" | "REDEEMED" | "EXPIRED" | "VOIDED";
 type BatchStatus = "PENDING" | "COMPLETED" | "ALLOCATED";
 type Result<S extends string> = Refusal | `→ ${S}` | S;
+type BatchResult = Result<BatchStatus> | "→ suspended" | "→ resumed" | "→ recalled";
 type Cell = Result<Status> | Record<Variant, Result<Status>>;
 type Refusal =
   | "NOT_FOUND"
   | `LOCK_${"NOT_FOUND" | "EXPIRED" | "CANCELLED" | "CONFIRMED"}`
   | `COUPON_${"VOIDED" | "REDEEMED" | "EXPIRED" | "LOCKED" | "NOT_RELEASED" | "NOT_YET_VALID" | "NOT_VOIDABLE"}`
   | `REDEMPTION_${"NOT_REVERSIBLE" | "REVERSED"}`
-  | `BATCH_${"NOT_COMPLETED" | "ALREADY_ALLOCATED"}`;
+  | `BATCH_${"SUSPENDED" | "NOT_COMPLETED" | "ALREADY_ALLOCATED"}`;
 
 const unlocked = { confirm: "LOCK_NOT_FOUND", cancel: "LOCK_NOT_FOUND", reverse: "NOT_FOUND" } as const;
 const redeemed = {
@@ -36,6 +37,8 @@ const expired = {
   void: "COUPON_NOT_VOIDABLE",
   query: "EXPIRED",
 } as const;
+
+const stopped = { lock: "BATCH_SUSPENDED", redeem: "BATCH_SUSPENDED" } as const;
 
 // confirm and cancel name the lock of the state, and reverse its redemption. In states without one, they name one that
 // does not exist.
@@ -139,14 +142,76 @@ export const states = {
     void: "COUPON_NOT_VOIDABLE",
     query: "VOIDED",
   },
+  "ISSUED, suspended": { ...stopped, ...unlocked, void: "→ VOIDED", query: "ISSUED" },
+  "LOCKED by this lock, suspended": {
+    ...stopped,
+    confirm: "→ REDEEMED",
+    cancel: "→ ISSUED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE",
+    void: "COUPON_NOT_VOIDABLE",
+    query: "LOCKED",
+  },
+  "REDEEMED, suspended": { ...redeemed, ...stopped, reverse: "→ REDEEMED" },
+  "LOCKED by this lock, recalled": {
+    ...stopped,
+    confirm: "→ REDEEMED",
+    cancel: "→ VOIDED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE",
+    void: "COUPON_NOT_VOIDABLE",
+    query: "LOCKED",
+  },
+  "LOCKED by this lock, recalled, past valid_to": {
+    ...stopped,
+    confirm: "→ REDEEMED",
+    cancel: "→ EXPIRED",
+    reverse: "REDEMPTION_NOT_REVERSIBLE",
+    void: "COUPON_NOT_VOIDABLE",
+    query: "LOCKED",
+  },
+  "REDEEMED, reissuable, recalled": { ...redeemed, ...stopped, reverse: "→ VOIDED" },
 } satisfies Record<string, Record<Operation, Cell>>;
 export type State = keyof typeof states;
 
+// After the arrow: what changes. Without one: the status in the answer, and nothing changes.
 const batchStates = {
-  PENDING: { get: "PENDING", allocate: "BATCH_NOT_COMPLETED" },
-  COMPLETED: { get: "COMPLETED", allocate: "→ ALLOCATED" },
-  ALLOCATED: { get: "ALLOCATED", allocate: "BATCH_ALREADY_ALLOCATED" },
-} satisfies Record<BatchStatus, Record<BatchOperation, Result<BatchStatus>>>;
+  PENDING: {
+    get: "PENDING",
+    allocate: "BATCH_NOT_COMPLETED",
+    suspend: "→ suspended",
+    resume: "PENDING",
+    recall: "→ recalled",
+  },
+  COMPLETED: {
+    get: "COMPLETED",
+    allocate: "→ ALLOCATED",
+    suspend: "→ suspended",
+    resume: "COMPLETED",
+    recall: "→ recalled",
+  },
+  ALLOCATED: {
+    get: "ALLOCATED",
+    allocate: "BATCH_ALREADY_ALLOCATED",
+    suspend: "→ suspended",
+    resume: "ALLOCATED",
+    recall: "→ recalled",
+  },
+  "COMPLETED, suspended": {
+    get: "COMPLETED",
+    allocate: "→ ALLOCATED",
+    suspend: "COMPLETED",
+    resume: "→ resumed",
+    recall: "→ recalled",
+  },
+  "COMPLETED, recalled": {
+    get: "COMPLETED",
+    allocate: "BATCH_SUSPENDED",
+    suspend: "COMPLETED",
+    resume: "BATCH_SUSPENDED",
+    recall: "COMPLETED",
+  },
+} satisfies Record<string, Record<BatchOperation, BatchResult>>;
+export type BatchState = keyof typeof batchStates;
+export const allBatchStates = Object.keys(batchStates) as BatchState[];
 
 // The result in a cell: the code of a refusal, or the status of the coupon after a success.
 export type Expected = { code: string; status?: never } | { status: string; code?: never };
@@ -156,9 +221,9 @@ export function expectedOf(state: State, operation: Operation, variant: Variant)
   return read(typeof cell === "string" ? cell : cell[variant]);
 }
 
-export function expectedOfBatch(state: BatchStatus, operation: BatchOperation): Expected {
-  return read(batchStates[state][operation]);
-}
+/** The cell as it is. */
+export const resultOfBatch = (state: BatchState, operation: BatchOperation): BatchResult =>
+  batchStates[state][operation];
 
 function read(result: string): Expected {
   if (result.startsWith("→ ")) return { status: result.slice(2) };

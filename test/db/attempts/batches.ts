@@ -12,6 +12,8 @@ const insertOther = (changes: Record<string, string>) =>
 const updateUnused = (change: string) => update("template", change, "external_id = 'tpl_unused'");
 const updateUsed = (change: string) => update("template", change, "external_id = 'tpl_fixed'");
 
+const recalledNow = "suspended_at = now(), recalled_at = now(), recall_caller_id = 0";
+
 const keyAttempts: Attempts = {
   key_version_is_one_character: [
     insertCopy("master_key", "true", { version: "'12'" }),
@@ -27,13 +29,53 @@ const batchAttempts: Attempts = {
     updateBatch("allocated", "distributor_id = 0"),
     updateBatch("allocated", "body_hash = '\\x01'"),
   ],
-  batch_times_are_fixed: ["completed_at", "allocated_at"].map((column) =>
-    updateBatch("allocated", `${column} = ${column} - interval '1 second'`),
-  ),
+  batch_times_are_fixed: [
+    ...["completed_at", "allocated_at"].map((column) =>
+      updateBatch("allocated", `${column} = ${column} - interval '1 second'`),
+    ),
+    ...["suspended_at = null", "recalled_at = now()", "recall_caller_id = 1", "recall_reason = 'other'"].map(
+      (changed) => updateBatch("recalled", changed),
+    ),
+    together(
+      updateBatch("recalled", "recall_finished_at = now()"),
+      updateBatch("recalled", "recall_finished_at = null"),
+    ),
+  ],
   batch_transition_is_legal: [
     updateBatch("allocated", "status = 'COMPLETED', allocated_at = null"),
     updateBatch("pending", "status = 'ALLOCATED', minted_count = 3, completed_at = now(), allocated_at = now()"),
     updateBatch("allocated", "minted_count = 0"),
+    updateBatch("pending", `${recalledNow}, minted_count = 1`),
+    updateBatch("completed", `${recalledNow}, status = 'ALLOCATED', allocated_at = now()`),
+    updateBatch("recalled", "recalled_through = 1"),
+    updateBatch("recalled", "recall_voided_count = 0"),
+  ],
+  recalled_batch_is_suspended: [updateBatch("allocated", "recalled_at = now(), recall_caller_id = 0")],
+  recall_names_its_caller: [
+    updateBatch("allocated", "suspended_at = now(), recalled_at = now()"),
+    updateBatch("allocated", "recall_caller_id = 0"),
+  ],
+  only_a_recalled_batch_has_a_reason: [updateBatch("allocated", "recall_reason = 'leaked'")],
+  recall_reason_is_at_most_1000_characters: [
+    updateBatch("allocated", `${recalledNow}, recall_reason = repeat('x', 1001)`),
+  ],
+  recall_reason_is_printable: [updateBatch("allocated", `${recalledNow}, recall_reason = e'\\n'`)],
+  recall_passes_minted_coupons: [
+    updateBatch("completed", "recalled_through = 1"),
+    updateBatch("recalled", "recalled_through = 3"),
+  ],
+  recall_voids_what_it_has_passed: [updateBatch("recalled", "recall_voided_count = 3")],
+  recall_finishes_with_the_last_coupon: [
+    updateBatch("allocated", "recall_finished_at = now()"),
+    updateBatch("allocated", `${recalledNow}, recall_finished_at = now()`),
+  ],
+  recall_passes_no_usable_coupon: [
+    updateBatch("allocated", `${recalledNow}, recalled_through = 1`),
+    together(
+      insertVoiding("issued", "null"),
+      updateCoupon("issued", "status = 'VOIDED'"),
+      updateBatch("allocated", `${recalledNow}, recalled_through = 2`),
+    ),
   ],
   batch_is_pending_until_all_are_minted: [updateBatch("pending", "status = 'COMPLETED', completed_at = now()")],
   minted_count_is_within_total: [updateBatch("pending", "minted_count = 4")],

@@ -11,6 +11,7 @@ import {
   reverseRedemption,
   together,
   update,
+  updateBatch,
   updateCoupon,
   updateRedemption,
   type Attempts,
@@ -32,6 +33,9 @@ const couponAttempts: Attempts = {
     updateCoupon("locked", "status = 'ISSUED'"),
     updateCoupon("locked", "status = 'EXPIRED'"),
     updateRedemption("locked", "status = 'CANCELLED', ended_at = now()"),
+  ],
+  recalled_coupon_is_not_issued_again: [
+    together(updateBatch("recalled", "recall_finished_at = now()"), updateCoupon("awaited", "status = 'ISSUED'")),
   ],
   coupon_transition_is_legal: [
     updateCoupon("voided", "status = 'ISSUED'"),

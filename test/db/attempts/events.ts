@@ -207,6 +207,11 @@ const deliveryAttempts: Attempts = {
   delivery_is_of_an_event: [
     insertCopy("delivery", "true", { event_id: "gen_random_uuid()" }),
     insertCopy("delivery", "true", { event_id: ":unposted" }),
+    insertCopy("delivery", "party_id = (select distributor_id from core.ledger_entry where entry_id = :unposted)", {
+      event_id: ":unposted",
+      event_seq: unposted,
+      coupon_id: "gen_random_uuid()",
+    }),
     insertCopy("delivery", "true", {
       event_id: "(select e.event_id from core.event e where e.business_date is not null)",
     }),
@@ -224,6 +229,10 @@ const deliveryAttempts: Attempts = {
     deleteAfterAttempt("event_id", 500, "now()"),
     deleteAfterAttempt("event_id", 200, "now() - interval '1 second'"),
     deleteAfterAttempt("gen_random_uuid()", 200, "now()"),
+  ],
+  event_types_are_known: [
+    update("webhook", "event_types = '{}'"),
+    update("webhook", "event_types = '{coupon.redeemed,coupon.minted}'"),
   ],
   attempt_count_is_0_to_10: [update("delivery", "attempt_count = 11")],
   test_delivery_tenant_id_party_id_fkey: [insertCopy("test_delivery", "true", { party_id: "2147483647" })],

@@ -48,6 +48,12 @@ const identityAttempts: Attempts = {
     update("tenant", "variant = 'B'", "external_id = 'ten_a'"),
     update("tenant", "amount_unit = 'minor'"),
   ],
+  public_key_is_an_age_recipient: [
+    update("party", "public_key = ''"),
+    update("party", `public_key = 'age1${"q".repeat(57)}'`),
+    update("party", `public_key = 'age1${"b".repeat(58)}'`),
+    update("party", `public_key = 'AGE-SECRET-KEY-1${"Q".repeat(58)}'`),
+  ],
   time_zone_is_no_abbreviation: [update("party", "time_zone = 'CET'"), update("party", "time_zone = 'utc'")],
   merchant_id_is_unique: [insertCopy("merchant", "true", { tenant_id: "999", external_id: "'mch_n'" })],
   store_external_id_is_1_to_64_characters: [update("store", "external_id = ''")],

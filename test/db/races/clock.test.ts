@@ -316,17 +316,17 @@ t.test("A patch to a time that passes during its wait does not bring an EXPIRED 
   fits(t, await readHistory(coupon), { status: "EXPIRED", events: { length: 1 } });
 });
 
-t.test("A voiding of a batch leaves the coupons whose validity ends while it runs", async (t) => {
-  // More coupons than a loop of PL/pgSQL reads ahead.
-  const { id, coupons } = await world.makeBatch(world.a.maker, "tpl_fixed", 14);
+t.test("A step of a recall leaves the coupons whose validity ends while it waits", async (t) => {
+  const { id, coupons } = await world.makeBatch(world.a.maker, world.a.template, 2);
+  await world.a.maker.ok.recallBatch(id);
   const last = coupons.at(-1)!;
-  const holder = await world.openPsql();
-  await holder.run("begin; lock table core.event in share mode");
-  // It blocks when it writes its first event.
-  const voiding = world.admin.rows("select admin.void_batch('ten_a', $1, 'recalled') as count", [id]);
+  await psql.run("begin");
+  await psql.rows("select from core.batch where external_id = $1 for update", [id]);
+  const recalling = world.steps.recall();
   await untilBlocked(world, 1)
     .then(() => psql.rows(endValidity, [last.id]))
-    .finally(() => holder.run("commit"));
-  t.strictSame([...(await voiding)], [{ count: 13 }]);
+    .finally(() => psql.run("commit"));
+  await recalling;
   fits(t, await readHistory(last), { status: "ISSUED", events: [] });
+  fits(t, await readHistory(coupons[0]!), { status: "VOIDED" });
 });

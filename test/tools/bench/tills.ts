@@ -18,6 +18,7 @@ const works: Record<string, Work> = {
   "psql holds one coupon": { perSecond: 500, begin: holdCoupon },
   "a batch is minted": { perSecond: 200, begin: mint },
   "coupons expire": { perSecond: 200, begin: expire },
+  "a batch is recalled": { perSecond: 200, begin: recall },
 };
 
 /** The size is how many seconds the load takes. */
@@ -91,6 +92,14 @@ async function expire(environment: Environment, _pool: Pool, seconds: number) {
   await restartWorker(() => makeDue(environment, batch));
   await until("the first to expire", "expired_through > 0 as done from core.batch where external_id = $1", [batch]);
   return follow(environment, batch, "expired_through");
+}
+
+async function recall(environment: Environment, _pool: Pool, seconds: number) {
+  const batch = await environment.release(Math.ceil(seconds * 10_000));
+  const client = createClient({ url: environment.url, ...environment.credential });
+  const { status } = await client.post("/v1/batches/recall", { request_id: newRequestId(), batch });
+  if (status !== 200) throw new Error(`the recall was answered ${status}`);
+  return follow(environment, batch, "recalled_through");
 }
 
 /** The returned function says how many coupons were handled in a second, and then waits for the others. */

@@ -53,6 +53,9 @@ export function createChoices({ setup: { callers }, coupons, records }: Model) {
 
 export function resolve(choices: Choices, step: Step): Action {
   const { newName, couponAt, recordAt, keyAt } = choices;
+  // Other lives use the other coupons of a larger batch.
+  const isShared = kindOf(couponAt(step.coupon).kind).isAlone !== true;
+  if (isShared && /^(suspend|resume|recall)_batch$/.test(step.do)) return null;
   switch (step.do) {
     case "work":
       return { work: true };
@@ -107,6 +110,9 @@ function draftCall(choices: Choices, step: CallStep): Draft {
       return { by: choices.callerOf(grant, step.by), operation: "reverse", values: { redemption } };
     }
     case "allocate_batch":
+    case "suspend_batch":
+    case "resume_batch":
+    case "recall_batch":
       return { by: step.by === 0 ? choices.releaser : by, operation: step.do, values: { batch: coupon.batch } };
   }
 }

@@ -19,6 +19,8 @@ export type Coupon = Minted & {
   variant: Variant;
   isReleased: boolean;
   isVoided: boolean;
+  isSuspended: boolean;
+  isRecalled: boolean;
   validFrom: string;
   validTo: string;
   hasExpiryEvent: boolean;
@@ -37,6 +39,8 @@ export function newCoupon(kind: KindName, variant: Variant, minted: Minted): Cou
     variant,
     isReleased: isUnreleased !== true,
     isVoided: false,
+    isSuspended: false,
+    isRecalled: false,
     hasExpiryEvent: false,
     redemptions: [],
     marks: new Set(),
@@ -66,10 +70,19 @@ export function addEvent(coupon: Coupon, type: string, redemption = ""): void {
 
 // Past its end of validity a coupon expires as soon as nothing holds it: at the end of a lock or redemption, or else
 // when the worker comes by.
-export function expireIfDue(coupon: Coupon): void {
+function expireIfDue(coupon: Coupon): void {
   if (statusOf(coupon) !== "EXPIRED" || !coupon.isReleased || coupon.hasExpiryEvent) return;
   coupon.hasExpiryEvent = true;
   addEvent(coupon, "expired");
+}
+
+// What becomes of a coupon that nothing holds any more. In a recalled batch it is voided, unless it has expired.
+export function settle(coupon: Coupon): void {
+  expireIfDue(coupon);
+  if (coupon.isRecalled && ["CREATED", "ISSUED"].includes(statusOf(coupon))) {
+    coupon.isVoided = true;
+    addEvent(coupon, "voided");
+  }
 }
 
 // Changes to a coupon without a call. Each returns the SQLSTATE of its refusal, or null.
@@ -83,7 +96,7 @@ export const patches = {
     return null;
   },
   extend(coupon: Coupon, to: End): string | null {
-    if (["REDEEMED", "VOIDED"].includes(statusOf(coupon))) return "CP409";
+    if (coupon.isRecalled || ["REDEEMED", "VOIDED"].includes(statusOf(coupon))) return "CP409";
     if (validTo[to] <= coupon.validFrom) return "CP400";
     if (to !== "past") coupon.hasExpiryEvent = false;
     coupon.validTo = validTo[to];
@@ -93,7 +106,7 @@ export const patches = {
     const lock = coupon.redemptions.find((redemption) => redemption.status === "LOCKED" && isLive(redemption));
     if (lock === undefined) return "CP409";
     lock.status = "CANCELLED";
-    expireIfDue(coupon);
+    settle(coupon);
     return null;
   },
 };

@@ -1,7 +1,7 @@
 // Executes one life: compares each answer with the model's, and at the end the rows that the life leaves in the
 // database.
 import { createChoices, resolve, type Action } from "./calls.ts";
-import { expireIfDue, newCoupon, patches, type Coupon } from "./coupon.ts";
+import { newCoupon, patches, settle, statusOf, type Coupon } from "./coupon.ts";
 import { judge, type Answer, type Call, type Expected, type Model } from "./judge.ts";
 import type { Life } from "./life.ts";
 import { compareRows, lastEvent } from "./rows.ts";
@@ -49,12 +49,19 @@ async function act(execution: Execution, action: Action): Promise<void> {
   const expected = patches[patch](coupon, to);
   const what = `DBA: ${patch} #${model.coupons.indexOf(coupon)} ${patch === "extend" ? to : ""}: ${given ?? "done"}`;
   note(execution, what, given === expected ? null : `expected ${expected ?? "done"}`);
+  await workOnRecalls(execution);
+}
+
+// The worker of another life might void a recalled coupon at any moment from now on, so this one does it at once.
+async function workOnRecalls(execution: Execution): Promise<void> {
+  const isDue = (coupon: Coupon) => coupon.isRecalled && ["CREATED", "ISSUED"].includes(statusOf(coupon));
+  if (execution.model.coupons.some(isDue)) await work(execution);
 }
 
 async function work(execution: Execution): Promise<void> {
   await execution.service.work();
-  for (const coupon of execution.model.coupons) expireIfDue(coupon);
-  note(execution, "the worker expires coupons", null);
+  for (const coupon of execution.model.coupons) settle(coupon);
+  note(execution, "the worker expires and recalls coupons", null);
 }
 
 async function send(execution: Execution, call: Call): Promise<void> {
@@ -66,6 +73,7 @@ async function send(execution: Execution, call: Call): Promise<void> {
   const what = `${by.accessKey} ${operation} ${JSON.stringify(values)} as ${named}: ${given}`;
   note(execution, what, compareAnswer(expected, answer));
   expected.learn?.(answer);
+  await workOnRecalls(execution);
 }
 
 // Describes what is wrong with an answer; null: nothing.

@@ -1,6 +1,6 @@
 // The model: the service as its documents describe it, small enough to read at once. It predicts the answer to each
 // call on a few coupons. IDs and the first answer to a request come from the service.
-import { addEvent, expireIfDue, isLive, isOver, statusOf, type Coupon, type Redemption } from "./coupon.ts";
+import { addEvent, isLive, isOver, settle, statusOf, type Coupon, type Redemption } from "./coupon.ts";
 import { computeDiscount, findBadAmount, toAmount, type Basket, type Refused } from "./discount.ts";
 import { kindOf, validFrom, type Caller, type Setup, type Terms } from "./setup.ts";
 
@@ -50,6 +50,9 @@ const judges = {
   void: judgeVoid,
   query: judgeQuery,
   allocate_batch: judgeAllocate,
+  suspend_batch: judgeStop,
+  resume_batch: judgeStop,
+  recall_batch: judgeStop,
 };
 
 export function judge(model: Model, call: Call): Expected {
@@ -129,6 +132,7 @@ function detailsOfDiscount({ code, missing }: Refused, { currency, min }: Terms,
 
 function checkState(coupon: Coupon, { by, requestId }: Call): Expected | null {
   if (coupon.marks.has(lockMark(by.scope, requestId))) return refuse(409, "LOCK_CANCELLED");
+  if (coupon.isSuspended) return refuse(409, "BATCH_SUSPENDED");
   const status = statusOf(coupon);
   if (status === "VOIDED") return refuse(409, "COUPON_VOIDED", { voided_at: isoTime });
   if (status === "REDEEMED") return refuse(409, "COUPON_REDEEMED", { redeemed_at: isoTime });
@@ -200,7 +204,7 @@ function judgeCancel(model: Model, call: Call): Expected {
     checkLock(lock) ??
     ok({ redemption: lock.id, status: "CANCELLED" }, () => {
       lock.status = "CANCELLED";
-      expireIfDue(coupon);
+      settle(coupon);
     })
   );
 }
@@ -217,7 +221,7 @@ function judgeReverse({ coupons }: Model, { by, values }: Call): Expected {
   return ok({ redemption: redemption.id, reversal: uuidId("rvs"), status: "REVERSED" }, () => {
     redemption.status = "REVERSED";
     addEvent(coupon, "reversed", redemption.id);
-    expireIfDue(coupon);
+    settle(coupon);
   });
 }
 
@@ -269,9 +273,23 @@ function judgeQuery(model: Model, call: Call): Expected {
 function judgeAllocate({ coupons }: Model, { by, values }: Call): Expected {
   const inside = coupons.filter((coupon) => coupon.batch === values["batch"]);
   if (inside.length === 0 || !by.mayRelease) return notFound("batch");
+  if (inside[0]!.isRecalled) return refuse(409, "BATCH_SUSPENDED");
   if (inside[0]!.isReleased) return refuse(409, "BATCH_ALREADY_ALLOCATED");
   const batch = (given: any) => given?.external_id === values["batch"] && given.status === "ALLOCATED";
   return ok({ batch }, () => {
     for (const coupon of inside) coupon.isReleased = true;
   });
+}
+
+function judgeStop({ coupons }: Model, { by, operation, values }: Call): Expected {
+  const coupon = coupons.find((one) => one.batch === values["batch"]);
+  if (coupon === undefined || !by.mayRelease) return notFound("batch");
+  if (operation === "resume_batch" && coupon.isRecalled) return refuse(409, "BATCH_SUSPENDED");
+  const isRecalled = coupon.isRecalled || operation === "recall_batch";
+  const isSuspended = operation !== "resume_batch";
+  const batch = (given: any) =>
+    given?.external_id === values["batch"] &&
+    (given.suspended_at !== null) === isSuspended &&
+    "recall" in given === isRecalled;
+  return ok({ batch }, () => void Object.assign(coupon, { isRecalled, isSuspended }));
 }

@@ -14,6 +14,9 @@ const weights = {
   void: 2,
   query: 12,
   allocate_batch: 3,
+  suspend_batch: 6,
+  resume_batch: 6,
+  recall_batch: 2,
   retry: 20,
   // Changes without a call: time passes, a DBA acts, the worker expires coupons.
   lapse: 12,

@@ -1,5 +1,5 @@
 // The service that the model is compared with: minted coupons for any number of lives at once, calls, patches by a DBA,
-// and a worker that expires coupons.
+// and a worker that expires and recalls coupons.
 import { sqlState } from "../../../src/database/connect.ts";
 import type { Variant } from "../../../src/gate/gate.ts";
 import { analyzeGrownTables } from "../../support/sequence-events.ts";
@@ -38,7 +38,11 @@ export async function openService(t: Teardown, variant: Variant, batchSize: numb
         },
       ),
     // One after the other: an expirer skips the rows that another one holds.
-    work: () => (turn = turn.then(steps.expire).then(() => analyzeGrownTables(worker))),
+    work: () =>
+      (turn = turn
+        .then(steps.expire)
+        .then(steps.recall)
+        .then(() => analyzeGrownTables(worker))),
     /** Gives every event its position and closes the business day, so that the invariants see feeds and a statement. */
     async close() {
       await analyzeGrownTables(owner);
@@ -51,7 +55,7 @@ export async function openService(t: Teardown, variant: Variant, batchSize: numb
   };
 }
 
-// Coupons of each template, minted one batch at a time. An unreleased batch has one coupon, because a life releases it.
+// Coupons of each template, minted one batch at a time.
 function createStock(running: Scenario, { callers }: Setup, batchSize: number) {
   const stock = new Map<KindName, Minted[]>();
   const by = running.as(callers.find(({ mayRelease }) => mayRelease)!.accessKey);
@@ -60,7 +64,7 @@ function createStock(running: Scenario, { callers }: Setup, batchSize: number) {
   async function mint(kind: KindName): Promise<void> {
     if ((stock.get(kind) ?? []).length > 0) return;
     const isReleased = kindOf(kind).isUnreleased !== true;
-    const size = isReleased ? batchSize : 1;
+    const size = kindOf(kind).isAlone === true ? 1 : batchSize;
     const { id: batch, coupons } = await running.makeBatch(by, `tpl_${kind}`, size, { isReleased });
     stock.set(
       kind,

@@ -16,6 +16,8 @@ export type Kind = Terms & {
   isReissued?: true;
   isLater?: true;
   isUnreleased?: true;
+  // Its batch has one coupon, because a life releases or stops it.
+  isAlone?: true;
   merchants?: string[];
 };
 
@@ -28,7 +30,8 @@ const kinds = {
   share: { currency: "EUR", percent: 150_000, skus: ["A1"], min: 1_000, max: 700 },
   scoped: { currency: "EUR", fixed: 300, merchants: ["mch_2"], isReissued: true },
   later: { currency: "EUR", fixed: 500, min: 2_000, isLater: true },
-  unreleased: { currency: "EUR", fixed: 500, isReissued: true, isUnreleased: true },
+  unreleased: { currency: "EUR", fixed: 500, isReissued: true, isUnreleased: true, isAlone: true },
+  alone: { currency: "EUR", fixed: 500, isReissued: true, isAlone: true },
 } satisfies Record<string, Kind>;
 export type KindName = keyof typeof kinds;
 export const kindNames = Object.keys(kinds) as KindName[];

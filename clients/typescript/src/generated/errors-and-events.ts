@@ -8,6 +8,23 @@ export type WebhookEvent =
   | AllocationCompleted
   | ReconciliationReady;
 
+/**
+ * Only if the webhook or the pull asks for it with expand. What does not apply is null.
+ *
+ */
+export interface EventData {
+  batch_id: string;
+  template_id: string;
+  merchant_id: string | null;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** Of a reversal: what its redemption gave. Never negative. */
+  discount_amount: number | null;
+  currency: string | null;
+  reversal_id: string | null;
+}
 export interface CouponRedeemed {
   /** The same in the feed and in every attempt of a webhook. */
   event_id: string;
@@ -18,6 +35,7 @@ export interface CouponRedeemed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponReversed {
   /** The same in the feed and in every attempt of a webhook. */
@@ -29,6 +47,7 @@ export interface CouponReversed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponExpired {
   /** The same in the feed and in every attempt of a webhook. */
@@ -40,6 +59,7 @@ export interface CouponExpired {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponVoided {
   /** The same in the feed and in every attempt of a webhook. */
@@ -51,6 +71,7 @@ export interface CouponVoided {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface BatchGenerated {
   /** The same in the feed and in every attempt of a webhook. */
@@ -84,6 +105,10 @@ export interface Errors {
   BATCH_ALREADY_ALLOCATED: null;
   /** The batch is still being minted. Try later with a new `request_id`. */
   BATCH_NOT_COMPLETED: null;
+  /** The maker has suspended the batch. Refuse the coupon; it may work later, with a new `request_id`. A recalled batch stays suspended for good. */
+  BATCH_SUSPENDED: null;
+  /** The operator has destroyed the codes of the batch, so nobody can fetch them again. */
+  CODES_DESTROYED: null;
   /** The service never made this code: it was mistyped or invented. Type or scan it again. */
   COUPON_CODE_INVALID: null;
   /** The validity of the coupon ended at `details.valid_to`. Refuse it. */
@@ -171,6 +196,8 @@ export interface Errors {
   };
   /** The coupon is for none of the items of the order. */
   NO_ELIGIBLE_ITEMS: null;
+  /** The party has no public key, so its codes cannot be encrypted. Give the operator one (`age1…`). */
+  NO_PUBLIC_KEY: null;
   /** The coupon is for orders from `details.min_order_amount` on. Try a larger one with a new `request_id`. */
   ORDER_BELOW_MINIMUM: {
     /** In the tenant's amount unit. */

@@ -46,6 +46,16 @@ export interface Batch {
   template_id: string;
   /** UTC, with milliseconds. */
   created_at: string;
+  /** Null: not suspended. */
+  suspended_at: string | null;
+  /** Only of a recalled batch. */
+  recall?: {
+    /** UTC, with milliseconds. */
+    requested_at: string;
+    voided_count: number;
+    /** Null: still running. */
+    finished_at: string | null;
+  };
 }
 export interface Redemption {
   redemption: string;
@@ -103,6 +113,23 @@ export interface RedemptionOfList {
   /** When it was recorded, which decides its business day. */
   changed_at?: string;
 }
+/**
+ * Only if the webhook or the pull asks for it with expand. What does not apply is null.
+ *
+ */
+export interface EventData {
+  batch_id: string;
+  template_id: string;
+  merchant_id: string | null;
+  store: string | null;
+  terminal: string | null;
+  order_id: string | null;
+  order_amount: number | null;
+  /** Of a reversal: what its redemption gave. Never negative. */
+  discount_amount: number | null;
+  currency: string | null;
+  reversal_id: string | null;
+}
 export interface CouponRedeemed {
   /** The same in the feed and in every attempt of a webhook. */
   event_id: string;
@@ -113,6 +140,7 @@ export interface CouponRedeemed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponReversed {
   /** The same in the feed and in every attempt of a webhook. */
@@ -124,6 +152,7 @@ export interface CouponReversed {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponExpired {
   /** The same in the feed and in every attempt of a webhook. */
@@ -135,6 +164,7 @@ export interface CouponExpired {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface CouponVoided {
   /** The same in the feed and in every attempt of a webhook. */
@@ -146,6 +176,7 @@ export interface CouponVoided {
   occurred_at: string;
   /** UTC, with milliseconds. */
   recorded_at: string;
+  data?: EventData;
 }
 export interface Reconciliation {
   business_date: string;
@@ -245,6 +276,21 @@ export interface Operations {
   allocateBatch: {
     input: AllocateBatchInput;
     answer: AllocateBatchAnswer;
+  };
+  /** Stops a batch: its coupons can be neither locked nor redeemed until it is resumed. */
+  suspendBatch: {
+    input: SuspendBatchInput;
+    answer: SuspendBatchAnswer;
+  };
+  /** Ends the suspension of a batch. */
+  resumeBatch: {
+    input: ResumeBatchInput;
+    answer: ResumeBatchAnswer;
+  };
+  /** Suspends a batch for good and voids its unused coupons in the background. */
+  recallBatch: {
+    input: RecallBatchInput;
+    answer: RecallBatchAnswer;
   };
   /** Shows the recorded outcome of a write, for a caller that lost its answer. */
   getRequest: {
@@ -453,6 +499,33 @@ export interface AllocateBatchAnswer {
   ok: true;
   batch: Batch;
 }
+export interface SuspendBatchInput {
+  request_id: string;
+  batch: string;
+  reason?: string | null;
+}
+export interface SuspendBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface ResumeBatchInput {
+  request_id: string;
+  batch: string;
+  reason?: string | null;
+}
+export interface ResumeBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
+export interface RecallBatchInput {
+  request_id: string;
+  batch: string;
+  reason?: string | null;
+}
+export interface RecallBatchAnswer {
+  ok: true;
+  batch: Batch;
+}
 export interface GetRequestInput {
   request_id: string;
 }
@@ -475,6 +548,8 @@ export interface PullEventsInput {
   cursor?: string;
   /** The most entries of a page; by default 100. */
   limit?: number;
+  /** Whether the events have data; by default false. */
+  expand?: "true" | "false";
 }
 export interface PullEventsAnswer {
   events: (CouponRedeemed | CouponReversed | CouponExpired | CouponVoided)[];
@@ -548,10 +623,17 @@ export interface TestWebhookAnswer {
     | "reconciliation.ready";
 }
 export interface Downloads {
+  /** Downloads the codes of a batch as CSV, encrypted to your public key. */
+  exportCodes: {
+    input: ExportCodesInput;
+  };
   /** Downloads a file of a daily statement as CSV. */
   getReconciliation: {
     input: GetReconciliationInput;
   };
+}
+export interface ExportCodesInput {
+  batch: string;
 }
 export interface GetReconciliationInput {
   date: string;

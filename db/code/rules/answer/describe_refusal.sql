@@ -24,6 +24,8 @@ begin
     when 'LOCK_CONFIRMED' then
       return format('The lock is already confirmed; to take it back, reverse %s.',
         p_details ->> 'redemption');
+    when 'BATCH_SUSPENDED' then
+      return 'The batch is suspended; refuse its coupons until it is resumed.';
     when 'COUPON_VOIDED' then
       return format('The coupon was voided at %s; refuse it.', p_details ->> 'voided_at');
     when 'COUPON_REDEEMED' then
@@ -50,6 +52,10 @@ begin
       return 'The batch is still being minted; try again later with a new request_id.';
     when 'BATCH_ALREADY_ALLOCATED' then
       return 'The batch is already released; nothing is left to do.';
+    when 'CODES_DESTROYED' then
+      return 'The codes of the batch were destroyed; nobody can derive them again.';
+    when 'NO_PUBLIC_KEY' then
+      return 'The party has no public key; give the operator one (age1…).';
     when 'WEBHOOK_DISABLED' then return 'The webhook is disabled; ask the operator to enable it.';
     when 'CURRENCY_MISMATCH' then
       return format('The coupon is in %s; refuse it for this order.', p_details ->> 'currency');

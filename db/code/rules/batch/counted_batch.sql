@@ -4,7 +4,10 @@
 -- core.coupon_extension until both have ended. A question that asks for no count reads none of it.
 create or replace view rules.counted_batch as
 select n.*, n.unused_count - n.expired_count as issued_count,
-       case n.status when 'ALLOCATED' then n.unused_count - n.expired_count + n.locked_count else 0
+       case
+         when n.status <> 'ALLOCATED' then 0
+         when n.recalled_at is not null then n.locked_count
+         else n.unused_count - n.expired_count + n.locked_count
        end as usable_count
 from (
   select u.*, f.unused_count,

@@ -1,4 +1,5 @@
--- Returns the sequenced events of a party that were recorded from p_from until just before p_to.
+-- Returns the sequenced events of a party, of the types in p_types (null: all), that were recorded
+-- from p_from until just before p_to.
 -- Returns null if there are more than p_limit, or if ten times p_limit events of the feed do not
 -- reach p_to.
 --
@@ -11,7 +12,8 @@
 -- events from before p_to joined earlier. Expiry and psql can take longer, and their events can be
 -- missed.
 create or replace function rules.find_recorded_events(
-  p_call core.call, p_party_id int, p_from timestamptz, p_to timestamptz, p_limit int)
+  p_call core.call, p_party_id int, p_from timestamptz, p_to timestamptz, p_limit int,
+  p_types text[] default null)
 returns uuid[]
 language plpgsql stable as $$
 declare
@@ -27,6 +29,7 @@ begin
     where e.tenant_id = p_call.tenant_id
       and e.party_id = p_party_id
       and e.coupon_id is null
+      and rules.is_type_taken(p_types, e.event_type)
       and e.recorded_at >= p_from
       and e.recorded_at < p_to
     limit p_limit + 1);
@@ -35,11 +38,11 @@ begin
     select min(f.recorded_at) as earliest,
            array_remove(array_agg(case
              when f.party_id = p_party_id and f.recorded_at >= p_from and f.recorded_at < p_to
-               then f.event_id
+               and rules.is_type_taken(p_types, f.event_type) then f.event_id
            end), null) as events
       into v_found
     from (
-      select e.event_id, e.party_id, e.recorded_at
+      select e.event_id, e.event_type, e.party_id, e.recorded_at
       from rules.event e
       where e.event_seq = any (v_read.event_seqs)) f;
     v_events := v_events || v_found.events;

@@ -3,7 +3,7 @@
 -- A, which has one feed.
 create or replace view rules.sequenced_event as
 select e.tenant_id, e.event_seq, e.event_id, e.party_id, e.coupon_id, e.recorded_at,
-       case t.variant when 'A' then 0 else e.party_id end as feed_party_id
+       case t.variant when 'A' then 0 else e.party_id end as feed_party_id, e.event_type
 from rules.event e
 join core.tenant t on t.tenant_id = e.tenant_id
 cross join core.sequencer s

@@ -12,9 +12,12 @@ begin atomic
     where t.tenant_id = p_tenant.tenant_id
     union all
     select p.external_id, jsonb_build_object(
-             'name', p.name, 'time_zone', p.time_zone, 'webhook_url', w.url,
+             'name', p.name, 'time_zone', p.time_zone, 'public_key', p.public_key,
+             'webhook_url', w.url,
              'webhook_secret', encode(w.secret_hash, 'hex'),
-             'webhook_disabled_at', rules.format_time(w.disabled_at))
+             'webhook_disabled_at', rules.format_time(w.disabled_at),
+             'webhook_expand', nullif(w.expand, false),
+             'webhook_event_types', w.event_types)
     from core.party p
     left join core.webhook w on w.tenant_id = p.tenant_id and w.party_id = p.party_id
     where p.tenant_id = p_tenant.tenant_id and p.external_id = any (p_targets)

@@ -9,6 +9,7 @@ language sql immutable
 return case
   when not p_is_in_scope then 'MERCHANT_NOT_IN_SCOPE'
   when p_is_cancelled then 'LOCK_CANCELLED'
+  when p_batch_status = 'SUSPENDED' then 'BATCH_SUSPENDED'
   when p_coupon.status = 'VOIDED' then 'COUPON_VOIDED'
   when p_coupon.status = 'REDEEMED' then 'COUPON_REDEEMED'
   when p_coupon.status = 'EXPIRED' or p_coupon.valid_to <= p_now then 'COUPON_EXPIRED'

@@ -17,6 +17,7 @@ begin
   if v_hold.is_locked then
     v_held := rules.lapse_group_locks(p_calls, v_held);
   end if;
+  v_held := rules.share_redemptions(p_calls[1], v_held);
   v_now := clock_timestamp();
   with decided as materialized (
     select d.call, d.refusal, d.merchant_id, d.coupon_id, d.distributor_id, d.currency, d.decimals,
@@ -51,12 +52,10 @@ begin
       and c.coupon_id = any (array(
         select g.coupon_id from decided g where g.redemption_id is not null))),
   answered as materialized (
-    select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id, case
-             when d.redemption_id is not null
-               then rules.render_grant(
-                 d.call, d.redemption_id, d.coupon_id, d.discount_minor, d.currency, d.decimals,
-                 d.lock_expires_at)
-             else d.refusal
+    select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id,
+           case when d.redemption_id is null then d.refusal else rules.render_grant(
+             d.call, d.redemption_id, d.coupon_id, d.discount_minor, d.currency, d.decimals,
+             d.lock_expires_at)
            end as answer,
            case when (d.refusal).code is not null then rules.find_subject(d.call) end as subject
     from decided d),

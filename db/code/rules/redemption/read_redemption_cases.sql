@@ -1,9 +1,9 @@
 -- What each lock or redeem of a group names: merchant, coupon, batch, template and earlier cancel.
 -- Returns one row per call. A column is null if the call names something that does not exist or
--- that its caller may not see. It is in SQL, stable and without `set`, so that PostgreSQL inlines
--- it into the calling statement. It returns whole rows, because each column of each join makes a
--- statement slower to start. `offset 0` makes PostgreSQL read the amount of the order once, and not
--- for each use.
+-- that its caller may not see. batch_status is SUSPENDED if the batch is, whatever its status. It
+-- is in SQL, stable and without `set`, so that PostgreSQL inlines it into the calling statement. It
+-- returns whole rows, because each column of each join makes a statement slower to start.
+-- `offset 0` makes PostgreSQL read the amount of the order once, and not for each use.
 create or replace function rules.read_redemption_cases(
   p_calls core.call[], p_ordinals int[],
   out call core.call, out merchant_id int, out coupon core.coupon, out batch_status text,
@@ -12,7 +12,9 @@ create or replace function rules.read_redemption_cases(
 returns setof record
 language sql stable
 begin atomic
-  select c.call, m.merchant_id, k, b.status, b.distributor_id, t, y.decimals::int,
+  select c.call, m.merchant_id, k,
+         case when b.suspended_at is null then b.status else 'SUSPENDED' end,
+         b.distributor_id, t, y.decimals::int,
          x.lock_request_id is not null, c.order_amount
   from (
     select u as call, u.tenant_id, u.caller_id, u.request_id, u.args,

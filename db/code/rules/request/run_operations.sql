@@ -33,6 +33,10 @@ begin
       when 'get_redemption' then v_answer := api.get_redemption(v_call);
       when 'list_redemptions' then v_answer := api.list_redemptions(v_call);
       when 'allocate_batch' then v_answer := api.allocate_batch(v_call);
+      when 'suspend_batch' then v_answer := api.suspend_batch(v_call);
+      when 'resume_batch' then v_answer := api.resume_batch(v_call);
+      when 'recall_batch' then v_answer := api.recall_batch(v_call);
+      when 'export_codes' then v_answer := api.export_codes(v_call);
       when 'get_request' then v_answer := api.get_request(v_call);
       when 'pull_events' then v_answer := api.pull_events(v_call);
       when 'list_reconciliations' then v_answer := api.list_reconciliations(v_call);

@@ -24,8 +24,8 @@ begin
     elsif v_call.body_hash is null then
       -- Without a hash there is no record, so a write would leave no trace.
       if v_call.operation not in (
-        'query', 'get_batch', 'list_batches', 'get_redemption', 'list_redemptions', 'get_request',
-        'pull_events', 'list_reconciliations', 'get_reconciliation', 'get_webhook')
+        'query', 'get_batch', 'list_batches', 'export_codes', 'get_redemption', 'list_redemptions',
+        'get_request', 'pull_events', 'list_reconciliations', 'get_reconciliation', 'get_webhook')
       then
         raise exception '% is a write: it needs a body_hash', v_call.operation;
       end if;

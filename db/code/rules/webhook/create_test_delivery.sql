@@ -10,7 +10,10 @@ declare
 begin
   insert into core.test_delivery (tenant_id, party_id, event_type, event_id, body, created_at)
   values (p_tenant_id, p_party_id, p_event_type, v_event_id,
-          rules.render_test_event(v_event_id, p_event_type, v_now), v_now)
+          rules.render_test_event(v_event_id, p_event_type, v_now, (
+            select w.expand
+            from core.webhook w
+            where w.tenant_id = p_tenant_id and w.party_id = p_party_id)), v_now)
   on conflict (tenant_id, party_id, event_type) do update
   set event_id = excluded.event_id, body = excluded.body, created_at = excluded.created_at;
   return v_event_id;

@@ -21,7 +21,7 @@ begin
         select x.attempt_count
         from core.delivery x
         where x.tenant_id = w.tenant_id and x.party_id = w.party_id and x.parked_at is null
-        order by x.next_attempt_at
+        order by x.is_behind, x.next_attempt_at
         limit 10000) x) d
     cross join lateral (
       select count(*) as parked

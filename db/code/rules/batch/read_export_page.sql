@@ -1,4 +1,8 @@
-create or replace function admin.read_export_page(
+-- Coupons of a batch after number p_after, in order, for an export of its codes. lookup_hash lets
+-- the program that derives the codes check that it has the right key. Nothing here is secret: codes
+-- cannot be derived without the batch's salt, which only api.export_codes and admin.open_export
+-- give out.
+create or replace function rules.read_export_page(
   p_tenant_id int, p_batch_id int, p_after int, p_limit int,
   out number int, out code_attempt smallint, out lookup_hash uuid, out coupon_id text)
 returns setof record
@@ -10,6 +14,3 @@ begin atomic
   order by c.number
   limit p_limit;
 end;
-comment on function admin.read_export_page(int, int, int, int) is
-  'Coupons of a batch after number p_after, in order, for an export of its codes. lookup_hash lets '
-  'the program that derives the codes check that it has the right key.';

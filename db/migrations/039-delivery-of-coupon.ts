@@ -1,0 +1,4 @@
+import { sqlMigration } from "../../src/migration/sql-migration.ts";
+
+export const { up, down } = sqlMigration(import.meta.url);
+export const isOnline = true;

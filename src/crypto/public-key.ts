@@ -1,0 +1,30 @@
+// Files that only one party can read: the format of the program age (age-encryption.org/v1), for an X25519 key.
+import { Encrypter } from "age-encryption";
+
+const pattern = /^age1[02-9ac-hj-np-z]{58}$/;
+
+/** Whether age can encrypt to this key. Other kinds of keys (age1pq1…, age1yubikey1…, ssh-…) do not count. */
+export async function isPublicKey(text: string): Promise<boolean> {
+  if (!pattern.test(text)) return false;
+  try {
+    // Finds a wrong checksum, and a point that makes no secret.
+    await encrypterFor(text).encrypt("");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Encrypts as the result is read: at most three chunks of 64 KiB are in memory. `size` of the result says how long the
+ * file of so many bytes is. Its last chunk is marked, so a reader notices if the end is missing.
+ */
+export function encryptTo(publicKey: string, file: ReadableStream<Uint8Array>) {
+  return encrypterFor(publicKey).encrypt(file);
+}
+
+function encrypterFor(publicKey: string): Encrypter {
+  const encrypter = new Encrypter();
+  encrypter.addRecipient(publicKey);
+  return encrypter;
+}

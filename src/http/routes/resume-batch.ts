@@ -1,0 +1,15 @@
+import type { Route } from "../route.ts";
+import { batchAnswer, batchInput } from "./batch-answer.ts";
+
+export const resumeBatch: Route = {
+  operation: "resume_batch",
+  summary: "Ends the suspension of a batch.",
+  method: "POST",
+  path: "/v1/batches/resume",
+  isWrite: true,
+  hasOwnTransaction: true,
+  schema: () => batchInput,
+  answer: () => batchAnswer,
+  refusals: () => ["BATCH_SUSPENDED"],
+  resources: () => ["batch"],
+};
