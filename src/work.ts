@@ -31,7 +31,8 @@ import { createChecker, startFirstCheck, type CheckOptions } from "./worker/task
 import { createCloser } from "./worker/tasks/close.ts";
 import { createDeliverer, maxSubscribersAtOnce, type Subscriber } from "./worker/tasks/deliver.ts";
 import { createExpirer } from "./worker/tasks/expire.ts";
-import { createMinter, type DueBatch } from "./worker/tasks/mint.ts";
+import { createMinter } from "./worker/tasks/mint.ts";
+import type { DueBatch } from "./worker/batch-jobs.ts";
 import { createNoncePruner, createOldRowPruner } from "./worker/tasks/prune.ts";
 import { createRecaller } from "./worker/tasks/recall.ts";
 import { createSequencer } from "./worker/tasks/sequence.ts";
@@ -200,9 +201,8 @@ async function addDueJobs(runner: JobRunner, { minter, recaller, deliverer }: Ta
   for (const [task, { listDue }] of Object.entries({ mint: minter, recall: recaller }))
     for (const { tenant_id, batch_id } of await listDue())
       await runner.addJob(task, { tenant_id, batch_id }, { jobKey: `${task}:${tenant_id}:${batch_id}` });
-  for (const { tenant_id, party_id } of await deliverer.listDue()) {
+  for (const { tenant_id, party_id } of await deliverer.listDue())
     await runner.addJob("deliver", { tenant_id, party_id }, { jobKey: `deliver:${tenant_id}:${party_id}` });
-  }
 }
 
 // Tasks that run in short steps need no jobs.

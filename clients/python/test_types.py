@@ -67,6 +67,10 @@ class Types(unittest.TestCase):
         parts = [part for part in schema.get("anyOf", []) if part != {"type": "null"}]
         if len(parts) == 1 and len(typing.get_args(kind)) == 2 and type(None) in typing.get_args(kind):
             return self.compare(document, parts[0], typing.get_args(kind)[0], place)
+        if len(parts) > 1 and hasattr(kind, "__required_keys__"):
+            for part in parts:
+                self.compare(document, part, kind, place)
+            return
         if "oneOf" in schema and "properties" not in schema and hasattr(kind, "__required_keys__"):
             schema = merge([resolve(document, part) for part in schema["oneOf"]])
         if "properties" in schema and hasattr(kind, "__required_keys__"):

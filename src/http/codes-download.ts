@@ -97,11 +97,14 @@ async function* prepend<T>(first: IteratorResult<T, void> | null, rest: AsyncGen
 /** Passes a stream on, and says when it is over. */
 function watch(stream: ReadableStream<Uint8Array>, onEnd: (error?: unknown) => void): ReadableStream<Uint8Array> {
   const reader = stream.getReader();
+  // A read that was under way ends after the caller has left.
+  let isCancelled = false;
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
           const { done, value } = await reader.read();
+          if (isCancelled) return;
           if (!done) return controller.enqueue(value);
           onEnd();
           controller.close();
@@ -111,6 +114,7 @@ function watch(stream: ReadableStream<Uint8Array>, onEnd: (error?: unknown) => v
         }
       },
       async cancel(reason) {
+        isCancelled = true;
         onEnd();
         await reader.cancel(reason);
       },

@@ -85,7 +85,7 @@ function openCodeLimit(kind: "wrong" | "unknown", perMinute: number): Limit {
     burst: perMinute,
     policy: `"wrong_codes";q=${perMinute};w=60`,
     reason: `too many ${kind} codes`,
-    message: "The code is wrong, as too many before it. Type or scan it again; right codes work as always.",
+    message: "The code is wrong, and too many were wrong before it. Type or scan it again; right codes work as always.",
   };
 }
 

@@ -112,11 +112,17 @@ async function checkServer(session: Session): Promise<void> {
   if (server!.encoding !== "UTF8") throw new Error(`the database must have the encoding UTF8, not ${server!.encoding}`);
 }
 
+/**
+ * Waits by asking again. A statement that waits for the lock has a snapshot, for which `create index concurrently` of
+ * the other migrate waits: a deadlock.
+ */
 async function takeLock(session: Session, log: Log): Promise<void> {
-  const [first] = await session.rows<{ is_mine: boolean }>("select pg_try_advisory_lock($1) as is_mine", [lockKey]);
-  if (first!.is_mine) return;
-  log("waiting for another migrate");
-  await session.rows("select pg_advisory_lock($1)", [lockKey]);
+  for (let attempt = 1; ; attempt += 1) {
+    const [first] = await session.rows<{ is_mine: boolean }>("select pg_try_advisory_lock($1) as is_mine", [lockKey]);
+    if (first!.is_mine) return;
+    if (attempt === 1) log("waiting for another migrate");
+    await sleep(100);
+  }
 }
 
 function refuseNewer(applied: string[]): void {

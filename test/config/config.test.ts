@@ -27,6 +27,7 @@ const defaults = {
     requestsPerSecond: null,
     requestBurst: 1,
     wrongCodesPerMinute: 60,
+    exports: 8,
   },
   docs: true,
   metricsPort: null,

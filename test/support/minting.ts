@@ -1,6 +1,6 @@
 // Batches that wait for their coupons.
 import type { Test } from "tap";
-import type { DueBatch } from "../../src/worker/tasks/mint.ts";
+import type { DueBatch } from "../../src/worker/batch-jobs.ts";
 import type { Scenario } from "./scenario.ts";
 
 export type BatchRow = DueBatch & {

@@ -43,7 +43,7 @@ ${isOnline ? "export const isOnline = true;\n" : ""}export const { up, down } = 
       find: call,
       replace: call.replace(")", ", clock_timestamp())"),
     },
-    { file: "src/worker/tasks/mint.ts", find: "jobs.end_batch_lease(", replace: "jobs.drop_batch_lease(" },
+    { file: "src/worker/batch-jobs.ts", find: "jobs.end_batch_lease(", replace: "jobs.drop_batch_lease(" },
   ]);
   const old = path.join(folder, "db/code/jobs/end_batch_lease.sql");
   writeFileSync(

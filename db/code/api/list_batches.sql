@@ -22,9 +22,7 @@ begin
     order by b.batch_id desc
     limit v_limit + 1);
   return rules.succeed(format('{"ok":true,"batches":[%s],"next_cursor":%s}', (
-    select string_agg(
-             ((rules.render_batch(p_call.tenant_id, x.batch_id)).body::json -> 'batch')::text, ','
-             order by x.place)
+    select string_agg(rules.describe_batch(p_call.tenant_id, x.batch_id), ',' order by x.place)
     from unnest(v_page[1 : v_limit]) with ordinality x (batch_id, place)),
     case
       when cardinality(v_page) > v_limit

@@ -17,10 +17,7 @@ begin atomic
     and b.batch_id = p_batch_id
     and b.status = 'PENDING'
     and b.recalled_at is null
-    and (b.mint_lease_until is null
-         or b.mint_lease_until <= clock_timestamp()
-         or b.mint_holder = p_holder
-         or rules.is_worker_gone(b.mint_worker))
+    and (b.mint_holder = p_holder or rules.is_batch_free(b.mint_lease_until, b.mint_worker))
     and not rules.is_worker_gone(p_worker)
     and rules.has_key(p_keys, b.key_version)
   returning b.salt, b.key_version, b.minted_count + 1,

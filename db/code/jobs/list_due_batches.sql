@@ -17,9 +17,7 @@ begin atomic
              partition by p.tenant_id, p.is_due order by p.missing, p.batch_id) as turn
     from (
       select b.tenant_id, b.batch_id, b.total_count - b.minted_count as missing,
-             b.mint_lease_until is null
-             or b.mint_lease_until <= clock_timestamp()
-             or rules.is_worker_gone(b.mint_worker) as is_due
+             rules.is_batch_free(b.mint_lease_until, b.mint_worker) as is_due
       from core.batch b
       where b.status = 'PENDING'
         and b.recalled_at is null

@@ -12,9 +12,7 @@ begin atomic
              partition by p.tenant_id, p.is_due order by p.recalled_at, p.batch_id) as turn
     from (
       select b.tenant_id, b.batch_id, b.recalled_at,
-             b.mint_lease_until is null
-             or b.mint_lease_until <= clock_timestamp()
-             or rules.is_worker_gone(b.mint_worker) as is_due
+             rules.is_batch_free(b.mint_lease_until, b.mint_worker) as is_due
       from core.batch b
       where b.recalled_at is not null and b.recall_finished_at is null) p) d
   where d.is_due

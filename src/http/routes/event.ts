@@ -16,13 +16,15 @@ const data = z
     terminal: z.string().nullable(),
     order_id: z.string().nullable(),
     order_amount: amountOfAnswer.nullable(),
-    discount_amount: amountOfAnswer.nullable().describe("Of a reversal: what its redemption gave. Never negative."),
+    discount_amount: amountOfAnswer
+      .nullable()
+      .describe("For a reversal, the discount of its redemption. Never negative."),
     currency: currencyOfAnswer.nullable(),
     reversal_id: madeId("rvs").nullable(),
   })
   .meta({
     id: "EventData",
-    description: "Only if the webhook or the pull asks for it with expand. What does not apply is null.",
+    description: "Present only if the webhook or the pull asks for it with expand. What does not apply is null.",
   });
 
 const couponEvent = <T extends string>(event_type: T, id: string, redemption_id: z.ZodType) =>

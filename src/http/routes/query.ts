@@ -13,7 +13,7 @@ const redemption = z
     currency: currencyOfAnswer,
   })
   .describe(
-    "The live redemption; if there is none, the last reversed one. Only if you may act for the merchant of it.",
+    "The live redemption; if there is none, the last reversed one. Present only if you may act for its merchant.",
   );
 
 const describeCoupon = (...more: "CREATED"[]) =>

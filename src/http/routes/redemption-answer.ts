@@ -21,5 +21,5 @@ export const redemption = z.object({
   redeemed_at: timeOfAnswer.nullable(),
   reversed_at: timeOfAnswer.nullable(),
   reversal: madeId("rvs").nullable(),
-  reason: z.string().nullable().describe("Of the reversal."),
+  reason: z.string().nullable().describe("The reason of the reversal."),
 });

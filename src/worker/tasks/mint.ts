@@ -1,19 +1,17 @@
 // Mints the coupons of PENDING batches, numbers 1 to total_count of each.
 //
-// The batch's row records its progress, and who holds its lease (30 s). A job is only a wake-up call that names a
-// batch. The lease of a killed worker ends with its session, and the next wake-up continues after the last committed
-// chunk, so the count is always exact. A chunk that arrives late or twice changes nothing: jobs.mint_chunk compares its
-// holder with the batch's, and its first number with the batch's progress.
+// A job (batch-jobs.ts) continues after the last committed chunk, so the count is always exact. A chunk that arrives
+// late or twice changes nothing: jobs.mint_chunk compares its holder with the batch's, and its first number with the
+// batch's progress.
 //
 // Codes exist only between makeCode and lookupHash below. The database gets the keyed hash.
-import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { batchKey, lookupHash, makeCode } from "../../crypto/coupon-code.ts";
 import { fingerprintKeys } from "../../crypto/key-fingerprint.ts";
 import type { MasterKeys } from "../../crypto/keys.ts";
 import type { ReconnectingDatabase } from "../../database/reconnecting.ts";
-import { noteStuckBatch, useStored } from "../stuck-work.ts";
-import type { GetWorkerSession } from "../worker-session.ts";
+import { createBatchJobs, type BatchLease, type BatchParts, type DueBatch } from "../batch-jobs.ts";
+import { useStored } from "../stuck-work.ts";
 
 // Coupons per transaction. A large chunk takes 40 ms and slows down requests that arrive meanwhile. So while events are
 // being written, usually by tills, chunks are small, and after each one comes a pause of `pausePerBusyChunk` times its
@@ -24,68 +22,46 @@ const pausePerBusyChunk = 3;
 const numbersPerLease = 1_000_000;
 // About 5 ms of work: under `npm start` the API answers on the same thread.
 const hashesPerTurn = 500;
-// The time slice of a batch. Then the next one gets the place, so that small batches do not wait for a large one.
-const sliceMs = 2_000;
 // Batches that one process mints at once, so that a small one does not wait for the slice of a large one.
 const maxBatchesAtOnce = 2;
 
-export type DueBatch = { tenant_id: number; batch_id: number };
-type Lease = DueBatch & { holder: string; lost: AbortSignal };
 type Leased = { salt: Uint8Array; key_version: string; first_number: number; last_number: number; event_seq: string };
 type Chunk = { first: number; last: number; hashes: string[] };
 type Progress = { minted_count: number; is_complete: boolean; collided: number[] | null; event_seq: string };
 // The lookup hash of a number's code. A new attempt makes another code for the same number.
 type Hash = (number: number, attempt: number) => string;
-type Parts = {
-  database: ReconnectingDatabase;
-  keys: MasterKeys;
-  getSession: GetWorkerSession;
-  stopping: AbortSignal;
-};
 
-export function createMinter({ database, keys, getSession, stopping }: Parts) {
-  let running = 0;
+export function createMinter({ keys, ...parts }: BatchParts & { keys: MasterKeys }) {
+  const { database } = parts;
+  const jobs = createBatchJobs(parts, maxBatchesAtOnce);
   const fingerprints = fingerprintKeys(keys);
 
   /** Returns due batches in the order of jobs.list_due_batches, at most as many as this process has free places. */
   async function listDue(): Promise<DueBatch[]> {
-    if (running >= maxBatchesAtOnce || getSession() === null) return [];
+    const places = jobs.countPlaces();
+    if (places <= 0) return [];
     return database.rows<DueBatch>("select tenant_id, batch_id from jobs.list_due_batches($1, $2::text::jsonb)", [
-      maxBatchesAtOnce - running,
+      places,
       fingerprints,
     ]);
   }
 
-  // After an error the lease is kept on purpose: no worker tries again until it expires.
-  async function mint({ tenant_id, batch_id }: DueBatch): Promise<void> {
-    const session = getSession();
-    if (session === null) return;
-    running += 1;
-    try {
-      const lease: Lease = { tenant_id, batch_id, holder: randomUUID(), lost: session.lost };
+  const mint = (due: DueBatch) =>
+    jobs.run(due, async (lease) => {
       const [leased] = await database.rows<Leased>(
         `select salt, key_version, first_number, last_number, event_seq
          from jobs.lease_batch($1, $2, $3, $4, $5, $6::text::jsonb)`,
-        [tenant_id, batch_id, session.number, lease.holder, numbersPerLease, fingerprints],
+        [lease.tenant_id, lease.batch_id, lease.session.number, lease.holder, numbersPerLease, fingerprints],
       );
-      if (leased === undefined) return; // complete, leased to another worker, or made with a key that this worker lacks
-      if (await mintSlice(lease, leased)) return;
-      await database.rows("select jobs.end_batch_lease($1, $2, $3)", [tenant_id, batch_id, lease.holder]);
-    } catch (error) {
-      await noteStuckBatch(database, { tenant_id, batch_id }, error);
-      throw error;
-    } finally {
-      running -= 1;
-    }
-  }
+      // undefined: complete, leased to another worker, or made with a key that this worker lacks
+      return leased === undefined || mintSlice(lease, leased);
+    });
 
   // Returns true if the batch is complete or another worker has taken it over. Hashes of the next chunk are computed
   // while the database writes the current one.
-  async function mintSlice(lease: Lease, leased: Leased): Promise<boolean> {
+  async function mintSlice(lease: BatchLease, leased: Leased): Promise<boolean> {
     const key = useStored(() => batchKey(keys, leased.key_version, leased.salt));
     const hash: Hash = (number, attempt) => lookupHash(keys, makeCode(keys, leased.key_version, key, number, attempt));
-    const sliceEnd = performance.now() + sliceMs;
-    const isStopped = () => lease.lost.aborted || stopping.aborted;
     let eventSeq = leased.event_seq;
     let isBusy = true;
     const makeNext = (first: number) => {
@@ -101,7 +77,7 @@ export function createMinter({ database, keys, getSession, stopping }: Parts) {
         isLast ? undefined : makeNext(chunk.last + 1),
       ]);
       if (progress.is_complete || progress.minted_count !== chunk.last) return true;
-      if (next === undefined || performance.now() >= sliceEnd || isStopped()) return false;
+      if (next === undefined || lease.isOver()) return false;
       isBusy = progress.event_seq !== eventSeq;
       if (isBusy) await sleep((performance.now() - startedAt) * pausePerBusyChunk);
       eventSeq = progress.event_seq;
@@ -125,7 +101,7 @@ async function makeChunk(first: number, last: number, hash: Hash): Promise<Chunk
 // Numbers whose codes collide with existing ones get new codes, until the database accepts the chunk.
 async function writeChunk(
   database: ReconnectingDatabase,
-  { tenant_id, batch_id, holder }: Lease,
+  { tenant_id, batch_id, holder }: BatchLease,
   chunk: Chunk,
   hash: Hash,
 ): Promise<Progress> {

@@ -315,6 +315,7 @@ t.test("report.request says what a recorded answer is about, of a refusal what t
     [() => maker.createBatch("tpl_b", 1), { ...nothing, code: null, template: "tpl_b" }],
     [() => maker.allocateBatch(batch), { ...nothing, code: null, template: "tpl_b" }],
     [() => maker.allocateBatch(batch), { ...nothing, code: "BATCH_ALREADY_ALLOCATED", template: "tpl_b" }],
+    [() => pos.suspendBatch(batch), { ...nothing, code: "NOT_FOUND", template: "tpl_b" }],
   ];
   const foreignCode = (await makeCoupons(1))[0].code;
   for (const [call, expected] of calls) t.strictSame(await about(call()), expected);

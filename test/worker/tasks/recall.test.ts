@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import t, { type Test } from "tap";
 import { openSession } from "../../../src/database/connect.ts";
 import type { Database } from "../../../src/database/types.ts";
-import type { DueBatch } from "../../../src/worker/tasks/mint.ts";
+import type { DueBatch } from "../../../src/worker/batch-jobs.ts";
 import { createRecaller } from "../../../src/worker/tasks/recall.ts";
 import type { Coupon } from "../../support/caller.ts";
 import { fits } from "../../support/fits.ts";

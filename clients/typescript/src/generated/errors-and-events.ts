@@ -9,7 +9,7 @@ export type WebhookEvent =
   | ReconciliationReady;
 
 /**
- * Only if the webhook or the pull asks for it with expand. What does not apply is null.
+ * Present only if the webhook or the pull asks for it with expand. What does not apply is null.
  *
  */
 export interface EventData {
@@ -20,7 +20,7 @@ export interface EventData {
   terminal: string | null;
   order_id: string | null;
   order_amount: number | null;
-  /** Of a reversal: what its redemption gave. Never negative. */
+  /** For a reversal, the discount of its redemption. Never negative. */
   discount_amount: number | null;
   currency: string | null;
   reversal_id: string | null;

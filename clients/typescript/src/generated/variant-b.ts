@@ -11,7 +11,7 @@ export interface CouponOfVariantB {
   valid_from: string;
   /** UTC, with milliseconds. */
   valid_to: string;
-  /** The live redemption; if there is none, the last reversed one. Only if you may act for the merchant of it. */
+  /** The live redemption; if there is none, the last reversed one. Present only if you may act for its merchant. */
   redemption?: {
     redemption: string;
     merchant_id: string;
@@ -80,7 +80,7 @@ export interface Redemption {
   redeemed_at: string | null;
   reversed_at: string | null;
   reversal: string | null;
-  /** Of the reversal. */
+  /** The reason of the reversal. */
   reason: string | null;
 }
 export interface RedemptionOfList {
@@ -106,7 +106,7 @@ export interface RedemptionOfList {
   redeemed_at: string | null;
   reversed_at: string | null;
   reversal: string | null;
-  /** Of the reversal. */
+  /** The reason of the reversal. */
   reason: string | null;
   /** What happened; absent in a list by order_id. The other fields show the redemption as it is now. */
   change?: "REDEMPTION" | "REVERSAL";
@@ -114,7 +114,7 @@ export interface RedemptionOfList {
   changed_at?: string;
 }
 /**
- * Only if the webhook or the pull asks for it with expand. What does not apply is null.
+ * Present only if the webhook or the pull asks for it with expand. What does not apply is null.
  *
  */
 export interface EventData {
@@ -125,7 +125,7 @@ export interface EventData {
   terminal: string | null;
   order_id: string | null;
   order_amount: number | null;
-  /** Of a reversal: what its redemption gave. Never negative. */
+  /** For a reversal, the discount of its redemption. Never negative. */
   discount_amount: number | null;
   currency: string | null;
   reversal_id: string | null;

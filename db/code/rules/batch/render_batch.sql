@@ -1,28 +1,5 @@
 -- A batch as the answer to a call.
 create or replace function rules.render_batch(p_tenant_id int, p_batch_id int) returns core.answer
-language plpgsql stable as $$
-declare
-  v_answer  core.answer;
-begin
-  select 200, null, null, format(
-    '{"ok":true,"batch":{"external_id":"%s","status":"%s","total_count":%s,"minted_count":%s,'
-    '"maker_party_id":"%s","distributor_party_id":"%s","template_id":"%s","created_at":"%s",'
-    '"suspended_at":%s%s}}',
-    b.external_id, b.status, b.total_count, b.minted_count,
-    m.external_id, d.external_id, t.external_id, rules.format_time(b.created_at),
-    coalesce('"' || rules.format_time(b.suspended_at) || '"', 'null'),
-    case when b.recalled_at is not null then format(
-      ',"recall":{"requested_at":"%s","voided_count":%s,"finished_at":%s}',
-      rules.format_time(b.recalled_at), b.recall_voided_count,
-      coalesce('"' || rules.format_time(b.recall_finished_at) || '"', 'null'))
-    end)
-    into v_answer
-  from core.batch b
-  join core.party m on m.tenant_id = b.tenant_id and m.party_id = b.maker_id
-  join core.party d on d.tenant_id = b.tenant_id and d.party_id = b.distributor_id
-  join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
-  -- equivalent mutant (operand b.tenant_id = p_tenant_id): a batch_id is unique across tenants
-  where b.tenant_id = p_tenant_id and b.batch_id = p_batch_id;
-  return v_answer;
-end
-$$;
+language sql stable
+return rules.succeed(
+  format('{"ok":true,"batch":%s}', rules.describe_batch(p_tenant_id, p_batch_id)));

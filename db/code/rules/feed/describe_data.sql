@@ -1,6 +1,6 @@
--- What a subscriber that asks for data gets with a coupon event, as JSON. Nothing of it ever
--- changes, so each attempt and each page has the same. The amounts of a reversal are those of its
--- redemption, not negative. An expiry or a void has only the batch and the template.
+-- The data of a coupon event, as JSON, for a subscriber that asks for it. It never changes, so each
+-- attempt and each page has the same data. The amounts of a reversal are those of its redemption,
+-- not negative. An expiry or a void has only the batch and the template.
 create or replace function rules.describe_data(
   p_tenant_id int, p_event_id uuid, p_event_type text, p_coupon_id uuid)
 returns text

@@ -1,4 +1,5 @@
--- As rules.describe_event, and of a coupon event its data as the last element.
+-- The fields of an event, as in rules.describe_event. A coupon event also has its data, as the last
+-- element.
 create or replace function rules.describe_expanded_event(e rules.event) returns text
 language sql stable
 return case

@@ -26,7 +26,7 @@ begin
   select t.template_id into v_subject.template_id
   from core.template t
   where t.tenant_id = p_call.tenant_id and t.external_id = p_call.args ->> 'template';
-  if p_call.operation = 'allocate_batch' then
+  if p_call.args ->> 'batch' is not null then
     select b.template_id into v_subject.template_id
     from core.batch b
     where b.tenant_id = p_call.tenant_id and b.external_id = p_call.args ->> 'batch';

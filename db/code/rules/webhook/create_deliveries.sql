@@ -1,11 +1,11 @@
 -- Creates a delivery for each event that a webhook takes. All deliveries of a step are due at the
 -- same moment, so they are sent in the order of their event numbers.
 --
--- Redemptions, reversals, and events of batches and days go first; expiries and voids go behind. Of
--- one coupon nothing overtakes: an event joins the one that waits for the same coupon, and of one
--- step the first event of a coupon decides for the others. A coupon whose expiry waits may have
--- been extended and redeemed since; one whose redemption waits may have been reversed, issued again
--- and expired.
+-- Redemptions, reversals, and events of batches and days go first; expiries and voids go behind.
+-- Events of one coupon keep their order: an event joins the one that waits for the same coupon, and
+-- within a step, the first event of a coupon decides for the others. A coupon whose expiry waits
+-- may have been extended and redeemed since; one whose redemption waits may have been reversed,
+-- issued again and expired.
 create or replace function rules.create_deliveries(p_events rules.event[]) returns void
 language plpgsql volatile as $$
 begin

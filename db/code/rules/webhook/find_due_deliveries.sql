@@ -1,9 +1,10 @@
 -- The deliveries of a subscriber that are due, in the order in which a round sends them (turn).
 --
--- Those that go first come first, but every fifth is one that goes behind, so that these are never
--- starved: the second, the seventh and so on, because a slow receiver gets only the first few of a
--- round. If one kind runs out, the other fills the round. Both are in the order of their due times,
--- then of their events. An index has this order, so a large backlog does not make this slow.
+-- Every fifth delivery is one that goes behind, so that these are never starved: the second, the
+-- seventh and so on, because a slow receiver gets only the first few of a round. The others are
+-- those that go first. If one kind runs out, the other fills the round. Both are in the order of
+-- their due times, then of their events. An index has this order, so a large backlog does not make
+-- this slow.
 create or replace function rules.find_due_deliveries(
   p_tenant_id int, p_party_id int, p_limit int,
   out event_id uuid, out attempt_count int, out counts_for uuid, out is_expanded boolean,
