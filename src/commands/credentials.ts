@@ -45,12 +45,12 @@ const rotate = defineCommand({
   about:
     "Makes a new credential for the same caller and prints it once, as JSON. The old one works until you revoke it, " +
     "so that no till stops.",
-  words: { access_key: accessKey },
+  words: { key: accessKey },
   flags: { reason },
   settings,
   examples: ['ak_pos_1 --reason "yearly"'],
   // The database never sees a secret, so this program generates and seals it.
-  async run({ words: { access_key: old }, flags }, { database, keys }: Context) {
+  async run({ words: { key: old }, flags }, { database, keys }: Context) {
     const access_key = `ak_${randomBytes(9).toString("base64url")}`;
     const secret = newSecret();
     const sealed = seal(keys, credentialPurpose(access_key), secret).toString("hex");
@@ -70,13 +70,13 @@ const rotate = defineCommand({
 const revoke = defineCommand({
   name: "revoke",
   about: "Ends a credential for good: its next call is refused.",
-  words: { access_key: accessKey },
+  words: { key: accessKey },
   flags: { reason },
   settings,
   examples: ['ak_pos_1 --reason "stolen"'],
-  async run({ words: { access_key }, flags }, { database }: Context) {
+  async run({ words: { key }, flags }, { database }: Context) {
     const [row] = await database.rows<{ at: Date }>("select admin.revoke_credential($1, $2) as at", [
-      access_key,
+      key,
       flags.reason,
     ]);
     return `revoked at ${row!.at.toISOString()}`;
