@@ -268,11 +268,13 @@ create table core.credential (
   secret_hash bytea not null,
   created_at timestamp with time zone not null default now(),
   revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
   constraint credential_pkey PRIMARY KEY (tenant_id, credential_id),
   constraint credential_access_key_key UNIQUE (access_key),
   constraint credential_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES core.tenant(tenant_id),
   constraint credential_tenant_id_party_id_fkey FOREIGN KEY (tenant_id, party_id) REFERENCES core.party(tenant_id, party_id),
-  constraint access_key_is_well_formed CHECK ((access_key ~ '^ak_[A-Za-z0-9_-]{1,64}$'::text))
+  constraint access_key_is_well_formed CHECK ((access_key ~ '^ak_[A-Za-z0-9_-]{1,64}$'::text)),
+  constraint last_used_at_is_a_full_hour CHECK ((mod(EXTRACT(epoch FROM last_used_at), (3600)::numeric) = (0)::numeric))
 );
 CREATE TRIGGER credential_is_kept BEFORE DELETE OR TRUNCATE ON core.credential FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER party_is_given_exactly_in_variant_b BEFORE INSERT OR UPDATE ON core.credential FOR EACH ROW EXECUTE FUNCTION core.check_credential_party();
@@ -280,6 +282,7 @@ comment on table core.credential is 'Access keys. An access key is unique across
 comment on column core.credential.party_id is 'Variant B: the party that calls. Null in Variant A: the tenant itself calls.';
 comment on column core.credential.sealed_secret is 'Encrypted with AES-256-GCM under the master key. Only the HTTP layer opens it.';
 comment on column core.credential.secret_hash is 'Keyed hash of the secret. Shows whether a provisioning file changes the secret.';
+comment on column core.credential.last_used_at is 'The beginning of the hour of its last call; serve notes it about a minute later. Null: never used.';
 
 create table core.currency (
   currency text not null,

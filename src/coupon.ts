@@ -19,6 +19,7 @@ const programs: Record<string, Program> = {
   apply: { npmCall: "npm run -s apply", load: () => import("./commands/apply.ts") },
   codes: { npmCall: "npm run -s codes", load: () => import("./commands/codes.ts") },
   webhooks: { npmCall: "npm run -s webhooks", load: () => import("./commands/webhooks.ts") },
+  credentials: { npmCall: "npm run -s credentials", load: () => import("./commands/credentials.ts") },
   statements: { npmCall: "npm run -s statements", load: () => import("./commands/statements.ts") },
   sign: { npmCall: "npm run -s sign", load: () => import("./commands/sign.ts") },
   check: { npmCall: "bin/coupon check", load: () => import("./commands/check.ts") },

@@ -11,6 +11,7 @@ import type { Address } from "./config/database-address.ts";
 import { findAddress } from "./embedded/find-address.ts";
 import { loadMasterKeys } from "./embedded/load-keys.ts";
 import { connectionCount } from "./gate/connections.ts";
+import { createCredentialUses } from "./gate/credential-uses.ts";
 import { createGate, type Gate } from "./gate/gate.ts";
 import { createKeyReview, fingerprintKeys } from "./crypto/key-fingerprint.ts";
 import type { MasterKeys } from "./crypto/keys.ts";
@@ -45,11 +46,13 @@ export type ServeParts = {
   hasDocs?: boolean;
   /** Open already, because a program opens its port before it does anything else. */
   listening: Listening;
+  /** How often it notes which credentials were used. */
+  noteUsesEveryMs?: number;
   log: Logger;
 };
 
 export async function serve(parts: ServeParts): Promise<Service> {
-  const { address, keys, limits, hasDocs = true, listening, log, metrics = null } = parts;
+  const { address, keys, limits, hasDocs = true, listening, noteUsesEveryMs, log, metrics = null } = parts;
   const observed = metrics === null ? null : observeServe(metrics);
   const observer = observed?.observer;
   const gate = createGate({
@@ -62,7 +65,9 @@ export async function serve(parts: ServeParts): Promise<Service> {
     begin: (session) => session.rows("select"),
     onSilent: gate.reconnect,
   });
+  const uses = createCredentialUses({ gate, log, ...(noteUsesEveryMs !== undefined && { everyMs: noteUsesEveryMs }) });
   const endAll = async () => {
+    await uses.stop();
     await heartbeat.stop();
     await gate.end();
   };
@@ -83,6 +88,7 @@ export async function serve(parts: ServeParts): Promise<Service> {
   const handler = createApp({
     routes,
     gate,
+    uses,
     keys,
     log,
     limits,

@@ -27,15 +27,23 @@ import { refuseCodesInArguments } from "./refuse-codes-in-arguments.ts";
 import { provisioning, type Provisioning } from "./provisioning.ts";
 
 export type Applied = {
+  is_dry_run: boolean;
   changed: number;
   tenants: unknown[];
+  /** Each changed object with its changed fields, old and new, as the audit log has them. */
+  changes: unknown[];
+  /** Stores, terminals and delegates of merchants, and merchants of templates. */
+  removals: unknown[];
   /** Access keys in the file that stay revoked. */
   revoked_credentials: string[];
   generated_secrets: {
-    credentials: { access_key: string; secret: string }[];
-    webhooks: { tenant: string; party: string; secret: string }[];
+    /** A dry run makes no secret: it shows null. */
+    credentials: { access_key: string; secret: string | null }[];
+    webhooks: { tenant: string; party: string; secret: string | null }[];
   };
 };
+
+export type ApplyOptions = { reason?: string | null; isDryRun?: boolean; allowsRemovals?: boolean };
 
 /** The file is wrong. `issues` lists the fields. */
 export class ApplyError extends Error {
@@ -50,37 +58,39 @@ export async function apply(
   database: Database,
   keys: MasterKeys,
   file: unknown,
-  reason: string | null = null,
+  options: ApplyOptions = {},
 ): Promise<Applied> {
+  const { isDryRun = false } = options;
   const parsed = provisioning.safeParse(file);
   if (!parsed.success) throw new ApplyError(listIssues(parsed.error, file));
   refuseCodes(keys, file);
   await refusePublicKeys(parsed.data);
   const { document, generated } = sealSecrets(keys, parsed.data);
-  const stored = await store(database, document, reason);
+  const stored = await store(database, document, options);
+  const secretOf = (purpose: string) => (isDryRun ? null : generated.get(purpose)!);
   // If the credential already exists, its old secret stays and the generated one is dropped.
   return {
+    is_dry_run: isDryRun,
     changed: stored.changed,
     tenants: stored.tenants,
+    changes: stored.changes,
+    removals: stored.removals,
     revoked_credentials: stored.revoked_credentials,
     generated_secrets: {
       credentials: stored.credentials_kept_generated.map((access_key) => ({
         access_key,
-        secret: generated.get(credentialPurpose(access_key))!,
+        secret: secretOf(credentialPurpose(access_key)),
       })),
       webhooks: stored.webhooks_kept_generated.map(({ tenant, party }) => ({
         tenant,
         party,
-        secret: generated.get(webhookPurpose(tenant, party))!,
+        secret: secretOf(webhookPurpose(tenant, party)),
       })),
     },
   };
 }
 
-type Stored = {
-  changed: number;
-  tenants: unknown[];
-  revoked_credentials: string[];
+type Stored = Pick<Applied, "changed" | "tenants" | "changes" | "removals" | "revoked_credentials"> & {
   credentials_kept_generated: string[];
   webhooks_kept_generated: { tenant: string; party: string }[];
 };
@@ -106,12 +116,13 @@ async function refusePublicKeys({ tenants }: Provisioning): Promise<void> {
   if (issues.length > 0) throw new ApplyError(issues);
 }
 
-async function store(database: Database, document: unknown, reason: string | null): Promise<Stored> {
+async function store(database: Database, document: unknown, options: ApplyOptions): Promise<Stored> {
+  const { reason = null, isDryRun = false, allowsRemovals = false } = options;
   try {
-    const [row] = await database.rows<{ answer: string }>("select admin.apply($1::text::jsonb, $2)::text as answer", [
-      JSON.stringify(document),
-      reason,
-    ]);
+    const [row] = await database.rows<{ answer: string }>(
+      "select admin.apply($1::text::jsonb, $2, $3, $4)::text as answer",
+      [JSON.stringify(document), reason, isDryRun, allowsRemovals],
+    );
     return JSON.parse(row!.answer) as Stored;
   } catch (error) {
     // The database refused the file. The detail lists its issues, with the same kind of paths.
@@ -148,11 +159,13 @@ function sealSecrets(keys: MasterKeys, file: Provisioning) {
     })),
     credentials: tenant.credentials.map(({ secret, ...credential }) => ({
       ...credential,
-      ...sealed(credentialPurpose(credential.access_key), secret, () => randomBytes(32).toString("base64url")),
+      ...sealed(credentialPurpose(credential.access_key), secret, newSecret),
     })),
   }));
   return { document: { tenants }, generated };
 }
+
+export const newSecret = (): string => randomBytes(32).toString("base64url");
 
 async function readDocument(file: string): Promise<unknown> {
   const bytes = file === "-" ? await buffer(process.stdin) : await readFile(file);
@@ -169,27 +182,34 @@ export const command = defineCommand({
   about:
     "Creates and updates the tenants, parties, merchants, templates and credentials that a JSON file declares, all " +
     "or nothing. Applying the same file again changes nothing. It prints JSON with the generated secrets: no later " +
-    "run can show them again. The audit log has each changed field, old and new. docs/operate.md, Provisioning, " +
-    "explains the file.",
+    "run can show them again. The audit log has each changed field, old and new. A file that would remove more than " +
+    "ten stores, terminals, delegates or merchants of templates is refused. docs/operate.md, Provisioning, explains " +
+    "the file.",
   words: { file: { about: "the JSON file; - reads standard input" } },
-  flags: { reason: { type: "text", value: "WHY", about: "for the audit log" } },
+  flags: {
+    reason: { type: "text", value: "WHY", about: "for the audit log" },
+    "dry-run": { type: "switch", about: "prints what would change, and writes nothing" },
+    "allow-removals": { type: "switch", about: "allows to remove more than ten things of a kind" },
+  },
   settings: keySettings,
-  examples: ['file.json --reason "new store"', "- < file.json"],
-  async run({ words: { file }, flags: { reason = null } }) {
+  examples: ["file.json --dry-run", 'file.json --reason "new store"', "- < file.json"],
+  async run({ words: { file }, flags }) {
+    const { reason = null, "dry-run": isDryRun, "allow-removals": allowsRemovals } = flags;
     const config = readConfig();
     const document = await readDocument(file);
     const address = findAddress(config);
     const keys = loadMasterKeys(config);
     refuseCodesInArguments(keys, [reason ?? ""]);
     const applied = await withProgress(async (progress) => {
-      progress.show(`applying ${file === "-" ? "standard input" : file}`);
+      progress.show(`${isDryRun ? "trying" : "applying"} ${file === "-" ? "standard input" : file}`);
       return withAdminDatabase(address, "coupon apply", async (database) => {
         await checkKeys(database, keys);
-        return apply(database, keys, document, reason);
+        return apply(database, keys, document, { reason, isDryRun, allowsRemovals });
       });
     });
     for (const accessKey of applied.revoked_credentials)
       console.error(`${accessKey} is revoked, and stays so: create a new credential`);
+    if (isDryRun) console.error("a dry run: nothing was written");
     await writeOutput(`${JSON.stringify(applied, null, 2)}\n`);
   },
 });

@@ -41,6 +41,22 @@ const store = z.strictObject({
   terminals: unique(z.array(printable(64)), (terminal) => terminal).default([]),
 });
 
+const stores = unique(z.array(store), (value) => value.external_id, "external_id");
+
+const merchant = z
+  .strictObject({
+    id: id("mch"),
+    name: printable(200),
+    party,
+    delegates: unique(z.array(party), (value) => value).optional(),
+    stores: stores.optional(),
+    stores_added: stores.optional(),
+  })
+  .refine((value) => value.stores === undefined || value.stores_added === undefined, {
+    path: ["stores_added"],
+    error: "cannot stand beside stores, which is the whole list",
+  });
+
 const template = z
   .strictObject({
     id: id("tpl"),
@@ -83,19 +99,7 @@ const tenant = z
       (value) => value.id,
       "id",
     ).default([]),
-    merchants: unique(
-      z.array(
-        z.strictObject({
-          id: id("mch"),
-          name: printable(200),
-          party,
-          delegates: unique(z.array(party), (value) => value).optional(),
-          stores: unique(z.array(store), (value) => value.external_id, "external_id").optional(),
-        }),
-      ),
-      (value) => value.id,
-      "id",
-    ).default([]),
+    merchants: unique(z.array(merchant), (value) => value.id, "id").default([]),
     templates: unique(z.array(template), (value) => value.id, "id").default([]),
     credentials: z
       .array(

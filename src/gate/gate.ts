@@ -7,6 +7,7 @@ import { refuseSettings, refuseStandby } from "../database/session-settings.ts";
 import { readVersion, type Version } from "../database/read-version.ts";
 import type { Database } from "../database/types.ts";
 import { isCausedByStatement, isDiskFull, openConnections, type Connections, type LaneName } from "./connections.ts";
+import type { Used } from "./credential-uses.ts";
 import { createDiskWatch } from "./disk-watch.ts";
 import { createGroups } from "./groups.ts";
 import type { LaneLoad } from "./lane.ts";
@@ -81,6 +82,8 @@ export type Gate = {
   ): Promise<Outcome | null>;
   /** Lines of a statement's file after a line number. */
   statementPage(file: StatementFile, after: number, limit: number, deadline: number): Promise<Line[]>;
+  /** Notes that these credentials were used in this hour. Returns how many ms are left of it. */
+  noteUses(used: Used[], deadline: number): Promise<number>;
   /** Coupons of a batch after a number. */
   codesPage(file: CodesFile, after: number, limit: number, deadline: number): Promise<CodeRow[]>;
   readVersion(deadline: number): Promise<Version>;
@@ -205,13 +208,24 @@ function createPageReader(connections: Connections): Pick<Gate, "statementPage" 
   };
 }
 
-// Facts about the whole database, for /readyz.
-function createStateReader(connections: Connections): Pick<Gate, "readVersion" | "registerKeys" | "checkSession"> {
+type StateReader = Pick<Gate, "readVersion" | "registerKeys" | "checkSession" | "noteUses">;
+
+// What serve does beside calls: facts about the whole database, for /readyz, and the uses of credentials.
+function createStateReader(connections: Connections): StateReader {
   return {
     readVersion: (deadline) => readVersion((text) => connections.rows(forNoTenant, deadline, text, [])),
     registerKeys(fingerprints, deadline) {
       const text = "select version, problem from rules.register_keys($1::text::jsonb)";
       return connections.rows<KeyProblem>(forNoTenant, deadline, text, [fingerprints]);
+    },
+    async noteUses(used, deadline) {
+      const [row] = await connections.rows<{ left_ms: number }>(
+        { lane: "bulk", tenantId: null },
+        deadline,
+        "select gate.note_uses($1::text[]::int[], $2::text[]::int[]) as left_ms",
+        [used.map(({ tenantId }) => `${tenantId}`), used.map(({ credentialId }) => `${credentialId}`)],
+      );
+      return row!.left_ms;
     },
     async checkSession(deadline) {
       const rows: Database["rows"] = (text) => connections.rows(forNoTenant, deadline, text, []);

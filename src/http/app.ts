@@ -11,6 +11,7 @@ import { newId } from "../formats/id.ts";
 import type { Logger } from "../common/log.ts";
 import { containsCode } from "../crypto/find-code.ts";
 import type { MasterKeys } from "../crypto/keys.ts";
+import type { CredentialUses } from "../gate/credential-uses.ts";
 import type { Gate } from "../gate/gate.ts";
 import type { Handler } from "./listener.ts";
 import type { Observer } from "./metrics.ts";
@@ -29,6 +30,7 @@ import { noteAuthenticated } from "../server/turns.ts";
 export type AppParts = {
   routes: readonly Route[];
   gate: Gate;
+  uses?: Pick<CredentialUses, "mark">;
   keys: MasterKeys;
   log: Logger;
   limits?: Limits;
@@ -95,7 +97,7 @@ export function createApp(parts: AppParts): Handler {
 }
 
 function createHandle(parts: AppParts, limiter: Limiter) {
-  const { routes, gate, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
+  const { routes, gate, uses, keys, log, limits = defaultLimits, load = { openRequests: 0 }, observer } = parts;
   const open = createOpenRequests(limits.openRequests, load, () => observer?.refused("open_requests"));
   const authenticate = createAuthenticator({ gate, keys });
   const onRefused = () => observer?.refused("exports");
@@ -127,6 +129,7 @@ function createHandle(parts: AppParts, limiter: Limiter) {
       const deadline = performance.now() + answerWithinMs;
       const signed = { method: request.method!, target: request.url!, headers: request.headers, body };
       caller = await authenticate(signed, deadline);
+      uses?.mark(caller.credential);
       noteAuthenticated(request.socket);
       open.assign(caller.credential.tenantId);
       const received = { route, segments, query, body, input, caller, requestId, deadline };

@@ -12,7 +12,7 @@ import { scenario } from "../support/scenario.ts";
 import { createClient } from "../support/client.ts";
 import { inGroups, rightUrls, wrongUrls } from "../support/spellings.ts";
 import { readState } from "../support/state.ts";
-import { party, template, tenants } from "../support/tenants.ts";
+import { merchant, party, template, tenants } from "../support/tenants.ts";
 
 const [usualA, , tenantB] = structuredClone(tenants) as [any, any, any];
 const tenantA = { ...usualA, parties: [...usualA.parties, party("pty_new")] };
@@ -64,7 +64,7 @@ t.test("a generated secret is shown once and signs; applying the file again chan
   });
   t.strictSame(generated.webhooks, stored, "the secrets of webhooks, each of its own tenant");
   fits(t, stored, [{ secret: /^whsec_/ }, { secret: /^whsec_/ }]);
-  const caller = createClient({ url: service.url, accessKey: "ak_acme", secret: credential!.secret });
+  const caller = createClient({ url: service.url, accessKey: "ak_acme", secret: credential!.secret! });
   const created = await caller.post("/v1/batches", { request_id: newRequestId(), template: "tpl_1", total_count: 1 });
   t.equal(created.status, 200, created.text);
 
@@ -116,7 +116,7 @@ t.test("the audit log has each changed object with its fields old and new, and n
   const stores = [{ external_id: "S1", terminals: ["T2", "T1"] }, { external_id: "S2" }];
   const percent = { type: "percent", percent: 12.5, max_amount: 3 };
   const hook = { url: "https://u.example/a?token=t2", secret: secret("b") };
-  await service.apply(file({ stores, delegates: [] }, hook, percent, "y"), "new till");
+  await service.apply(file({ stores, delegates: [] }, hook, percent, "y"), { reason: "new till" });
   t.strictSame((await readAudit()).slice(6), [
     ["ak_audit", "new till", { secret: "replaced" }],
     [
@@ -144,10 +144,147 @@ t.test("the audit log has each changed object with its fields old and new, and n
       },
     ],
   ]);
-  await service.apply(file({ stores, delegates: [] }, hook, percent, "y"), "nothing new");
+  await service.apply(file({ stores, delegates: [] }, hook, percent, "y"), { reason: "nothing new" });
   t.equal((await readAudit()).length, 10, "nothing changed, so nothing is written");
-  await t.rejects(service.apply(file({}, hook, five, "y"), " "), { message: "a patch needs a reason" });
-  await t.rejects(service.apply(file({}, hook, five, "y"), "z".repeat(1_001)), { message: /1,000 characters/ });
+  await t.rejects(service.apply(file({}, hook, five, "y"), { reason: " " }), { message: "a patch needs a reason" });
+  await t.rejects(service.apply(file({}, hook, five, "y"), { reason: "z".repeat(1_001) }), {
+    message: /1,000 characters/,
+  });
+});
+
+// A tenant with a merchant of many stores, and a template for some merchants.
+const shops = (change: (tenant: any) => void = () => {}) => {
+  const id = "ten_shops";
+  const merchants = ["mch_1", "mch_2", "mch_3"].map((each): any => merchant(each, "pty_shop"));
+  merchants[0].delegates = ["pty_maker"];
+  merchants[0].stores = Array.from({ length: 12 }, (_, n) => ({ external_id: `S ${n + 10}`, terminals: ["T1", "T2"] }));
+  const templates = [template("tpl_1", "pty_maker", { merchants: ["mch_1", "mch_2"] })];
+  const file = acme({ id, merchants, templates, credentials: [{ access_key: "ak_shops", party: "pty_maker" }] });
+  change(file.tenants[0]);
+  return file;
+};
+
+t.test("a dry run prints what a run prints but for secrets, and writes nothing", async (t) => {
+  const secrets = /"secret":("[^"]*"|null)/g;
+  const shown = (applied: unknown) =>
+    JSON.stringify({ ...(applied as Applied), is_dry_run: null })
+      .replace(secrets, "")
+      .replaceAll(/[0-9a-f]{64}/g, "");
+  const files = [
+    shops(),
+    shops((tenant) => {
+      tenant.merchants[0].stores[0].terminals = ["T2", "T3"];
+      tenant.merchants[0].delegates = [];
+      tenant.parties[0].webhook.secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+      tenant.credentials = [{ access_key: "ak_shops", party: "pty_maker", secret: "7".repeat(32) }];
+    }),
+  ];
+  for (const file of files) {
+    const before = await readState(service.owner);
+    const tried = (await service.apply(file, { isDryRun: true })) as Applied;
+    t.strictSame(await readState(service.owner), before);
+    t.equal(tried.is_dry_run, true);
+    for (const { secret } of tried.generated_secrets.credentials) t.equal(secret, null, "no run would show it again");
+    const applied = (await service.apply(file)) as Applied;
+    t.equal(shown(tried), shown(applied));
+    t.ok(applied.changed > 0);
+    const audits = await service.owner.rows(
+      `select tenant, target, details as fields from report.audit
+       where action = 'apply' order by audit_id desc limit $1`,
+      [applied.changes.length],
+    );
+    t.strictSame(applied.changes, [...audits].reverse(), "the changes are those of the audit log");
+  }
+  t.strictSame(
+    await issuesOf(
+      service,
+      shops((tenant) => (tenant.merchants[0].party = "pty_none")),
+      { isDryRun: true },
+    ),
+    ["tenants.0.merchants.0.party: no such party in this tenant"],
+  );
+});
+
+t.test("what a file removes is named, and more than ten of a kind only if that is allowed", async (t) => {
+  await service.apply(shops());
+  const removalsOf = async (file: unknown, options: object = { isDryRun: true }) =>
+    ((await service.apply(file, options)) as Applied).removals;
+  const tenant = "ten_shops";
+  const fewer = shops(({ merchants, templates }) => {
+    merchants[0].stores.splice(0, 1);
+    merchants[0].stores[0].terminals = ["T2"];
+    merchants[0].delegates = [];
+    templates[0].merchants = ["mch_2"];
+  });
+  t.strictSame(await removalsOf(fewer), [
+    { kind: "delegate", tenant, merchant: "mch_1", name: "pty_maker" },
+    { kind: "merchant", tenant, template: "tpl_1", name: "mch_1" },
+    { kind: "store", tenant, merchant: "mch_1", name: "S 10" },
+    { kind: "terminal", tenant, merchant: "mch_1", store: "S 10", name: "T1" },
+    { kind: "terminal", tenant, merchant: "mch_1", store: "S 10", name: "T2" },
+    { kind: "terminal", tenant, merchant: "mch_1", store: "S 11", name: "T1" },
+  ]);
+  // Missing merchants mean all, so it gains one. Then it loses those that it does not name, but not a new one.
+  const all = shops(({ templates }) => delete templates[0].merchants);
+  t.strictSame(await removalsOf(all, {}), []);
+  const fourth = shops(({ merchants, templates }) => {
+    merchants.push(merchant("mch_4", "pty_shop"));
+    templates[0].merchants = ["mch_1"];
+  });
+  const lost = ["mch_2", "mch_3"].map((name) => ({ kind: "merchant", tenant, template: "tpl_1", name }));
+  t.strictSame(await removalsOf(fourth), lost);
+  await service.apply(shops());
+
+  const keep = (stores: number, terminals: number) =>
+    shops(({ merchants }) => {
+      merchants[0].stores.splice(stores);
+      for (const store of merchants[0].stores.slice(terminals)) store.terminals = [];
+    });
+  t.equal((await removalsOf(keep(12, 7))).length, 10, "ten are allowed");
+  const more = "more. Check the file; --allow-removals allows it.";
+  const names = (...ends: string[]) => ends.map((end) => `ten_shops mch_1 S 1${end}`).join(", ");
+  await checkRefusals(t, [
+    [
+      keep(1, 1),
+      [
+        `stores: 11 would be removed: ${names(..."12345")} and 6 ${more}`,
+        `terminals: 22 would be removed: ${names("1 T1", "1 T2", "2 T1", "2 T2", "3 T1")} and 17 ${more}`,
+      ],
+    ],
+  ]);
+  fits(t, await removalsOf(keep(1, 1), { allowsRemovals: true }), { length: 33 });
+  await service.apply(shops());
+});
+
+t.test("stores_added adds stores and terminals, and leaves the others", async (t) => {
+  await service.apply(shops());
+  const adds = (stores_added: object[]) =>
+    acme({
+      id: "ten_shops",
+      credentials: [],
+      templates: [],
+      parties: [],
+      merchants: [{ ...merchant("mch_1", "pty_shop"), stores_added }],
+    });
+  const file = adds([
+    { external_id: "S 10", terminals: ["T3"] },
+    { external_id: "S 99", terminals: ["T1"] },
+  ]);
+  fits(t, await service.apply(file), {
+    changed: 3,
+    removals: [],
+    changes: [
+      {
+        target: "mch_1",
+        fields: {
+          "store S 10": { old: ["T1", "T2"], new: ["T1", "T2", "T3"] },
+          "store S 99": { old: null, new: ["T1"] },
+        },
+      },
+    ],
+  });
+  fits(t, await service.apply(file), { changed: 0 });
+  fits(t, await service.apply(shops()), { removals: [{ name: "S 99" }, { name: "T3" }, { name: "T1" }] });
 });
 
 t.test("a revoked credential that is applied again is named, and stays revoked", async (t) => {
@@ -493,8 +630,8 @@ t.test("the URL of a webhook is stored as its parser writes it, which the table 
 
 t.test("the program reads standard input and prints JSON; it never quotes a wrong file", async (t) => {
   const other = await scenario(t, { file: null });
-  const run = (input: string | Buffer) =>
-    runProgram("apply", { args: ["-", "--reason", "new shop"], env: environmentOf(other), input });
+  const run = (input: string | Buffer, ...more: string[]) =>
+    runProgram("apply", { args: ["-", "--reason", "new shop", ...more], env: environmentOf(other), input });
   const tenant = {
     id: "ten_new",
     name: "New",
@@ -502,12 +639,22 @@ t.test("the program reads standard input and prints JSON; it never quotes a wron
     parties: [party("pty_new")],
     credentials: [{ access_key: "ak_new" }],
   };
+  const tried = await run(JSON.stringify({ tenants: [tenant] }), "--dry-run");
+  fits(
+    t,
+    { ...tried, stdout: JSON.parse(tried.stdout) },
+    {
+      code: 0,
+      stderr: "a dry run: nothing was written\n",
+      stdout: { is_dry_run: true, changed: 3, generated_secrets: { credentials: [{ secret: null }] } },
+    },
+  );
   const applied = await run(JSON.stringify({ tenants: [tenant] }));
   const reasons = await other.owner.rows("select distinct reason from report.audit where tenant = 'ten_new'");
   t.strictSame([...reasons], [{ reason: "new shop" }]);
   t.equal(applied.code, 0, applied.stderr);
   const credentials = [{ access_key: "ak_new", secret: /.{32}/ }];
-  fits(t, JSON.parse(applied.stdout), { changed: 3, generated_secrets: { credentials } });
+  fits(t, JSON.parse(applied.stdout), { is_dry_run: false, changed: 3, generated_secrets: { credentials } });
   await other.admin.rows("select admin.revoke_credential('ak_new', 'lost')");
   const reapplied = await run(JSON.stringify({ tenants: [tenant] }));
   t.equal(reapplied.stderr, "ak_new is revoked, and stays so: create a new credential\n");
@@ -530,4 +677,16 @@ t.test("the program reads standard input and prints JSON; it never quotes a wron
   const again = await run(`\ufeff${JSON.stringify({ tenants: [tenant] })}`);
   fits(t, { ...again, stdout: JSON.parse(again.stdout) }, { code: 0, stdout: { changed: 0 } });
   for (const [input, stderr] of wrong) fits(t, await run(input), { code: 1, stdout: "", stderr });
+
+  const shop = (stores: object[]) =>
+    JSON.stringify({ tenants: [{ ...tenant, merchants: [merchant("mch_new", "pty_new", { stores })] }] });
+  await run(shop(Array.from({ length: 11 }, (_, n) => ({ external_id: `S${n}` }))));
+  const refused = await run(shop([]));
+  fits(t, refused, {
+    code: 1,
+    stdout: "",
+    stderr: /^stores: 11 would be removed: ten_new mch_new S0, .*allows it\.\n$/,
+  });
+  const allowed = await run(shop([]), "--allow-removals");
+  t.equal(JSON.parse(allowed.stdout).removals.length, 11, allowed.stderr);
 });

@@ -126,6 +126,16 @@ t.test("a credential names a party in Variant B only", async (t) => {
   ]);
 });
 
+t.test("a merchant has stores or stores_added", async (t) => {
+  const both = (stores: object) => problemsOf({ merchants: [{ ...merchant("mch_1", "pty_maker"), ...stores }] });
+  const one = [{ external_id: "S1" }];
+  t.strictSame(both({ stores: one }), []);
+  t.strictSame(both({ stores_added: one }), []);
+  t.strictSame(both({ stores: [], stores_added: one }), [
+    "tenants.0.merchants.0.stores_added: cannot stand beside stores, which is the whole list",
+  ]);
+});
+
 t.test("no list of a file names the same thing twice", async (t) => {
   const [tenant] = acme().tenants;
   const usual = merchant("mch_1", "pty_maker");
@@ -138,6 +148,7 @@ t.test("no list of a file names the same thing twice", async (t) => {
     [{ merchants: twice(usual) }, "merchants.1.id"],
     [{ merchants: [{ ...usual, delegates: twice("pty_maker") }] }, "merchants.0.delegates.1"],
     [withStores(...twice(store([]))), "merchants.0.stores.1.external_id"],
+    [{ merchants: [{ ...usual, stores_added: twice(store([])) }] }, "merchants.0.stores_added.1.external_id"],
     [withStores(store(twice("till 1"))), "merchants.0.stores.0.terminals.1"],
     [{ templates: twice(template("tpl_1", "pty_maker")) }, "templates.1.id"],
     [withTemplate({ skus: twice("sku 1") }), "templates.0.skus.1"],

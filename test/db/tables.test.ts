@@ -138,7 +138,7 @@ const fixed: [table: string, where: string, rule: string, changing: string, iden
     "credential",
     "access_key = 'ak_pos'",
     "credential_stands_for_one_caller",
-    "sealed_secret secret_hash created_at revoked_at",
+    "sealed_secret secret_hash created_at revoked_at last_used_at",
   ],
 ];
 

@@ -78,6 +78,7 @@ export const calls: Call[] = [
   ["admin.open_export", "releasedBatch false", "audit -0 +1", "exported"],
   ["rules.read_export_page", "tenantId released 0 100", "", "coupons"],
   ["admin.destroy_codes", "releasedBatch why", "batch -1 +1, audit -0 +1"],
+  ["admin.rotate_credential", "maker newKey \\x01 \\x02 why", "credential -0 +1, audit -0 +1"],
   ["admin.revoke_credential", "maker why", "credential -1 +1, audit -0 +1"],
 ];
 
@@ -127,6 +128,7 @@ export function valuesOf(owner: Owner, numbers: Numbers): Record<string, any> {
     leased: [true],
     recalled: [{ is_over: false, is_held_up: false }],
     all: [count],
+    newKey: `${owner.maker}_new`,
     otherMaker: `pty_m${side === 1 ? 2 : 1}`,
     ...Object.fromEntries(["toVoid", "toCancel", "issued"].map((name) => [name, coupons[name]!.id])),
     cancelled: [coupons.toCancel!.last.redemption],

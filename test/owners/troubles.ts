@@ -157,6 +157,16 @@ export async function leaveWork(t: Test, teller: Teller): Promise<void> {
   };
   const revoked = books.of("credential").find(({ access_key }) => access_key === "ak_b1_q")!;
   revoked.revoked_at = await patch(teller, ofKey, revoke);
+  const note = () =>
+    world.owner.rows(
+      `select gate.note_uses(array[tenant_id], array[credential_id])
+       from core.credential where access_key = 'ak_a1_m1'`,
+    );
+  const { at } = await teller.during(note);
+  books.of("credential").find(({ access_key }) => access_key === "ak_a1_m1")!.last_used_at = {
+    from: at.from - (at.from % 3_600),
+    to: at.to - (at.to % 3_600),
+  };
   const target = a1.batches.scoped!;
   const destroy = () => world.admin.rows("select admin.destroy_codes($1, 'printed')", [target]);
   const destroyed = books.of("batch").find(({ batch }) => batch === target)!;

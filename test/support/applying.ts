@@ -1,5 +1,5 @@
 // A provisioning file for tests of apply, and what apply says about a wrong one.
-import { ApplyError } from "../../src/commands/apply.ts";
+import { ApplyError, type ApplyOptions } from "../../src/commands/apply.ts";
 import type { Scenario } from "./scenario.ts";
 import { template } from "./tenants.ts";
 
@@ -33,9 +33,9 @@ export function acme(more: Record<string, unknown> = {}) {
 }
 
 // Returns each problem as "path: message"; none if the file is applied.
-export async function issuesOf(service: Scenario, file: unknown): Promise<string[]> {
+export async function issuesOf(service: Scenario, file: unknown, options: ApplyOptions = {}): Promise<string[]> {
   try {
-    await service.apply(file);
+    await service.apply(file, options);
     return [];
   } catch (error) {
     if (!(error instanceof ApplyError)) throw error;

@@ -2,7 +2,7 @@
 // service's own functions. Calls go through its checks and its gate without HTTP, unless the test asks for HTTP.
 import { randomBytes } from "node:crypto";
 import type { Test } from "tap";
-import { apply } from "../../src/commands/apply.ts";
+import { apply, type ApplyOptions } from "../../src/commands/apply.ts";
 import { exportCodes } from "../../src/commands/codes.ts";
 import type { Address } from "../../src/config/database-address.ts";
 import { defaultLimits, type Limits } from "../../src/config/config.ts";
@@ -58,7 +58,7 @@ export type Scenario = {
   log: Record<string, unknown>[];
   /** A caller with one of the provisioned credentials, at the merchant where it usually redeems. */
   as(accessKey: string, merchant?: string): Caller;
-  apply(file: unknown, reason?: string): Promise<unknown>;
+  apply(file: unknown, options?: ApplyOptions): Promise<unknown>;
   /** Mints what is due, as the worker does. */
   mint(): Promise<void>;
   /** The other steps of the worker. */
@@ -102,7 +102,9 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     }
     const limits = { ...defaultLimits, ...options.limits };
     const listening = await listen({ host: "127.0.0.1", port: 0, limits }, logger);
-    const { url, stop } = await serve({ address, keys, limits, listening, log: logger, metrics });
+    // Not while a test runs, because tests compare tables.
+    const noteUsesEveryMs = 3_600_000;
+    const { url, stop } = await serve({ address, keys, limits, listening, noteUsesEveryMs, log: logger, metrics });
     t.teardown(async () => {
       closeIdleConnections();
       await stop();
@@ -122,9 +124,9 @@ export async function scenario(t: Teardown, options: Options = {}): Promise<Scen
     worker,
     log,
     as: (accessKey: string, merchant = merchantOf(accessKey)) => createCaller(connectAs(accessKey), merchant),
-    apply(other: unknown, reason?: string) {
+    apply(other: unknown, options?: ApplyOptions) {
       noteCredentials(other);
-      return apply(admin, keys, other, reason);
+      return apply(admin, keys, other, options);
     },
     mint,
     steps: createWorkerSteps(t, { address, keys, owner, worker }),

@@ -123,6 +123,7 @@ function createStubGate(overrides: Partial<Gate>): Pick<Stub, "calls" | "lookups
     },
     spendNonce: async (_, call) => spend(call),
     statementPage: async () => [],
+    noteUses: async () => 0,
     codesPage: async () => [
       { number: 1, code_attempt: 0, lookup_hash: lookupHash(keys, code), coupon_id: `cpn_${"0".repeat(26)}` },
     ],

@@ -66,6 +66,10 @@ const identityAttempts: Attempts = {
 const credentialAttempts: Attempts = {
   access_key_is_well_formed: [insertCredential("ak_a", { access_key: "'key'" })],
   credential_access_key_key: [insertCredential("ak_a", {})],
+  last_used_at_is_a_full_hour: [
+    update("credential", "last_used_at = '2026-01-01 00:30Z'"),
+    update("credential", "last_used_at = 'infinity'"),
+  ],
   party_is_given_exactly_in_variant_b: [
     insertCredential("ak_pos", { party_id: "null", access_key: "'ak_other'" }),
     insertCredential("ak_a", {

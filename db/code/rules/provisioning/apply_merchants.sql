@@ -38,7 +38,11 @@ begin
       changed := changed + rules.apply_delegates(p_tenant_id, v_id, v_merchant -> 'delegates');
     end if;
     if v_merchant -> 'stores' is not null then
-      changed := changed + rules.apply_stores(p_tenant_id, v_id, v_merchant -> 'stores');
+      changed := changed + rules.apply_stores(p_tenant_id, v_id, v_merchant -> 'stores', false);
+    end if;
+    if v_merchant -> 'stores_added' is not null then
+      changed := changed
+        + rules.apply_stores(p_tenant_id, v_id, v_merchant -> 'stores_added', true);
     end if;
   end loop;
 end

@@ -1,7 +1,8 @@
--- Replaces the stores of a merchant, and the terminals of each store, with those of the list.
--- Returns how many rows changed. Existing redemptions keep the names they recorded.
+-- Replaces the stores of a merchant, and the terminals of each store, with those of the list, or
+-- only adds those of the list. Returns how many rows changed. Existing redemptions keep the names
+-- they recorded.
 create or replace function rules.apply_stores(
-  p_tenant_id int, p_merchant_id int, p_stores jsonb)
+  p_tenant_id int, p_merchant_id int, p_stores jsonb, p_only_adds boolean)
 returns int
 language plpgsql volatile as $$
 declare
@@ -9,7 +10,8 @@ declare
   v_rows     int;
 begin
   delete from core.store s
-  where s.tenant_id = p_tenant_id
+  where not p_only_adds
+    and s.tenant_id = p_tenant_id
     and s.merchant_id = p_merchant_id
     and s.external_id not in (
       select x.value ->> 'external_id' from jsonb_array_elements(p_stores) x);
@@ -23,7 +25,8 @@ begin
 
   delete from core.terminal t
   using core.store s
-  where s.tenant_id = p_tenant_id
+  where not p_only_adds
+    and s.tenant_id = p_tenant_id
     and s.merchant_id = p_merchant_id
     and t.tenant_id = s.tenant_id
     and t.store_id = s.store_id

@@ -4,7 +4,7 @@
 -- locks this row FOR KEY SHARE, and the sequencer must not wait for a provisioning.
 create or replace function rules.apply_tenant(
   p_tenant jsonb, p_path text, p_reason text,
-  out problems jsonb, out changed int, out kept jsonb)
+  out problems jsonb, out changed int, out kept jsonb, out changes jsonb, out removals jsonb)
 language plpgsql volatile as $$
 declare
   v_tenant   core.tenant;
@@ -17,6 +17,8 @@ declare
       select l.list, x.value from jsonb_array_elements(p_tenant -> l.list) x) o);
 begin
   problems := '[]';
+  changes := '[]';
+  removals := '[]';
   kept := '{"credentials": [], "webhooks": []}';
   insert into core.tenant (external_id, name, variant, amount_unit)
   values (
@@ -64,8 +66,9 @@ begin
   changed := changed + v_step.changed;
   kept := jsonb_set(kept, '{credentials}', v_step.kept);
   if changed > 0 and problems = '[]' then
-    perform rules.write_changes(
-      v_tenant.tenant_id, v_before, rules.describe_provisioned(v_tenant, v_targets), p_reason);
+    v_step := rules.write_changes(v_tenant, v_targets, v_before, p_reason);
+    changes := v_step.changes;
+    removals := v_step.removals;
   end if;
 end
 $$;

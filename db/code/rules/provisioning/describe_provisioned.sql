@@ -1,5 +1,6 @@
 -- What a tenant has under these external IDs and access keys, as {target: {field: value}}, with the
--- fields of a provisioning file. For rules.write_changes only: a secret is shown as its hash.
+-- fields of a provisioning file. A secret is shown as its hash: only rules.describe_changes and
+-- rules.find_removals may read it.
 create or replace function rules.describe_provisioned(p_tenant core.tenant, p_targets text[])
 returns jsonb
 language sql stable

@@ -1,29 +1,18 @@
--- Writes an audit row for each object that a provisioning changed, with its changed fields old and
--- new. p_before, p_after: what rules.describe_provisioned returned. Of a secret, it says only that
--- it was replaced; of a URL, it shows only the host, because the rest may hold a token.
+-- Writes an audit row for each object that a provisioning of the tenant changed. Returns these
+-- changes, and what was removed. p_before: the targets before it, as rules.describe_provisioned
+-- describes them.
 create or replace function rules.write_changes(
-  p_tenant_id int, p_before jsonb, p_after jsonb, p_reason text)
-returns void
-language sql volatile
-begin atomic
-  select rules.write_audit(p_tenant_id, 'apply', c.target, p_reason, coalesce(c.details, '{}'))
-  from (
-    select o.key as target, (
-             select jsonb_object_agg(coalesce(n.key, b.key), case
-                      when coalesce(n.key, b.key) in ('secret', 'webhook_secret')
-                        then '"replaced"'
-                      when coalesce(n.key, b.key) = 'webhook_url' then jsonb_build_object(
-                        'old', rules.format_url_host(b.value #>> '{}'),
-                        'new', rules.format_url_host(n.value #>> '{}'))
-                      else jsonb_build_object('old', b.value, 'new', n.value)
-                    end)
-             from jsonb_each(p_before -> o.key) b
-             full join jsonb_each(o.value) n on n.key = b.key
-             where b.value is distinct from n.value
-               -- A new credential or webhook always has a secret.
-               and (b.value is not null
-                    or coalesce(n.key, b.key) not in ('secret', 'webhook_secret'))) as details
-    from jsonb_each(p_after) o
-    where p_before -> o.key is distinct from o.value) c
-  order by c.target collate "C";
-end;
+  p_tenant core.tenant, p_targets text[], p_before jsonb, p_reason text,
+  out changes jsonb, out removals jsonb)
+language plpgsql volatile as $$
+declare
+  v_after  jsonb := rules.describe_provisioned(p_tenant, p_targets);
+begin
+  changes := rules.describe_changes(p_tenant.external_id, p_before, v_after);
+  removals := rules.find_removals(p_tenant, p_before, v_after);
+  perform rules.write_audit(
+    p_tenant.tenant_id, 'apply', c.value ->> 'target', p_reason, c.value -> 'fields')
+  from jsonb_array_elements(changes) with ordinality c
+  order by c.ordinality;
+end
+$$;
