@@ -57,6 +57,27 @@ create type core.call as (
   args jsonb
 );
 
+create type core.grant as (
+  call core.call,
+  redemption_id uuid,
+  merchant_id integer,
+  coupon_id uuid,
+  distributor_id integer,
+  currency text,
+  decimals integer,
+  discount_minor bigint,
+  order_minor bigint,
+  granted_at timestamp with time zone,
+  lock_expires_at timestamp with time zone
+);
+
+create type core.ordered as (
+  wrong_item text,
+  matching integer,
+  unpriced integer,
+  total numeric
+);
+
 create type core.outcome as (
   ordinal integer,
   answer core.answer,

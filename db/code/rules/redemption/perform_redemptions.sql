@@ -1,74 +1,75 @@
--- Performs the locks (p_status LOCKED) or the redeems (REDEEMED) of a group: locks their rows, then
--- decides, writes, answers and records in one statement. It is one statement because starting one
--- takes longer than writing the rows of a call, and because the triggers compare the tables at its
--- end. The ledger entry of a redeem is also its event. Only a grant has a redemption_id, and only
--- that of a lock has lock_expires_at.
+-- Performs the locks (p_status LOCKED) or the redeems (REDEEMED) of a group: holds the coupons,
+-- decides about each, records and answers. Only a call that may wait waits, for its coupon, and it
+-- is alone. Any other that would have to wait is handed back: another session holds its coupon, or
+-- an earlier call of the group names the same one.
 create or replace function rules.perform_redemptions(
   p_calls core.call[], p_ordinals int[], p_status text)
 returns core.outcome[]
 language plpgsql volatile as $$
 declare
-  v_hold      record := rules.hold_group(p_calls, p_ordinals);
-  v_held      int[] := coalesce(v_hold.held, '{}');
+  v_case      record;
+  v_coupon    core.coupon;
   v_now       timestamptz;
-  v_outcomes  core.outcome[];
+  v_is        record;
+  v_held      uuid[] := '{}';
+  v_decided   int[] := '{}';
+  v_grants    core.grant[] := '{}';
+  v_outcomes  core.outcome[] := '{}';
 begin
-  -- equivalent mutant (condition true): it only saves a read
-  if v_hold.is_locked then
-    v_held := rules.lapse_group_locks(p_calls, v_held);
+  if not rules.share_redemptions(p_calls[p_ordinals[1]]) then
+    return array(select (o, null, false)::core.outcome from unnest(p_ordinals) o);
   end if;
-  v_held := rules.share_redemptions(p_calls[1], v_held);
-  v_now := clock_timestamp();
-  with decided as materialized (
-    select d.call, d.refusal, d.merchant_id, d.coupon_id, d.distributor_id, d.currency, d.decimals,
-           d.discount_minor, d.order_minor, (d.call).ordinal, (d.call).tenant_id,
-           (d.call).caller_id, (d.call).request_id, (d.call).args,
-           case when d.is_granted then rules.make_id() end as redemption_id,
-           case p_status when 'LOCKED' then d.lock_ends_at end as lock_expires_at
-    from rules.decide_redemptions(p_calls, p_ordinals, v_held, '{}', v_now) d),
-  new_redemption as (
-    insert into core.redemption
-      (tenant_id, redemption_id, coupon_id, merchant_id, caller_id, lock_request_id, status,
-       currency, discount_minor, order_minor, store, terminal, order_id, started_at,
-       lock_expires_at, redeemed_at)
-    select g.tenant_id, g.redemption_id, g.coupon_id, g.merchant_id, g.caller_id, g.request_id,
-           p_status, g.currency, g.discount_minor, g.order_minor, g.args ->> 'store',
-           g.args ->> 'terminal', g.args ->> 'order_id', v_now, g.lock_expires_at,
-           case p_status when 'REDEEMED' then v_now end
-    from decided g
-    where g.redemption_id is not null),
-  new_ledger_entry as (
-    insert into core.ledger_entry
-      (tenant_id, entry_id, entry_type, distributor_id, coupon_id, amount_minor, currency,
-       occurred_at, recorded_at)
-    select g.tenant_id, g.redemption_id, 'REDEMPTION', g.distributor_id, g.coupon_id,
-           g.discount_minor, g.currency, v_now, v_now
-    from decided g
-    where g.redemption_id is not null and g.lock_expires_at is null),
-  new_status as (
-    update core.coupon c
-    set status = p_status
-    where c.tenant_id = p_calls[1].tenant_id
-      and c.coupon_id = any (array(
-        select g.coupon_id from decided g where g.redemption_id is not null))),
-  answered as materialized (
-    select d.call, d.ordinal, d.tenant_id, d.caller_id, d.request_id,
-           case when d.redemption_id is null then d.refusal else rules.render_grant(
-             d.call, d.redemption_id, d.coupon_id, d.discount_minor, d.currency, d.decimals,
-             d.lock_expires_at)
-           end as answer,
-           case when (d.refusal).code is not null then rules.find_subject(d.call) end as subject
-    from decided d),
-  recorded as (
-    insert into core.request
-      (tenant_id, caller_id, request_id, idempotency_key, operation, body_hash, http_status,
-       response, recorded_at, coupon_id, merchant_id, store)
-    select a.tenant_id, a.caller_id, a.request_id, (a.call).idempotency_key, (a.call).operation,
-           (a.call).body_hash, (a.answer).http_status, (a.answer).body, v_now,
-           (a.subject).coupon_id, (a.subject).merchant_id, (a.subject).store
-    from answered a
-    where rules.is_final(a.call, a.answer))
-  select array_agg((a.ordinal, a.answer, false)::core.outcome) into v_outcomes from answered a;
-  return v_outcomes;
+  for v_case in
+    select c as call, m.merchant_id, k as coupon, b as batch, t as template,
+           y.decimals::int,
+           x.lock_request_id is not null as is_cancelled
+    from unnest(p_calls) c
+    join core.merchant m
+      on m.tenant_id = c.tenant_id
+         and m.external_id = c.args ->> 'merchant'
+         and rules.may_act_for(c, m.merchant_id, m.party_id)
+    join core.coupon k
+      on k.tenant_id = c.tenant_id and k.lookup_hash = (c.args ->> 'coupon')::uuid
+    join core.batch b on b.tenant_id = k.tenant_id and b.batch_id = k.batch_id
+    join core.template t on t.tenant_id = b.tenant_id and t.template_id = b.template_id
+    join core.currency y on y.currency = t.currency
+    left join core.lock_cancellation x
+      on x.tenant_id = k.tenant_id
+         and x.coupon_id = k.coupon_id
+         and x.caller_id = c.caller_id
+         and x.lock_request_id = c.request_id
+    where c.ordinal = any (p_ordinals)
+    for no key update of k skip locked
+  loop
+    v_coupon := v_case.coupon;
+    continue when v_coupon.coupon_id = any (v_held);
+    if v_coupon.status = 'LOCKED' then
+      v_coupon := rules.end_expired_lock(v_case.call, v_coupon);
+      continue when v_coupon.coupon_id is null;
+    end if;
+    v_held := v_held || v_coupon.coupon_id;
+    v_decided := v_decided || (v_case.call).ordinal;
+    v_now := clock_timestamp();
+    v_is := rules.decide_redemption(
+      v_case.call, v_case.merchant_id, v_coupon, v_case.batch, v_case.template,
+      v_case.decimals, v_case.is_cancelled, v_now);
+    if (v_is.refusal).http_status is null then
+      v_grants := v_grants || (
+        v_case.call, rules.make_id(), v_case.merchant_id, v_coupon.coupon_id,
+        (v_case.batch).distributor_id, (v_case.template).currency, v_case.decimals,
+        v_is.discount_minor, v_is.order_minor, v_now, case p_status when 'LOCKED'
+          then v_now + make_interval(secs => (v_case.template).lock_ttl_seconds) end)::core.grant;
+    else
+      v_outcomes := v_outcomes || ((v_case.call).ordinal, v_is.refusal, false)::core.outcome;
+    end if;
+  end loop;
+  -- in the usual case, all are granted
+  if cardinality(v_grants) < cardinality(p_ordinals) then
+    v_outcomes := rules.record_answers(p_calls, v_outcomes || array(
+      select (o, rules.refuse_absent(p_calls[o]), false)::core.outcome
+      from unnest(p_ordinals) o
+      where o <> all (v_decided)));
+  end if;
+  return v_outcomes || rules.write_grants(v_grants, p_status);
 end
 $$;

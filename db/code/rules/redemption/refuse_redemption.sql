@@ -1,17 +1,11 @@
 -- The refusal of a lock or redeem, with what the error table lists as its details.
 create or replace function rules.refuse_redemption(
-  p_call core.call, p_code text, p_merchant_id int, p_coupon core.coupon, p_template core.template,
-  p_order_minor bigint, p_decimals int)
+  p_call core.call, p_code text, p_coupon core.coupon, p_template core.template,
+  p_decimals int, p_ordered core.ordered, p_order_minor bigint)
 returns core.answer
 language plpgsql stable as $$
-declare
-  v_items    jsonb := p_call.args -> 'items';
-  v_ordered  record;
 begin
   case p_code
-    when 'NOT_FOUND' then
-      return rules.refuse_not_found(
-        p_call, case when p_merchant_id is null then 'merchant' else 'coupon' end);
     when 'COUPON_VOIDED' then
       return rules.refuse_at(p_call, p_code, 'voided_at', (
         select v.voided_at
@@ -41,23 +35,20 @@ begin
         '{"min_order_amount":%s,"currency":"%s"}',
         rules.format_amount(p_template.min_order_minor, p_decimals, p_call.amount_unit),
         p_template.currency)::json);
-    when 'INVALID_REQUEST', 'DISCOUNT_NOT_COMPUTABLE' then
-      select o.* into v_ordered
-      from rules.read_items(
-        v_items, coalesce(p_template.skus, '{}'), p_decimals, p_call.amount_unit) o;
+    when 'INVALID_REQUEST' then
+      return rules.refuse_field(
+        p_call,
+        case
+          when p_order_minor is null and p_call.args ->> 'order_amount' is not null
+            then 'order_amount'
+          else p_ordered.wrong_item
+        end,
+        rules.describe_decimals(p_template.currency, p_call.amount_unit));
+    when 'DISCOUNT_NOT_COMPUTABLE' then
+      return rules.refuse(p_call, p_code, format('{"missing":"%s"}', rules.find_missing(
+        p_template, p_order_minor, p_call.args -> 'items', p_ordered.unpriced))::json);
     else
       return rules.refuse(p_call, p_code);
   end case;
-  if p_code = 'INVALID_REQUEST' then
-    return rules.refuse_field(p_call,
-      case
-        when p_order_minor is null and p_call.args ->> 'order_amount' is not null
-          then 'order_amount'
-        else v_ordered.wrong_item
-      end,
-      rules.describe_decimals(p_template.currency, p_call.amount_unit));
-  end if;
-  return rules.refuse(p_call, p_code, format('{"missing":"%s"}', rules.find_missing(
-    p_template, p_order_minor, v_items, v_ordered.unpriced))::json);
 end
 $$;
