@@ -32,6 +32,9 @@ const redemptions = [
   { ...place, status: "CANCELLED", reversal_reason: null, order_id: "4713", order_amount: "60.00" },
 ];
 
+// coupon.http has no lists, suspension and quotes.
+const notInHttpFile = /^(list_(batches|redemptions)|(suspend|resume)_batch|get_redemption|query (?!VOIDED))/;
+
 type Play = (service: DocsService, expected: string[]) => Promise<string[]>;
 
 const script =
@@ -62,7 +65,8 @@ t.test("One coupon's life is the same in all forms of docs/examples", async (t) 
     await t.test(`${name}, with the statement of a day`, { skip }, (t) => check(t, service, later, play));
 });
 
-async function check(t: Test, service: DocsService, expected: string[], play: Play) {
+async function check(t: Test, service: DocsService, lines: string[], play: Play) {
+  const expected = play === playHttpFile ? lines.filter((line) => !notInHttpFile.test(line)) : lines;
   const readRedemptions = async () => {
     const rows = await service.superuser.rows(
       `select merchant, caller, store, terminal, discount_amount::text, status, reversal_reason, order_id,
