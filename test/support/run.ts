@@ -1,8 +1,8 @@
-// `npm test`: starts one server, migrates one template database, and runs tap on the named test files or on all. tap
-// alone would fail on a fresh clone, see buildTap.
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+// `npm test`: starts one server, migrates one template database, and runs the named test files or all, each with tap in
+// a process of its own.
+import { spawn } from "node:child_process";
+import { closeSync, globSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import path from "node:path";
 import type { Address } from "../../src/config/database-address.ts";
 import { runProgram } from "../../src/common/program.ts";
@@ -10,12 +10,12 @@ import { dropDatabases, makeTemplate } from "./database.ts";
 import { startServer } from "./server.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
-const bin = (name: string): string => path.join(root, "node_modules/.bin", name);
+// The machine waits for the disk and for timers too.
+const jobs = Math.min(availableParallelism() + 1, 4);
 
 await runProgram(async () => {
   // A terminal sends SIGINT to tap too. We wait for tap to end, and tidy up.
   process.on("SIGINT", () => {});
-  buildTap();
   const server = await startServer();
   console.log(`testing on ${server.name}`);
   const prefix = `coupon_test_${Date.now().toString(36)}_`;
@@ -30,38 +30,19 @@ await runProgram(async () => {
   process.exit(status);
 });
 
-/**
- * tap generates its Test class from its plugins. It comes with the TypeScript plugin, which does not work with our
- * compiler and which we do not need, because Node strips types itself. Without the plugin tap generates the class anew
- * during its first run, but that run has already loaded the old class. So we generate it before the first run.
- */
-function buildTap(): void {
-  const built = path.join(root, "node_modules/@tapjs/test/test-built/dist/esm/index.js");
-  if (existsSync(built) && !readFileSync(built, "utf8").includes("@tapjs/typescript")) return;
-  console.log("preparing tap, once per install");
-  const { status, stderr } = spawnSync(bin("tap"), ["build"], { cwd: root, encoding: "utf8" });
-  if (status !== 0) throw new Error(`tap build failed: ${stderr}`);
-}
-
 async function runTap(run: { prefix: string; template: string; server: Address }): Promise<number> {
-  const results = path.join(tmpdir(), `${run.prefix}results.tap`);
-  const args = [
-    "run",
-    "--disable-coverage",
-    `--reporter=${process.stdout.isTTY ? "base" : "min"}`,
-    `--output-file=${results}`,
-    "--timeout=900",
-    `--jobs=${Math.min(availableParallelism() + 1, 4)}`,
-    // A folder means its test files.
-    ...process.argv.slice(2).map((arg) => (arg.endsWith(".ts") || arg.startsWith("-") ? arg : `${arg}/**/*.test.ts`)),
-  ];
-  const tap = spawn(bin("tap"), args, {
+  const results = path.join(root, ".tap/results.tap");
+  mkdirSync(path.dirname(results), { recursive: true });
+  const output = openSync(results, "w");
+  const args = [path.join(root, "test/support/run-files.ts"), String(jobs), ...findFiles(process.argv.slice(2))];
+  const tap = spawn(process.execPath, args, {
     cwd: root,
-    stdio: "inherit",
+    stdio: ["inherit", output, "inherit"],
     env: {
       ...process.env,
       // Compiled modules are kept here: hundreds of processes load the same ones.
       NODE_COMPILE_CACHE: path.join(root, "node_modules/.cache/node"),
+      TAP_TIMEOUT: "900",
       COUPON_TEST_RUN: JSON.stringify(run),
     },
   });
@@ -72,9 +53,19 @@ async function runTap(run: { prefix: string; template: string; server: Address }
     });
     tap.on("exit", (code) => resolve(code ?? 1));
   });
-  console.log(summarize(existsSync(results) ? readFileSync(results, "utf8") : "", status));
-  rmSync(results, { force: true });
+  closeSync(output);
+  console.log(summarize(readFileSync(results, "utf8"), status));
   return status;
+}
+
+// A folder means its test files. Folders of long tests are at the end of the alphabet, and begin.
+function findFiles(named: string[]): string[] {
+  const given = named.length === 0 ? ["test"] : named;
+  const files = given.flatMap((name) =>
+    name.endsWith(".ts") ? [name] : globSync(`${name}/**/*.test.ts`, { cwd: root }).sort().reverse(),
+  );
+  if (files.length === 0) throw new Error(`there are no tests in ${given.join(" ")}`);
+  return files;
 }
 
 /** Counts each t.test at any depth. tap prints a time for a test, but not for an assertion. */
@@ -89,10 +80,7 @@ function summarize(results: string, status: number): string {
   return [...describeFailures(lines), counts].join("\n");
 }
 
-/**
- * What failed, as tap wrote it: a line per file and test, and each failed assertion with its diagnostics. tap's
- * reporter shows it too, but where the output is a pipe it has ended without a word about a failed test.
- */
+/** What failed, as tap wrote it: a line per file and test, and each failed assertion with its diagnostics. */
 function describeFailures(results: string[]): string[] {
   const shown: string[] = [];
   let diagnostics = false;
