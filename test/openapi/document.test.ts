@@ -2,6 +2,7 @@
 // examples are real.
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
+import { runInNewContext } from "node:vm";
 import t from "tap";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -11,8 +12,10 @@ import { listRefusals } from "../../src/http/openapi/refusals.ts";
 import { events } from "../../src/http/routes/event.ts";
 import { routes } from "../../src/http/routes/table.ts";
 import { root } from "../support/copy.ts";
+import { CryptoJS } from "../support/crypto-js.ts";
 import { pointerTo, readDescription } from "../support/described-answers.ts";
 import { folder } from "./client-types.ts";
+import signing from "../vectors/signing.json" with { type: "json" };
 import { recordExamples } from "./record.ts";
 import { maskRun, renderFiles } from "./write.ts";
 
@@ -106,6 +109,31 @@ t.test("An error code that is newer than the document fits it, but a known one o
   const error = { code: "COUPON_ON_FIRE", message: "-", request_id: "r-1", details: { since: "noon" } };
   t.equal(validate(place, error), null);
   for (const code of ["COUPON_LOCKED", "BATCH_NOT_COMPLETED"]) t.ok(validate(place, { ...error, code }), code);
+});
+
+t.test("The Postman collections have every operation, and their script signs as the vectors do", async (t) => {
+  for (const [letter, { document }] of [["a", readDescription("A")] as const, ["b", readDescription("B")] as const]) {
+    const collection = JSON.parse(readFileSync(path.join(root, `docs/examples/postman-${letter}.json`), "utf8"));
+    const tags = new Set(document["tags"].map(({ name }: { name: string }) => name));
+    const items = collection.item.filter(({ name }: any) => tags.has(name)).flatMap(({ item }: any) => item as any[]);
+    t.strictSame(
+      items.map(({ name, request }: any) => `${name} ${request.method} ${request.url.path.length}`).sort(),
+      routes.map(({ operation, method, path: at }) => `${operation} ${method} ${at.split("/").length - 1}`).sort(),
+    );
+    const known = new Set<string>(["request_id", ...collection.variable.map(({ key }: any) => key)]);
+    for (const [, name = ""] of JSON.stringify(collection.item).matchAll(/\{\{(\w+)\}\}/g)) t.ok(known.has(name), name);
+    t.notOk(/"key":"\w*secret","value":"."/.test(JSON.stringify(collection)), "no secret");
+
+    const { script } = collection.event.find(({ listen }: any) => listen === "prerequest");
+    const variables = { set: () => {}, get: () => undefined, replaceIn: () => "" };
+    const pm = { variables, request: { headers: { get: () => "{{access_key}}" } } };
+    const context = { require: () => CryptoJS, pm, sign: (_: object, __: string) => "" };
+    // test/docs/coupon-life.test.ts runs the whole script; here it ends once `sign` is defined.
+    t.throws(() => runInNewContext(script.exec.join("\n"), context), /Set the variable secret of the collection/);
+    const { secret, vectors } = signing;
+    t.ok(vectors.length > 4);
+    for (const { signature, ...request } of vectors) t.equal(context.sign(request, secret), signature, request.target);
+  }
 });
 
 t.test("The examples are what a run of the service answers, but for IDs and times", async (t) => {
