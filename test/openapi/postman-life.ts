@@ -30,10 +30,13 @@ const order = (order_id: string, order_amount: number): Json => ({
   order_id,
   order_amount,
 });
+const batch = { batch: "{{batch}}" };
+const question = { ...place, order_amount: 45.5 };
 const lock = { lock_request_id: "{{lock_request_id}}", coupon: "{{code}}" };
 const returned = { redemption: "{{redemption}}", reason: "goods returned" };
 const batchStatus = "answer.batch.status";
 const discount = "answer.discount_amount.toFixed(2)";
+const quoted = "answer.quote.discount_amount.toFixed(2)";
 
 const ordering: Step[] = [
   act("maker", "create_batch", "the maker orders a coupon", { template: "{{template}}", total_count: 1 }, batchStatus),
@@ -44,19 +47,42 @@ const ordering: Step[] = [
     test: `if (pm.response.json().batch.status === "PENDING") ${again}
 else console.log("get_batch " + pm.response.json().batch.status);`,
   },
-  act("maker", "allocate_batch", "the maker releases it to the distributor", { batch: "{{batch}}" }, batchStatus),
+  act("maker", "allocate_batch", "the maker releases it to the distributor", batch, batchStatus),
+  {
+    operation: "list_batches",
+    does: "it is the newest of its batches",
+    caller: "maker",
+    query: { template: "{{template}}", limit: "1" },
+    test: show("list_batches", "answer.batches[0].status"),
+  },
 ];
 
 const redeeming: Step[] = [
+  act("maker", "suspend_batch", "a list of codes is missing", batch, batchStatus),
+  { ...act("till", "query", "the till sees it", {}, "answer.quote.code"), body: question },
+  act("maker", "resume_batch", "the list is found", batch, batchStatus),
+  {
+    ...act("till", "query", "the till shows the discount while goods are scanned", {}, quoted),
+    body: question,
+  },
   act("till", "lock", "the till locks the coupon and takes the discount off the order", order("4711", 45.5), discount),
   act("till", "confirm", "the customer has paid", { ...lock, merchant: "{{merchant}}" }, "answer.status"),
-  act(
-    "till",
-    "reverse",
-    "the customer returns the goods; the template says that it can be used again",
-    returned,
-    "answer.status",
-  ),
+  {
+    operation: "list_redemptions",
+    does: "the returns desk knows the number of the order; the newest redemption comes first",
+    caller: "till",
+    query: { merchant: "{{merchant}}", order_id: "4711" },
+    test: `const [found] = pm.response.json().redemptions;
+pm.collectionVariables.set("redemption", found.redemption);
+console.log("list_redemptions " + found.status);`,
+  },
+  act("till", "reverse", "the template says that the coupon can be used again", returned, "answer.status"),
+  {
+    operation: "get_redemption",
+    does: "the returns desk looks at it",
+    caller: "till",
+    test: show("get_redemption", "answer.redemption.status"),
+  },
   act("till", "redeem", "the next order redeems it in one step", order("4712", 24.9), discount),
   act("till", "reverse", "it is returned too", returned, "answer.status"),
   act("till", "lock", "a third order", order("4713", 60), discount),
