@@ -1038,6 +1038,21 @@ class _Client:
             BatchPage, self._get("/v1/batches", status=status, template=template, cursor=cursor, limit=limit)
         )
 
+    def batch_pages(
+        self,
+        status: Optional[Literal["PENDING", "COMPLETED", "ALLOCATED"]] = None,
+        template: Optional[str] = None,
+        cursor: Optional[str] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[BatchPage]:
+        """Returns the pages of batches, newest first."""
+        page = self.list_batches(status, template, cursor, limit)
+        while page["batches"]:
+            yield page
+            if page["next_cursor"] is None:
+                return
+            page = self.list_batches(status, template, page["next_cursor"], limit)
+
     def get_redemption(self, redemption: str) -> RedemptionAnswer:
         """Shows a redemption."""
         return cast(RedemptionAnswer, self._get(f"/v1/redemptions/{_escape(redemption)}"))

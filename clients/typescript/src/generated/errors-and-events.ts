@@ -181,18 +181,18 @@ export interface Errors {
   /** `details.resource` names what is missing: merchant, coupon, store, terminal, template, distributor, batch, redemption, reconciliation, request, webhook or event. */
   NOT_FOUND: {
     resource:
-      | "batch"
-      | "coupon"
-      | "distributor"
-      | "event"
       | "merchant"
-      | "reconciliation"
-      | "redemption"
-      | "request"
+      | "coupon"
       | "store"
-      | "template"
       | "terminal"
-      | "webhook";
+      | "template"
+      | "distributor"
+      | "batch"
+      | "redemption"
+      | "reconciliation"
+      | "request"
+      | "webhook"
+      | "event";
   };
   /** The coupon is for none of the items of the order. */
   NO_ELIGIBLE_ITEMS: null;

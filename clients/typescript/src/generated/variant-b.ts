@@ -549,7 +549,7 @@ export interface PullEventsInput {
   /** The most entries of a page; by default 100. */
   limit?: number;
   /** Whether the events have data; by default false. */
-  expand?: "true" | "false";
+  expand?: boolean;
 }
 export interface PullEventsAnswer {
   events: (CouponRedeemed | CouponReversed | CouponExpired | CouponVoided)[];
