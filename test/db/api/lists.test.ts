@@ -5,6 +5,7 @@ import { fits } from "../../support/fits.ts";
 import { newRequestId } from "../../support/request-id.ts";
 import { scenario } from "../../support/scenario.ts";
 import { beginRequest } from "../../support/sessions.ts";
+import { template as makeTemplate } from "../../support/tenants.ts";
 
 const world = await scenario(t);
 const scenes = [world.a, world.b];
@@ -169,38 +170,60 @@ t.test("A list refuses what does not belong together, and cursors that it never 
   t.equal((await till.get("/v1/batches?status=OPEN")).json.details.issues[0].path, "status");
 });
 
-t.test("Batches are listed newest first, by status and template, page by page", async (t) => {
-  const { maker, addTemplate } = world.b;
-  const template = await addTemplate({});
-  const made: string[] = [];
-  for (let nth = 0; nth < 5; nth += 1)
-    made.unshift((await world.makeBatch(maker, template, 1, { isReleased: nth % 2 === 0 })).id);
-  const pending = (await maker.ok.createBatch(template, 1)).batch;
-  const read = async (query: string) => {
-    const found: any[] = [];
-    for (let cursor: string | null = ""; cursor !== null;) {
-      const { json } = await maker.get(`/v1/batches?template=${template}&limit=2&cursor=${cursor}${query}`);
-      found.push(...json.batches);
-      cursor = json.next_cursor;
+t.test("Each caller lists the batches that it makes or that were released to it, newest first", async (t) => {
+  const { a, b, ...other } = await scenario(t);
+  const templates = [
+    makeTemplate("tpl_other", "pty_other", { distributor: "pty_dist" }),
+    makeTemplate("tpl_own", "pty_dist"),
+  ];
+  await other.apply({ tenants: [{ id: b.tenant, name: "B", variant: "B", templates }] });
+  const makers: [maker: string, template: string, by: Caller][] = [
+    ["ak_a", "tpl_fixed", a.maker],
+    ["ak_maker", "tpl_b", b.maker],
+    ["ak_other", "tpl_other", other.as("ak_other")],
+    ["ak_dist", "tpl_own", b.distributor],
+  ];
+  const batches: { id: string; maker: string; template: string; status: string }[] = [];
+  // Batches that are PENDING are never minted, so they come last.
+  for (const status of ["COMPLETED", "ALLOCATED", "COMPLETED", "ALLOCATED", "ALLOCATED", "PENDING", "PENDING"])
+    for (const [maker, template, by] of makers) {
+      const isReleased = status === "ALLOCATED";
+      const id =
+        status === "PENDING"
+          ? (await by.ok.createBatch(template, 1)).batch.external_id
+          : (await other.makeBatch(by, template, 1, { isReleased })).id;
+      batches.unshift({ id, maker, template, status });
     }
-    return found;
-  };
-  const all = await read("");
-  t.strictSame(
-    all.map(({ external_id }) => external_id),
-    [pending.external_id, ...made],
-  );
-  t.strictSame((await maker.get(`/v1/batches/${made[0]}`)).json.batch, all[1], "as get_batch shows it");
-  const released = made.filter((_, index) => index % 2 === 0);
-  t.strictSame(
-    (await read("&status=ALLOCATED")).map(({ external_id }) => external_id),
-    released,
-  );
-  t.strictSame(
-    (await read("&status=PENDING")).map(({ external_id }) => external_id),
-    [pending.external_id],
-  );
-  const newest = (await maker.get("/v1/batches?limit=1&status=PENDING")).json;
-  fits(t, newest, { ok: true, batches: [{ external_id: pending.external_id }], next_cursor: null });
-  t.strictSame((await maker.get("/v1/batches?template=tpl_none")).json, { ok: true, batches: [], next_cursor: null });
+  const isListed = (caller: string, { maker, template, status }: (typeof batches)[number]) =>
+    maker === caller || (caller === "ak_dist" && status === "ALLOCATED" && template !== "tpl_fixed");
+  for (const accessKey of ["ak_a", "ak_a_stranger", "ak_maker", "ak_other", "ak_dist", "ak_pos"])
+    for (const status of [undefined, "PENDING", "COMPLETED", "ALLOCATED"])
+      for (const template of [undefined, "tpl_fixed", "tpl_b", "tpl_other", "tpl_own", "tpl_none"]) {
+        const query = `${status ? `&status=${status}` : ""}${template ? `&template=${template}` : ""}`;
+        const listed = await readBatches(other.as(accessKey), query);
+        const own = batches.filter(
+          (one) =>
+            isListed(accessKey, one) &&
+            (status ?? one.status) === one.status &&
+            (template ?? one.template) === one.template,
+        );
+        t.strictSame(
+          listed.map(({ external_id }) => external_id),
+          own.map(({ id }) => id),
+          accessKey + query,
+        );
+      }
+  const [newest] = await readBatches(b.maker, "");
+  t.strictSame((await b.maker.get(`/v1/batches/${newest.external_id}`)).json.batch, newest, "as get_batch shows it");
 });
+
+/** Reads page by page, and one page more than there can be at most. */
+async function readBatches(by: Caller, query: string): Promise<any[]> {
+  const found: any[] = [];
+  for (let cursor: string | null = ""; cursor !== null && found.length < 40;) {
+    const { json } = await by.get(`/v1/batches?limit=2&cursor=${cursor}${query}`);
+    found.push(...json.batches);
+    cursor = json.next_cursor;
+  }
+  return found;
+}
