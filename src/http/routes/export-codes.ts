@@ -21,6 +21,6 @@ export const exportCodes: Route = {
   download: "codes",
   schema: (variant) => (variant === "A" ? inVariantA : inVariantB),
   answer: () => z.string(),
-  refusals: () => ["COUPON_NOT_RELEASED", "BATCH_NOT_COMPLETED", "CODES_DESTROYED", "NO_PUBLIC_KEY"],
+  refusals: () => ["BATCH_SUSPENDED", "COUPON_NOT_RELEASED", "BATCH_NOT_COMPLETED", "CODES_DESTROYED", "NO_PUBLIC_KEY"],
   resources: () => ["batch"],
 };
