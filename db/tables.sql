@@ -927,20 +927,26 @@ create table core.tenant (
   variant text not null,
   amount_unit text not null,
   created_at timestamp with time zone not null default now(),
+  is_sandbox boolean not null default false,
+  feed_base bigint not null default 0,
   constraint tenant_pkey PRIMARY KEY (tenant_id),
   constraint tenant_external_id_key UNIQUE (external_id),
   constraint amount_unit_is_known CHECK ((amount_unit = ANY (ARRAY['major'::text, 'minor'::text]))),
+  constraint only_a_sandbox_was_reset CHECK ((is_sandbox OR (feed_base = 0))) NOT VALID,
   constraint tenant_external_id_is_well_formed CHECK ((external_id ~ '^ten_[a-z0-9]{1,40}$'::text)),
   constraint tenant_name_is_1_to_200_characters CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint tenant_name_is_printable CHECK (core.is_printable(name)) NOT VALID,
   constraint variant_is_known CHECK ((variant = ANY (ARRAY['A'::text, 'B'::text])))
 );
 CREATE TRIGGER identity_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.tenant_id <> old.tenant_id) OR (new.external_id <> old.external_id))) EXECUTE FUNCTION core.keep_identity();
+CREATE TRIGGER sandbox_is_fixed BEFORE UPDATE ON core.tenant FOR EACH ROW WHEN (((new.is_sandbox <> old.is_sandbox) OR (new.feed_base < old.feed_base))) EXECUTE FUNCTION core.keep_sandbox();
 CREATE TRIGGER tenant_is_kept BEFORE DELETE ON core.tenant FOR EACH STATEMENT EXECUTE FUNCTION core.refuse_change();
 CREATE TRIGGER variant_and_unit_are_fixed_in_use BEFORE UPDATE ON core.tenant FOR EACH ROW EXECUTE FUNCTION core.keep_tenant_fixed();
 comment on table core.tenant is 'The unit of isolation: no data crosses tenants, and tenant_id is part of every key.';
 comment on column core.tenant.variant is 'A: a credential acts for the tenant. B: a credential acts for one party.';
 comment on column core.tenant.amount_unit is 'The unit of amounts in requests, answers and provisioning files. Stored amounts are always minor units.';
+comment on column core.tenant.is_sandbox is 'Its coupons and money are for rehearsals: its days may be closed early, and it may be reset. Fixed from the beginning.';
+comment on column core.tenant.feed_base is 'Like core.sequencer.feed_base, for this tenant: feeds and lists of merchants that begin after a reset start after this position, so a cursor from before it stays valid.';
 
 create table core.terminal (
   tenant_id integer not null,
