@@ -526,6 +526,6 @@ t.test("Every function of admin was called, apart from those that other tests ca
   const names = volatile.map(({ name }) => name);
   t.strictSame(
     names.filter((name) => !called.has(name)),
-    ["apply", "reset_sandbox", "test_webhook"],
+    ["apply", "perform_in_sandbox", "reset_sandbox", "test_webhook"],
   );
 });

@@ -7,7 +7,6 @@ set enable_material = off as $$
 declare
   v_reason     text := case when p_reason is not null then rules.check_reason(p_reason) end;
   v_tenant_id  int := rules.hold_sandbox(p_tenant);
-  v_base       bigint;
   v_now        timestamptz := clock_timestamp();
 begin
   -- This reads the whole table, so it comes before anything is locked. What is recorded meanwhile
@@ -17,22 +16,16 @@ begin
   select count(*), coalesce(sum(b.minted_count), 0) into batches, coupons
   from core.batch b
   where b.tenant_id = v_tenant_id;
-  select greatest(t.feed_base, (
-           select max(f.last_position) from core.feed f where f.tenant_id = v_tenant_id), (
-           select max(p.first_position + cardinality(p.event_seqs) - 1)
-           from core.merchant m
-           join core.merchant_page p on p.merchant_id = m.merchant_id
-           where m.tenant_id = v_tenant_id))
-    into v_base
-  from core.tenant t
-  where t.tenant_id = v_tenant_id;
   -- opens the tables, see core.is_being_reset
   perform rules.write_audit(v_tenant_id, 'reset_sandbox', p_tenant, v_reason, jsonb_build_object(
-    'transaction', pg_current_xact_id()::text, 'batches', batches, 'coupons', coupons,
-    'feed_base', v_base));
-  update core.tenant t set feed_base = v_base where t.tenant_id = v_tenant_id;
-  perform rules.delete_books_of_sandbox(v_tenant_id);
+    'transaction', pg_current_xact_id()::text, 'batches', batches, 'coupons', coupons));
   perform rules.delete_coupons_of_sandbox(v_tenant_id);
+  -- The sequencer waits from here on. What it has written about the deleted rows goes too.
+  perform rules.hold_books_of_sandbox(v_tenant_id);
+  update core.tenant t
+  set feed_base = rules.find_last_position(v_tenant_id)
+  where t.tenant_id = v_tenant_id;
+  perform rules.delete_books_of_sandbox(v_tenant_id);
   delete from core.request r
   where r.recorded_at > v_now - interval '1 minute' and r.tenant_id = v_tenant_id;
 end

@@ -315,7 +315,8 @@ t.test("only a sandbox can be reset, and a reset opens no row of another tenant"
       ["ten_b", "ten_b"],
     ] as const) {
       const [row] = await psql.rows<{ has_rows: boolean }>(
-        `select exists (select from ${name} x join core.tenant t using (tenant_id) where t.external_id = $1) as has_rows`,
+        `select exists (
+           select from ${name} x join core.tenant t using (tenant_id) where t.external_id = $1) as has_rows`,
         [deleted],
       );
       if (marked !== null && !row!.has_rows) continue;
@@ -337,11 +338,7 @@ t.test("a reset waits for calls that have begun, and calls that wait for it find
   await untilBlocked(world, 1);
   await end("commit");
   t.strictSame({ ...(await resetting)[0] }, { batches: 1, coupons: "2" });
-  t.equal(
-    (await readTenants(world))[side.tenant]!["redemption"],
-    undefined,
-    "the one that had begun is gone too",
-  );
+  t.equal((await readTenants(world))[side.tenant]!["redemption"], undefined, "the one that had begun is gone too");
   await steps.sequence();
 
   const psql = await world.openPsql();

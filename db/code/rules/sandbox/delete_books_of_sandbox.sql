@@ -1,5 +1,5 @@
--- Deletes what the sequencer and the workers have written about the coupons of a sandbox: feeds,
--- lists of merchants, business days, deliveries.
+-- Deletes the batches of a sandbox, and what the sequencer and the workers have written about its
+-- coupons: feeds, lists of merchants, business days, deliveries.
 create or replace function rules.delete_books_of_sandbox(p_tenant_id int) returns void
 language plpgsql volatile as $$
 begin
@@ -21,5 +21,7 @@ begin
   delete from core.test_delivery d where d.tenant_id = p_tenant_id;
   delete from core.event_gap g where g.tenant_id = p_tenant_id;
   delete from core.stuck_work s where s.tenant_id = p_tenant_id;
+  delete from core.event e where e.tenant_id = p_tenant_id and e.coupon_id is null;
+  delete from core.batch b where b.tenant_id = p_tenant_id;
 end
 $$;

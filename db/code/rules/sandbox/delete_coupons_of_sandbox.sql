@@ -21,7 +21,6 @@ begin
   where m.tenant_id = p_tenant_id
     and r.merchant_id = m.merchant_id
     and r.tenant_id = p_tenant_id;
-  delete from core.event e where e.tenant_id = p_tenant_id and e.coupon_id is null;
   delete from core.event e
   using core.batch b, core.coupon c
   where b.tenant_id = p_tenant_id
@@ -46,6 +45,5 @@ begin
   where b.tenant_id = p_tenant_id
     and c.batch_id = b.batch_id
     and c.tenant_id = p_tenant_id;
-  delete from core.batch b where b.tenant_id = p_tenant_id;
 end
 $$;
