@@ -140,6 +140,10 @@ t.test("a tenant that is no sandbox closes its days only when they are over", as
       perform rules.write_statement(b.tenant_id, b.party_id, b.open_on - 1) from core.ledger_book b;
     end $$`);
   await t.rejects(early, /the day is not over/);
+  const declare = (sandbox: boolean) =>
+    world.apply({ tenants: [{ id: "ten_a", name: "A", variant: "A", ...(sandbox && { sandbox }) }] });
+  await t.rejects(declare(true), /^tenants\.0\.sandbox: cannot change: the tenant is no sandbox$/);
+  fits(t, await declare(false), { changed: 0 });
   for (const change of ["is_sandbox = true", "feed_base = 1"])
     await t.rejects(world.owner.rows(`update core.tenant set ${change}`), /sandbox/, change);
 });
