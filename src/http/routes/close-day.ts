@@ -18,6 +18,9 @@ const answer = z.object({
 export const closeDay: Route = {
   operation: "close_day",
   summary: "Sandbox: closes the open business day of a distributor now.",
+  description:
+    "What was answered before is in its statement, and later entries go to the next day, also while that one is " +
+    "ahead of the calendar. The statement is ready a moment later, as after every other day.",
   method: "POST",
   path: "/v1/sandbox/close_day",
   isWrite: true,
