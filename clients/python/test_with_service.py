@@ -262,6 +262,12 @@ class WithService(unittest.TestCase):
         self.a.get_reconciliation(date, "summary", of_a, distributor="pty_a")
         self.assertIn(b"pty_a", of_a.getvalue())
 
+    def test_close_day(self) -> None:
+        """These tenants are no sandboxes"""
+        for client in (self.a, self.maker):
+            with self.assertRaises(coupon_client.NotASandbox):
+                client.close_day({"distributor": None})
+
     def test_webhooks(self) -> None:
         """The service's own webhooks are verified: a test of each type, and a replayed event"""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", given["receiverPort"]), Receiver)

@@ -87,6 +87,8 @@ t.test("Variant B: party and place are those of the credential, and query shows 
   t.ok((await maker.suspendBatch(stop())).batch.suspended_at);
   t.equal((await maker.resumeBatch(stop())).batch.suspended_at, null);
   t.equal((await maker.recallBatch(stop())).batch.recall?.voided_count, 0);
+  const closing = maker.closeDay({ request_id: newRequestId() });
+  t.ok(isRefused(await closing.catch((error: unknown) => error), "NOT_A_SANDBOX"));
   t.ok(isRefused(await maker.resumeBatch(stop()).catch((error: unknown) => error), "BATCH_SUSPENDED"));
 });
 

@@ -115,6 +115,7 @@ t.test("Good values reach the database as arguments of the operation; the code i
     "/v1/batches/suspend": ["suspend_batch", { batch: "bat_1" }],
     "/v1/batches/resume": ["resume_batch", { batch: "bat_1" }],
     "/v1/batches/recall": ["recall_batch", { batch: "bat_1" }],
+    "/v1/sandbox/close_day": ["close_day", {}],
     "/v1/webhook/replay": ["replay_events", { event_id: "evt_1" }],
     "/v1/webhook/test": ["test_webhook", { event_type: "coupon.redeemed" }],
   };

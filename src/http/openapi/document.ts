@@ -28,6 +28,7 @@ const tags: Record<string, string> = {
   requests: "The outcome of a write whose answer was lost.",
   events: "The events of your coupons, in one order without gaps.",
   reconciliations: "The statements of closed business days.",
+  sandbox: "Only in tenants for rehearsals.",
   webhook: "Your webhook: its state, events again, a test.",
   webhooks: "What the service sends to your webhook.",
 };
