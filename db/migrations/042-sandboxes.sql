@@ -38,27 +38,31 @@ declare
 begin
   -- waits for a step that another session takes without the advisory lock
   perform from core.sequencer s for no key update;
-  select min(x.event_seq) filter (where r.merchant_id is distinct from n.merchant_id)
-           as foreign_seq,
-         (select min(core.find_stray_event(p.event_seqs)) from new_page p) as stray_seq
+  select min(w.foreign_seq) as foreign_seq, min(w.stray_seq) as stray_seq,
+         bool_or(w.is_apart) as is_apart
     into v_is
-  from new_page n
-  cross join lateral unnest(n.event_seqs) x (event_seq)
-  left join core.ledger_entry l on l.event_seq = x.event_seq and l.tenant_id = n.tenant_id
-  left join core.reversal v
-    on v.tenant_id = l.tenant_id
-       and v.reversal_id = case l.entry_type when 'REVERSAL' then l.entry_id end
-  left join core.redemption r
-    on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id);
-  if v_is.foreign_seq is not null then
-    raise exception 'event_seq % is not a redemption or reversal of this merchant', v_is.foreign_seq
-      using errcode = 'foreign_key_violation', constraint = 'change_is_of_its_merchant';
-  elsif v_is.stray_seq is not null then
-    raise exception 'event_seq % is not of this step of the sequencer', v_is.stray_seq
-      using errcode = 'check_violation', constraint = 'change_is_listed_once';
-  elsif exists (
-    select
+  from (
+    select c.foreign_seq, core.find_stray_event(n.event_seqs) as stray_seq,
+           n.first_position
+             <> greatest(coalesce(b.next_position, 1), s.feed_base + 1, t.feed_base + 1)
+           or coalesce(b.is_of_this_step, false)
+           or (n.recorded_from, n.recorded_through) is distinct from
+              (c.recorded_from, greatest(c.recorded_through, b.recorded_through)) as is_apart
     from new_page n
+    cross join core.sequencer s
+    left join core.tenant t on t.tenant_id = n.tenant_id
+    cross join lateral (
+      select min(x.event_seq) filter (where r.merchant_id is distinct from n.merchant_id)
+               as foreign_seq,
+             min(l.recorded_at) as recorded_from, max(l.recorded_at) as recorded_through
+      from unnest(n.event_seqs) x (event_seq)
+      left join core.ledger_entry l on l.event_seq = x.event_seq and l.tenant_id = n.tenant_id
+      left join core.reversal v
+        on v.tenant_id = l.tenant_id
+           and v.reversal_id = case l.entry_type when 'REVERSAL' then l.entry_id end
+      left join core.redemption r
+        on r.tenant_id = l.tenant_id and r.redemption_id = coalesce(v.redemption_id, l.entry_id)
+      ) c
     left join lateral (
       select p.first_position + cardinality(p.event_seqs) as next_position, p.recorded_through,
              core.find_stray_event(p.event_seqs) is null as is_of_this_step
@@ -67,18 +71,14 @@ begin
         and p.merchant_id = n.merchant_id
         and p.first_position <> n.first_position
       order by p.first_position desc
-      limit 1) b on true
-    cross join core.sequencer s
-    left join core.tenant t on t.tenant_id = n.tenant_id
-    where n.first_position
-            <> greatest(coalesce(b.next_position, 1), s.feed_base + 1, t.feed_base + 1)
-       or b.is_of_this_step
-       or (n.recorded_from, n.recorded_through) is distinct from (
-         -- a join, or the planner looks for the first and the last time in the whole ledger
-         select (min(l.recorded_at), greatest(max(l.recorded_at), b.recorded_through))
-         from unnest(n.event_seqs) x (event_seq)
-         join core.ledger_entry l on l.event_seq = x.event_seq))
-  then
+      limit 1) b on true) w;
+  if v_is.foreign_seq is not null then
+    raise exception 'event_seq % is not a redemption or reversal of this merchant', v_is.foreign_seq
+      using errcode = 'foreign_key_violation', constraint = 'change_is_of_its_merchant';
+  elsif v_is.stray_seq is not null then
+    raise exception 'event_seq % is not of this step of the sequencer', v_is.stray_seq
+      using errcode = 'check_violation', constraint = 'change_is_listed_once';
+  elsif v_is.is_apart then
     raise exception 'a page does not begin after its list, or the merchant has a page of this step'
       using errcode = 'check_violation', constraint = 'page_continues_its_merchant';
   end if;
